@@ -1,0 +1,176 @@
+"""Builds `streams/edge/catalog.json`, the bundled context windows, from two public tables.
+
+    python tools/build_catalog.py --litellm FILE --models-dev FOLDER
+
+FILE is `model_prices_and_context_window.json` of BerriAI/litellm; FOLDER is a checkout of the
+models.dev repository (one TOML file a model). Only figures are taken. The same input gives the
+same file.
+
+How a window is decided, best first:
+
+1. the seed rows below: families that the tables dropped, and what a session really gets where
+   the tables tell what a vendor's API could give;
+2. models.dev, whose `context`, `input` and `output` are apart;
+3. litellm, which tells an input limit only: it stands for the context.
+
+Where models.dev and litellm differ, models.dev wins: for `gpt-5` the one says a context of
+400 000 of which 272 000 may be input, the other 272 000.
+
+Claude up to 4.6 runs with 200 000 tokens unless a name ends in `[1m]` (which the core reads
+itself), though both tables give 4.6 the million that its API allows; from 4.7 on the million is
+the model's own window. A session that holds more than 200 000 shows that its window was the
+larger one, and is then reported without a percentage rather than with a wrong one.
+
+Dated and aliased names collapse: a row whose next shorter prefix says the same is dropped.
+"""
+
+import argparse
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from streams.core.windows import Catalog, plain_name
+
+TARGET = Path(__file__).parent.parent / "streams" / "edge" / "catalog.json"
+
+
+class Limits(NamedTuple):
+    """Tokens of one model; `source` names the table."""
+
+    context: int
+    input: int | None
+    output: int | None
+    source: str
+
+
+def _seed(context: int, output: int | None = None) -> Limits:
+    return Limits(context, None, output, "seed")
+
+
+SEED_ROWS: dict[str, Limits] = {
+    "gpt-3.5-turbo": _seed(16_385, 4_096),
+    "gpt-4": _seed(8_192, 8_192),
+    "gpt-4-32k": _seed(32_768, 8_192),
+    "gpt-4-0125": _seed(128_000, 4_096),
+    "gpt-4-1106": _seed(128_000, 4_096),
+    "gpt-4-vision": _seed(128_000, 4_096),
+    "gpt-4-turbo": _seed(128_000, 4_096),
+    "gpt-4o": _seed(128_000, 16_384),
+    "gpt-4.5": _seed(128_000, 16_384),
+    "chatgpt-4o": _seed(128_000, 16_384),
+    "o1-mini": _seed(128_000, 65_536),
+    "o1-preview": _seed(128_000, 32_768),
+    "codex-mini": _seed(200_000, 100_000),
+    "claude-2": _seed(100_000, 4_096),
+    "claude-2-1": _seed(200_000, 4_096),
+    "claude-instant": _seed(100_000, 4_096),
+    "claude-3": _seed(200_000, 4_096),
+    "claude-haiku-4": _seed(200_000, 64_000),
+    "claude-opus-4": _seed(200_000, 32_000),
+    "claude-opus-4-6": _seed(200_000, 128_000),
+    "claude-sonnet-4": _seed(200_000, 64_000),
+    "claude-sonnet-4-6": _seed(200_000, 64_000),
+    "gemini-1.0-pro": _seed(32_760, 8_192),
+    "gemini-1.5-pro": _seed(2_000_000, 8_192),
+    "gemini-1.5-flash": _seed(1_000_000, 8_192),
+}
+"""From the documents that the product grew from, and from the vendors' model pages."""
+
+_FAMILY = re.compile(r"(?:claude-|gpt-[0-9]|chatgpt-[0-9]|o[1-9](?:-|\Z)|codex-|gemini-)")
+_DATED = re.compile(r"(?:@.*|-v[0-9]+(?::[0-9]+)?|-[0-9]{8}|-[0-9]{4}-[0-9]{2}-[0-9]{2})\Z")
+_OTHER_KIND = re.compile(r"audio|realtime|embedding|transcribe|robotics|gemma|search|exp-|omni")
+"""Names of models that hold no conversation, and of experiments that were never named again."""
+_LITELLM_PROVIDERS = frozenset(
+    {
+        "anthropic",
+        "openai",
+        "gemini",
+        "vertex_ai-language-models",
+        "vertex_ai-anthropic_models",
+    }
+)
+_MODELS_DEV_LABS = ("anthropic", "openai", "google")
+
+
+def read_litellm(path: Path) -> dict[str, Limits]:
+    """Return the limits by prefix that litellm's table tells."""
+    table: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
+    found: dict[str, Limits] = {}
+    for name, row in sorted(table.items()):
+        context = row.get("max_input_tokens")
+        if (
+            row.get("litellm_provider") in _LITELLM_PROVIDERS
+            and row.get("mode") in {"chat", "responses"}
+            and isinstance(context, int)
+            and (prefix := _prefix(name)) is not None
+        ):
+            found.setdefault(prefix, Limits(context, None, row.get("max_output_tokens"), "litellm"))
+    return found
+
+
+def read_models_dev(folder: Path) -> dict[str, Limits]:
+    """Return the limits by prefix that a checkout of models.dev tells."""
+    found: dict[str, Limits] = {}
+    for lab in _MODELS_DEV_LABS:
+        for path in sorted((folder / "providers" / lab / "models").glob("*.toml")):
+            row = tomllib.loads(path.read_text(encoding="utf-8"))
+            limit: dict[str, int] = row.get("limit", {})
+            if "base_model" in row:
+                base = folder / "models" / f"{row['base_model']}.toml"
+                limit = tomllib.loads(base.read_text(encoding="utf-8")).get("limit", {}) | limit
+            prefix = _prefix(path.stem)
+            if prefix is not None and limit.get("context", 0) > 0:
+                limits = Limits(
+                    limit["context"], limit.get("input"), limit.get("output"), "models.dev"
+                )
+                found.setdefault(prefix, limits)
+    return found
+
+
+def _prefix(name: str) -> str | None:
+    """Return the name without its vendor and date; None for what holds no conversation."""
+    plain = plain_name(name)
+    if _FAMILY.match(plain) is None or _OTHER_KIND.search(plain) is not None:
+        return None
+    while (shorter := _DATED.sub("", plain)) != plain:
+        plain = shorter
+    return plain.removesuffix("-latest")
+
+
+def collapse(rows: dict[str, Limits]) -> dict[str, Limits]:
+    """Drop every row that says of context and input what the next shorter prefix says."""
+    kept: dict[str, Limits] = {}
+    for prefix in sorted(rows):
+        shorter = [other for other in kept if prefix.startswith(other) and _goes_on(prefix, other)]
+        parent = kept[max(shorter, key=len)] if shorter else None
+        if parent is None or parent[:2] != rows[prefix][:2]:
+            kept[prefix] = rows[prefix]
+    return kept
+
+
+def _goes_on(name: str, prefix: str) -> bool:
+    return name[len(prefix)] in "-@:_"
+
+
+def build(litellm: Path, models_dev: Path) -> str:
+    """Return the catalog file's text, one row a line."""
+    rows = collapse(read_litellm(litellm) | read_models_dev(models_dev) | SEED_ROWS)
+    parsed = [{"prefix": prefix, **limits._asdict()} for prefix, limits in sorted(rows.items())]
+    Catalog.from_rows(parsed)
+    lines = ",\n".join(json.dumps(row) for row in parsed)
+    return f'{{"rows": [\n{lines}\n]}}\n'
+
+
+def main() -> None:
+    """Write the catalog from the tables named on the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--litellm", type=Path, required=True)
+    parser.add_argument("--models-dev", type=Path, required=True)
+    arguments = parser.parse_args()
+    TARGET.write_text(build(arguments.litellm, arguments.models_dev), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
