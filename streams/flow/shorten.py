@@ -1,0 +1,27 @@
+"""Brings an over-long line under the limit, the same way wherever lines are read."""
+
+from schemas.messages import DeadLetter
+from schemas.topics import MESSAGE_LIMIT_BYTES, MIB
+from streams.core.containers import Line
+from streams.core.stub import shorten
+from streams.edge import codec
+
+
+def fit(line: Line, limit: int = MESSAGE_LIMIT_BYTES) -> bytes | DeadLetter:
+    """Return the line's bytes: as they are, or with stubs where they exceed `limit`.
+
+    What is over the limit and cannot be shortened is a `too_large` dead letter, whatever else is
+    wrong with it: that is what the deriver would find.
+    """
+    if line.size <= limit:
+        return line.value
+    why = f"{line.size} bytes; the limit is {limit} ({limit / MIB:g} MiB)"
+    if len(line.value) < line.size:
+        return DeadLetter("too_large", f"{why}: too large to be read and shortened")
+    body = codec.decode(line.value, limit=line.size)
+    if isinstance(body, DeadLetter):
+        return DeadLetter("too_large", f"{why}; it cannot be shortened: {body.detail}")
+    short = shorten(body, line.value, limit, codec.dumps)
+    if short is None:
+        return DeadLetter("too_large", f"{why}; what derivation reads of it is too large itself")
+    return codec.dumps(short)
