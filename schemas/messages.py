@@ -1,0 +1,56 @@
+"""Inbound messages: what a runtime published, before anything is known of its provider.
+
+The body is any JSON object: unknown types, subtypes and fields are ignored and a wrong type in
+a known field makes that field absent (R3), so no stricter shape is declared. What can be
+relied on is the wrapping below, which says where the body came from.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+OBSERVED_HEADER = "observed"
+"""Kafka header; the value `live` says that the record's CreateTime is when it was seen (R28)."""
+OBSERVED_LIVE = b"live"
+TASK_ID_HEADER = "task_id"
+"""Kafka header, or field of the message, by which a publisher names a task."""
+
+DeadReason: TypeAlias = Literal[
+    "not_utf8",
+    "byte_order_mark",
+    "not_json",
+    "not_object",
+    "too_deep",
+    "too_large",
+    "no_session",
+    "misrouted",
+]
+"""Why a message cannot be derived from (R5). Nothing else is a dead letter."""
+
+MAX_DEPTH = 1024
+"""Deepest nesting that is read (R5); the outermost object is 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message as it came.
+
+    `body` is the parsed object, `raw` its bytes without the line end. `session_hint` is what
+    the container says (R1): the Kafka key, or the file's session. `received_ms` is the record's
+    CreateTime where the publisher marked it live, in milliseconds since 1970. `task_id` is the
+    publisher's header.
+    """
+
+    body: Mapping[str, object]
+    raw: bytes
+    session_hint: str | None = None
+    received_ms: int | None = None
+    task_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that cannot be derived from: why, and a sentence that says what to do."""
+
+    reason: DeadReason
+    detail: str

@@ -1,0 +1,49 @@
+"""The topics as data: names, keys, partitions, retention, sizes.
+
+`agent.messages`, `context.events` and `context.state` have equal partition counts and the same
+partitioner, murmur2 of the session id: a session's records stay on its messages' partition.
+Names carry the prefix of the settings in front. All figures here are defaults; settings win.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+DAY_MS = 24 * 60 * 60 * 1000
+MIB = 1024 * 1024
+
+MESSAGE_LIMIT_BYTES = 8 * MIB
+"""Largest message that is derived from (R5); the topics take a little more, for headers."""
+
+DEFAULT_PARTITIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic. `retention_ms` -1 keeps for ever; `max_message_bytes` is the broker's limit."""
+
+    name: str
+    key: str
+    cleanup: Literal["delete", "compact"]
+    retention_ms: int
+    max_message_bytes: int
+
+
+AGENT_MESSAGES = Topic("agent.messages", "session id", "delete", 30 * DAY_MS, 9 * MIB)
+CONTEXT_EVENTS = Topic("context.events", "session id", "delete", -1, 9 * MIB)
+"""Kept for ever: a rebuild of the projection needs it whole."""
+CONTEXT_STATE = Topic("context.state", "session id and part; position", "compact", -1, 9 * MIB)
+"""Compacted only: deleting by age would lose sessions that are still open."""
+DEAD_LETTERS = Topic("agent.messages.dead", "as it came", "delete", 90 * DAY_MS, 10 * MIB)
+"""A mebibyte more than its source: the headers that tell why must fit too."""
+CONTEXT_COMMANDS = Topic("context.commands", "session id", "delete", 30 * DAY_MS, MIB)
+
+TOPICS: tuple[Topic, ...] = (
+    AGENT_MESSAGES,
+    CONTEXT_EVENTS,
+    CONTEXT_STATE,
+    DEAD_LETTERS,
+    CONTEXT_COMMANDS,
+)
+
+CO_PARTITIONED: tuple[Topic, ...] = (AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE)
+"""Topics whose partition counts must be equal."""

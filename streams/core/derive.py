@@ -1,0 +1,161 @@
+"""The one funnel: a session's state and one message give the next state and its records.
+
+Pure and total: no clock, no randomness, no IO, and no message raises. Applying a message that is
+already known gives the same state and no records (R4).
+"""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from schemas.records import MAIN_CHAIN, Record
+from streams.core import attempts, boundaries, facts, known, limits, readings
+from streams.core.normalise import OWN_CALL_PREFIX
+from streams.core.rules import Rules
+from streams.core.signals import (
+    AutoCompact,
+    Boundary,
+    Compacting,
+    CompactionRefused,
+    CompactionSucceeded,
+    ContextUsage,
+    Exhausted,
+    MicroCompaction,
+    ModelTold,
+    Normal,
+    OwnWindow,
+    Reset,
+    Response,
+    ResponseEnd,
+    RuntimeWindows,
+    SessionFacts,
+    Signal,
+    StatusCleared,
+    TriggerHint,
+    TurnEnded,
+    UserLine,
+)
+from streams.core.state import NEW_SESSION, Session
+from streams.core.step import MAX_CHAINS, Step
+from streams.core.transitions import Event
+
+_SIDECHAIN = "sidechain"
+"""Chain of a side line that names no agent (R2)."""
+
+_NOT_MAIN = "agent:main"
+"""Chain of a subagent that calls itself `main`: it must not touch the main one (R2)."""
+
+_OF_A_CHAIN = (Response, UserLine, ResponseEnd, Boundary, MicroCompaction, Reset, TriggerHint)
+"""Signals that belong to the message's chain; all others are the main chain's (R2)."""
+
+
+def derive(
+    rules: Rules, state: Session | None, normal: Normal, session_id: str
+) -> tuple[Session, tuple[Record, ...]]:
+    """Apply one message to its session.
+
+    Returns the next state and the records in their order. Where nothing was to apply, the state
+    comes back as the same object.
+    """
+    session = NEW_SESSION if state is None else state
+    cause = known.cause_hash(normal.cause)
+    if known.is_known(session.known, cause):
+        return session, ()
+    chain, aliases = _chain_of(session, normal)
+    if chain.startswith(OWN_CALL_PREFIX):
+        if aliases is session.facts.aliases:
+            return session, ()
+        return session._replace(facts=session.facts._replace(aliases=aliases)), ()
+    of_a_chain = any(isinstance(signal, _OF_A_CHAIN) for signal in normal.signals)
+    step = Step(rules, session, session_id, normal, chain if of_a_chain else MAIN_CHAIN)
+    if aliases is not step.facts.aliases:
+        step.facts = step.facts._replace(aliases=aliases)
+    time_ms = normal.time_ms
+    if time_ms is not None and session.last_ms is not None:
+        if time_ms - session.last_ms > attempts.GAP_MS:
+            attempts.move(step, Event.GAP)
+    for signal in normal.signals:
+        _apply(step, signal)
+    if step.limits_touched:
+        limits.tell_limits(step)
+    bounds = any(
+        isinstance(signal, Boundary) or (isinstance(signal, Response) and signal.boundary)
+        for signal in normal.signals
+    )
+    add = known.add_boundary if bounds else known.add
+    after = Session(
+        sequence=session.sequence + len(step.emitted),
+        applied=session.applied + 1,
+        last_ms=session.last_ms if time_ms is None else time_ms,
+        known=add(session.known, cause),
+        chains=step.chains,
+        attempt=step.attempt,
+        hint=step.hint,
+        just_reset=step.just_reset,
+        facts=step.facts,
+    )
+    return after, step.records(session.sequence)
+
+
+def _chain_of(session: Session, normal: Normal) -> tuple[str, Mapping[str, str]]:
+    """Return the message's chain, and what is known of which tool use runs which agent (R2)."""
+    aliases = session.facts.aliases
+    parent_id, agent_id = normal.parent_id, normal.agent_id
+    if parent_id is None and not normal.sidechain:
+        return MAIN_CHAIN, aliases
+    if agent_id is None:
+        name = _SIDECHAIN if parent_id is None else aliases.get(parent_id, parent_id)
+    else:
+        name = agent_id
+        if parent_id is not None and aliases.get(parent_id) != agent_id:
+            learned = {key: value for key, value in aliases.items() if key != parent_id}
+            learned[parent_id] = agent_id
+            if len(learned) > MAX_CHAINS:
+                del learned[next(iter(learned))]
+            aliases = learned
+    return _NOT_MAIN if name == MAIN_CHAIN else name, aliases
+
+
+def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one arm per signal
+    match signal:
+        case Response():
+            readings.respond(step, signal)
+        case UserLine():
+            boundaries.user_line(step, signal)
+        case ResponseEnd():
+            readings.end_response(step, signal)
+        case SessionFacts():
+            facts.tell_facts(step, signal)
+        case Boundary():
+            boundaries.bound(step, signal)
+        case Reset():
+            boundaries.reset(step, signal)
+        case Compacting():
+            attempts.move(step, Event.COMPACTING)
+        case CompactionSucceeded():
+            attempts.move(step, Event.SUCCESS)
+        case StatusCleared():
+            attempts.move(step, Event.CLEARED)
+        case CompactionRefused():
+            attempts.move(step, Event.FAILED, signal)
+        case TurnEnded():
+            attempts.move(step, Event.RESULT)
+            step.hint = None
+        case TriggerHint():
+            if step.subject == MAIN_CHAIN:
+                step.hint = signal.trigger
+        case ModelTold():
+            limits.tell_model(step, signal)
+        case RuntimeWindows():
+            limits.tell_windows(step, signal)
+        case OwnWindow():
+            limits.tell_own_window(step, signal)
+        case AutoCompact():
+            limits.tell_auto_compact(step, signal)
+        case ContextUsage():
+            limits.tell_usage(step, signal)
+        case Exhausted():
+            readings.exhaust(step, MAIN_CHAIN, signal.reason)
+        case MicroCompaction():
+            readings.micro_compact(step, signal)
+        case _:
+            assert_never(signal)

@@ -1,0 +1,50 @@
+"""The errors, named by the reaction that they demand.
+
+    ContextgaugeError
+    ├── StopError            stop with a clear message: going on would be wrong
+    │   ├── ConfigError        a setting, a topic or an argument; the message says what to do
+    │   ├── VersionError       a record, state or view of a version that this build cannot read
+    │   ├── PositionError      the stored position is out of the log's range
+    │   └── DeadLetterFlood    more than half of the last messages were dead letters
+    ├── FencedError          another worker took the partition over: end its task at once
+    ├── ReseekError          the view store's position is not the one read from: re-read from it
+    └── RetryError           the broker or Redis is away: back off, say so, try again
+
+A message that cannot be derived from is no error: it is a `DeadLetter`, committed with its batch.
+"""
+
+
+class ContextgaugeError(Exception):
+    """Base of all errors that this project raises on purpose."""
+
+
+class StopError(ContextgaugeError):
+    """Stop the worker and say why; a restart alone will not mend it."""
+
+
+class ConfigError(StopError):
+    """A setting, a topic or an argument is wrong."""
+
+
+class VersionError(StopError):
+    """Something stored has a version that this build does not know; never dead-lettered."""
+
+
+class PositionError(StopError):
+    """The stored position is out of the log's range: retention overtook it, or a new topic."""
+
+
+class DeadLetterFlood(StopError):  # noqa: N818 -- named for what happened
+    """More than half of the last messages were dead letters."""
+
+
+class FencedError(ContextgaugeError):
+    """Another producer with the same transactional id took over."""
+
+
+class ReseekError(ContextgaugeError):
+    """The view store is at another position than the one the batch was read from."""
+
+
+class RetryError(ContextgaugeError):
+    """A service is away for now."""

@@ -1,0 +1,37 @@
+"""Facts of the session: told once, and again when one changes (records.md, `session_info`)."""
+
+from typing import cast
+
+from schemas.records import MAIN_CHAIN, Runtime, SessionInfo
+from streams.core.signals import SessionFacts
+from streams.core.step import Rank, Step
+
+
+def tell_facts(step: Step, told: SessionFacts) -> None:
+    """Take facts of the session; emit them if one is new or changed.
+
+    A subagent's line fills what is not known yet but changes nothing: its folder is its own.
+    """
+    facts = step.facts
+    known = (facts.runtime, facts.runtime_version, facts.model, facts.cwd, facts.forked_from)
+    merged = tuple(
+        old if new is None or (told.only_new and old is not None) else new
+        for new, old in zip(told[:5], known, strict=True)
+    )
+    if merged == known:
+        return
+    runtime, version, model, cwd, forked_from = merged
+    step.facts = facts._replace(
+        runtime=runtime, runtime_version=version, model=model, cwd=cwd, forked_from=forked_from
+    )
+    step.emit(
+        Rank.SESSION_INFO,
+        step.record_id(MAIN_CHAIN, "session_info"),
+        SessionInfo(
+            **step.common(MAIN_CHAIN, model),
+            runtime=cast("Runtime | None", runtime),
+            runtime_version=version,
+            cwd=cwd,
+            forked_from=forked_from,
+        ),
+    )

@@ -1,0 +1,46 @@
+"""Record ids: UUIDv5 of session, chain, kind and cause; never an offset, a clock or chance.
+
+The name hashed is a compact JSON array in UTF-8, non-ASCII unescaped, a lone surrogate as
+`\\uXXXX`: `[session, chain, kind, cause]`, and a last element where one message can give several
+records of a kind.
+"""
+
+import hashlib
+import uuid
+
+NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:records")
+
+_NAMESPACE_HASH = hashlib.sha1(NAMESPACE.bytes, usedforsecurity=False)
+_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+"""UUID's variant bits, by the hex digit that they replace the upper half of."""
+
+_ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | {
+    ord('"'): '\\"',
+    ord("\\"): "\\\\",
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
+    ord("\f"): "\\f",
+    ord("\b"): "\\b",
+}
+
+
+def record_id(
+    session_id: str, chain: str, kind: str, cause: str, *extra: str | int | None
+) -> str:
+    """Return a record's id. `extra` tells apart records of one kind from one message."""
+    name = ",".join([_json(part) for part in (session_id, chain, kind, cause, *extra)])
+    digest = _NAMESPACE_HASH.copy()
+    digest.update(f"[{name}]".encode("utf-8", "backslashreplace"))
+    code = digest.hexdigest()
+    return (
+        f"{code[:8]}-{code[8:12]}-5{code[13:16]}-{_VARIANT[code[16]]}{code[17:20]}-{code[20:32]}"
+    )
+
+
+def _json(part: str | int | None) -> str:
+    if part is None:
+        return "null"
+    if isinstance(part, int):
+        return str(part)
+    return f'"{part.translate(_ESCAPES)}"'

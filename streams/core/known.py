@@ -1,0 +1,144 @@
+"""Which causes a session has seen (R4): boundaries for its life, the last 4 096 others.
+
+Immutable, and cheap to extend: the newest hashes are one byte string, older ones are frozen in
+segments that can be asked quickly. Persisted in small chunks, so that a batch writes only what
+it added.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+HASH_BYTES = 8
+"""Bytes kept of a cause: 2**64 values make a false repeat in 4 096 practically impossible."""
+
+KEPT = 4_096
+"""How many causes other than boundaries are known (R4)."""
+
+_SEGMENT = 512
+"""Hashes in a frozen segment: a new one copies at most 4 KiB, and a look-up asks eight."""
+
+CHUNK = 64
+"""Hashes in a persisted chunk: half of it is what a batch writes again, on average 256 bytes."""
+
+SLOTS = KEPT // CHUNK + 1
+"""Slots of the persisted ring: the kept hashes lie in at most one more chunk than they fill."""
+
+
+class Segment(NamedTuple):
+    """`_SEGMENT` hashes: in order, and as a set."""
+
+    ordered: bytes
+    members: frozenset[bytes]
+
+
+class Known(NamedTuple):
+    """`added` counts all causes ever added other than boundaries."""
+
+    boundaries: bytes = b""
+    segments: tuple[Segment, ...] = ()
+    tail: bytes = b""
+    added: int = 0
+
+
+NOTHING_KNOWN = Known()
+
+
+def cause_hash(cause: str) -> bytes:
+    """Return the 8 bytes by which a cause is known."""
+    return hashlib.blake2b(
+        cause.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES
+    ).digest()
+
+
+def is_known(known: Known, cause: bytes) -> bool:
+    """Return whether the cause is among the boundaries or the last 4 096 others."""
+    if _find(known.tail, cause) >= 0:
+        return True
+    for segment in known.segments:
+        if cause in segment.members and _still_kept(known, segment, cause):
+            return True
+    return bool(known.boundaries) and _find(known.boundaries, cause) >= 0
+
+
+def add(known: Known, cause: bytes) -> Known:
+    """Return the causes with one more."""
+    tail = known.tail + cause
+    if len(tail) < _SEGMENT * HASH_BYTES:
+        return Known(known.boundaries, known.segments, tail, known.added + 1)
+    segments = (*known.segments, _segment(tail))[-(KEPT // _SEGMENT) :]
+    return Known(known.boundaries, segments, b"", known.added + 1)
+
+
+def add_boundary(known: Known, cause: bytes) -> Known:
+    """Return the causes with one more boundary, known for the session's life."""
+    return known._replace(boundaries=known.boundaries + cause)
+
+
+def chunks(before: Known, after: Known) -> dict[int, tuple[int, bytes]]:
+    """Return what was added, by ring slot: the chunk's number and all its hashes so far."""
+    if before.added == after.added:
+        return {}
+    hashes = b"".join(segment.ordered for segment in after.segments) + after.tail
+    first_kept = after.added - len(hashes) // HASH_BYTES
+    oldest = max(before.added, after.added - KEPT)
+    found = {}
+    for number in range(oldest // CHUNK, (after.added - 1) // CHUNK + 1):
+        begin = max(number * CHUNK - first_kept, 0) * HASH_BYTES
+        end = ((number + 1) * CHUNK - first_kept) * HASH_BYTES
+        found[number % SLOTS] = (number, hashes[begin:end])
+    return found
+
+
+def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> Known:
+    """Rebuild from persisted chunks by number; raises ValueError where they do not fit together."""
+    oldest = max(added - KEPT, 0)
+    numbers = range(oldest // CHUNK, -(-added // CHUNK))
+    missing = [number for number in numbers if number not in stored]
+    if missing:
+        raise ValueError(f"chunks {missing} of the known causes are missing")
+    hashes = b"".join(stored[number] for number in numbers)
+    begin = numbers.start * CHUNK
+    if begin + len(hashes) // HASH_BYTES != added:
+        raise ValueError(f"{added} causes were added, the chunks end elsewhere")
+    # Segments begin at multiples of _SEGMENT; hashes before the first are older than needed
+    # unless they are still kept, so the first segment may be short.
+    cut = (-begin % _SEGMENT) * HASH_BYTES
+    size = _SEGMENT * HASH_BYTES
+    bounds = [*([0] if cut else []), *range(cut, len(hashes), size)]
+    parts = [
+        hashes[start:stop] for start, stop in zip(bounds, [*bounds[1:], len(hashes)], strict=True)
+    ]
+    open_tail = bool(parts) and added % _SEGMENT != 0
+    tail = parts.pop() if open_tail else b""
+    return Known(boundaries, tuple(_segment(part) for part in parts), tail, added)
+
+
+def _segment(hashes: bytes) -> Segment:
+    members = (hashes[i : i + HASH_BYTES] for i in range(0, len(hashes), HASH_BYTES))
+    return Segment(hashes, frozenset(members))
+
+
+def _find(hashes: bytes, cause: bytes) -> int:
+    """Return the index of the cause in aligned hashes, or -1."""
+    at = hashes.find(cause)
+    while at > 0 and at % HASH_BYTES:
+        at = hashes.find(cause, at + 1)
+    return at // HASH_BYTES if at >= 0 else -1
+
+
+def _still_kept(known: Known, segment: Segment, cause: bytes) -> bool:
+    """Return whether a hash of this segment is among the last 4 096 (the oldest may be partly)."""
+    newer = len(known.tail) // HASH_BYTES
+    for other in reversed(known.segments):
+        if other is segment:
+            break
+        newer += len(other.ordered) // HASH_BYTES
+    behind = len(segment.ordered) // HASH_BYTES - _last_index(segment.ordered, cause)
+    return newer + behind <= KEPT
+
+
+def _last_index(hashes: bytes, cause: bytes) -> int:
+    at = hashes.rfind(cause)
+    while at % HASH_BYTES:
+        at = hashes.rfind(cause, 0, at + HASH_BYTES - 1)
+    return at // HASH_BYTES

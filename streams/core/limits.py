@@ -1,0 +1,210 @@
+"""Windows and other limits: what is known of them, and telling when it changes (R12)."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from schemas.records import MAIN_CHAIN, ContextLimits, WindowSource
+from streams.core.known import cause_hash
+from streams.core.rules import Rules
+from streams.core.signals import (
+    AutoCompact,
+    ContextUsage,
+    ModelTold,
+    ModelWindow,
+    OwnWindow,
+    RuntimeWindows,
+)
+from streams.core.state import NEW_CHAIN, Facts, ToldLimits
+from streams.core.step import Rank, Step
+from streams.core.windows import base_name
+
+MAX_MODELS = 64
+"""Model names whose windows a session remembers; the oldest leave. Real sessions use a handful."""
+
+_NO_MODEL = ""
+"""Stands for the model of a chain that none was told of."""
+
+Value = TypeVar("Value")
+
+
+def window_of(rules: Rules, facts: Facts, model: str | None) -> tuple[int | None, WindowSource]:
+    """Return a model's window and where it is known from, best source first."""
+    name = model or _NO_MODEL
+    configured = rules.configured.window(name)
+    if configured is not None:
+        return configured, "configured"
+    told = facts.windows.get(name) or facts.raw_windows.get(name)
+    if told is not None:
+        return told, "runtime"
+    if name in facts.exceeded:
+        return None, "exceeded"
+    if model is not None:
+        if facts.suffixed is not None and facts.suffixed[0] == model and facts.suffixed[1]:
+            return facts.suffixed[1], "catalog"
+        listed = rules.catalog.window(model)
+        if listed is not None:
+            return listed, "catalog"
+    return rules.default_window, "default"
+
+
+def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, WindowSource]:
+    """Return the window for a reading; an assumed one that the reading exceeds is void from now."""
+    window, source = window_of(step.rules, step.facts, model)
+    if window is None or used <= window or source not in ("catalog", "default"):
+        return window, source
+    exceeded = (*step.facts.exceeded, model or _NO_MODEL)[-MAX_MODELS:]
+    step.facts = step.facts._replace(exceeded=exceeded)
+    step.limits_touched = True
+    return None, "exceeded"
+
+
+def tell_model(step: Step, told: ModelTold) -> None:
+    """Take the main chain's model, and of an `init` what its suffix means."""
+    base, suffix = base_name(told.model)
+    if told.is_init:
+        step.facts = step.facts._replace(suffixed=(base, suffix))
+    set_model(step, MAIN_CHAIN, base)
+    step.limits_touched = True
+
+
+def set_model(step: Step, name: str, model: str) -> None:
+    """Set a chain's model."""
+    chain = step.chains.get(name, NEW_CHAIN)
+    if chain.model != model:
+        step.chains[name] = chain._replace(model=model)
+        step.limits_touched = True
+
+
+def tell_windows(step: Step, told: RuntimeWindows) -> None:
+    """Take windows by model name: by the name without a suffix, else by its canonical name."""
+    by_name: dict[str, list[tuple[str, ModelWindow]]] = {}
+    by_canonical: dict[str, list[tuple[str, ModelWindow]]] = {}
+    for entry in told.entries:
+        base = base_name(entry.name)[0]
+        suffix = entry.name[len(base) :].lower()
+        by_name.setdefault(base, []).append((suffix, entry))
+        if entry.canonical is not None:
+            canonical = base_name(entry.canonical)[0]
+            by_canonical.setdefault(canonical, []).append((suffix, entry))
+    windows = step.facts.windows
+    for name, entries in (by_canonical | by_name).items():
+        window = _choose(step, entries)
+        if window is not None:
+            windows = _with(windows, name, window)
+    _set_windows(step, windows)
+
+
+def _choose(step: Step, entries: list[tuple[str, ModelWindow]]) -> int | None:
+    """Return the one window; of several suffixes that of the latest `init`, else of none (R12)."""
+    if len(entries) == 1:
+        return entries[0][1].window
+    suffixed = step.facts.suffixed
+    wanted = None if suffixed is None else suffixed[1]
+    matching = {entry.window for suffix, entry in entries if _means(suffix) == wanted}
+    return matching.pop() if len(matching) == 1 else None
+
+
+def _means(suffix: str) -> int | None:
+    return base_name(f"model{suffix}")[1]
+
+
+def tell_own_window(step: Step, told: OwnWindow) -> None:
+    """Take the window of the main chain's model."""
+    _set_windows(step, _with(step.facts.windows, step.main.model or _NO_MODEL, told.window))
+
+
+def _set_windows(step: Step, windows: Mapping[str, int]) -> None:
+    if windows is not step.facts.windows:
+        step.facts = step.facts._replace(windows=windows)
+        step.limits_touched = True
+
+
+def _with(values: Mapping[str, Value], name: str, value: Value) -> Mapping[str, Value]:
+    """Return the mapping with the entry, as the newest; the same object where nothing changes."""
+    if values.get(name) == value:
+        return values
+    kept = {key: old for key, old in values.items() if key != name}
+    kept[name] = value
+    if len(kept) > MAX_MODELS:
+        del kept[next(iter(kept))]
+    return kept
+
+
+def tell_auto_compact(step: Step, told: AutoCompact) -> None:
+    """Take the main chain's auto-compact facts; what was not told again stays."""
+    facts = step.facts
+    step.facts = facts._replace(
+        auto_compact_enabled=_newer(told.enabled, facts.auto_compact_enabled),
+        auto_compact_threshold=_newer(told.threshold, facts.auto_compact_threshold),
+        effective_window=_newer(told.effective_window, facts.effective_window),
+    )
+    step.limits_touched = True
+
+
+def _newer(told: Value | None, known: Value | None) -> Value | None:
+    return known if told is None else told
+
+
+def tell_usage(step: Step, told: ContextUsage) -> None:
+    """Take a context-usage answer; its record is due if anything it says is news."""
+    model = step.main.model if told.model is None else base_name(told.model)[0]
+    if told.raw_max_tokens is not None:
+        raw = _with(step.facts.raw_windows, model or _NO_MODEL, told.raw_max_tokens)
+        step.facts = step.facts._replace(raw_windows=raw)
+    digest = cause_hash(repr((told.total_tokens, told.categories))).hex()
+    step.limits_touched = True
+    if step.facts.usage != digest and step.main.told is not None:
+        step.facts = step.facts._replace(usage=digest)
+        step.usage = told
+
+
+def tell_limits(step: Step) -> None:
+    """Emit `context_limits` for each chain whose limits are news: main first, then by subject.
+
+    A window is assumed for a chain from its first model or response on; before, nothing is told.
+    """
+    for name in _ordered(step.chains):
+        chain = step.chains[name]
+        if not (chain.model is not None or chain.told is not None or name == step.responded):
+            continue
+        window, source = window_of(step.rules, step.facts, chain.model)
+        is_main = name == MAIN_CHAIN
+        limits = ToldLimits(window, source, None, None, None)
+        if is_main:
+            facts = step.facts
+            limits = limits._replace(
+                auto_compact_enabled=facts.auto_compact_enabled,
+                auto_compact_threshold=facts.auto_compact_threshold,
+                effective_window=facts.effective_window,
+            )
+        told = chain.told
+        if limits != told:
+            step.chains[name] = chain._replace(told=limits)
+        if is_main:
+            due = limits != told or step.usage is not None
+        else:
+            due = told is not None and told.window != window
+        if due:
+            _emit(step, name, limits)
+
+
+def _ordered(chains: Iterable[str]) -> list[str]:
+    return sorted(chains, key=lambda name: (name != MAIN_CHAIN, name))
+
+
+def _emit(step: Step, name: str, limits: ToldLimits) -> None:
+    usage = step.usage if name == MAIN_CHAIN else None
+    step.emit(
+        Rank.LIMITS,
+        step.record_id(name, "context_limits"),
+        ContextLimits(
+            **step.common(name, step.chains[name].model),
+            window=limits.window,
+            window_source=limits.window_source,
+            auto_compact_enabled=limits.auto_compact_enabled,
+            auto_compact_threshold=limits.auto_compact_threshold,
+            effective_window=limits.effective_window,
+            total_tokens=None if usage is None else usage.total_tokens,
+            categories=None if usage is None else usage.categories,
+        ),
+    )

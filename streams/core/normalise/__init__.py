@@ -1,0 +1,112 @@
+"""Any inbound spelling or provider to one small union of signals.
+
+The only place that knows providers. `normalise` is total: whatever object comes, it answers
+with the message's signals, or with None where the message says nothing that could change any
+record, now or later (R4).
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from schemas.messages import Message
+from streams.core.normalise import claude, codex, responses
+from streams.core.normalise.fields import flag, in_range, mapping, text, timestamp
+from streams.core.signals import Body, Normal, Signal
+
+OWN_CALL_PREFIX = "acompact"
+"""Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
+
+Reader = Callable[[Body], tuple[Signal, ...]]
+
+
+def _nothing(_: Body) -> tuple[Signal, ...]:
+    return ()
+
+
+def _system(body: Body) -> tuple[Signal, ...]:
+    """Read a `system` message by its subtype; one without a subtype may be an early `status`."""
+    subtype = body.get("subtype", "status")
+    reader = _SYSTEM.get(subtype, _nothing) if isinstance(subtype, str) else _nothing
+    return reader(body)
+
+
+def _autocompact_state(body: Body) -> tuple[Signal, ...]:
+    return claude.auto_compact(mapping(body, "autocompact_state", "autocompactState") or body)
+
+
+_SYSTEM: Final[Mapping[str, Reader]] = {
+    "init": claude.init,
+    "status": claude.status,
+    "compact_boundary": claude.compact_boundary,
+    "microcompact_boundary": claude.microcompact_boundary,
+    "model_refusal_fallback": claude.model_fallback,
+    "autocompact_state": _autocompact_state,
+    "hook_started": claude.hook_frame,
+    "hook_response": claude.hook_frame,
+    "conversation_reset": claude.conversation_reset,
+}
+
+_TYPES: Final[Mapping[str, Reader]] = {
+    "assistant": claude.assistant,
+    "user": claude.user,
+    "result": claude.result,
+    "system": _system,
+    "stream_event": responses.stream_event,
+    "conversation_reset": claude.conversation_reset,
+    "autocompact_state": _autocompact_state,
+    "control_response": claude.control_response,
+    "control_request": claude.control_request,
+    "session_meta": codex.session_meta,
+    "turn_context": codex.turn_context,
+    "response_item": codex.response_item,
+    "event_msg": codex.event_msg,
+    "compacted": codex.compacted,
+}
+
+
+def _untyped(body: Body) -> tuple[Signal, ...]:
+    """Read what has no `type`: a hook's input, or a provider's bare response."""
+    return claude.hook_input(body) if "hook_event_name" in body else responses.raw_response(body)
+
+
+def normalise(message: Message) -> Normal | None:
+    """Return what the message says, or None where it is ignorable. Never raises."""
+    body = message.body
+    kind = body.get("type")
+    if isinstance(kind, str):
+        signals = _TYPES.get(kind, _nothing)(body)
+    else:
+        signals = _untyped(body)
+    agent_id = text(body, "agent_id", "agentId")
+    parent_id = text(body, "parent_tool_use_id", "parentToolUseId")
+    if agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX) and not parent_id:
+        return None
+    if not signals:
+        return None
+    uuid = text(body, "uuid")
+    live_ms = message.received_ms
+    return Normal(
+        session_id=_session_id(body, message.session_hint),
+        cause=hashlib.sha256(message.raw).hexdigest() if uuid is None else uuid,
+        own_ms=timestamp(body),
+        live_ms=None if live_ms is None else in_range(live_ms),
+        agent_id=agent_id,
+        parent_id=parent_id,
+        sidechain=flag(body, "isSidechain", "is_sidechain"),
+        subagent_type=text(body, "subagent_type", "subagentType"),
+        task_id=message.task_id or text(body, "task_id"),
+        signals=signals,
+    )
+
+
+def _session_id(body: Body, hint: str | None) -> str | None:
+    """Return the session by R1: the message's own, else the container's.
+
+    A hook callback belongs to the stream's session; its input's own is the last resort.
+    """
+    own = text(body, "session_id", "sessionId") or hint or None
+    if own is not None:
+        return own
+    request = mapping(body, "request") or {}
+    return text(mapping(request, "input") or {}, "session_id", "sessionId")

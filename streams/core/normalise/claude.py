@@ -1,0 +1,281 @@
+"""Claude messages: the Agent SDK's stream and the transcript on disk, in either spelling."""
+
+import re
+from typing import Final
+
+from schemas.records import Category, ExhaustedReason, Runtime, Trigger
+from streams.core.normalise.fields import count, flag, items, mapping, text, truth, window
+from streams.core.normalise.responses import is_no_response, read_response, text_of
+from streams.core.signals import (
+    AutoCompact,
+    Body,
+    Boundary,
+    Compacting,
+    CompactionRefused,
+    CompactionSucceeded,
+    ContextUsage,
+    Exhausted,
+    MicroCompaction,
+    ModelTold,
+    ModelWindow,
+    Reset,
+    RuntimeWindows,
+    SessionFacts,
+    Signal,
+    StatusCleared,
+    TriggerHint,
+    TurnEnded,
+    UserLine,
+)
+
+_TRANSCRIPT_FIELDS = ("sessionId", "isSidechain", "parentUuid")
+_UNCOUNTED = ("<local-command-", "<command-")
+_COMMAND = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
+"""The two commands that matter; `/clear` only in its tag (R27), `/compact` also as typed (R24)."""
+_TRIGGERS: Final[tuple[Trigger, ...]] = ("manual", "auto")
+_RUNTIMES: Final[tuple[Runtime, ...]] = ("claude-code", "codex", "gemini", "openai", "other")
+_EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
+    "prompt_too_long",
+    "blocking_limit",
+    "rapid_refill_breaker",
+)
+
+
+def is_transcript(body: Body) -> bool:
+    """Return whether a line is a transcript's (R1)."""
+    return any(name in body for name in _TRANSCRIPT_FIELDS)
+
+
+def transcript_facts(body: Body) -> tuple[SessionFacts, ...]:
+    """Return the facts of the session that a transcript line tells."""
+    if not is_transcript(body):
+        return ()
+    version, cwd = text(body, "version"), text(body, "cwd")
+    forked = _forked_from(body)
+    if version is None and cwd is None and forked is None:
+        return ()
+    side = flag(body, "isSidechain")
+    return (SessionFacts("claude-code", version, None, cwd, forked, only_new=side),)
+
+
+def _forked_from(body: Body) -> str | None:
+    origin = mapping(body, "forked_from", "forkedFrom")
+    if origin is not None:
+        return text(origin, "session_id", "sessionId")
+    return text(body, "forked_from", "forkedFrom")
+
+
+def assistant(body: Body) -> tuple[Signal, ...]:
+    """Return what an `assistant` frame or line says."""
+    message = mapping(body, "message") or {}
+    facts = transcript_facts(body)
+    if is_no_response(body, message):
+        told = mapping(body, "context_usage", "contextUsage")
+        return facts if told is None else (*facts, *context_usage(told))
+    response = read_response(body, message, output_is_final=is_transcript(body))
+    return (*facts, response)
+
+
+def user(body: Body) -> tuple[Signal, ...]:
+    """Return what a `user` frame or line says (R23, R24, R27)."""
+    facts = transcript_facts(body)
+    message = body.get("message")
+    content = message.get("content") if isinstance(message, dict) else message
+    begin = _first_text(content)
+    signals: list[Signal] = [*facts]
+    command = _COMMAND.match(begin)
+    if command is not None and command[1] == "compact":
+        signals.append(TriggerHint("manual"))
+    if command is not None and command[1] == "clear" and begin.startswith("<"):
+        signals.append(Reset("clear"))
+    compacted = flag(body, "isCompactSummary", "is_compact_summary")
+    synthetic = flag(body, "isSynthetic", "is_synthetic")
+    counted = not (
+        compacted
+        or synthetic
+        or flag(body, "isMeta", "is_meta")
+        or flag(body, "isReplay", "is_replay")
+        or begin.startswith(_UNCOUNTED)
+    )
+    if compacted:
+        signals.append(UserLine(counted, "compact_summary", text(body, "uuid"), text_of(content)))
+    elif synthetic:
+        signals.append(UserLine(counted, "synthetic", text(body, "uuid"), text_of(content)))
+    elif counted:
+        signals.append(UserLine(counted, None, None, ""))
+    return tuple(signals)
+
+
+def _first_text(content: object) -> str:
+    if isinstance(content, list):
+        content = content[0] if content else None
+        content = content.get("text") if isinstance(content, dict) else None
+    return content if isinstance(content, str) else ""
+
+
+def result(body: Body) -> tuple[Signal, ...]:
+    """Return what a `result` says: a turn's end, windows by model, perhaps exhaustion."""
+    signals: list[Signal] = [TurnEnded()]
+    usage = mapping(body, "modelUsage", "model_usage") or {}
+    entries = tuple(
+        ModelWindow(name, text(entry, "canonicalModel", "canonical_model"), told)
+        for name, entry in usage.items()
+        if isinstance(entry, dict)
+        and (told := window(entry, "contextWindow", "context_window")) is not None
+    )
+    if entries:
+        signals.append(RuntimeWindows(entries))
+    signals.extend(auto_compact(mapping(body, "autocompact_state", "autocompactState")))
+    reason = body.get("terminal_reason", body.get("terminalReason"))
+    signals.extend(Exhausted(known) for known in _EXHAUSTED if known == reason)
+    return tuple(signals)
+
+
+def init(body: Body) -> tuple[Signal, ...]:
+    """Return what `system/init` says: facts of the session, and the main chain's model."""
+    told = body.get("runtime")
+    runtime: Runtime = next((known for known in _RUNTIMES if known == told), "claude-code")
+    model = text(body, "model")
+    facts = SessionFacts(
+        runtime,
+        text(body, "claude_code_version", "claudeCodeVersion", "runtime_version"),
+        model,
+        text(body, "cwd"),
+        _forked_from(body),
+        only_new=False,
+    )
+    signals: list[Signal] = [facts]
+    if model is not None:
+        signals.append(ModelTold(model, is_init=True))
+    signals.extend(auto_compact(mapping(body, "autocompact_state", "autocompactState")))
+    return tuple(signals)
+
+
+def status(body: Body) -> tuple[Signal, ...]:
+    """Return what `system/status` says; a null status and an absent one differ (R14 to R17)."""
+    if body.get("status") == "compacting":
+        return (Compacting(),)
+    if body.get("status", "") is not None:
+        return ()
+    outcome = body.get("compact_result", body.get("compactResult"))
+    if outcome == "success":
+        return (CompactionSucceeded(),)
+    if outcome == "failed":
+        error = text(body, "compact_error", "compactError")
+        words = (error or "").lower()
+        return (CompactionRefused(error, "hook" in words and "block" in words),)
+    return (StatusCleared(),)
+
+
+def compact_boundary(body: Body) -> tuple[Signal, ...]:
+    """Return the boundary that a `compact_boundary` is (R19 to R22)."""
+    metadata = mapping(body, "compact_metadata", "compactMetadata") or {}
+    trigger = next((known for known in _TRIGGERS if known == metadata.get("trigger")), None)
+    kept = mapping(metadata, "preserved_messages", "preservedMessages") or {}
+    segment = mapping(metadata, "preserved_segment", "preservedSegment") or {}
+    boundary = Boundary(
+        trigger=trigger,
+        pre_tokens=count(metadata, "pre_tokens", "preTokens"),
+        post_tokens=count(metadata, "post_tokens", "postTokens"),
+        duration_ms=count(metadata, "duration_ms", "durationMs"),
+        anchor=text(kept, "anchor_uuid", "anchorUuid")
+        or text(segment, "anchor_uuid", "anchorUuid"),
+        metadata=metadata,
+        summary=None,
+    )
+    return (*transcript_facts(body), boundary)
+
+
+def microcompact_boundary(body: Body) -> tuple[Signal, ...]:
+    """Return the context edit that a micro-compaction is (R26)."""
+    metadata = mapping(body, "microcompactMetadata", "microcompact_metadata") or {}
+    edit = MicroCompaction(metadata, count(metadata, "tokensSaved", "tokens_saved"))
+    return (*transcript_facts(body), edit)
+
+
+def model_fallback(body: Body) -> tuple[Signal, ...]:
+    """Return the model that a refusal fell back to (R12)."""
+    model = text(body, "fallback_model", "fallbackModel")
+    return () if model is None else (ModelTold(model, is_init=False),)
+
+
+def auto_compact(state: Body | None) -> tuple[AutoCompact, ...]:
+    """Return the auto-compact facts that an `autocompact_state` tells."""
+    if state is None:
+        return ()
+    facts = AutoCompact(
+        truth(state, "enabled"),
+        count(state, "threshold"),
+        window(state, "effective_window", "effectiveWindow"),
+    )
+    return () if facts == (None, None, None) else (facts,)
+
+
+def context_usage(answer: Body) -> tuple[Signal, ...]:
+    """Return what a context-usage answer says of limits (R12); it is no reading (R6)."""
+    raw_max = window(answer, "rawMaxTokens", "raw_max_tokens")
+    listed = answer.get("categories")
+    usage = ContextUsage(
+        model=text(answer, "model"),
+        total_tokens=count(answer, "totalTokens", "total_tokens"),
+        raw_max_tokens=raw_max,
+        categories=_categories(answer) if isinstance(listed, list) else None,
+    )
+    facts = AutoCompact(
+        truth(answer, "isAutoCompactEnabled", "is_auto_compact_enabled"),
+        count(answer, "autoCompactThreshold", "auto_compact_threshold"),
+        raw_max,
+    )
+    return (facts, usage)
+
+
+def _categories(answer: Body) -> tuple[Category, ...]:
+    return tuple(
+        Category(
+            id=text(row, "id"),
+            name=text(row, "name"),
+            kind=text(row, "kind"),
+            tokens=count(row, "tokens"),
+        )
+        for row in items(answer, "categories")
+    )
+
+
+def control_response(body: Body) -> tuple[Signal, ...]:
+    """Return what an answered `get_context_usage` says."""
+    answer = mapping(mapping(body, "response") or {}, "response") or {}
+    if "categories" in answer or "totalTokens" in answer or "total_tokens" in answer:
+        return context_usage(answer)
+    return ()
+
+
+def control_request(body: Body) -> tuple[Signal, ...]:
+    """Return what a hook callback's input says (R24)."""
+    request = mapping(body, "request") or {}
+    if request.get("subtype") != "hook_callback":
+        return ()
+    return hook_input(mapping(request, "input") or {})
+
+
+def hook_input(body: Body) -> tuple[Signal, ...]:
+    """Return the hint that a `PreCompact` hook's input is (R24); others say nothing (R25)."""
+    if body.get("hook_event_name") != "PreCompact":
+        return ()
+    return _hint(body.get("trigger"))
+
+
+def hook_frame(body: Body) -> tuple[Signal, ...]:
+    """Return the hint that a `PreCompact` hook frame is: its name ends in the trigger."""
+    if body.get("hook_event") != "PreCompact":
+        return ()
+    return _hint((text(body, "hook_name") or "").rpartition(":")[2])
+
+
+def _hint(trigger: object) -> tuple[Signal, ...]:
+    return tuple(TriggerHint(known) for known in _TRIGGERS if known == trigger)
+
+
+def conversation_reset(body: Body) -> tuple[Signal, ...]:
+    """Return the reset that a `conversation_reset` is (R27)."""
+    return (Reset(text(body, "trigger") or "clear"),)
+

@@ -1,0 +1,80 @@
+"""Codex rollouts: readings come from `token_count`, users from `response_item` (R7, R9, R23)."""
+
+from streams.core.normalise.fields import count, mapping, text, window
+from streams.core.normalise.usage import read_codex_usage, read_output
+from streams.core.signals import (
+    Body,
+    Boundary,
+    ModelTold,
+    OwnWindow,
+    Response,
+    SessionFacts,
+    Signal,
+    UserLine,
+)
+
+_TOTALS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+    "total_tokens",
+)
+
+
+def session_meta(body: Body) -> tuple[Signal, ...]:
+    """Return the facts that a rollout's head tells."""
+    payload = mapping(body, "payload") or {}
+    return (
+        SessionFacts(
+            "codex",
+            text(payload, "cli_version"),
+            None,
+            text(payload, "cwd"),
+            text(payload, "forked_from_id", "forked_from"),
+            only_new=False,
+        ),
+    )
+
+
+def turn_context(body: Body) -> tuple[Signal, ...]:
+    """Return the facts of a turn: its model and folder."""
+    payload = mapping(body, "payload") or {}
+    model = text(payload, "model")
+    facts = SessionFacts("codex", None, model, text(payload, "cwd"), None, only_new=False)
+    return (facts,) if model is None else (facts, ModelTold(model, is_init=False))
+
+
+def response_item(body: Body) -> tuple[Signal, ...]:
+    """Return the user line that a user's message item is."""
+    payload = mapping(body, "payload") or {}
+    if payload.get("type") != "message" or payload.get("role") != "user":
+        return ()
+    return (UserLine(True, None, None, ""),)
+
+
+def event_msg(body: Body) -> tuple[Signal, ...]:
+    """Return the response that a `token_count` tells; the same total again is the same one."""
+    payload = mapping(body, "payload") or {}
+    if payload.get("type") != "token_count":
+        return ()
+    info = mapping(payload, "info")
+    if info is None:
+        return ()
+    signals: list[Signal] = []
+    own_window = window(info, "model_context_window")
+    if own_window is not None:
+        signals.append(OwnWindow(own_window))
+    last = mapping(info, "last_token_usage")
+    if last is not None:
+        total = mapping(info, "total_token_usage")
+        key = None if total is None else f"total {[count(total, name) for name in _TOTALS]}"
+        usage, output = read_codex_usage(last), read_output(last)
+        signals.append(Response(key, None, None, usage, output, (), exhausted=False, boundary=None))
+    return tuple(signals)
+
+
+def compacted(body: Body) -> tuple[Signal, ...]:
+    """Return the boundary that a `compacted` line is (R29)."""
+    payload = mapping(body, "payload") or {}
+    return (Boundary(None, None, None, None, None, payload, text(payload, "message")),)

@@ -1,0 +1,94 @@
+"""Reading known fields tolerantly (R3): a wrong type is the same as absence.
+
+Where two names are given, they are the stream's and the transcript's spelling of one field; the
+first that is there with the right type counts.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from schemas.records import Json
+from streams.core.signals import Body
+
+MAX_COUNT = 2**53 - 1
+"""Largest integer that every JSON reader keeps exactly; a larger count is no plausible count."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_FIRST_YEAR, _LAST_YEAR = 2020, 2100
+_FIRST_MS = (datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_END_MS = (datetime(_LAST_YEAR + 1, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+
+
+def text(body: Body, *names: str) -> str | None:
+    """Return a string that is not empty."""
+    for name in names:
+        value = body.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def count(body: Body, *names: str) -> int | None:
+    """Return a whole number of 0 to MAX_COUNT."""
+    for name in names:
+        value = body.get(name)
+        if type(value) is int and 0 <= value <= MAX_COUNT:
+            return value
+    return None
+
+
+def window(body: Body, *names: str) -> int | None:
+    """Return a window in tokens: a count above 0."""
+    return count(body, *names) or None
+
+
+def truth(body: Body, *names: str) -> bool | None:
+    """Return a boolean."""
+    for name in names:
+        value = body.get(name)
+        if isinstance(value, bool):
+            return value
+    return None
+
+
+def flag(body: Body, *names: str) -> bool:
+    """Return whether the field is true."""
+    return truth(body, *names) is True
+
+
+def mapping(body: Body, *names: str) -> dict[str, Json] | None:
+    """Return an object."""
+    for name in names:
+        value = body.get(name)
+        if isinstance(value, dict):
+            return value
+    return None
+
+
+def items(body: Body, *names: str) -> list[dict[str, Json]]:
+    """Return the objects of a list, others left out."""
+    for name in names:
+        value = body.get(name)
+        if isinstance(value, list):
+            return [cast("dict[str, Json]", item) for item in value if isinstance(item, dict)]
+    return []
+
+
+def in_range(time_ms: int) -> int | None:
+    """Return a time if it lies in 2020 to 2100 (R28)."""
+    return time_ms if _FIRST_MS <= time_ms < _END_MS else None
+
+
+def timestamp(body: Body) -> int | None:
+    """Return the message's own timestamp, milliseconds since 1970, if it is valid (R28)."""
+    value = body.get("timestamp")
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return in_range((moment - _EPOCH) // _MILLISECOND)

@@ -1,0 +1,64 @@
+"""Usage by provider: Anthropic beside, OpenAI, Codex and Gemini inside the prompt (R7, R8)."""
+
+from streams.core.normalise.fields import count, items, mapping
+from streams.core.signals import Body, Usage
+
+_RESPONSE_ITERATIONS = ("message", "fallback_message")
+"""Iterations that are a call of the conversation; others are a tool's or a compaction's own."""
+
+
+def find_usage(message: Body) -> Body | None:
+    """Return the usage object of a response, under any provider's name."""
+    return mapping(message, "usage") or mapping(message, "usageMetadata", "usage_metadata")
+
+
+def read_usage(usage: Body) -> Usage | None:
+    """Return the input-side counts, or None where the object tells none."""
+    prompt = count(usage, "prompt_tokens", "promptTokenCount", "prompt_token_count")
+    if prompt is not None:
+        return _inside(prompt, _cached_in_prompt(usage))
+    details = mapping(usage, "input_tokens_details")
+    if details is not None:
+        prompt = count(usage, "input_tokens")
+        return None if prompt is None else _inside(prompt, count(details, "cached_tokens"))
+    return _beside(usage)
+
+
+def read_codex_usage(usage: Body) -> Usage | None:
+    """Return the counts of a Codex rollout's `last_token_usage`."""
+    prompt = count(usage, "input_tokens")
+    return None if prompt is None else _inside(prompt, count(usage, "cached_input_tokens"))
+
+
+def read_output(usage: Body) -> int | None:
+    """Return the output tokens that a usage object tells."""
+    return count(
+        usage, "output_tokens", "completion_tokens", "candidatesTokenCount", "candidates_token_count"
+    )
+
+
+def _cached_in_prompt(usage: Body) -> int | None:
+    details = mapping(usage, "prompt_tokens_details")
+    if details is not None:
+        return count(details, "cached_tokens")
+    return count(usage, "cachedContentTokenCount", "cached_content_token_count")
+
+
+def _inside(prompt: int, cached: int | None) -> Usage:
+    if cached is not None and cached > prompt:
+        cached = None  # more cached than there was: the part is wrong, the whole stands
+    return Usage(prompt - (cached or 0), None, cached)
+
+
+def _beside(usage: Body) -> Usage | None:
+    counted = usage
+    for entry in reversed(items(usage, "iterations")):
+        if entry.get("type") in _RESPONSE_ITERATIONS:
+            counted = entry
+            break
+    found = Usage(
+        count(counted, "input_tokens"),
+        count(counted, "cache_creation_input_tokens"),
+        count(counted, "cache_read_input_tokens"),
+    )
+    return None if found == (None, None, None) else found

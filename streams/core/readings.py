@@ -1,0 +1,199 @@
+"""Responses: sizes, warnings, edits, exhaustion and what they count (R6 to R10, R23, R26)."""
+
+from schemas.records import (
+    MAIN_CHAIN,
+    ContextEdit,
+    ContextExhausted,
+    ContextReading,
+    ContextWarning,
+    ExhaustedReason,
+    Json,
+    WindowSource,
+)
+from streams.core import limits, responses
+from streams.core.attempts import move
+from streams.core.boundaries import bound, complete
+from streams.core.signals import MicroCompaction, Response, ResponseEnd, Usage
+from streams.core.state import Chain
+from streams.core.step import Rank, Step
+from streams.core.transitions import Event
+from streams.core.windows import base_name
+
+
+def respond(step: Step, response: Response) -> None:
+    """Apply one line or frame of a response to its chain."""
+    name = step.subject
+    memory = step.chains[name].memory
+    key = b"" if response.key is None else responses.key_hash(response.key)
+    found = responses.find(memory, key) if key else None
+    known = responses.Remembered(key) if found is None else found
+    marks = known.marks
+    if response.boundary is not None and not marks & responses.BOUNDARY_MARK:
+        marks |= responses.BOUNDARY_MARK
+        bound(step, response.boundary)
+    if found is None:
+        _begin(step, key)
+    _take_output(step, key, response.output)
+    if response.model is not None:
+        limits.set_model(step, name, base_name(response.model)[0])
+    if step.chains[name].told is None:
+        step.responded = name
+        step.limits_touched = True
+    marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
+    known = known._replace(marks=marks)
+    usage = response.usage
+    if usage is not None and usage.used > 0 and known.counts_differ(usage):
+        _read(step, response.response_id, usage)
+        known = known.with_reading(usage)
+    if key and known != found:
+        chain = step.chains[name]
+        step.chains[name] = chain._replace(memory=responses.remember(chain.memory, known))
+
+
+def end_response(step: Step, end: ResponseEnd) -> None:
+    """Apply the end of the chain's latest response; without one there is nothing to end."""
+    chain = step.chains[step.subject]
+    found = responses.find(chain.memory, chain.response) if chain.response else None
+    if found is None:
+        return
+    _take_output(step, chain.response, end.output)
+    marks = found.marks | _once(step, found.marks, edits=end.edits, exhausted=end.exhausted)
+    if marks != found.marks:
+        memory = responses.remember(chain.memory, found._replace(marks=marks))
+        step.chains[step.subject] = step.chains[step.subject]._replace(memory=memory)
+
+
+def micro_compact(step: Step, micro: MicroCompaction) -> None:
+    """Emit the edit that a micro-compaction is."""
+    _edit(step, (micro.metadata,), micro.saved)
+
+
+def exhaust(step: Step, name: str, reason: ExhaustedReason) -> None:
+    """Emit that a turn ended for lack of room."""
+    step.emit(
+        Rank.EXHAUSTED,
+        step.record_id(name, "context_exhausted"),
+        ContextExhausted(**step.common(name, step.chains[name].model), reason=reason),
+    )
+
+
+def _begin(step: Step, key: bytes) -> None:
+    """Count a response that was not seen before; a new one of the main chain moves the attempt."""
+    name = step.subject
+    if name == MAIN_CHAIN:
+        move(step, Event.RESPONSE)
+    chain = step.chains[name]
+    step.chains[name] = chain._replace(
+        response=key,
+        output=None,
+        previous_output=chain.output,
+        messages=chain.messages + 1,
+        since_boundary=chain.since_boundary + 1,
+        total=chain.total + 1,
+    )
+
+
+def _take_output(step: Step, key: bytes, output: int | None) -> None:
+    chain = step.chains[step.subject]
+    if output is not None and chain.response == key and chain.output != output:
+        step.chains[step.subject] = chain._replace(output=output)
+
+
+def _once(
+    step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhausted: bool
+) -> int:
+    """Emit what a response tells once, and return its marks."""
+    added = 0
+    if edits and not marks & responses.EDITS_MARK:
+        added |= responses.EDITS_MARK
+        cleared = [edit.get("cleared_input_tokens") for edit in edits]
+        counts = [value for value in cleared if type(value) is int and value >= 0]
+        _edit(step, edits, sum(counts) if counts else None)
+    if exhausted and not marks & responses.EXHAUSTED_MARK:
+        added |= responses.EXHAUSTED_MARK
+        exhaust(step, step.subject, "model_context_window_exceeded")
+    return added
+
+
+def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -> None:
+    name = step.subject
+    step.emit(
+        Rank.EDIT,
+        step.record_id(name, "context_edit"),
+        ContextEdit(
+            **step.common(name, step.chains[name].model),
+            edits=edits,
+            cleared_input_tokens=cleared,
+        ),
+    )
+
+
+def _read(step: Step, response_id: str | None, usage: Usage) -> None:
+    """Emit a reading, the completion that it measures and the warning that it causes."""
+    name = step.subject
+    chain = step.chains[name]
+    used = usage.used
+    window, source = limits.disprove(step, chain.model, used)
+    percent = None if window is None else used_percent(used, window)
+    step.emit(
+        Rank.READING,
+        step.record_id(name, "context_reading"),
+        ContextReading(
+            **step.common(name, chain.model),
+            response_id=response_id,
+            used_tokens=used,
+            input_tokens=usage.input,
+            cache_creation_tokens=usage.creation,
+            cache_read_tokens=usage.read,
+            previous_output_tokens=chain.previous_output,
+            window=window,
+            window_source=source,
+            used_percent=percent,
+            messages=chain.messages,
+            messages_total=chain.total,
+        ),
+    )
+    complete(step, name, chain, used)
+    announced = chain.announced
+    if window is not None and percent is not None:
+        announced = _warn(step, chain, usage, window, source, percent)
+    step.chains[name] = chain._replace(
+        used=used, percent=percent, announced=announced, awaited=None, unmeasured=None
+    )
+
+
+def _warn(
+    step: Step, chain: Chain, usage: Usage, window: int, source: WindowSource, percent: float
+) -> tuple[int, ...]:
+    """Emit a warning for thresholds newly crossed, and return all that are announced."""
+    used = usage.used
+    crossed = tuple(
+        threshold
+        for threshold in step.rules.thresholds
+        if used * 100 >= window * threshold and threshold not in chain.announced
+    )
+    if not crossed:
+        return chain.announced
+    name = step.subject
+    step.emit(
+        Rank.WARNING,
+        step.record_id(name, "context_warning", crossed[-1]),
+        ContextWarning(
+            **step.common(name, chain.model),
+            threshold_percent=crossed[-1],
+            thresholds_crossed=crossed,
+            context_used_percent=percent,
+            context_remaining_percent=used_percent(window - used, window),
+            used_tokens=used,
+            input_tokens=usage.input,
+            cache_tokens=(usage.creation or 0) + (usage.read or 0),
+            context_window=window,
+            window_source=source,
+        ),
+    )
+    return (*chain.announced, *crossed)
+
+
+def used_percent(tokens: int, window: int) -> float:
+    """Return tokens as a percentage of the window, floored to two decimals in integers."""
+    return (tokens * 10_000 // window) / 100

@@ -1,0 +1,153 @@
+"""One message's derivation under way: the session's parts, and the records so far.
+
+The only mutable thing of the core. It lives inside one call of `derive`, starts as a view of the
+immutable session and ends as a new one.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple, TypedDict
+
+from schemas.records import MAIN_CHAIN, Kind, Record, RecordData
+from streams.core.identity import record_id
+from streams.core.rules import Rules
+from streams.core.signals import ContextUsage, Normal
+from streams.core.state import NEW_CHAIN, Chain, Session
+
+MAX_CHAINS = 64
+"""Chains of a session, the main one included; the least recent subagent's leaves (R2)."""
+
+
+class Rank(IntEnum):
+    """The order of the records of one message (records.md, «Order»)."""
+
+    SESSION_INFO = 1
+    FAILED = 2
+    START = 3
+    PROGRESS = 4
+    RESET = 5
+    FORCED_COMPLETE = 6
+    BOUNDARY = 7
+    SUMMARY = 8
+    LIMITS = 9
+    EDIT = 10
+    READING = 11
+    COMPLETE = 12
+    WARNING = 13
+    EXHAUSTED = 14
+
+
+class CommonFields(TypedDict):
+    """The fields of `schemas.records.Common`."""
+
+    session_id: str
+    chain: str
+    model: str | None
+    task_id: str | None
+    subagent_type: str | None
+
+
+class Emitted(NamedTuple):
+    """A record without its place in the session's sequence."""
+
+    rank: Rank
+    record_id: str
+    data: RecordData
+
+
+class Step:
+    """The session while one message is applied to it; see the module."""
+
+    __slots__ = (
+        "attempt",
+        "chains",
+        "emitted",
+        "facts",
+        "hint",
+        "just_reset",
+        "limits_touched",
+        "normal",
+        "responded",
+        "rules",
+        "session_id",
+        "subject",
+        "usage",
+        "was_reset",
+    )
+
+    def __init__(
+        self, rules: Rules, session: Session, session_id: str, normal: Normal, subject: str
+    ) -> None:
+        self.rules = rules
+        self.session_id = session_id
+        self.normal = normal
+        self.subject = subject
+        self.chains = dict(session.chains)
+        self.attempt = session.attempt
+        self.hint = session.hint
+        self.facts = session.facts
+        self.was_reset = session.just_reset
+        self.just_reset = False
+        self.limits_touched = False
+        self.responded: str | None = None
+        self.usage: ContextUsage | None = None
+        self.emitted: list[Emitted] = []
+        self._touch(subject, session.applied + 1)
+
+    def _touch(self, name: str, applied: int) -> None:
+        chain = self.chains.get(name)
+        if chain is None:
+            chain = NEW_CHAIN
+            if len(self.chains) >= MAX_CHAINS:
+                self._drop_least_recent()
+        kind = self.normal.subagent_type
+        if kind is not None and name != MAIN_CHAIN and kind != chain.subagent_type:
+            chain = chain._replace(touched=applied, subagent_type=kind)
+        else:
+            chain = chain._replace(touched=applied)
+        self.chains[name] = chain
+
+    def _drop_least_recent(self) -> None:
+        """Drop the subagent that was silent longest; the main chain stays."""
+        names = (name for name in self.chains if name != MAIN_CHAIN)
+        del self.chains[min(names, key=lambda name: self.chains[name].touched)]
+
+    @property
+    def main(self) -> Chain:
+        """The main chain; a session that began with a subagent may not have stored it yet."""
+        return self.chains.get(MAIN_CHAIN, NEW_CHAIN)
+
+    def common(self, name: str, model: str | None) -> CommonFields:
+        """Return the fields that every record's data begins with."""
+        chain = self.chains.get(name, NEW_CHAIN)
+        return {
+            "session_id": self.session_id,
+            "chain": name,
+            "model": model,
+            "task_id": self.normal.task_id,
+            "subagent_type": chain.subagent_type,
+        }
+
+    def record_id(self, chain: str, kind: Kind, *extra: str | int | None) -> str:
+        """Return the id of this message's record of a kind."""
+        return record_id(self.session_id, chain, kind, self.normal.cause, *extra)
+
+    def emit(self, rank: Rank, record_id: str, data: RecordData) -> None:
+        """Add a record."""
+        self.emitted.append(Emitted(rank, record_id, data))
+
+    def records(self, sequence: int) -> tuple[Record, ...]:
+        """Return the envelopes in the order of the kinds, numbered after `sequence`."""
+        emitted = self.emitted
+        if not emitted:
+            return ()
+        if len(emitted) > 1:
+            emitted.sort(key=_rank)
+        time_ms, tag = self.normal.time_ms, self.rules.tag
+        return tuple(
+            Record(one.record_id, one.data.chain, time_ms, number, tag, one.data)
+            for number, one in enumerate(emitted, sequence + 1)
+        )
+
+
+def _rank(emitted: Emitted) -> Rank:
+    return emitted.rank

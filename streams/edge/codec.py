@@ -1,0 +1,260 @@
+"""The only JSON: bytes to messages, records to Kafka and to lines, and back.
+
+The fast parser refuses some of what Python's standard parser reads (lone surrogates, numbers out
+of its range), so what it refuses is read again by the standard one (R5). On output a lone
+surrogate is written as `\\uXXXX`, and NaN and infinities, which are not JSON, as null.
+"""
+
+import json
+import math
+import sys
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from schemas.messages import MAX_DEPTH, DeadLetter
+from schemas.records import DATA_CLASS_BY_KIND, DATA_CLASSES, SCHEMA_VERSION, SPEC_VERSION, Record
+from schemas.topics import MESSAGE_LIMIT_BYTES, MIB
+from streams.core.errors import VersionError
+from streams.ports import Headers
+
+_STANDARD_RECURSION = 4 * MAX_DEPTH
+"""Interpreter recursion for the standard parser: room for MAX_DEPTH and the frames below it."""
+
+_ADAPTERS: dict[str, TypeAdapter[Any]] = {cls.kind: TypeAdapter(cls) for cls in DATA_CLASSES}
+_TYPES = {kind: f"contextgauge.{kind}.v{SCHEMA_VERSION}".encode() for kind in DATA_CLASS_BY_KIND}
+_KINDS = {name.decode(): kind for kind, name in _TYPES.items()}
+
+
+def utf8(text: str) -> bytes:
+    """Encode for output: a lone surrogate becomes `\\uXXXX`."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def key_bytes(session_id: str) -> bytes:
+    """Encode a session id for keys and partitioning: one to one, lone surrogates too."""
+    return session_id.encode("utf-8", "surrogatepass")
+
+
+def decode(value: bytes, limit: int = MESSAGE_LIMIT_BYTES) -> dict[str, Any] | DeadLetter:
+    """Parse one message, or say why it is a dead letter (R5). Never raises."""
+    if len(value) > limit:
+        return DeadLetter(
+            "too_large",
+            f"{len(value)} bytes; the limit is {limit} ({limit / MIB:.0f} MiB): "
+            "publish it with `contextgauge publish`, which shortens such lines",
+        )
+    try:
+        body = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        body = _decode_standard(value)
+    if isinstance(body, dict | DeadLetter):
+        return body
+    return DeadLetter("not_object", f"a JSON {_json_type(body)}, not an object")
+
+
+def _decode_standard(value: bytes) -> Any:
+    if value.startswith(b"\xef\xbb\xbf"):
+        return DeadLetter("byte_order_mark", "begins with a byte order mark: write without one")
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return DeadLetter("not_utf8", f"byte {error.start} is not UTF-8")
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _STANDARD_RECURSION))
+    try:
+        body = json.loads(text)
+    except RecursionError:
+        return _too_deep()
+    except ValueError as error:
+        return DeadLetter("not_json", str(error))
+    finally:
+        sys.setrecursionlimit(before)
+    return _too_deep() if _depth_exceeds(body, MAX_DEPTH) else body
+
+
+def _too_deep() -> DeadLetter:
+    return DeadLetter("too_deep", f"nested deeper than {MAX_DEPTH}")
+
+
+def _depth_exceeds(value: Any, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit):
+        level = [
+            child
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        if not level:
+            return False
+    return any(isinstance(item, dict | list) for item in level)
+
+
+def _json_type(value: object) -> str:
+    if value is None:
+        return "null"
+    return {bool: "boolean", int: "number", float: "number", str: "string"}.get(type(value), "array")
+
+
+def loads(value: bytes | str) -> Any:
+    """Parse JSON that this project wrote. Raises ValueError."""
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return json.loads(value)
+
+
+def dumps(value: Any) -> bytes:
+    """Write compact JSON; dataclasses become objects. Total over what records and views hold."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return _dumps_standard(value)
+
+
+def _dumps_standard(value: Any) -> bytes:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _STANDARD_RECURSION))
+    try:
+        text = json.dumps(
+            _plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        )
+    finally:
+        sys.setrecursionlimit(before)
+    return utf8(text)
+
+
+def _plain(value: Any) -> Any:
+    """Return the value with dataclasses as objects and non-finite numbers as null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    fields = getattr(value, "__dataclass_fields__", None)
+    if fields is not None:
+        return {
+            name: _plain(getattr(value, name))
+            for name, field in fields.items()
+            if field._field_type.name == "_FIELD"
+        }
+    return value
+
+
+def rfc3339(time_ms: int) -> str:
+    """Format milliseconds since 1970 as RFC 3339 in UTC with milliseconds."""
+    seconds, ms = divmod(time_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"
+
+
+def parse_rfc3339(text: str) -> int:
+    """Return milliseconds since 1970 of what `rfc3339` wrote."""
+    moment = datetime.fromisoformat(text)
+    return int(moment.timestamp()) * 1000 + moment.microsecond // 1000
+
+
+@lru_cache(maxsize=4096)
+def source(session_id: str) -> str:
+    """Return the CloudEvents source of a session."""
+    return "/sessions/" + quote(session_id, safe="", errors="surrogatepass")
+
+
+def to_structured(record: Record) -> bytes:
+    """Return the record as one structured-mode CloudEvent, without a line end."""
+    event: dict[str, Any] = {
+        "specversion": SPEC_VERSION,
+        "id": record.id,
+        "source": source(record.data.session_id),
+        "type": record.type,
+        "subject": record.subject,
+    }
+    if record.time_ms is not None:
+        event["time"] = rfc3339(record.time_ms)
+    event["datacontenttype"] = "application/json"
+    event["sequence"] = str(record.sequence)
+    event["rules"] = record.rules
+    event["data"] = record.data
+    return dumps(event)
+
+
+def from_structured(event: dict[str, Any]) -> Record:
+    """Read a structured-mode event. Raises VersionError for a kind or version not known here."""
+    return _record(
+        spec_version=event["specversion"],
+        type_name=event["type"],
+        record_id=event["id"],
+        time=event.get("time"),
+        sequence=event["sequence"],
+        rules=event["rules"],
+        data=event["data"],
+    )
+
+
+def to_binary(record: Record) -> tuple[Headers, bytes]:
+    """Return the headers and the value of a binary-mode CloudEvent on Kafka."""
+    headers = [
+        ("ce_specversion", SPEC_VERSION.encode()),
+        ("ce_id", record.id.encode()),
+        ("ce_source", source(record.data.session_id).encode()),
+        ("ce_type", _TYPES[record.data.kind]),
+        ("ce_subject", utf8(record.subject)),
+        ("ce_sequence", str(record.sequence).encode()),
+        ("ce_rules", record.rules.encode()),
+        ("content-type", b"application/json"),
+    ]
+    if record.time_ms is not None:
+        headers.append(("ce_time", rfc3339(record.time_ms).encode()))
+    return tuple(headers), dumps(record.data)
+
+
+def from_binary(headers: Headers, value: bytes) -> Record:
+    """Read a binary-mode event. Raises VersionError for what this build cannot read."""
+    found = {name: content.decode("utf-8", "replace") for name, content in headers}
+    try:
+        return _record(
+            spec_version=found["ce_specversion"],
+            type_name=found["ce_type"],
+            record_id=found["ce_id"],
+            time=found.get("ce_time"),
+            sequence=found["ce_sequence"],
+            rules=found["ce_rules"],
+            data=loads(value),
+        )
+    except KeyError as error:
+        raise VersionError(f"not a record of contextgauge: no header {error}") from error
+
+
+def _record(
+    *,
+    spec_version: str,
+    type_name: str,
+    record_id: str,
+    time: str | None,
+    sequence: str,
+    rules: str,
+    data: dict[str, Any],
+) -> Record:
+    kind = _KINDS.get(type_name)
+    if kind is None or spec_version != SPEC_VERSION:
+        raise VersionError(
+            f"record {record_id} is of type {type_name!r} (CloudEvents {spec_version}); this build "
+            f"reads version {SCHEMA_VERSION}: upgrade contextgauge before reading on"
+        )
+    try:
+        parsed = _ADAPTERS[kind].validate_python(data)
+    except ValidationError as error:
+        raise VersionError(f"record {record_id} of type {type_name!r}: {error}") from error
+    return Record(
+        id=record_id,
+        subject=parsed.chain,
+        time_ms=None if time is None else parse_rfc3339(time),
+        sequence=int(sequence),
+        rules=rules,
+        data=parsed,
+    )

@@ -1,0 +1,77 @@
+"""The one path from bytes to records, for one partition's sessions.
+
+The deriver, replay and the embedded mode all run this; they differ in where lines come from and
+where records go. It holds the sessions' states and knows nothing of transport.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from schemas.messages import DeadLetter, Message
+from schemas.records import Record
+from streams.core.derive import derive
+from streams.core.normalise import normalise
+from streams.core.rules import Rules
+from streams.core.state import Session
+from streams.edge import codec
+
+NO_SESSION = DeadLetter(
+    "no_session",
+    "neither the message nor its key names a session: key messages by their session id",
+)
+
+
+class Intake(NamedTuple):
+    """One line or Kafka record as it came. `session_hint` is the key's or the file's session."""
+
+    value: bytes
+    session_hint: str | None = None
+    received_ms: int | None = None
+    task_id: str | None = None
+
+
+class Taken(NamedTuple):
+    """What one message gave. `session_id` is null where the message changed no session."""
+
+    session_id: str | None
+    records: tuple[Record, ...]
+    dead: DeadLetter | None
+
+
+IGNORED = Taken(None, (), None)
+
+
+class Funnel:
+    """The sessions of one partition. `misrouted` says why a session does not belong here."""
+
+    def __init__(
+        self, rules: Rules, misrouted: Callable[[str], DeadLetter | None] | None = None
+    ) -> None:
+        self.sessions: dict[str, Session] = {}
+        self._rules = rules
+        self._misrouted = misrouted
+
+    def take(self, intake: Intake) -> Taken:
+        """Derive one message; total: any bytes give a result."""
+        value = intake.value
+        if not value or value.isspace():
+            return IGNORED
+        body = codec.decode(value)
+        if isinstance(body, DeadLetter):
+            return Taken(None, (), body)
+        normal = normalise(
+            Message(body, value, intake.session_hint, intake.received_ms, intake.task_id)
+        )
+        if normal is None:
+            return IGNORED
+        session_id = normal.session_id
+        if session_id is None:
+            return Taken(None, (), NO_SESSION)
+        if self._misrouted is not None and (dead := self._misrouted(session_id)) is not None:
+            return Taken(None, (), dead)
+        before = self.sessions.get(session_id)
+        after, records = derive(self._rules, before, normal, session_id)
+        if after is before:
+            return IGNORED
+        self.sessions[session_id] = after
+        return Taken(session_id, records, None)
