@@ -1,0 +1,58 @@
+"""The command `contextgauge`: all commands by name, and what an error looks like.
+
+Exit codes: 0 done, 1 stopped or not found, 2 wrong arguments or settings.
+"""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from streams.cli import stack
+from streams.cli.screen import err, out, safe
+from streams.core.errors import ConfigError, ContextgaugeError
+
+EXIT_STOPPED = 1
+EXIT_CONFIG = 2
+
+app = typer.Typer(
+    name="contextgauge",
+    help="See and control the context windows of AI agents, over Kafka and Redis.\n\n"
+    "Settings are environment variables that begin with CONTEXTGAUGE_.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(stack.app, name="stack")
+
+
+def _print_version(*, asked: bool) -> None:
+    if asked:
+        out.print(f"contextgauge {version('contextgauge')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that come before a command; `--version` has acted already."""
+    del show_version
+
+
+def main() -> None:
+    """Run the command line; an expected error becomes one clear line and an exit code."""
+    try:
+        app()
+    except ContextgaugeError as error:
+        for line in str(error).splitlines():
+            err.print(f"contextgauge: {safe(line)}", markup=False, soft_wrap=True, style="red")
+        sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_STOPPED)

@@ -1,0 +1,91 @@
+"""What all commands share of the screen: two consoles, safe text, JSON, and how figures look.
+
+Results go to standard output and everything else to standard error, so a command can be piped.
+What is not known is shown as `unknown`, never as a zero.
+"""
+
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from streams.edge import codec
+
+UNKNOWN = "unknown"
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def safe(text: str) -> str:
+    r"""Escape what could move the cursor or hide text: controls, and lone surrogates, as `\x1b`.
+
+    Ids and names come from outside; a terminal must not obey them.
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def cell(text: str | None, style: str = "") -> Text:
+    """Return text for a table: no markup is read in it, and nothing known is `unknown`."""
+    return Text(UNKNOWN, style="dim") if text is None else Text(safe(text), style=style)
+
+
+def write_json(value: Any) -> None:  # noqa: ANN401 -- any JSON value
+    """Write one JSON value and a line end to standard output, byte for byte."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(codec.dumps(value) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def thousands(tokens: int | None) -> str:
+    """Return tokens as people read them: 58K, 1.2M, 950."""
+    if tokens is None:
+        return UNKNOWN
+    sign, size = ("-", -tokens) if tokens < 0 else ("", tokens)
+    if size < 1_000:
+        return f"{sign}{size}"
+    if size < 999_500:
+        return f"{sign}{(size + 500) // 1_000}K"
+    return f"{sign}{size / 1_000_000:.1f}".removesuffix(".0") + "M"
+
+
+def exact(tokens: int | None) -> str:
+    """Return a count with its digits grouped: 58,432."""
+    return UNKNOWN if tokens is None else f"{tokens:,}"
+
+
+def percent(value: float | None) -> str:
+    """Return a percentage with one decimal, cut and not rounded: 99.99 is not yet 100."""
+    return UNKNOWN if value is None else f"{int(value * 10) / 10:.1f}%"
+
+
+def duration(duration_ms: int | None) -> str:
+    """Return a duration as people say it: 800 ms, 12.3 s, 2 min 5 s, 3 h 20 min, 4 d 3 h."""
+    if duration_ms is None:
+        return UNKNOWN
+    if duration_ms < 1_000:
+        return f"{duration_ms} ms"
+    if duration_ms < 60_000:
+        return f"{duration_ms // 100 / 10:.1f} s"
+    seconds = duration_ms // 1_000
+    for size, unit, smaller, smaller_unit in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if seconds >= size:
+            rest = seconds % size // smaller
+            return f"{seconds // size} {unit}" + (f" {rest} {smaller_unit}" if rest else "")
+    raise AssertionError(seconds)
+
+
+def ago(then_ms: int | None, now_ms: int) -> str:
+    """Return how long ago a moment was; a moment ahead of this clock is `now`."""
+    if then_ms is None:
+        return UNKNOWN
+    passed = now_ms - then_ms
+    return "now" if passed < 1_000 else f"{duration(passed - passed % 1_000)} ago"

@@ -1,0 +1,89 @@
+"""`contextgauge stack`: Kafka and Redis on this machine, in the background."""
+
+import shutil
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from streams.cli.screen import err, out, write_json
+from streams.edge.local_stack import (
+    DEFAULT_HEAP_MIB,
+    STACK_FOLDER,
+    LocalStack,
+    Name,
+    Service,
+)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Kafka and Redis on this machine, in the background, for trying and developing.",
+)
+
+SERVICES: tuple[Name, ...] = ("kafka", "redis")
+SETTING_OF_SERVICE: dict[Name, str] = {"kafka": "bootstrap_servers", "redis": "redis_url"}
+"""The setting that a running service stands in for where the variable is not set."""
+
+
+@app.command()
+def up(
+    heap_mib: Annotated[
+        int, typer.Option(min=256, help="Memory of the broker's heap, in MiB.")
+    ] = DEFAULT_HEAP_MIB,
+) -> None:
+    """Start Kafka and Redis on free ports, and wait until both answer.
+
+    Data and logs are kept in `.stack/` of the project. All other commands find the two by
+    themselves while CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL are not set.
+    Kafka's jars are fetched with Maven the first time.
+    """
+    stack = LocalStack(STACK_FOLDER, heap_mib=heap_mib)
+    with err.status("looking for what runs") as status:
+        running = stack.start(SERVICES, lambda what: status.update(f"{what} …"))
+    _show(running)
+    err.print("Next: [bold]contextgauge topics create[/bold]", style="dim")
+
+
+@app.command()
+def down(
+    *,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete the data and the logs as well.")
+    ] = False,
+) -> None:
+    """Stop what `stack up` started, and nothing else. Data stays unless told otherwise."""
+    stopped = LocalStack(STACK_FOLDER).stop()
+    if delete:
+        shutil.rmtree(STACK_FOLDER, ignore_errors=True)
+    err.print(f"stopped {' and '.join(stopped)}" if stopped else "nothing was running")
+
+
+@app.command()
+def status(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Tell what runs, and where. Ends with exit code 1 unless both services run."""
+    running = LocalStack(STACK_FOLDER).services()
+    if as_json:
+        write_json(
+            {
+                name: {"address": service.address, "pid": service.process.pid}
+                for name, service in running.items()
+            }
+        )
+    else:
+        _show(running)
+    if len(running) < len(SERVICES):
+        raise typer.Exit(1)
+
+
+def _show(running: dict[Name, Service]) -> None:
+    table = Table("Service", "Address", "Process", "Log", box=None, pad_edge=False)
+    for name in SERVICES:
+        service = running.get(name)
+        if service is None:
+            table.add_row(name, "[dim]not running[/dim]")
+        else:
+            table.add_row(name, service.address, str(service.process.pid), service.log_file)
+    out.print(table, soft_wrap=True)

@@ -1,0 +1,216 @@
+"""The style as a test: sizes, banned calls, names that must agree, nothing out of place."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from schemas.topics import TOPICS
+
+ROOT = Path(__file__).parents[1]
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 70
+
+PRODUCT = sorted(
+    path
+    for folder in ("contextgauge", "schemas", "streams", "tools")
+    for path in (ROOT / folder).rglob("*.py")
+)
+MODULES = PRODUCT + sorted((ROOT / "tests").rglob("*.py")) + sorted((ROOT / "bench").rglob("*.py"))
+
+BANNED_CALLS = {
+    "datetime.now": "time is passed in",
+    "datetime.utcnow": "time is passed in",
+    "datetime.today": "time is passed in",
+    "date.today": "time is passed in",
+    "uuid4": "ids are functions of their cause",
+    "uuid.uuid4": "ids are functions of their cause",
+    "uuid.uuid1": "ids are functions of their cause",
+    "print": "results go through streams/cli/screen.py, the rest is logged",
+}
+
+STRAY = (
+    (re.compile(r"/(?:home|root|Users)/[A-Za-z]|/work/[a-z]|[A-Z]:\\\\Users"), "an absolute path"),
+    (
+        re.compile(
+            r"pypi\.org|pythonhosted\.org|registry\.npmjs|repo1?\.maven\.|crates\.io/api"
+            r"|--(?:extra-)?index-url|artifactory|/simple/"
+        ),
+        "a registry's host",
+    ),
+    (
+        re.compile(
+            r"-----BEGIN [A-Z ]*PRIVATE KEY|AKIA[0-9A-Z]{16}|ghp_[A-Za-z0-9]{30}"
+            r"|sk-(?:ant|proj)-[A-Za-z0-9_-]{16}|xox[bp]-[0-9]{6}"
+        ),
+        "a secret",
+    ),
+    (re.compile(r"\b(?:TODO|FIXME|XXX|HACK|lorem ipsum)\b"), "a stray word"),
+    (re.compile(r"^(?:<{7}|={7}|>{7})(?: |$)", re.MULTILINE), "a merge's marker"),
+)
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _tracked() -> list[Path]:
+    """All files that git knows or would add; in a copy without git, all that are not hidden."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if listed.returncode != 0:
+        return [path for path in ROOT.rglob("*") if path.is_file() and ".venv" not in path.parts]
+    names = listed.stdout.decode().split("\0")
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+def _texts() -> Iterator[tuple[Path, str]]:
+    for path in _tracked():
+        try:
+            yield path, path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_a_module_is_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_MODULE_LINES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_a_function_is_short(path: Path) -> None:
+    long = {
+        node.name: node.end_lineno - node.lineno + 1
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
+    }
+    assert not long
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=_name)
+def test_no_banned_call(path: Path) -> None:
+    may_print = path.is_relative_to(ROOT / "streams" / "cli") or path.is_relative_to(ROOT / "tools")
+    found = [
+        f"line {node.lineno}: {called}: {BANNED_CALLS[called]}"
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Call)
+        and (called := _called(ast.unparse(node.func))) is not None
+        and not (called == "print" and may_print)
+    ]
+    assert not found
+
+
+def _called(name: str) -> str | None:
+    """Return the banned call that a dotted name ends in: `dt.datetime.now` is one too."""
+    return (
+        next(
+            (banned for banned in BANNED_CALLS if name == banned or name.endswith(f".{banned}")),
+            None,
+        )
+        if not name.endswith(".print")
+        else None
+    )
+
+
+def test_a_banned_call_is_seen() -> None:
+    assert _called("dt.datetime.now") == "datetime.now"
+    assert _called("uuid.uuid4") == "uuid4"
+    assert _called("print") == "print"
+    assert _called("console.print") is None
+    assert _called("clock.now_ms") is None
+
+
+def test_topics_named_in_deploy_are_those_of_the_schemas() -> None:
+    known = {topic.name for topic in TOPICS}
+    spoken = re.compile(r"\b(?:agent|context)\.[a-z]+(?:\.[a-z]+)*\b")
+    wrong = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path, text in _texts()
+        if path.is_relative_to(ROOT / "deploy")
+        for name in spoken.findall(text)
+        if name not in known
+    }
+    assert not wrong
+
+
+def test_the_local_broker_takes_what_the_topics_take() -> None:
+    text = (ROOT / "deploy" / "kafka" / "server.properties").read_text()
+    (limit,) = re.findall(r"^message\.max\.bytes=(\d+)$", text, re.MULTILINE)
+    assert int(limit) > max(topic.max_message_bytes for topic in TOPICS)
+    assert re.search(r"^auto\.create\.topics\.enable=false$", text, re.MULTILINE)
+
+
+def test_nothing_stray_in_any_file() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {what}: {match.group()[:40]}"
+        for path, text in _texts()
+        if path != Path(__file__)
+        for pattern, what in STRAY
+        if (match := pattern.search(text)) is not None
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see /home/ann/x",
+        "https://pypi.org/project/x",
+        "AKIA" + "ABCDEFGHIJKLMNOP",
+        "# TO" + "DO later",
+        "<<<<<<< HEAD\n",
+    ],
+)
+def test_stray_things_are_seen(text: str) -> None:
+    assert any(pattern.search(text) for pattern, _ in STRAY)
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = [
+        f"{path.relative_to(ROOT)}: {target}"
+        for path, text in _texts()
+        if path.suffix == ".md"
+        for target in re.findall(r"\]\((?!https?://|mailto:|#)([^)#\s]+)", text)
+        if not (path.parent / target).exists()
+    ]
+    assert not broken
+
+
+@pytest.mark.parametrize(
+    ("lock", "groups"),
+    [("requirements.lock", ("build",)), ("requirements-dev.lock", ("build", "dev"))],
+)
+def test_the_lock_files_hold_what_the_project_asks_for(lock: str, groups: tuple[str, ...]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    asked = [Requirement(text) for text in project["project"]["dependencies"]]
+    asked += [Requirement(text) for name in groups for text in project["dependency-groups"][name]]
+    text = (ROOT / lock).read_text()
+    pinned = {
+        name: Version(version)
+        for name, version in re.findall(r"^([a-z0-9-]+)==(\S+)", text, re.MULTILINE)
+    }
+    wrong = [
+        str(item)
+        for item in asked
+        if item.name not in pinned or pinned[item.name] not in item.specifier
+    ]
+    assert not wrong
+    # Each pin is a logical line of its own, and each must carry a hash.
+    lines = text.replace("\\\n", " ").splitlines()
+    assert [line for line in lines if line.strip() and "--hash=sha256:" not in line] == []

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Make .venv and install what a lock file names, and the project itself: with uv where it is
+# installed, else with the venv and pip of Python 3.11 or later. Hashes are checked either way.
+#   sh tools/setup.sh requirements.lock
+set -eu
+cd "$(dirname "$0")/.."
+lock=$1
+
+fail() {
+    echo "setup: $1" >&2
+    exit 1
+}
+
+find_python() {
+    for name in "${PYTHON:-}" python3 python3.13 python3.12 python3.11 python3.14 python; do
+        if [ -n "$name" ] && command -v "$name" > /dev/null 2>&1 \
+            && "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
+            command -v "$name"
+            return
+        fi
+    done
+    return 1
+}
+
+if command -v uv > /dev/null 2>&1; then
+    [ -x .venv/bin/python ] || uv venv --quiet --python '>=3.11' .venv \
+        || fail "uv could not make .venv with Python 3.11 or later: see above"
+    uv pip install --quiet --python .venv/bin/python --require-hashes -r "$lock"
+    uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
+else
+    if ! [ -x .venv/bin/python ]; then
+        python=$(find_python) || fail "no Python 3.11 or later: install one, or uv, which brings its own"
+        "$python" -m venv .venv \
+            || fail "could not make .venv: on Debian and Ubuntu, apt-get install python3-venv"
+    fi
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+        --no-deps --no-build-isolation -e .
+fi
