@@ -1,0 +1,137 @@
+"""One chain's part of a view: its size, its limits, its growth.
+
+An epoch of a chain lasts from one boundary or reset to the next: the size is unknown until the
+epoch's first reading (R22, R27), growth and the active messages count within it.
+"""
+
+from dataclasses import replace
+
+from schemas.records import ContextLimits, ContextReading, Record
+from schemas.views import GROWTH_DIFFERENCES, Breakdown, ChainView, SizeState
+
+
+def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: bool) -> ChainView:
+    """Return the chain after a reading; a compaction that is under way stays so."""
+    used, time_ms = data.used_tokens, record.time_ms
+    differences = chain.differences
+    if chain.breakdown is not None and chain.used_tokens is not None and used > chain.used_tokens:
+        differences = (*differences, used - chain.used_tokens)[-GROWTH_DIFFERENCES:]
+    growth = _median(differences)
+    is_peak = chain.peak_tokens is None or used > chain.peak_tokens
+    threshold = _threshold(chain)
+    # Built whole rather than by `replace`: half of all records are readings.
+    return ChainView(
+        chain=chain.chain,
+        model=data.model or chain.model,
+        subagent_type=data.subagent_type or chain.subagent_type,
+        state="compacting" if compacting else "measured",
+        used_tokens=used,
+        used_percent=data.used_percent,
+        window=data.window,
+        window_source=data.window_source,
+        breakdown=Breakdown(
+            input_tokens=data.input_tokens,
+            cache_creation_tokens=data.cache_creation_tokens,
+            cache_read_tokens=data.cache_read_tokens,
+        ),
+        categories=chain.categories,
+        as_of_ms=time_ms,
+        auto_compact_enabled=chain.auto_compact_enabled,
+        auto_compact_threshold=chain.auto_compact_threshold,
+        effective_window=chain.effective_window,
+        until_compaction_tokens=None if threshold is None else threshold - used,
+        peak_tokens=used if is_peak else chain.peak_tokens,
+        peak_percent=data.used_percent if is_peak else chain.peak_percent,
+        messages=data.messages,
+        messages_total=data.messages_total,
+        oldest_ms=time_ms if chain.oldest_ms is None else chain.oldest_ms,
+        differences=differences,
+        growth_tokens=growth,
+        responses_left=_responses_left(_limit(chain, data.window), used, growth),
+        pending=chain.pending,
+        last_sequence=record.sequence,
+    )
+
+
+def limit(chain: ChainView, data: ContextLimits, time_ms: int | None) -> ChainView:
+    """Return the chain with its limits as last told.
+
+    A size that is not measured takes the runtime's own total, where it tells one, as an estimate.
+    """
+    estimated = chain.breakdown is None and data.total_tokens is not None
+    after = replace(
+        chain,
+        window=data.window,
+        window_source=data.window_source,
+        auto_compact_enabled=data.auto_compact_enabled,
+        auto_compact_threshold=data.auto_compact_threshold,
+        effective_window=data.effective_window,
+        categories=chain.categories if data.categories is None else data.categories,
+        used_tokens=data.total_tokens if estimated else chain.used_tokens,
+        as_of_ms=time_ms if estimated else chain.as_of_ms,
+    )
+    threshold, used = _threshold(after), after.used_tokens
+    return replace(
+        after,
+        used_percent=_percent(used, data.window),
+        until_compaction_tokens=None if threshold is None or used is None else threshold - used,
+        responses_left=_responses_left(_limit(after, data.window), used, after.growth_tokens),
+    )
+
+
+def begin_epoch(chain: ChainView, time_ms: int | None) -> ChainView:
+    """Return the chain after a boundary or reset: its size unknown, its active messages none."""
+    return replace(
+        chain,
+        used_tokens=None,
+        used_percent=None,
+        breakdown=None,
+        categories=None,
+        as_of_ms=time_ms,
+        until_compaction_tokens=None,
+        messages=0,
+        oldest_ms=time_ms,
+        differences=(),
+        growth_tokens=None,
+        responses_left=None,
+    )
+
+
+def settled(chain: ChainView) -> SizeState:
+    """Return the state of a chain that no compaction is under way in."""
+    if chain.used_tokens is None:
+        return "unknown"
+    return "estimated" if chain.breakdown is None else "measured"
+
+
+def _median(differences: tuple[int, ...]) -> int | None:
+    if not differences:
+        return None
+    ordered = sorted(differences)
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return (ordered[middle - 1] + ordered[middle]) // 2
+
+
+def _threshold(chain: ChainView) -> int | None:
+    """Return the size at which auto-compaction comes; None where it is off or not known."""
+    return None if chain.auto_compact_enabled is False else chain.auto_compact_threshold
+
+
+def _limit(chain: ChainView, window: int | None) -> int | None:
+    threshold = _threshold(chain)
+    return window if threshold is None else threshold
+
+
+def _responses_left(limit: int | None, used: int | None, growth: int | None) -> int | None:
+    if limit is None or used is None or growth is None:
+        return None
+    return (limit - used) // growth
+
+
+def _percent(used: int | None, window: int | None) -> float | None:
+    """Return the percentage used, floored to two decimals as in the records."""
+    if used is None or not window:
+        return None
+    return (used * 10_000 // window) / 100
