@@ -93,6 +93,13 @@ class Settings(BaseSettings):
         description="Partitions of the topics that `contextgauge topics create` makes, 1 to "
         "10 000: the unit of scale. It cannot be changed later.",
     )
+    replicas: int = Field(
+        default=3,
+        ge=1,
+        le=32_767,
+        description="Copies of each partition of the topics that `contextgauge topics create` "
+        "makes, 1 to 32 767; at most as many as there are brokers.",
+    )
     default_window: int = Field(
         default=DEFAULT_WINDOW,
         ge=1,

@@ -9,12 +9,16 @@ from typing import Annotated
 
 import typer
 
-from streams.cli import stack
+from streams.cli import stack, topics
 from streams.cli.screen import err, out, safe
-from streams.core.errors import ConfigError, ContextgaugeError
+from streams.core.errors import ConfigError, ContextgaugeError, RetryError
 
 EXIT_STOPPED = 1
 EXIT_CONFIG = 2
+AWAY = (
+    "Is it running? `contextgauge stack up` starts Kafka and Redis on this machine; "
+    "CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL name others."
+)
 
 app = typer.Typer(
     name="contextgauge",
@@ -26,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(stack.app, name="stack")
+app.add_typer(topics.app, name="topics")
 
 
 def _print_version(*, asked: bool) -> None:
@@ -55,4 +60,6 @@ def main() -> None:
     except ContextgaugeError as error:
         for line in str(error).splitlines():
             err.print(f"contextgauge: {safe(line)}", markup=False, soft_wrap=True, style="red")
+        if isinstance(error, RetryError):
+            err.print(AWAY, style="dim")
         sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_STOPPED)

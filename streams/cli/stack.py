@@ -21,8 +21,6 @@ app = typer.Typer(
 )
 
 SERVICES: tuple[Name, ...] = ("kafka", "redis")
-SETTING_OF_SERVICE: dict[Name, str] = {"kafka": "bootstrap_servers", "redis": "redis_url"}
-"""The setting that a running service stands in for where the variable is not set."""
 
 
 @app.command()
