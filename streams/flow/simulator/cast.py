@@ -1,0 +1,170 @@
+"""Which sessions there are: plans drawn from a seed, and the fixed sample that shows every kind."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from streams.flow.simulator.draw import Draw
+from streams.flow.simulator.scene import Outcome, Plan, SpellingName
+
+PROVIDERS: dict[str, tuple[SpellingName, ...]] = {
+    "claude": ("claude-stream", "claude-stream", "claude-transcript"),
+    "openai": ("openai-chat", "openai-responses"),
+    "gemini": ("gemini",),
+    "codex": ("codex",),
+}
+"""Spellings of each provider; Claude's stream, which tells the most, comes twice as often."""
+
+DEFAULT_START_MS = 1_767_225_600_000
+"""2026-01-01T00:00:00Z: where simulated time begins if nothing else is asked for."""
+
+_MODELS: dict[SpellingName, tuple[tuple[str, int], ...]] = {
+    "claude-stream": (
+        ("claude-sonnet-4-5-20250929", 200_000),
+        ("claude-opus-4-5-20251101", 200_000),
+        ("claude-sonnet-4-5-20250929[1m]", 1_000_000),
+    ),
+    "claude-transcript": (
+        ("claude-sonnet-4-5-20250929", 200_000),
+        ("claude-opus-4-1-20250805", 200_000),
+    ),
+    "openai-chat": (("gpt-4o-2024-08-06", 128_000), ("gpt-4-turbo", 128_000), ("gpt-4", 8_192)),
+    "openai-responses": (("gpt-5.2", 400_000), ("gpt-4.1", 1_047_576)),
+    "gemini": (("gemini-2.5-pro", 1_048_576), ("gemini-1.5-flash", 1_000_000)),
+    "codex": (("gpt-5.2-codex", 258_400),),
+}
+"""Models and the window that the session's runtime runs them with."""
+
+_OUTCOMES: tuple[Outcome, ...] = (
+    "done", "done", "slow", "done", "failed", "done", "lost-end", "done", "unmarked",
+    "blocked", "done", "lost-start",
+)  # fmt: skip
+"""Compactions in the order that sessions have them; most succeed, as in life."""
+
+_STAGGER_MS = 20_000
+"""Sessions begin within so long of each other, times their number."""
+
+_GROWTH_TOKENS = 900
+"""Median of a tool's result in real transcripts: 3.6 KB."""
+
+_RESPONSES_PER_WINDOW = 40
+"""A sample session grows so fast that its window fills within so many responses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Casting:
+    """What sessions to make. `turns` is each session's length; a turn has 12 messages or so."""
+
+    seed: int = 1
+    sessions: int = 10
+    providers: tuple[str, ...] = tuple(PROVIDERS)
+    turns: int = 40
+    start_ms: int = DEFAULT_START_MS
+
+
+def plans(casting: Casting) -> Iterator[Plan]:
+    """Yield sessions' plans without end; the first `casting.sessions` begin together."""
+    spellings = [name for provider in casting.providers for name in PROVIDERS[provider]]
+    for index in count():
+        draw = Draw(f"{casting.seed}/plan/{index}")
+        spelling = spellings[index % len(spellings)]
+        models = _MODELS[spelling]
+        model, window = models[draw.whole(0, len(models) - 1)]
+        begin = draw.whole(0, len(_OUTCOMES) - 1)
+        yield Plan(
+            spelling=spelling,
+            seed=f"{casting.seed}/{index}",
+            session_id=draw.uuid(),
+            start_ms=casting.start_ms + draw.whole(0, _STAGGER_MS * casting.sessions),
+            model=model,
+            window=window,
+            turns=max(1, draw.size(casting.turns, 0.5, casting.turns * 5)),
+            growth_tokens=min(_GROWTH_TOKENS, window // 20),
+            outcomes=_OUTCOMES[begin:] + _OUTCOMES[:begin],
+            manual_each=draw.whole(15, 40) if draw.chance(0.5) else 0,
+            reset_each=draw.whole(20, 60) if draw.chance(0.3) else 0,
+            exhausted_each=draw.whole(30, 90) if draw.chance(0.2) else 0,
+            subagents=0.08,
+            edits=0.03 if draw.chance(0.3) else 0.0,
+            noise=0.25,
+            is_partial=draw.chance(0.2),
+            has_timestamps=draw.chance(0.8),
+            repeats=0.01 if draw.chance(0.3) else 0.0,
+            resume_each=draw.whole(10, 40) if draw.chance(0.2) else 0,
+        )
+
+
+def sample_plans(casting: Casting) -> Sequence[Plan]:
+    """Return a few short sessions that show every kind of thing there is.
+
+    Of the casting, only the seed, the start and the providers count.
+    """
+    wanted = {spelling for provider in casting.providers for spelling in PROVIDERS[provider]}
+    return [plan for plan in _all_samples(casting) if plan.spelling in wanted]
+
+
+def _all_samples(casting: Casting) -> list[Plan]:
+    return [
+        *_claude_streams(casting),
+        *_claude_transcripts(casting),
+        _sample(casting, 8, "openai-chat", ("gpt-4o-2024-08-06", 128_000), turns=8),
+        _sample(casting, 9, "openai-responses", ("gpt-5.2", 400_000), turns=12, subagents=0.2),
+        _sample(casting, 10, "gemini", ("gemini-2.5-pro", 1_048_576), turns=10),
+        _sample(casting, 11, "codex", ("gpt-5.2-codex", 258_400), turns=12),
+        _sample(casting, 12, "openai-chat", ("gpt-4", 8_192), turns=4, has_timestamps=False),
+    ]
+
+
+def _claude_streams(casting: Casting) -> Iterator[Plan]:
+    sonnet = ("claude-sonnet-4-5-20250929", 200_000)
+    stream: SpellingName = "claude-stream"
+    yield _sample(
+        casting, 1, stream, sonnet, turns=14, outcomes=("done", "slow"), manual_each=9,
+        subagents=0.2,
+    )  # fmt: skip
+    yield _sample(
+        casting, 2, stream, ("claude-opus-4-5-20251101", 200_000), turns=14,
+        outcomes=("failed", "done", "blocked", "done", "lost-end", "done", "lost-start"),
+        reset_each=11, is_partial=True,
+    )  # fmt: skip
+    yield _sample(
+        casting, 3, stream, ("claude-sonnet-4-5-20250929[1m]", 1_000_000), turns=12,
+        outcomes=("done",), subagents=0.3, edits=0.05,
+    )  # fmt: skip
+    yield _sample(
+        casting, 4, stream, sonnet, turns=10, outcomes=("unmarked", "lost-end"),
+        has_timestamps=False, exhausted_each=5, repeats=0.1,
+    )  # fmt: skip
+
+
+def _claude_transcripts(casting: Casting) -> Iterator[Plan]:
+    sonnet = ("claude-sonnet-4-5-20250929", 200_000)
+    transcript: SpellingName = "claude-transcript"
+    yield _sample(
+        casting, 5, transcript, sonnet, turns=14, outcomes=("done",), subagents=0.3, noise=0.15,
+    )  # fmt: skip
+    yield _sample(
+        casting, 6, transcript, ("claude-opus-4-1-20250805", 200_000), turns=10,
+        outcomes=("unmarked",), manual_each=7, reset_each=10,
+    )  # fmt: skip
+    yield _sample(
+        casting, 7, transcript, sonnet, turns=10, outcomes=("done",), edits=0.1, resume_each=8,
+    )  # fmt: skip
+
+
+def _sample(
+    casting: Casting, number: int, spelling: SpellingName, model: tuple[str, int], **more: object
+) -> Plan:
+    name, window = model
+    draw = Draw(f"{casting.seed}/sample/{number}")
+    settings: dict[str, object] = {"noise": 0.1, **more}
+    return Plan(
+        spelling=spelling,
+        seed=f"{casting.seed}/sample/{number}/story",
+        session_id=draw.uuid(),
+        start_ms=casting.start_ms + draw.whole(0, _STAGGER_MS * 10),
+        model=name,
+        window=window,
+        growth_tokens=window // _RESPONSES_PER_WINDOW,
+        **settings,  # type: ignore[arg-type]  # Plan's own fields, by name
+    )

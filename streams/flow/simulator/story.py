@@ -1,0 +1,184 @@
+"""How a session goes: turns of prompts, responses and tools, until the context is full."""
+
+from collections.abc import Callable, Iterator
+
+from schemas.records import Json
+from streams.flow.simulator.claude_stream import ClaudeStream
+from streams.flow.simulator.claude_transcript import ClaudeTranscript
+from streams.flow.simulator.codex import Codex
+from streams.flow.simulator.draw import Draw
+from streams.flow.simulator.gemini import Gemini
+from streams.flow.simulator.openai import OpenAIChat, OpenAIResponses
+from streams.flow.simulator.scene import (
+    Chain,
+    Compaction,
+    Emitted,
+    Outcome,
+    Plan,
+    Response,
+    Scene,
+    Spelling,
+    SpellingName,
+    Usage,
+)
+
+_SPELLINGS: dict[SpellingName, Callable[[Scene], Spelling]] = {
+    "claude-stream": ClaudeStream,
+    "claude-transcript": ClaudeTranscript,
+    "openai-chat": OpenAIChat,
+    "openai-responses": OpenAIResponses,
+    "gemini": Gemini,
+    "codex": Codex,
+}
+
+_RESERVE_TOKENS = 33_000
+"""What Claude Code keeps free: with a window of 200 000 it compacts at 167 000."""
+_RESERVE_DIVISOR = 6
+"""Of a small window only a sixth is kept free."""
+_RESUMED_MESSAGES = 40
+_CHARACTERS_PER_TOKEN = 4
+_LONGEST_RESULT_CHARACTERS = 30_000
+"""Claude Code cuts a tool's answer there; what is larger is pictures, counted but not shown."""
+
+
+def tell(plan: Plan) -> Iterator[Emitted]:
+    """Yield a session's messages in order; the same plan gives the same messages."""
+    yield from _Story(plan).tell()
+
+
+class _Story:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._draw = Draw(plan.seed)
+        self._scene = Scene(plan, self._draw, plan.start_ms)
+        self._spelling = _SPELLINGS[plan.spelling](self._scene)
+        system_tokens = min(self._draw.whole(14_000, 24_000), plan.window // 6)
+        self._main = Chain(plan.base_model, system_tokens, new_tokens=system_tokens)
+        self._attempts = 0
+        self._sent: list[Emitted] = []
+
+    def tell(self) -> Iterator[Emitted]:
+        self._spelling.begin(self._main)
+        for turn in range(1, self._plan.turns + 1):
+            yield from self._turn(turn)
+        yield from self._drain()
+
+    def _turn(self, turn: int) -> Iterator[Emitted]:
+        plan, draw = self._plan, self._draw
+        self._scene.wait(2_000, 240_000)
+        if _is_due(turn, plan.resume_each):
+            yield from [again._replace(at_ms=self._scene.now_ms) for again in self._sent]
+        if _is_due(turn, plan.reset_each):
+            self._reset()
+        elif _is_due(turn, plan.manual_each):
+            self._compact(is_manual=True)
+            yield from self._drain()
+            return
+        self._prompt()
+        for _ in range(draw.whole(1, 9)):
+            if self._main.used_tokens > self._compact_at():
+                self._compact(is_manual=False)
+            self._respond(self._main)
+            yield from self._drain()
+        if draw.chance(plan.subagents):
+            yield from self._subagent()
+        exhausted = _is_due(turn, plan.exhausted_each)
+        self._spelling.end_turn(self._main, "prompt_too_long" if exhausted else "completed")
+        yield from self._drain()
+
+    def _drain(self) -> Iterator[Emitted]:
+        """Yield what was emitted, some of it twice, and keep the last for a later resume."""
+        for message in self._scene.take():
+            yield message
+            if self._draw.chance(self._plan.repeats):
+                yield message
+            if self._plan.resume_each:
+                self._sent.append(message)
+        del self._sent[:-_RESUMED_MESSAGES]
+
+    def _compact_at(self) -> int:
+        window = self._plan.window
+        return window - min(_RESERVE_TOKENS, window // _RESERVE_DIVISOR)
+
+    def _prompt(self) -> None:
+        text = self._draw.text(self._draw.size(300, 1.0, 12_000))
+        self._main.new_tokens += len(text) // _CHARACTERS_PER_TOKEN
+        self._spelling.prompt(self._main, text)
+        self._scene.wait(500, 4_000)
+
+    def _respond(self, chain: Chain) -> None:
+        draw = self._draw
+        edits: tuple[dict[str, Json], ...] = ()
+        if draw.chance(self._plan.edits):
+            cleared = chain.cached_tokens // 4
+            chain.cached_tokens -= cleared
+            edits = (_edit(draw, cleared),)
+        fresh = min(draw.whole(2, 12), chain.new_tokens)
+        usage = Usage(
+            fresh, chain.new_tokens - fresh, chain.cached_tokens, draw.size(180, 1.0, 6_000)
+        )
+        uses_tool = draw.chance(0.8)
+        self._spelling.respond(Response(chain, usage, edits, draw.chance(0.1), uses_tool))
+        chain.cached_tokens = usage.used
+        chain.new_tokens = usage.output
+        self._scene.wait(1_500, 25_000)
+        if draw.chance(self._plan.noise):
+            self._spelling.noise(chain)
+        if uses_tool:
+            tokens = draw.size(self._plan.growth_tokens, 0.9, self._plan.window // 10)
+            chain.new_tokens += tokens
+            characters = min(tokens * _CHARACTERS_PER_TOKEN, _LONGEST_RESULT_CHARACTERS)
+            self._spelling.tool_result(chain, draw.text(characters))
+            self._scene.wait(50, 3_000)
+
+    def _subagent(self) -> Iterator[Emitted]:
+        draw = self._draw
+        system_tokens = draw.whole(3_000, 9_000)
+        chain = Chain(
+            self._main.model,
+            system_tokens,
+            agent_id=f"{draw.tag}{draw.whole(0, 0xFFFF):04x}",
+            tool_use_id=draw.key("toolu_"),
+            new_tokens=system_tokens,
+        )
+        self._spelling.prompt(chain, draw.text(draw.size(900, 0.7, 6_000)))
+        for _ in range(draw.whole(2, 8)):
+            self._respond(chain)
+            yield from self._drain()
+
+    def _next_outcome(self) -> Outcome:
+        """Return how the attempt goes; with hardly any room left it succeeds, as it must."""
+        if self._main.used_tokens > self._plan.window * 19 // 20:
+            return "done"
+        self._attempts += 1
+        return self._plan.outcomes[(self._attempts - 1) % len(self._plan.outcomes)]
+
+    def _compact(self, *, is_manual: bool) -> None:
+        draw, main = self._draw, self._main
+        compaction = Compaction(
+            outcome=self._next_outcome(),
+            is_manual=is_manual,
+            pre_tokens=main.used_tokens + draw.whole(-400, 900),
+            post_tokens=draw.whole(1_200, 9_000),
+            duration_ms=draw.whole(9_000, 140_000),
+        )
+        if self._spelling.compact(main, compaction):
+            main.cached_tokens = 0
+            main.new_tokens = main.system_tokens + draw.whole(4_000, 16_000)
+
+    def _reset(self) -> None:
+        self._spelling.reset(self._main)
+        self._main.cached_tokens = 0
+        self._main.new_tokens = self._main.system_tokens
+
+
+def _is_due(turn: int, each: int) -> bool:
+    return each > 0 and turn % each == 0
+
+
+def _edit(draw: Draw, cleared: int) -> dict[str, Json]:
+    return {
+        "type": "clear_tool_uses_20250919",
+        "cleared_tool_uses": draw.whole(1, 30),
+        "cleared_input_tokens": cleared,
+    }
