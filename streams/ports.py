@@ -5,10 +5,11 @@ in `tests/contract` that both must pass. Offsets are never contiguous: transacti
 some, so the next offset of a partition is what `position` says, never `last offset + 1`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from schemas.topics import Topic
+from schemas.views import EntryStream
 
 Headers: TypeAlias = tuple[tuple[str, bytes], ...]
 
@@ -153,15 +154,13 @@ class StateStore(Protocol):
     transaction, so the store itself only turns changes into records and reads them back.
     """
 
-    def restore(self, partition: int) -> AsyncIterator[Sequence[tuple[bytes, bytes | None]]]:
+    def restore(self, partition: int) -> AsyncGenerator[Sequence[tuple[bytes, bytes | None]], None]:
         """Yield the changelog from its begin to its committed end, in batches, in order."""
 
     async def end(self, partition: int) -> int:
         """Return the changelog's committed end offset."""
 
-    def to_records(
-        self, partition: int, changes: Mapping[bytes, bytes | None]
-    ) -> list[NewRecord]:
+    def to_records(self, partition: int, changes: Mapping[bytes, bytes | None]) -> list[NewRecord]:
         """Return the changelog records of these changes."""
 
 
@@ -208,8 +207,10 @@ HistogramName: TypeAlias = Literal[
 
 
 class Telemetry(Protocol):
-    """Figures of a running worker. The names are a closed catalogue; `edge/metrics.py` tells
-    what each means and which labels it takes."""
+    """Figures of a running worker, under names of a closed catalogue.
+
+    `edge/metrics.py` tells what each name means and which labels it takes.
+    """
 
     def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
         """Add to a counter."""
@@ -222,3 +223,160 @@ class Telemetry(Protocol):
 
     def observe(self, name: HistogramName, value: float, **labels: str) -> None:
         """Add one observation to a histogram."""
+
+
+Ranking: TypeAlias = Literal["recent", "pressure"]
+"""How a partition's sessions are ranked: by last activity (ms), by used percent."""
+
+ApplyResult: TypeAlias = Literal["applied", "done", "mismatch", "damaged"]
+"""What became of a batch: written; there already; the stored position is another one; what is
+stored is not what such a position left behind. Nothing was written but with `applied`."""
+
+
+class Generations(NamedTuple):
+    """Which generation readers use, and which is being built; either may be missing."""
+
+    active: int | None
+    next: int | None
+
+
+class ViewPosition(NamedTuple):
+    """How far a partition of a generation has come.
+
+    `offset` is the next one to read, `begin` the first one that was ever read, `partitions` the
+    number of partitions that sessions are spread over. `caught_up`: it has reached the end that
+    the log had when the generation was begun.
+    """
+
+    offset: int
+    begin: int
+    partitions: int
+    caught_up: bool
+
+
+class Entry(NamedTuple):
+    """One entry of a stream: the record's offset, and a document."""
+
+    offset: int
+    document: bytes
+
+
+class ViewChanges(NamedTuple):
+    """Absolute values to write at once. Sessions are keys (`codec.key_bytes`), documents bytes.
+
+    `leaving` are sessions that go with all their documents before anything else is written, and
+    the Kafka time at which they go. A pressure of None takes a session out of that ranking; a
+    field of the stats that is None is dropped. `idle` is each session's last Kafka timestamp.
+    Entries ascend by offset.
+    """
+
+    leaving: Mapping[bytes, int]
+    views: Mapping[bytes, bytes]
+    compactions: Mapping[tuple[bytes, bytes], bytes]
+    entries: Sequence[tuple[EntryStream, bytes, Entry]]
+    recent: Mapping[bytes, int]
+    pressure: Mapping[bytes, float | None]
+    idle: Mapping[bytes, int]
+    stats: Mapping[bytes, bytes | None]
+    live: Sequence[Entry]
+
+
+class PartitionDump(NamedTuple):
+    """All documents of one partition of a generation; its position is not among them."""
+
+    views: dict[bytes, bytes]
+    compactions: dict[bytes, dict[bytes, bytes]]
+    entries: dict[EntryStream, dict[bytes, list[Entry]]]
+    rankings: dict[Ranking, dict[bytes, float]]
+    idle: dict[bytes, float]
+    left: dict[bytes, float]
+    stats: dict[bytes, bytes]
+    live: list[Entry]
+
+
+class ViewReader(Protocol):
+    """The reading half of the view store: all that readers may use.
+
+    Every method but `generations` names a generation, so no answer is put together of two.
+    Raises RetryError while the store is away, VersionError where its format is not known.
+    """
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+    async def generations(self) -> Generations: ...
+
+    async def position(self, generation: int, partition: int) -> ViewPosition | None: ...
+
+    async def views(
+        self, generation: int, partition: int, sessions: Sequence[bytes]
+    ) -> list[bytes | None]:
+        """Return the sessions' views, None where there is none."""
+
+    async def ranked(
+        self, generation: int, partition: int, ranking: Ranking, limit: int
+    ) -> list[tuple[bytes, float]]:
+        """Return the first sessions of a ranking with their scores, the highest first."""
+
+    async def session_count(self, generation: int, partition: int) -> int: ...
+
+    async def compactions(
+        self, generation: int, partition: int, session: bytes
+    ) -> dict[bytes, bytes]:
+        """Return a session's compactions by name."""
+
+    async def entries(
+        self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
+    ) -> list[Entry]:
+        """Return the entries of offsets above `after`, oldest first."""
+
+    async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]: ...
+
+    async def dump(self, generation: int, partition: int) -> PartitionDump:
+        """Return everything, for checks: not for a partition that is being served."""
+
+
+class ViewStore(ViewReader, Protocol):
+    """The views of all generations. A generation's partition has one position, moved with its
+    documents by compare-and-set; of two writers one gets `mismatch`."""
+
+    async def apply(
+        self,
+        generation: int,
+        partition: int,
+        *,
+        expected: int | None,
+        position: ViewPosition,
+        changes: ViewChanges,
+    ) -> ApplyResult:
+        """Write all changes and the position, or nothing.
+
+        `expected` is the offset that the stored position must have; None begins the partition,
+        which must not be there. RetryError leaves open whether it was written: the same call
+        again settles it.
+        """
+
+    async def pick_compactions(
+        self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]
+    ) -> list[bytes | None]:
+        """Return single compactions by session and name."""
+
+    async def idle(
+        self, generation: int, partition: int, before_ms: int, limit: int
+    ) -> list[bytes]:
+        """Return sessions whose last Kafka timestamp lies before, the longest idle first."""
+
+    async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
+        """Tell of each session whether it left for idleness, which is no loss."""
+
+    async def begin_next(self, generation: int) -> int:
+        """Set the generation to be built, unless there is one; return the one that stands."""
+
+    async def caught_up(self, generation: int, partition: int) -> None:
+        """Mark a partition of the next generation."""
+
+    async def activate(self, generation: int) -> None:
+        """Make readers use a generation, unless they use this or a later one already."""
+
+    async def drop(self, generation: int, partition: int) -> None:
+        """Delete a partition of a former generation; once begun, no one can write to it."""

@@ -1,0 +1,53 @@
+"""The state store over a log: a compacted topic, one partition for each input partition.
+
+Restoring reads it from its first kept record to its committed end, so a transaction that was
+never committed is never seen.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+
+from streams.ports import Log, NewRecord
+
+_READ_RECORDS = 5_000
+"""Records taken at once while restoring: a few megabytes."""
+
+_READ_WAIT_S = 0.1
+"""Patience of one poll while restoring: only a stretch of nothing but markers makes it wait."""
+
+
+class ChangelogStateStore:
+    """The changelog of the sessions' state, on a topic of the log."""
+
+    def __init__(self, log: Log, topic: str) -> None:
+        self._log = log
+        self._topic = topic
+
+    async def restore(
+        self, partition: int
+    ) -> AsyncGenerator[Sequence[tuple[bytes, bytes | None]], None]:
+        """Yield what is kept, in order, in batches; see the port."""
+        reader = self._log.reader(self._topic, [partition])
+        await reader.start()
+        try:
+            position, end = await reader.bounds(partition)
+            reader.seek(partition, position)
+            while position < end:
+                batch = await reader.poll(partition, _READ_RECORDS, _READ_WAIT_S)
+                position = batch.position
+                if batch.records:
+                    yield [(record.key or b"", record.value) for record in batch.records]
+        finally:
+            await reader.stop()
+
+    async def end(self, partition: int) -> int:
+        """Return the changelog's committed end offset."""
+        reader = self._log.reader(self._topic, [partition])
+        await reader.start()
+        try:
+            return (await reader.bounds(partition))[1]
+        finally:
+            await reader.stop()
+
+    def to_records(self, partition: int, changes: Mapping[bytes, bytes | None]) -> list[NewRecord]:
+        """Return the changelog records of these changes, in their order."""
+        return [NewRecord(self._topic, partition, key, value) for key, value in changes.items()]

@@ -1,0 +1,20 @@
+"""The system's clock, as the flows' only source of time."""
+
+import asyncio
+import time
+
+
+class SystemClock:
+    """Time as the operating system tells it."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, UTC."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        """Seconds that never go back, from any start."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)

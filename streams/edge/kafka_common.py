@@ -1,0 +1,117 @@
+"""What all adapters to Kafka share: the options, and Kafka's errors put in this project's words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from aiokafka import errors
+
+from schemas.topics import MIB
+from streams.core.errors import ConfigError, FencedError, PositionError, RetryError
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOptions:
+    """How this process talks to the broker. Each default tells why in its docstring."""
+
+    bootstrap_servers: str
+    client_id: str = "contextgauge"
+
+    session_timeout_ms: int = 10_000
+    """A worker that is silent for so long loses its partitions. Brokers allow 6 s and more."""
+
+    transaction_timeout_ms: int = 10_000
+    """The broker aborts a transaction that is open for so long: until then readers of the
+    records wait behind a dead worker's transaction, if nobody takes its partition over."""
+
+    commit_timeout_s: float = 20.0
+    """Patience with a commit, above the transaction's own time-out: by then its fate is sealed
+    and only a new producer can tell it."""
+
+    start_timeout_s: float = 30.0
+    """Patience with a producer's start, which waits until the id's last transaction is settled."""
+
+    request_timeout_ms: int = 30_000
+    """Above the time that a group may take to rebalance, which one request waits for."""
+
+    fetch_bytes: int = 10 * MIB
+    """Most that one fetch brings of a partition, and so the most bytes of a batch: the largest
+    message and its headers fit."""
+
+    fetch_wait_ms: int = 100
+    """How long the broker holds a fetch that finds nothing. One fetch serves all partitions, so
+    a partition that is resumed waits for it; shorter costs idle workers requests."""
+
+    retry_backoff_ms: int = 10
+    """Kafka 4 refuses the first write of a transaction while it still verifies it, and the
+    producer waits this long: 100 ms, the default, is the whole latency at the 99th percentile."""
+
+    batch_bytes: int = MIB
+    """Most bytes of one record batch that a producer builds."""
+
+    publish_linger_ms: int = 5
+    """How long a published record may wait for others to share its batch."""
+
+    publish_in_flight: int = 64
+    """Batches that a publisher may have unacknowledged before `send` waits: 64 MiB at most."""
+
+    compression: str | None = "lz4"
+    """Of all that is produced: transcripts shrink to a third at little cost."""
+
+    replicas: int = 3
+    """Of topics that are created, at most as many as there are brokers: one can be away while
+    another is restarted."""
+
+
+_CONFIG_ERRORS = (
+    errors.AuthenticationFailedError,
+    errors.AuthenticationMethodNotSupported,
+    errors.ClusterAuthorizationFailedError,
+    errors.GroupAuthorizationFailedError,
+    errors.IncompatibleBrokerVersion,
+    errors.InconsistentGroupProtocolError,
+    errors.InvalidGroupIdError,
+    errors.InvalidReplicationFactorError,
+    errors.InvalidSessionTimeoutError,
+    errors.InvalidTopicError,
+    errors.InvalidTransactionTimeout,
+    errors.MessageSizeTooLargeError,
+    errors.PolicyViolationError,
+    errors.RecordListTooLargeError,
+    errors.SaslAuthenticationFailed,
+    errors.TopicAuthorizationFailedError,
+    errors.TransactionalIdAuthorizationFailed,
+    errors.UnsupportedVersionError,
+)
+"""Errors that trying again does not mend."""
+
+_HINTS: dict[type[errors.KafkaError], str] = {
+    errors.InvalidSessionTimeoutError: "the broker's group.min.session.timeout.ms and "
+    "group.max.session.timeout.ms do not allow this session time-out: change the setting",
+    errors.InvalidTransactionTimeout: "above the broker's transaction.max.timeout.ms: lower the "
+    "transaction time-out",
+    errors.MessageSizeTooLargeError: "a record is larger than the topic's max.message.bytes: "
+    "raise it to what `contextgauge topics create` sets",
+    errors.RecordListTooLargeError: "records are larger than the topic's segment: raise its "
+    "segment.bytes",
+    errors.InconsistentGroupProtocolError: "another kind of consumer is in this group: give each "
+    "its own CONTEXTGAUGE_GROUP_PREFIX",
+}
+
+
+@contextmanager
+def translated(action: str) -> Iterator[None]:
+    """Raise Kafka's errors as this project's, each named by the reaction that it demands."""
+    try:
+        yield
+    except errors.ProducerFenced as error:
+        raise FencedError(f"{action}: another producer took the transactional id over") from error
+    except errors.OffsetOutOfRangeError as error:
+        raise PositionError(f"{action}: the position is out of the log's range: {error}") from error
+    except _CONFIG_ERRORS as error:
+        hint = _HINTS.get(type(error), str(error))
+        raise ConfigError(f"{action}: {type(error).__name__}: {hint}") from error
+    except (errors.KafkaError, errors.IllegalOperation, errors.ConsumerStoppedError) as error:
+        raise RetryError(f"{action}: {error!r}") from error
+    except OSError as error:
+        raise RetryError(f"{action}: {error}") from error

@@ -1,0 +1,130 @@
+"""A Kafka cluster as a `Log`: makes readers and producers, and tells of topics."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import NoError, TopicAlreadyExistsError, for_code
+
+from schemas.topics import Topic
+from streams.core.errors import RetryError
+from streams.edge.kafka_common import KafkaOptions, translated
+from streams.edge.kafka_producers import KafkaProducer, KafkaTransactionalProducer
+from streams.edge.kafka_readers import KafkaGroupReader, KafkaPartitionReader
+
+_VISIBLE_TIMEOUT_S = 15.0
+"""A new topic is known to all brokers within a second or so."""
+
+_LOOK_S = 0.05
+"""Pause between looks for a new topic."""
+
+
+class KafkaLog:
+    """The cluster that the options name. What it makes has connections of its own."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+        self._admin: AIOKafkaAdminClient | None = None
+
+    async def start(self) -> None:
+        """Connect, where not connected yet. Raises RetryError where no broker answers."""
+        async with self._asking(f"connecting to {self._options.bootstrap_servers}"):
+            pass
+
+    async def stop(self) -> None:
+        """Close the connection; readers and producers are closed by whoever had them made."""
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            await admin.close()
+
+    async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
+        """Create those that are missing, wait until all are known, and return their names."""
+        counts = await self.partition_counts([topic.name for topic in topics])
+        missing = [topic for topic in topics if counts[topic.name] is None]
+        if not missing:
+            return []
+        async with self._asking("creating topics") as admin:
+            cluster = await admin.describe_cluster()
+            replicas = min(self._options.replicas, len(cluster["brokers"]))
+            answer = await admin.create_topics(
+                [_new_topic(topic, partitions, replicas) for topic in missing]
+            )
+            created = []
+            for name, code, *message in answer.topic_errors:
+                error = for_code(code)
+                if error is NoError:
+                    created.append(name)
+                elif error is not TopicAlreadyExistsError:
+                    raise error(f"{name}: {message[0] if message else error.description}")
+        await self._until_known([topic.name for topic in missing])
+        return created
+
+    async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
+        """Return each topic's number of partitions, None where it is missing."""
+        async with self._asking("asking for topics") as admin:
+            # All topics: to ask for one by name would create it on a broker that creates topics.
+            found = await admin.describe_topics(None)
+        counts = {item["topic"]: len(item["partitions"]) for item in found}
+        return {name: counts.get(name) for name in names}
+
+    def transactional_producer(self, transactional_id: str) -> KafkaTransactionalProducer:
+        """Make the producer of a transactional id."""
+        return KafkaTransactionalProducer(self._options, transactional_id)
+
+    def producer(self) -> KafkaProducer:
+        """Make a publisher."""
+        return KafkaProducer(self._options)
+
+    def reader(self, topic: str, partitions: Sequence[int]) -> KafkaPartitionReader:
+        """Make a reader without a group."""
+        return KafkaPartitionReader(self._options, topic, partitions)
+
+    def group_reader(self, topic: str, group: str, instance_id: str | None) -> KafkaGroupReader:
+        """Make a member of a group; an instance id makes it a static one."""
+        return KafkaGroupReader(self._options, topic, group, instance_id)
+
+    async def committed(self, group: str, topic: str) -> dict[int, int]:
+        """Return a group's committed offsets, for lag tools only."""
+        async with self._asking(f"asking for the offsets of group {group}") as admin:
+            found = await admin.list_consumer_group_offsets(group)
+        return {at.partition: kept.offset for at, kept in found.items() if at.topic == topic}
+
+    @asynccontextmanager
+    async def _asking(self, action: str) -> AsyncIterator[AIOKafkaAdminClient]:
+        """Give the connected client; one that failed is dropped, for the brokers may have moved."""
+        try:
+            with translated(action):
+                if self._admin is None:
+                    self._admin = AIOKafkaAdminClient(
+                        bootstrap_servers=self._options.bootstrap_servers,
+                        client_id=f"{self._options.client_id}-admin",
+                        request_timeout_ms=self._options.request_timeout_ms,
+                    )
+                    await self._admin.start()
+                yield self._admin
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _until_known(self, names: Sequence[str]) -> None:
+        try:
+            async with asyncio.timeout(_VISIBLE_TIMEOUT_S):
+                # The broker tells of no event that could be waited for.
+                while None in (await self.partition_counts(names)).values():  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_S)
+        except TimeoutError as error:
+            raise RetryError(f"the new topics {', '.join(names)} are not visible yet") from error
+
+
+def _new_topic(topic: Topic, partitions: int, replicas: int) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        partitions,
+        replicas,
+        topic_configs={
+            "cleanup.policy": topic.cleanup,
+            "retention.ms": str(topic.retention_ms),
+            "max.message.bytes": str(topic.max_message_bytes),
+        },
+    )

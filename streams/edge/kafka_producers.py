@@ -1,0 +1,280 @@
+"""Writing to Kafka: one transaction at a time for the deriver, a stream of records to publish.
+
+Both build record batches themselves: one future for a batch rather than for a record is what
+makes them fast. aiokafka gives no way to let go of a producer whose broker is away, or to learn
+a batch's place after a lost reply; where that takes one of its private names, the line says so.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.structs import RecordMetadata
+
+from streams.core.errors import RetryError
+from streams.edge.kafka_common import KafkaOptions, translated
+from streams.ports import NewRecord
+
+_STOP_TIMEOUT_S = 5.0
+"""An orderly stop has nothing to wait for but the closing of connections."""
+
+_UNKNOWN_OFFSET = -1
+"""What the broker says of a batch that it had already taken."""
+
+
+class KafkaTransactionalProducer:
+    """One producer epoch of a transactional id. After an error of `commit` it is spent."""
+
+    def __init__(self, options: KafkaOptions, transactional_id: str) -> None:
+        self._options = options
+        self._id = transactional_id
+        self._producer: AIOKafkaProducer | None = None
+        self._spent = False
+
+    async def start(self) -> None:
+        """Take the id over: an older producer is fenced, its transaction settled."""
+        producer = self._producer = AIOKafkaProducer(
+            bootstrap_servers=self._options.bootstrap_servers,
+            client_id=f"{self._options.client_id}-{self._id}",
+            transactional_id=self._id,
+            transaction_timeout_ms=self._options.transaction_timeout_ms,
+            request_timeout_ms=self._options.request_timeout_ms,
+            retry_backoff_ms=self._options.retry_backoff_ms,
+            max_batch_size=self._options.batch_bytes,
+            compression_type=self._options.compression,
+            linger_ms=0,
+        )
+        self._spent = True
+        async with _patience(self._options.start_timeout_s, f"starting the producer {self._id}"):
+            await producer.start()
+        self._spent = False
+
+    async def commit(
+        self,
+        records: Sequence[NewRecord],
+        group: str,
+        group_offsets: Mapping[tuple[str, int], int],
+    ) -> Mapping[tuple[str, int], int]:
+        """Append all in one transaction; see the port."""
+        producer = self._producer
+        if producer is None or self._spent:
+            raise RetryError(f"the producer {self._id} is not started, or spent by an error")
+        self._spent = True
+        async with _patience(self._options.commit_timeout_s, f"committing as {self._id}"):
+            ends = await self._commit(producer, records, group, group_offsets)
+        self._spent = False
+        return ends
+
+    async def _commit(
+        self,
+        producer: AIOKafkaProducer,
+        records: Sequence[NewRecord],
+        group: str,
+        group_offsets: Mapping[tuple[str, int], int],
+    ) -> dict[tuple[str, int], int]:
+        by_target: dict[tuple[str, int], list[NewRecord]] = {}
+        for record in records:
+            by_target.setdefault((record.topic, record.partition), []).append(record)
+        await producer.begin_transaction()
+        # All at once: the coordinator learns of all partitions in one request, and the offsets'
+        # round trips are over before the records are written.
+        work = [_send_all(producer, target, items) for target, items in by_target.items()]
+        outcomes = await asyncio.gather(
+            *work, _send_offsets(producer, group, group_offsets), return_exceptions=True
+        )
+        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        if failures:
+            # Being fenced explains all other failures, and demands another reaction.
+            raise next((f for f in failures if isinstance(f, ProducerFenced)), failures[0])
+        await producer.commit_transaction()
+        return {
+            target: end
+            for target, end in zip(by_target, outcomes, strict=False)
+            if isinstance(end, int)
+        }
+
+    async def stop(self) -> None:
+        """Close; without flushing where a transaction was left, whose fate `start` settles."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await _close(producer, abandon=self._spent)
+
+
+class KafkaProducer:
+    """Publishes records in order within a partition, each exactly once (idempotent)."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+        self._producer: AIOKafkaProducer | None = None
+        self._open: dict[tuple[str, int], BatchBuilder] = {}
+        self._in_flight: deque[asyncio.Task[None]] = deque()
+        self._turns: dict[tuple[str, int], asyncio.Lock] = {}
+        self._linger: asyncio.TimerHandle | None = None
+        self._failure: BaseException | None = None
+
+    async def start(self) -> None:
+        """Connect."""
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=self._options.bootstrap_servers,
+            client_id=f"{self._options.client_id}-publisher",
+            enable_idempotence=True,
+            request_timeout_ms=self._options.request_timeout_ms,
+            max_batch_size=self._options.batch_bytes,
+            compression_type=self._options.compression,
+            linger_ms=0,
+        )
+        try:
+            async with _patience(self._options.start_timeout_s, "starting the publisher"):
+                await self._producer.start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def send(self, record: NewRecord) -> None:
+        """Queue a record; waits while too many batches are unacknowledged."""
+        self._raise_failure()
+        target = (record.topic, record.partition)
+        builder = self._open.get(target)
+        if builder is None:
+            builder = self._open[target] = self._started().create_batch()
+        if not _append(builder, record):
+            self._dispatch(target)
+            builder = self._open[target] = self._started().create_batch()
+            _append(builder, record)
+            while len(self._in_flight) >= self._options.publish_in_flight:
+                await self._settle_oldest()
+        if self._linger is None:
+            self._linger = asyncio.get_running_loop().call_later(
+                self._options.publish_linger_ms / 1000, self._dispatch_all
+            )
+
+    async def flush(self) -> None:
+        """Wait until all that was queued is acknowledged; raises what failed."""
+        self._dispatch_all()
+        while self._in_flight:
+            await self._settle_oldest()
+        self._raise_failure()
+
+    async def stop(self) -> None:
+        """Close. What was not flushed is dropped."""
+        if self._linger is not None:
+            self._linger.cancel()
+        for task in self._in_flight:
+            task.cancel()
+        unfinished = bool(self._open or self._in_flight)
+        await asyncio.gather(*self._in_flight, return_exceptions=True)
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await _close(producer, abandon=unfinished or self._failure is not None)
+
+    def _started(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            raise RuntimeError("the publisher is not started")
+        return self._producer
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            with translated("publishing"):
+                raise self._failure
+
+    def _dispatch_all(self) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+        for target in list(self._open):
+            self._dispatch(target)
+
+    def _dispatch(self, target: tuple[str, int]) -> None:
+        """Hand a partition's open batch over. Tasks start, and so send, in their order."""
+        builder = self._open.pop(target)
+        builder.close()
+        self._in_flight.append(asyncio.create_task(self._deliver(builder, target)))
+
+    async def _deliver(self, builder: BatchBuilder, target: tuple[str, int]) -> None:
+        topic, partition = target
+        try:
+            # aiokafka lets the batches that wait for a place pass each other; the lock is fair.
+            async with self._turns.setdefault(target, asyncio.Lock()):
+                acknowledged = await self._started().send_batch(builder, topic, partition=partition)
+            await acknowledged
+        except (KafkaError, OSError) as error:
+            self._failure = self._failure or error
+
+    async def _settle_oldest(self) -> None:
+        await self._in_flight[0]
+        while self._in_flight and self._in_flight[0].done():
+            _ = self._in_flight.popleft()
+        self._raise_failure()
+
+
+def _append(builder: BatchBuilder, record: NewRecord) -> bool:
+    """Add a record; false where the batch is full. The first one always fits."""
+    done = builder.append(
+        timestamp=None, key=record.key, value=record.value, headers=list(record.headers)
+    )
+    return done is not None
+
+
+async def _send_all(
+    producer: AIOKafkaProducer, target: tuple[str, int], records: Sequence[NewRecord]
+) -> int | None:
+    """Write one partition's records; return its end with the marker to come, if it is known."""
+    topic, partition = target
+    acknowledged = []
+    builder, count = producer.create_batch(), 0
+    for record in records:
+        if not _append(builder, record):
+            acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
+            builder, count = producer.create_batch(), 0
+            _append(builder, record)
+        count += 1
+    acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
+    last: RecordMetadata = (await asyncio.gather(*acknowledged))[-1]
+    return None if last.offset == _UNKNOWN_OFFSET else last.offset + count + 1
+
+
+async def _send_offsets(
+    producer: AIOKafkaProducer, group: str, group_offsets: Mapping[tuple[str, int], int]
+) -> None:
+    if group_offsets:
+        offsets = {TopicPartition(*target): offset for target, offset in group_offsets.items()}
+        await producer.send_offsets_to_transaction(offsets, group)
+
+
+@asynccontextmanager
+async def _patience(seconds: float, action: str) -> AsyncIterator[None]:
+    """Bound an action in time, and raise Kafka's errors as this project's."""
+    try:
+        async with asyncio.timeout(seconds):
+            with translated(action):
+                yield
+    except TimeoutError as error:
+        raise RetryError(f"{action}: no answer in {seconds:.0f} s") from error
+
+
+async def _close(producer: AIOKafkaProducer, *, abandon: bool) -> None:
+    """Close a producer; `abandon` gives up what it has in work instead of waiting for it.
+
+    aiokafka's `stop` waits for every batch to be delivered, and so for ever while the broker is
+    away. Its sender finishes open requests when cancelled, and is cancelled until it lets go.
+    """
+    sender = producer._sender  # noqa: SLF001 -- no public way to stop without flushing
+    task: asyncio.Task[None] | None = sender.sender_task
+    if abandon and task is not None:
+        while not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=0.1)
+        producer._message_accumulator.fail_all(  # noqa: SLF001 -- as above
+            KafkaError("the producer was closed with work left")
+        )
+    elif abandon:
+        await producer.client.close()
+    try:
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
+            await producer.stop()
+    except TimeoutError:
+        await producer.client.close()

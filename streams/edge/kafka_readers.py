@@ -1,0 +1,229 @@
+"""Reading from Kafka, `read_committed`: assigned partitions, or as a member of a group.
+
+aiokafka fetches in the background, one fetch for all partitions of a broker; `poll` takes what
+has come. Positions are stored by the flows, so nothing is ever reset to an end or to the group's
+offsets: `auto_offset_reset` is none.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.structs import ConsumerRecord
+
+from streams.edge.kafka_common import KafkaOptions, translated
+from streams.ports import AssignmentCallback, Batch, LogRecord
+
+_NEVER_MS = 2**31 - 1
+"""aiokafka drops a member that has not polled for so long. A partition is not polled while it is
+restored, nor by a worker that stands by without one; a task that fails ends its worker itself."""
+
+_CREATE_TIME = 0
+"""Kafka's timestamp type of a record that carries the producer's clock."""
+
+_HEARTBEATS_PER_SESSION = 4
+"""A member may miss some: a session of 10 s has one every 2.5 s."""
+
+_STOP_TIMEOUT_S = 10.0
+"""Leaving the group takes one round trip; a broker that is away must not hold the worker."""
+
+
+class KafkaPartitionReader:
+    """Reads partitions that it was told, without a group."""
+
+    def __init__(self, options: KafkaOptions, topic: str, partitions: Sequence[int]) -> None:
+        self._options = options
+        self._topic = topic
+        self._partitions = partitions
+        self._positions: dict[int, int] = {}
+        self._made: AIOKafkaConsumer | None = None
+
+    async def start(self) -> None:
+        """Connect; the partitions are read once they have been sought."""
+        consumer = self._made = self._consumer(None, None)
+        consumer.assign([self._at(partition) for partition in self._partitions])
+        await self._start(consumer)
+
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        """Return the first offset kept and the committed end."""
+        at = self._at(partition)
+        with translated(f"asking for the bounds of {self._topic}-{partition}"):
+            first, end = await asyncio.gather(
+                self._connected().beginning_offsets([at]), self._connected().end_offsets([at])
+            )
+        return first[at], end[at]
+
+    def seek(self, partition: int, offset: int) -> None:
+        """Read the partition from an offset."""
+        self._connected().seek(self._at(partition), offset)
+        self._positions[partition] = offset
+
+    async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        """Return what is there; see the port."""
+        with translated(f"reading {self._topic}-{partition}"):
+            return await self._fetch(partition, max_records, timeout_s)
+
+    async def stop(self) -> None:
+        """Close. A broker that is away does not hold it up."""
+        consumer, self._made = self._made, None
+        if consumer is None:
+            return
+        try:
+            async with asyncio.timeout(_STOP_TIMEOUT_S):
+                await consumer.stop()
+        except TimeoutError:
+            # The rest of `stop` was not reached: at least let go of the connections.
+            await consumer._client.close()  # noqa: SLF001 -- no public way after a failed stop
+
+    def _consumer(self, group: str | None, instance_id: str | None) -> AIOKafkaConsumer:
+        options = self._options
+        return AIOKafkaConsumer(
+            bootstrap_servers=options.bootstrap_servers,
+            client_id=options.client_id,
+            group_id=group,
+            group_instance_id=instance_id,
+            isolation_level="read_committed",
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            fetch_max_wait_ms=options.fetch_wait_ms,
+            # The broker sends a first batch that is larger, so a greater message is no trap.
+            max_partition_fetch_bytes=options.fetch_bytes,
+            request_timeout_ms=options.request_timeout_ms,
+            session_timeout_ms=options.session_timeout_ms,
+            rebalance_timeout_ms=options.session_timeout_ms,
+            heartbeat_interval_ms=options.session_timeout_ms // _HEARTBEATS_PER_SESSION,
+            max_poll_interval_ms=_NEVER_MS,
+            partition_assignment_strategy=(_own_assignor(),),
+        )
+
+    async def _start(self, consumer: AIOKafkaConsumer) -> None:
+        try:
+            with translated(f"connecting to read {self._topic}"):
+                await consumer.start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    def _at(self, partition: int) -> TopicPartition:
+        return TopicPartition(self._topic, partition)
+
+    def _connected(self) -> AIOKafkaConsumer:
+        if self._made is None:
+            raise RuntimeError(f"the reader of {self._topic} is not started")
+        return self._made
+
+    async def _fetch(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        consumer, at = self._connected(), self._at(partition)
+        found = await consumer.getmany(
+            at, timeout_ms=int(timeout_s * 1000), max_records=max_records
+        )
+        records = [_log_record(record) for record in found.get(at, ())]
+        # Nothing is awaited in between: the position is the one after just these records, beyond
+        # markers and aborted records that follow them in what was fetched.
+        position = self._positions[partition] = await consumer.position(at)
+        return Batch(records, position)
+
+
+class KafkaGroupReader(KafkaPartitionReader):
+    """Reads as a member of a group: eager rebalances, the sticky assignor."""
+
+    def __init__(
+        self, options: KafkaOptions, topic: str, group: str, instance_id: str | None
+    ) -> None:
+        super().__init__(options, topic, ())
+        self._group = group
+        self._instance_id = instance_id
+        self._assigned: frozenset[int] = frozenset()
+        self._polls: dict[int, asyncio.Task[Batch]] = {}
+
+    async def start(self) -> None:
+        """Connect; `join` makes it a member."""
+        consumer = self._made = self._consumer(self._group, self._instance_id)
+        await self._start(consumer)
+
+    async def join(self, on_revoked: AssignmentCallback, on_assigned: AssignmentCallback) -> None:
+        """Join the group; the callbacks get partition numbers, within a rebalance.
+
+        While they run no heartbeat is sent (`on_assigned`) or the group waits (`on_revoked`):
+        both must be over within the session time-out.
+        """
+        self._connected().subscribe(
+            [self._topic], listener=_Listener(self, on_revoked, on_assigned)
+        )
+
+    def resume(self, partition: int) -> None:
+        """Begin to fetch an assigned partition; one that was revoked meanwhile is left alone."""
+        if partition in self._assigned:
+            self._connected().resume(self._at(partition))
+
+    def seek(self, partition: int, offset: int) -> None:
+        """Set an assigned partition's position; one that was revoked meanwhile is left alone."""
+        if partition in self._assigned:
+            super().seek(partition, offset)
+
+    async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        """Return what is there; nothing, and at once, where the partition was revoked."""
+        if partition not in self._assigned:
+            await asyncio.sleep(0)
+            return self._nothing(partition)
+        # A task of its own, for the rebalance to end: aiokafka's poll waits for the end of a
+        # rebalance, which waits for the partition's task, which waits for the poll.
+        task = self._polls[partition] = asyncio.create_task(
+            super().poll(partition, max_records, timeout_s)
+        )
+        try:
+            await asyncio.wait([task])
+        finally:
+            del self._polls[partition]
+            task.cancel()
+        return self._nothing(partition) if task.cancelled() else task.result()
+
+    def _nothing(self, partition: int) -> Batch:
+        return Batch((), self._positions.get(partition, 0))
+
+    def revoke(self) -> frozenset[int]:
+        """End all polls and forget the assignment (for the listener)."""
+        for task in self._polls.values():
+            task.cancel()
+        revoked, self._assigned = self._assigned, frozenset()
+        return revoked
+
+    def assign(self, partitions: frozenset[int]) -> None:
+        """Take a new assignment over, paused (for the listener)."""
+        self._assigned = partitions
+        self._connected().pause(*[self._at(partition) for partition in partitions])
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed
+    def __init__(
+        self,
+        reader: KafkaGroupReader,
+        on_revoked: AssignmentCallback,
+        on_assigned: AssignmentCallback,
+    ) -> None:
+        self._reader, self._on_revoked, self._on_assigned = reader, on_revoked, on_assigned
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:  # noqa: ARG002 -- the base names it
+        await self._on_revoked(self._reader.revoke())
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        partitions = frozenset(at.partition for at in assigned)
+        self._reader.assign(partitions)
+        await self._on_assigned(partitions)
+
+
+def _own_assignor() -> type[StickyPartitionAssignor]:
+    """Return the sticky assignor; aiokafka keeps a member's assignment on the class itself."""
+    return type("OwnStickyPartitionAssignor", (StickyPartitionAssignor,), {})
+
+
+def _log_record(record: ConsumerRecord) -> LogRecord:
+    return LogRecord(
+        record.offset,
+        record.timestamp,
+        record.key,
+        record.value,
+        record.headers,
+        record.timestamp_type == _CREATE_TIME,
+    )

@@ -1,0 +1,235 @@
+"""The derive worker: a member of the group that runs a task for each partition it is given.
+
+A partition's records, dead letters, state and position are committed in one transaction of that
+partition's own producer, so a worker may die anywhere: the next one finds all of a batch or
+nothing. What ends what, by the error's name:
+
+    FencedError      ends the partition's task at once; if the partition is still this worker's
+                     after a pause, it is taken over again
+    RetryError       the partition is taken over again after a back-off
+    ReaderLostError  the worker joins the group anew after a back-off, and says so
+    StopError        ends the worker, in good order
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+
+import structlog
+
+from streams.core.errors import ConfigError, FencedError, RetryError
+from streams.core.rules import Rules
+from streams.flow.backoff import Backoff, sleep_until
+from streams.flow.dead_letters import FloodWatch
+from streams.flow.derive_config import DeriveConfig
+from streams.flow.partition_state import Place
+from streams.flow.partition_task import Kept, PartitionTask, ReaderLostError, Tools
+from streams.ports import Clock, Log, StateStore, Telemetry
+
+_WORKER = "derive"
+
+logger = structlog.get_logger()
+
+
+async def run_derive(  # noqa: PLR0913 -- the ports it works with, each by name
+    *,
+    log: Log,
+    state_store: StateStore,
+    rules: Rules,
+    config: DeriveConfig,
+    telemetry: Telemetry,
+    clock: Clock,
+    partition_of: Callable[[str, int], int],
+    stop: asyncio.Event,
+) -> None:
+    """Derive until `stop` is set; then finish the running batches and leave the group.
+
+    A log that is away, at start or later, is waited for with a back-off. Raises StopError where
+    going on would be wrong: missing or unequal topics, an unknown version, a position out of
+    range, a flood of dead letters.
+    """
+    tools = Tools(
+        log=log,
+        state_store=state_store,
+        rules=rules,
+        config=config,
+        telemetry=telemetry,
+        clock=clock,
+        partition_of=partition_of,
+        flood=FloodWatch(),
+    )
+    backoff = Backoff(clock, stop)
+    kept: dict[int, Kept] = {}
+    while not stop.is_set():
+        member = _Member(tools, kept, stop)
+        try:
+            await member.run()
+        except RetryError as error:
+            if member.has_worked:
+                backoff.reset()
+            await _pause(tools, backoff, error)
+
+
+async def _pause(tools: Tools, backoff: Backoff, error: RetryError, **context: object) -> None:
+    """Say what failed and when it is tried again, and wait for that."""
+    tools.telemetry.count("worker_retries", worker=_WORKER)
+    logger.warning("trying again", error=str(error), pause_s=backoff.next_s, **context)
+    await backoff.wait()
+
+
+class _Ownership:
+    """One partition while it is assigned: its task, and the signal to let it go."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+        self.current: PartitionTask | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def release(self) -> None:
+        """Ask it to end: at once while it restores, else after its running batch."""
+        self.released.set()
+        if self.current is not None and self.current.running:
+            self.current.stop()
+        elif self.task is not None:
+            self.task.cancel()
+
+
+class _Member:
+    """One membership of the group, from joining to leaving."""
+
+    def __init__(self, tools: Tools, kept: dict[int, Kept], stop: asyncio.Event) -> None:
+        self._tools = tools
+        self._kept = kept
+        self._stop = stop
+        self._owned: dict[int, _Ownership] = {}
+        self._failure: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._leaving = False
+        self._partitions = 0
+        self._dead_partitions = 0
+        config = tools.config
+        self._reader = tools.log.group_reader(
+            config.messages_topic, config.group, config.instance_id
+        )
+        self.has_worked = False
+        """Whether any partition was committed to: then a failure is a new one."""
+
+    async def run(self) -> None:
+        """Be a member until stopped. Raises RetryError or StopError."""
+        await self._tools.log.start()
+        await self._check_topics()
+        stopping: asyncio.Future[object] = asyncio.ensure_future(self._stop.wait())
+        try:
+            await self._reader.start()
+            await self._reader.join(self._on_revoked, self._on_assigned)
+            logger.info("joined the group", group=self._tools.config.group)
+            await asyncio.wait({stopping, self._failure}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            self._leaving = True
+            await self._release(list(self._owned))
+            await self._reader.stop()
+            self._tools.telemetry.gauge("worker_partitions", 0, worker=_WORKER)
+        if self._failure.done():
+            self._failure.result()
+
+    async def _check_topics(self) -> None:
+        """Raise ConfigError where a topic is missing or the partition counts differ."""
+        config = self._tools.config
+        equal = (config.messages_topic, config.events_topic, config.state_topic)
+        counts = await self._tools.log.partition_counts([*equal, config.dead_topic])
+        missing = [name for name, count in counts.items() if count is None]
+        if missing:
+            raise ConfigError(
+                f"no topic {', '.join(missing)}: create what is missing with "
+                "`contextgauge topics create`"
+            )
+        if len({counts[name] for name in equal}) != 1:
+            told = ", ".join(f"{name} has {counts[name]}" for name in equal)
+            raise ConfigError(
+                f"partition counts differ: {told}. They must be equal: let `contextgauge topics "
+                "create` make them under another CONTEXTGAUGE_TOPIC_PREFIX, or delete the odd one "
+                "and create it anew"
+            )
+        self._partitions = counts[config.messages_topic] or 0
+        self._dead_partitions = counts[config.dead_topic] or 0
+
+    async def _on_revoked(self, partitions: frozenset[int]) -> None:
+        if partitions:
+            logger.info("partitions revoked", partitions=sorted(partitions))
+        await self._release(list(self._owned))
+
+    async def _on_assigned(self, partitions: frozenset[int]) -> None:
+        if self._leaving:
+            return
+        logger.info("partitions assigned", partitions=sorted(partitions))
+        self._tools.telemetry.gauge("worker_partitions", len(partitions), worker=_WORKER)
+        for gone in self._kept.keys() - partitions:
+            # Another worker writes there now: what was kept is past.
+            del self._kept[gone]
+        for partition in sorted(partitions):
+            if partition >= self._partitions:
+                self._fail(
+                    ConfigError(
+                        f"{self._tools.config.messages_topic} has got more partitions, and "
+                        "sessions would be on others: create new topics under another "
+                        "CONTEXTGAUGE_TOPIC_PREFIX"
+                    )
+                )
+                return
+            ownership = self._owned[partition] = _Ownership()
+            ownership.task = asyncio.create_task(self._guard(self._own(partition, ownership)))
+
+    async def _release(self, partitions: Iterable[int]) -> None:
+        """Let partitions go: give their running batches time, then give them up."""
+        ownerships = [self._owned.pop(partition) for partition in partitions]
+        for ownership in ownerships:
+            ownership.release()
+        tasks = [ownership.task for ownership in ownerships if ownership.task is not None]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=self._tools.config.revoke_timeout_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _fail(self, error: BaseException) -> None:
+        """End the membership with an error; the first one counts."""
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def _guard(self, work: Coroutine[None, None, None]) -> None:
+        """Run a partition; what it raises ends the membership."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 -- told on by `run`, whatever it is
+            self._fail(error)
+
+    async def _own(self, partition: int, ownership: _Ownership) -> None:
+        """Run a partition, again and again if need be, until it is let go."""
+        tools = self._tools
+        place = Place(partition, self._partitions, self._dead_partitions)
+        backoff = Backoff(tools.clock, ownership.released)
+        kept = self._kept.pop(partition, None)
+        while not ownership.released.is_set():
+            task = ownership.current = PartitionTask(tools, place, self._reader)
+            try:
+                self._kept[partition] = await task.run(kept)
+            except asyncio.CancelledError:
+                if kept is not None and not task.running:
+                    # It was not used yet: what was true of it still is.
+                    self._kept[partition] = kept
+                raise
+            except FencedError as error:
+                tools.telemetry.count("worker_fenced", partition=str(partition))
+                tools.telemetry.count("worker_transactions", outcome="fenced")
+                logger.warning("fenced", partition=partition, error=str(error))
+                await sleep_until(tools.clock, ownership.released, tools.config.fenced_pause_s)
+            except ReaderLostError:
+                raise
+            except RetryError as error:
+                tools.telemetry.count("worker_transactions", outcome="failed")
+                if task.committed:
+                    backoff.reset()
+                await _pause(tools, backoff, error, partition=partition)
+            finally:
+                self.has_worked = self.has_worked or task.committed
+                ownership.current = None
+            kept = None

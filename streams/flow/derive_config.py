@@ -1,0 +1,48 @@
+"""What the derive worker is told: names of topics and groups, and how it works."""
+
+from dataclasses import dataclass
+
+from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE, DEAD_LETTERS
+
+GROUP = "contextgauge-derive"
+"""Consumer group of the derive workers, before the prefix of the settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeriveConfig:
+    """Names carry their prefixes already. Each default tells why in its docstring."""
+
+    messages_topic: str = AGENT_MESSAGES.name
+    events_topic: str = CONTEXT_EVENTS.name
+    state_topic: str = CONTEXT_STATE.name
+    dead_topic: str = DEAD_LETTERS.name
+    group: str = GROUP
+
+    instance_id: str | None = None
+    """Makes this worker a static member of the group: restarted within the session time-out it
+    gets its partitions back without a rebalance. Must differ between workers."""
+
+    batch_messages: int = 2_000
+    """Most messages of one transaction: at 80 000 a second a batch takes 25 ms, which is also
+    how long others wait behind it. Its bytes are bounded by what one fetch brings."""
+
+    poll_timeout_s: float = 0.25
+    """How long a poll waits where there is nothing; it returns at once when there is."""
+
+    idle_days: int = 90
+    """A session idle for so long of its partition's Kafka time leaves the state."""
+
+    allow_dead_letters: bool = False
+    """Go on where more than half of the last messages were dead letters."""
+
+    fenced_pause_s: float = 12.0
+    """A fenced partition that is still assigned after this pause is taken over again: by then,
+    above the session time-out, a worker that lost its place in the group has heard of it."""
+
+    revoke_timeout_s: float = 8.0
+    """Patience with a running batch when its partition is revoked, below the time that the
+    group waits for its members; after it the batch is given up and derived anew elsewhere."""
+
+    def transactional_id(self, partition: int) -> str:
+        """Return the transactional id of an input partition: one for each, never per process."""
+        return f"{self.group}-{partition}"

@@ -1,0 +1,306 @@
+"""The state of one input partition: its sessions, its position, and what of it is persisted.
+
+The changelog holds, under keys that are JSON arrays, `[session, part]` for each part of a
+session's state, `[session, "activity"]` for when it was last active, and `["position"]`. Every
+value is an object with its version `v`; an unknown one refuses the partition. All that is
+written follows from the messages alone, whatever the batches: idleness is counted in whole hours
+of the partition's Kafka time (the greatest timestamp so far) and looked at before each message.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, TASK_ID_HEADER
+from schemas.records import Json
+from streams.core.errors import ConfigError, VersionError
+from streams.core.rules import Rules
+from streams.core.state import STATE_VERSION, Session, pack, part_names, unpack
+from streams.edge import codec
+from streams.flow.dead_letters import dead_record, misrouted_check, source_headers
+from streams.flow.derive_config import DeriveConfig
+from streams.flow.funnel import Funnel, Intake
+from streams.ports import LogRecord, NewRecord
+
+POSITION_VERSION = 1
+"""Version of the position's and the activities' documents."""
+
+HOUR_MS = 60 * 60 * 1000
+_HOURS_PER_DAY = 24
+
+_POSITION_KEY = codec.dumps(["position"])
+_ACTIVITY_PART = "activity"
+
+
+class Work(NamedTuple):
+    """What a batch gave: the records of its topics, the changes of the state, and figures.
+
+    `position` is the input's position after it, `dead` one flag per message, `last_ms` the
+    Kafka time of its last message.
+    """
+
+    records: list[NewRecord]
+    changes: dict[bytes, bytes | None]
+    position: int
+    dead: list[bool]
+    kinds: Counter[str]
+    reasons: Counter[str]
+    evicted: int
+    last_ms: int | None
+
+
+class Place(NamedTuple):
+    """Which partition this is, and of how many."""
+
+    partition: int
+    partitions: int
+    dead_partitions: int
+
+
+class PartitionState:
+    """The sessions of one partition. `position` is None until one is stored."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        config: DeriveConfig,
+        place: Place,
+        partition_of: Callable[[str, int], int],
+    ) -> None:
+        self.position: int | None = None
+        self._config = config
+        self._place = place
+        self._funnel = Funnel(
+            rules, misrouted_check(place.partition, place.partitions, partition_of)
+        )
+        self._written: dict[str, Session] = {}
+        # By last activity, the most idle first: Kafka time never goes back.
+        self._activity: OrderedDict[str, int] = OrderedDict()
+        self._time_ms = 0
+        self._hour = 0
+        self._begin()
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions are held."""
+        return len(self._funnel.sessions)
+
+    def _begin(self) -> None:
+        """Start a batch's account."""
+        self._touched: dict[str, None] = {}
+        self._moved: dict[str, None] = {}
+        self._evicted: dict[str, None] = {}
+        self._records: list[NewRecord] = []
+        self._dead: list[bool] = []
+        self._kinds: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._last_ms: int | None = None
+
+    def apply(self, messages: Sequence[LogRecord]) -> None:
+        """Derive messages, in order, as part of the batch that `finish` ends."""
+        config, place = self._config, self._place
+        take, keep = self._funnel.take, self._records.append
+        for message in messages:
+            if message.timestamp_ms > self._time_ms:
+                self._advance(message.timestamp_ms)
+            taken = take(_intake(message))
+            self._dead.append(taken.dead is not None)
+            if taken.dead is None and taken.session_id is None:
+                continue
+            source = source_headers(config.messages_topic, place.partition, message.offset)
+            if taken.dead is not None:
+                self._reasons[taken.dead.reason] += 1
+                target = place.partition % place.dead_partitions
+                keep(dead_record(message, taken.dead, source, config.dead_topic, target))
+            elif taken.session_id is not None:
+                self._touch(taken.session_id)
+                key = codec.key_bytes(taken.session_id)
+                for record in taken.records:
+                    self._kinds[record.kind] += 1
+                    headers, value = codec.to_binary(record)
+                    keep(
+                        NewRecord(
+                            config.events_topic, place.partition, key, value, headers + source
+                        )
+                    )
+        if messages:
+            self._last_ms = messages[-1].timestamp_ms
+
+    def finish(self, position: int) -> Work:
+        """End the batch: return what is to be committed with the position after it."""
+        changes: dict[bytes, bytes | None] = {}
+        for session_id in self._evicted:
+            before = self._written.pop(session_id, None)
+            if before is not None:
+                names = [*part_names(before), _ACTIVITY_PART]
+                changes |= dict.fromkeys(_key(session_id, name) for name in names)
+        sessions, written = self._funnel.sessions, self._written
+        for session_id in self._touched:
+            after = sessions.get(session_id)
+            if after is None:
+                continue
+            for name, part in pack(written.get(session_id), after).items():
+                changes[_key(session_id, name)] = None if part is None else _part(part)
+            written[session_id] = after
+        for session_id in self._moved:
+            if session_id in sessions:
+                changes[_key(session_id, _ACTIVITY_PART)] = codec.dumps(
+                    {"v": POSITION_VERSION, "hour": self._activity[session_id]}
+                )
+        self.position = position
+        changes[_POSITION_KEY] = codec.dumps(
+            {
+                "v": POSITION_VERSION,
+                "position": position,
+                "kafka_time_ms": self._time_ms,
+                "partitions": self._place.partitions,
+            }
+        )
+        work = Work(
+            self._records,
+            changes,
+            position,
+            self._dead,
+            self._kinds,
+            self._reasons,
+            len(self._evicted),
+            self._last_ms,
+        )
+        self._begin()
+        return work
+
+    def _touch(self, session_id: str) -> None:
+        self._touched[session_id] = None
+        if self._activity.get(session_id) != self._hour:
+            self._activity[session_id] = self._hour
+            self._activity.move_to_end(session_id)
+            self._moved[session_id] = None
+
+    def _advance(self, time_ms: int) -> None:
+        """Move the partition's time on, and let sessions go that have become too idle."""
+        self._time_ms = time_ms
+        hour = time_ms // HOUR_MS
+        if hour == self._hour:
+            return
+        self._hour = hour
+        oldest = hour - self._config.idle_days * _HOURS_PER_DAY
+        while self._activity:
+            session_id, active = next(iter(self._activity.items()))
+            if active >= oldest:
+                break
+            del self._activity[session_id], self._funnel.sessions[session_id]
+            self._evicted[session_id] = None
+
+    def load_position(self, value: bytes) -> None:
+        """Take the stored position. Raises VersionError, or ConfigError where counts changed."""
+        document = _document(value, POSITION_VERSION, "the position")
+        partitions = document.get("partitions")
+        if partitions != self._place.partitions:
+            raise ConfigError(
+                f"{self._config.state_topic} was written with {partitions} partitions, now there "
+                f"are {self._place.partitions}: sessions would be on others. Go back to "
+                f"{partitions}, or create new topics under another CONTEXTGAUGE_TOPIC_PREFIX"
+            )
+        position, time_ms = document.get("position"), document.get("kafka_time_ms")
+        if not isinstance(position, int) or not isinstance(time_ms, int):
+            raise VersionError(f"the position in {self._config.state_topic} cannot be read")
+        self.position, self._time_ms, self._hour = position, time_ms, time_ms // HOUR_MS
+
+    def load_session(self, session_id: str, values: dict[str, bytes]) -> None:
+        """Take one stored session. Raises VersionError where it cannot be read."""
+        activity = values.pop(_ACTIVITY_PART, b"{}")
+        hour = _document(activity, POSITION_VERSION, f"the activity of {session_id!r}").get("hour")
+        parts = {
+            name: _document(value, STATE_VERSION, f"the state of {session_id!r}").get("part")
+            for name, value in values.items()
+        }
+        session = unpack(session_id, parts)
+        if not isinstance(hour, int):
+            raise VersionError(f"the activity of session {session_id!r} cannot be read")
+        self._funnel.sessions[session_id] = self._written[session_id] = session
+        self._activity[session_id] = hour
+
+    def loaded(self) -> None:
+        """End loading: put the sessions in the order of their activity."""
+        self._activity = OrderedDict(sorted(self._activity.items(), key=lambda item: item[1]))
+
+
+class StoredParts:
+    """The changelog as it is read back: the last value of each key."""
+
+    def __init__(self, topic: str) -> None:
+        self.position: bytes | None = None
+        self.sessions: dict[str, dict[str, bytes]] = {}
+        self.entries = 0
+        self._topic = topic
+
+    def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Take entries in their order. Raises VersionError for a key that is none of ours."""
+        self.entries += len(entries)
+        for key, value in entries:
+            if key == _POSITION_KEY:
+                self.position = value
+                continue
+            session_id, name = self._split(key)
+            if value is not None:
+                self.sessions.setdefault(session_id, {})[name] = value
+            elif session_id in self.sessions:
+                self.sessions[session_id].pop(name, None)
+                if not self.sessions[session_id]:
+                    del self.sessions[session_id]
+
+    def _split(self, key: bytes) -> tuple[str, str]:
+        try:
+            session_id, name = codec.loads(key)
+        except ValueError:
+            session_id = name = None
+        if not isinstance(session_id, str) or not isinstance(name, str):
+            raise VersionError(
+                f"{self._topic} holds a key that this version of contextgauge does not know: "
+                f"{key[:80]!r}. Upgrade contextgauge, or give it a topic of its own"
+            )
+        return session_id, name
+
+
+def _intake(message: LogRecord) -> Intake:
+    """Read what the record's wrapping tells. A record without a value is as a blank line."""
+    received_ms: int | None = None
+    task_id: str | None = None
+    for name, value in message.headers:
+        if name == OBSERVED_HEADER:
+            live = value == OBSERVED_LIVE and message.created and message.timestamp_ms >= 0
+            received_ms = message.timestamp_ms if live else None
+        elif name == TASK_ID_HEADER:
+            task_id = _text(value)
+    hint = None if message.key is None else _text(message.key)
+    return Intake(message.value or b"", hint, received_ms, task_id)
+
+
+def _text(value: bytes | None) -> str | None:
+    """Return a key's or header's text, None where there is none or it is not text."""
+    try:
+        return value.decode("utf-8", "surrogatepass") or None if value is not None else None
+    except UnicodeDecodeError:
+        return None
+
+
+def _key(session_id: str, name: str) -> bytes:
+    return codec.dumps([session_id, name])
+
+
+def _part(part: Json) -> bytes:
+    return codec.dumps({"v": STATE_VERSION, "part": part})
+
+
+def _document(value: bytes, version: int, what: str) -> dict[str, Json]:
+    try:
+        document = codec.loads(value)
+    except ValueError:
+        document = None
+    found = document.get("v") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or found != version:
+        raise VersionError(
+            f"{what} was stored in version {found}; this build of contextgauge reads version "
+            f"{version}: run the version that wrote it, or a newer one"
+        )
+    return document

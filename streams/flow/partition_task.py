@@ -1,0 +1,236 @@
+"""One assignment of one input partition, from taking it over to letting it go.
+
+    start the producer (an older one is fenced, its transaction settled)
+      → restore the state from the changelog, or keep it if nobody wrote since
+      → seek to the stored position, resume
+      → poll, derive, commit; the next batch is derived while one commits
+
+At most one commit is under way. Whatever fails, the state in memory is dropped: only what a new
+producer finds in the changelog is true.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import structlog
+
+from streams.core.errors import PositionError, RetryError
+from streams.core.rules import Rules
+from streams.flow.dead_letters import FloodWatch
+from streams.flow.derive_config import DeriveConfig
+from streams.flow.partition_state import PartitionState, Place, StoredParts, Work
+from streams.ports import (
+    Batch,
+    Clock,
+    GroupReader,
+    Log,
+    StateStore,
+    Telemetry,
+    TransactionalProducer,
+)
+
+_SLICE_MESSAGES = 250
+"""Messages derived in a row before other partitions' commits get a turn: some 3 ms."""
+
+_SLICE_SESSIONS = 100
+"""Sessions unpacked in a row while restoring."""
+
+logger = structlog.get_logger()
+
+
+class ReaderLostError(RetryError):
+    """The group's reader failed, and with it all partitions: join anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What every partition's task works with."""
+
+    log: Log
+    state_store: StateStore
+    rules: Rules
+    config: DeriveConfig
+    telemetry: Telemetry
+    clock: Clock
+    partition_of: Callable[[str, int], int]
+    flood: FloodWatch
+
+
+class Kept(NamedTuple):
+    """A state that was let go of in good order, and the changelog's end after its last commit.
+
+    `end` is None where it is not known; then the state cannot be used again.
+    """
+
+    state: PartitionState
+    end: int | None
+
+
+class PartitionTask:
+    """Runs one partition until `stop` is called or something fails."""
+
+    def __init__(self, tools: Tools, place: Place, reader: GroupReader) -> None:
+        self._tools = tools
+        self._place = place
+        self._reader = reader
+        self._label = str(place.partition)
+        self._stop = asyncio.Event()
+        self._end: int | None = None
+        self.running = False
+        """Whether it has been restored. Until then it can be cancelled without loss."""
+        self.committed = False
+        """Whether it has committed a batch."""
+
+    def stop(self) -> None:
+        """Let it finish its running batch and end."""
+        self._stop.set()
+
+    async def run(self, kept: Kept | None) -> Kept:
+        """Take the partition over and run it; return the state when stopped.
+
+        Raises FencedError, RetryError or StopError; then the state is lost.
+        """
+        tools, partition = self._tools, self._place.partition
+        began = tools.clock.monotonic_s()
+        producer = tools.log.transactional_producer(tools.config.transactional_id(partition))
+        try:
+            await producer.start()
+            state = await self._take_over(kept)
+            await self._begin(state)
+            tools.telemetry.observe("derive_restore_seconds", tools.clock.monotonic_s() - began)
+            logger.info(
+                "partition is running",
+                partition=partition,
+                position=state.position,
+                sessions=state.sessions,
+            )
+            self.running = True
+            await self._loop(producer, state)
+            return Kept(state, self._end)
+        finally:
+            await producer.stop()
+            for gauge in ("derive_sessions", "derive_position"):
+                tools.telemetry.forget(gauge, partition=self._label)
+
+    async def _take_over(self, kept: Kept | None) -> PartitionState:
+        """Return the state: the kept one if the changelog ends where this worker ended it."""
+        tools, partition = self._tools, self._place.partition
+        usable = kept is not None and kept.end is not None
+        if kept is not None and usable and await tools.state_store.end(partition) == kept.end:
+            self._end = kept.end
+            tools.telemetry.count("derive_restores", outcome="kept")
+            return kept.state
+        stored = StoredParts(tools.config.state_topic)
+        async with aclosing(tools.state_store.restore(partition)) as batches:
+            async for entries in batches:
+                stored.add(entries)
+        state = PartitionState(tools.rules, tools.config, self._place, tools.partition_of)
+        if stored.position is not None:
+            state.load_position(stored.position)
+        for number, (session_id, values) in enumerate(stored.sessions.items()):
+            if number % _SLICE_SESSIONS == 0:
+                await asyncio.sleep(0)
+            state.load_session(session_id, values)
+        state.loaded()
+        tools.telemetry.count("derive_restores", outcome="restored")
+        tools.telemetry.count("derive_restored_entries", stored.entries, partition=self._label)
+        return state
+
+    async def _begin(self, state: PartitionState) -> None:
+        """Seek to the stored position, or to the first message kept where none is stored."""
+        partition, topic = self._place.partition, self._tools.config.messages_topic
+        first, end = await self._reader.bounds(partition)
+        if state.position is None:
+            state.position = first
+        if not first <= state.position <= end:
+            raise PositionError(
+                f"the position {state.position} of {topic}-{partition} is not among its messages, "
+                f"{first} to {end}: "
+                + (
+                    "they were deleted before they were derived. What they held is lost; "
+                    if state.position < first
+                    else "the topic was created anew. "
+                )
+                + "new topics under another CONTEXTGAUGE_TOPIC_PREFIX, and publishing again, "
+                "give complete records"
+            )
+        self._reader.seek(partition, state.position)
+        self._reader.resume(partition)
+
+    async def _loop(self, producer: TransactionalProducer, state: PartitionState) -> None:
+        commit: asyncio.Task[None] | None = None
+        try:
+            while not self._stop.is_set():
+                batch = await self._poll()
+                if batch.records or batch.position != state.position:
+                    work = await self._derive(state, batch)
+                    if commit is not None:
+                        await commit
+                    commit = asyncio.create_task(self._commit(producer, work))
+                    self._tools.telemetry.gauge(
+                        "derive_sessions", state.sessions, partition=self._label
+                    )
+                elif commit is not None and commit.done():
+                    await commit
+                    commit = None
+            if commit is not None:
+                await commit
+        finally:
+            if commit is not None and not commit.done():
+                commit.cancel()
+                await asyncio.gather(commit, return_exceptions=True)
+
+    async def _poll(self) -> Batch:
+        config = self._tools.config
+        try:
+            return await self._reader.poll(
+                self._place.partition, config.batch_messages, config.poll_timeout_s
+            )
+        except RetryError as error:
+            raise ReaderLostError(str(error)) from error
+
+    async def _derive(self, state: PartitionState, batch: Batch) -> Work:
+        for start in range(0, len(batch.records), _SLICE_MESSAGES):
+            state.apply(batch.records[start : start + _SLICE_MESSAGES])
+            await asyncio.sleep(0)
+        return state.finish(batch.position)
+
+    async def _commit(self, producer: TransactionalProducer, work: Work) -> None:
+        """Commit a batch: records, dead letters, state and position, or nothing of it."""
+        tools, config, partition = self._tools, self._tools.config, self._place.partition
+        began = tools.clock.monotonic_s()
+        changes = tools.state_store.to_records(partition, work.changes)
+        ends = await producer.commit(
+            [*work.records, *changes],
+            config.group,
+            {(config.messages_topic, partition): work.position},
+        )
+        self.committed = True
+        self._end = ends.get((config.state_topic, partition))
+        self._account(work, tools.clock.monotonic_s() - began)
+        tools.flood.add(work.dead)
+        if work.reasons:
+            logger.warning("dead letters", partition=partition, reasons=dict(work.reasons))
+            if not config.allow_dead_letters:
+                tools.flood.check()
+
+    def _account(self, work: Work, seconds: float) -> None:
+        telemetry, label = self._tools.telemetry, self._label
+        telemetry.count("worker_transactions", outcome="committed")
+        telemetry.observe("derive_commit_seconds", seconds)
+        telemetry.gauge("derive_position", work.position, partition=label)
+        if work.dead:
+            telemetry.observe("derive_batch_messages", len(work.dead))
+            telemetry.count("derive_messages", len(work.dead), partition=label)
+        for kind, count in work.kinds.items():
+            telemetry.count("derive_records", count, kind=kind)
+        for reason, count in work.reasons.items():
+            telemetry.count("derive_dead_letters", count, reason=reason)
+        if work.evicted:
+            telemetry.count("derive_evictions", work.evicted, partition=label)
+        if work.last_ms is not None:
+            age_ms = self._tools.clock.now_ms() - work.last_ms
+            telemetry.observe("derive_delay_seconds", max(age_ms, 0) / 1000)
