@@ -47,7 +47,7 @@ _STAGGER_MS = 20_000
 _GROWTH_TOKENS = 900
 """Median of a tool's result in real transcripts: 3.6 KB."""
 
-_RESPONSES_PER_WINDOW = 40
+_RESPONSES_PER_WINDOW = 22
 """A sample session grows so fast that its window fills within so many responses."""
 
 
@@ -89,6 +89,7 @@ def plans(casting: Casting) -> Iterator[Plan]:
             noise=0.25,
             is_partial=draw.chance(0.2),
             has_timestamps=draw.chance(0.8),
+            is_late=draw.chance(0.3),
             repeats=0.01 if draw.chance(0.3) else 0.0,
             resume_each=draw.whole(10, 40) if draw.chance(0.2) else 0,
         )
@@ -107,11 +108,11 @@ def _all_samples(casting: Casting) -> list[Plan]:
     return [
         *_claude_streams(casting),
         *_claude_transcripts(casting),
-        _sample(casting, 8, "openai-chat", ("gpt-4o-2024-08-06", 128_000), turns=8),
-        _sample(casting, 9, "openai-responses", ("gpt-5.2", 400_000), turns=12, subagents=0.2),
-        _sample(casting, 10, "gemini", ("gemini-2.5-pro", 1_048_576), turns=10),
-        _sample(casting, 11, "codex", ("gpt-5.2-codex", 258_400), turns=12),
-        _sample(casting, 12, "openai-chat", ("gpt-4", 8_192), turns=4, has_timestamps=False),
+        _sample(casting, 8, "openai-chat", ("gpt-4o-2024-08-06", 128_000), turns=5),
+        _sample(casting, 9, "openai-responses", ("gpt-5.2", 400_000), turns=7, subagents=0.2),
+        _sample(casting, 10, "gemini", ("gemini-2.5-pro", 1_048_576), turns=6),
+        _sample(casting, 11, "codex", ("gpt-5.2-codex", 258_400), turns=7),
+        _sample(casting, 12, "openai-chat", ("gpt-4", 8_192), turns=3, has_timestamps=False),
     ]
 
 
@@ -119,21 +120,21 @@ def _claude_streams(casting: Casting) -> Iterator[Plan]:
     sonnet = ("claude-sonnet-4-5-20250929", 200_000)
     stream: SpellingName = "claude-stream"
     yield _sample(
-        casting, 1, stream, sonnet, turns=14, outcomes=("done", "slow"), manual_each=9,
-        subagents=0.2,
+        casting, 1, stream, sonnet, turns=9, outcomes=("done", "slow"), manual_each=6,
+        subagents=0.3, is_late=True,
     )  # fmt: skip
     yield _sample(
-        casting, 2, stream, ("claude-opus-4-5-20251101", 200_000), turns=14,
+        casting, 2, stream, ("claude-opus-4-5-20251101", 200_000), turns=9,
         outcomes=("failed", "done", "blocked", "done", "lost-end", "done", "lost-start"),
-        reset_each=11, is_partial=True,
+        growth_tokens=16_000, reset_each=7, is_partial=True,
     )  # fmt: skip
     yield _sample(
-        casting, 3, stream, ("claude-sonnet-4-5-20250929[1m]", 1_000_000), turns=12,
+        casting, 3, stream, ("claude-sonnet-4-5-20250929[1m]", 1_000_000), turns=7,
         outcomes=("done",), subagents=0.3, edits=0.05,
     )  # fmt: skip
     yield _sample(
-        casting, 4, stream, sonnet, turns=10, outcomes=("unmarked", "lost-end"),
-        has_timestamps=False, exhausted_each=5, repeats=0.1,
+        casting, 4, stream, sonnet, turns=6, outcomes=("unmarked", "lost-end"),
+        growth_tokens=12_000, has_timestamps=False, exhausted_each=3, repeats=0.1,
     )  # fmt: skip
 
 
@@ -141,14 +142,14 @@ def _claude_transcripts(casting: Casting) -> Iterator[Plan]:
     sonnet = ("claude-sonnet-4-5-20250929", 200_000)
     transcript: SpellingName = "claude-transcript"
     yield _sample(
-        casting, 5, transcript, sonnet, turns=14, outcomes=("done",), subagents=0.3, noise=0.15,
+        casting, 5, transcript, sonnet, turns=9, outcomes=("done",), subagents=0.3,
     )  # fmt: skip
     yield _sample(
-        casting, 6, transcript, ("claude-opus-4-1-20250805", 200_000), turns=10,
-        outcomes=("unmarked",), manual_each=7, reset_each=10,
+        casting, 6, transcript, ("claude-opus-4-1-20250805", 200_000), turns=6,
+        outcomes=("unmarked",), manual_each=4, reset_each=6,
     )  # fmt: skip
     yield _sample(
-        casting, 7, transcript, sonnet, turns=10, outcomes=("done",), edits=0.1, resume_each=8,
+        casting, 7, transcript, sonnet, turns=6, outcomes=("done",), edits=0.1, resume_each=5,
     )  # fmt: skip
 
 
@@ -157,7 +158,7 @@ def _sample(
 ) -> Plan:
     name, window = model
     draw = Draw(f"{casting.seed}/sample/{number}")
-    settings: dict[str, object] = {"noise": 0.1, **more}
+    growth: dict[str, object] = {"growth_tokens": window // _RESPONSES_PER_WINDOW}
     return Plan(
         spelling=spelling,
         seed=f"{casting.seed}/sample/{number}/story",
@@ -165,6 +166,6 @@ def _sample(
         start_ms=casting.start_ms + draw.whole(0, _STAGGER_MS * 10),
         model=name,
         window=window,
-        growth_tokens=window // _RESPONSES_PER_WINDOW,
-        **settings,  # type: ignore[arg-type]  # Plan's own fields, by name
+        noise=0.1,
+        **growth | more,  # type: ignore[arg-type]  # Plan's own fields, by name
     )

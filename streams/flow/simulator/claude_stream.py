@@ -10,6 +10,8 @@ _HELPER_MODEL = "claude-haiku-4-5-20251001"
 """Claude Code asks a small model for titles and the like; its window is not the session's."""
 _HELPER_WINDOW = 200_000
 _HEARTBEAT_MS = 30_000
+_TIMED = frozenset({"assistant", "user", "conversation_reset"})
+"""Frames with a timestamp in all versions that have any."""
 _BLOCKED = "Compaction blocked by PreCompact hook"
 _SUMMARY = "This session is being continued from a previous conversation. "
 
@@ -320,9 +322,7 @@ class ClaudeStream:
             if chain.agent_id is not None:
                 body["agent_id"] = chain.agent_id
                 body["subagent_type"] = "general-purpose"
-            if self._plan.has_timestamps and kind != "stream_event":
-                body["timestamp"] = iso(self._scene.now_ms)
-        elif kind == "conversation_reset" and self._plan.has_timestamps:
+        if self._plan.has_timestamps and (kind in _TIMED or self._plan.is_late):
             body["timestamp"] = iso(self._scene.now_ms)
         body.setdefault("uuid", self._draw.uuid())
         body["session_id"] = self._plan.session_id

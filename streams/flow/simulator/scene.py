@@ -120,6 +120,8 @@ class Plan:
     is_partial: bool = False
     """A stream with `stream_event` frames."""
     has_timestamps: bool = True
+    is_late: bool = False
+    """A version whose stream has timestamps on every frame, not only on conversation."""
     repeats: float = 0.0
     """A message sent twice in a row, as a publisher's retry does."""
     resume_each: int = 0
