@@ -168,6 +168,14 @@ class Settings(BaseSettings):
         description="Most messages that are derived in one transaction, and most records that are "
         "folded into the views at once, 1 to 100 000.",
     )
+    instance_id: str = Field(
+        default="",
+        pattern=_KAFKA_NAME,
+        max_length=200,
+        description="A name of this worker's own, which makes it a static member of its group: "
+        "restarted within the session timeout it gets its partitions back without a rebalance. "
+        "No two workers may share one; empty: none.",
+    )
     metrics_host: str = Field(
         default="127.0.0.1",
         min_length=1,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli import stack, topics
+from streams.cli import schemas, stack, topics, workers
 from streams.cli.screen import err, out, safe
 from streams.core.errors import ConfigError, ContextgaugeError, RetryError
 
@@ -31,6 +31,8 @@ app = typer.Typer(
 )
 app.add_typer(stack.app, name="stack")
 app.add_typer(topics.app, name="topics")
+app.command()(workers.derive)
+app.command("schemas")(schemas.write)
 
 
 def _print_version(*, asked: bool) -> None:

@@ -12,14 +12,23 @@ _LIBRARIES = {"aiokafka": logging.WARNING, "asyncio": logging.ERROR}
 """Libraries say at these levels what a worker's own log does not."""
 
 
-class _WithoutRetries(logging.Filter):
-    """Drops a line that aiokafka writes at every first produce of a transaction on Kafka 4.
+_NO_NEWS = (
+    # At the first produce of a transaction Kafka 4 still verifies it, refuses once, and takes
+    # the retry.
+    "NotEnoughReplicasError",
+    # A new broker makes its groups' topic at the first question, and answers the second.
+    "GroupCoordinatorNotAvailableError",
+    # A worker tells itself that a service is away, and when it tries again.
+    "Unable connect to",
+    "Unable to request metadata",
+)
+"""Lines of the libraries with these words are dropped."""
 
-    The broker still verifies the transaction, refuses once, and takes the retry: no news.
-    """
 
+class _WithoutNoNews(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        return "NotEnoughReplicasError" not in record.getMessage()
+        message = record.getMessage()
+        return not any(words in message for words in _NO_NEWS)
 
 
 def configure(settings: Settings) -> None:
@@ -34,7 +43,7 @@ def configure(settings: Settings) -> None:
         structlog.processors.format_exc_info if as_json else _unchanged,
     ]
     renderer: Processor = (
-        structlog.processors.JSONRenderer()
+        structlog.processors.JSONRenderer(default=str)
         if as_json
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
@@ -49,11 +58,15 @@ def configure(settings: Settings) -> None:
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
-    handler.addFilter(_WithoutRetries())
+    handler.addFilter(_WithoutNoNews())
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _event_first,
+                renderer,
+            ],
         )
     )
     root = logging.getLogger()
@@ -61,6 +74,14 @@ def configure(settings: Settings) -> None:
     root.setLevel(settings.log_level.upper())
     for name, level in _LIBRARIES.items():
         logging.getLogger(name).setLevel(max(level, root.level))
+
+
+def _event_first(
+    _logger: object, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Put what a reader looks for first in front; the rest keeps its order."""
+    front = {name: event.pop(name) for name in ("timestamp", "level", "event") if name in event}
+    return front | dict(event)
 
 
 def _unchanged(

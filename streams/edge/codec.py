@@ -117,6 +117,11 @@ def dumps(value: Any) -> bytes:
         return _dumps_standard(value)
 
 
+def dumps_indented(value: Any) -> bytes:
+    """Write JSON for people, with a line end: for files that are kept beside the code."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
 def _dumps_standard(value: Any) -> bytes:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _STANDARD_RECURSION))

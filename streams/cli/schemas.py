@@ -1,0 +1,108 @@
+"""`contextgauge schemas`: the JSON Schemas of records and views, generated from `schemas/`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
+
+from schemas import views
+from schemas.records import DATA_CLASSES, SCHEMA_VERSION, SPEC_VERSION, RecordData, event_type
+from streams.cli.screen import err
+from streams.edge import codec
+from streams.edge.local_stack import PROJECT_FOLDER
+
+SCHEMA_FOLDER = PROJECT_FOLDER / "schemas" / "json"
+
+VIEW_CLASSES: dict[str, type] = {
+    "session": views.SessionView,
+    "compaction": views.Compaction,
+    "live": views.LiveEntry,
+    "aggregates": views.Aggregates,
+    "partition": views.PartitionView,
+}
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class _AsWritten(GenerateJsonSchema):
+    """Every field is required: what is written has them all, and null where nothing is known."""
+
+    def field_is_required(
+        self,
+        field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
+        total: bool,  # noqa: FBT001 -- as in the class that this extends
+    ) -> bool:
+        del field, total
+        return True
+
+
+def write(
+    folder: Annotated[
+        Path, typer.Option(help="Where to write them.", file_okay=False)
+    ] = SCHEMA_FOLDER,
+) -> None:
+    """Write the JSON Schemas of records and views, one file each, from the code.
+
+    Those in `schemas/json` are kept; a test fails when they are stale.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = documents()
+    for stale in folder.glob("*.json"):
+        if stale.name not in wanted:
+            stale.unlink()
+    for name, text in wanted.items():
+        (folder / name).write_bytes(text)
+    err.print(f"wrote {len(wanted)} schemas to {folder}", soft_wrap=True)
+
+
+def documents() -> dict[str, bytes]:
+    """Return the schemas' texts by file name."""
+    found: dict[str, dict[str, Any]] = {
+        f"{cls.kind}.v{SCHEMA_VERSION}.json": _event(cls) for cls in DATA_CLASSES
+    }
+    found[f"record.v{SCHEMA_VERSION}.json"] = {
+        "$schema": _DIALECT,
+        "title": "Record",
+        "description": "Any derived record, as one structured-mode CloudEvent.",
+        "oneOf": [{"$ref": name} for name in found],
+    }
+    for name, cls in VIEW_CLASSES.items():
+        schema = _schema(cls)
+        if "version" in schema["properties"]:
+            schema["properties"]["version"] = {"const": views.VIEW_VERSION}
+        found[f"view.{name}.v{views.VIEW_VERSION}.json"] = {"$schema": _DIALECT, **schema}
+    return {
+        name: codec.dumps_indented({"$schema": _DIALECT, "$id": name, **schema})
+        for name, schema in found.items()
+    }
+
+
+def _schema(cls: type) -> dict[str, Any]:
+    return TypeAdapter(cls).json_schema(mode="serialization", schema_generator=_AsWritten)
+
+
+def _event(cls: type[RecordData]) -> dict[str, Any]:
+    """Return the schema of a kind's CloudEvent, its data included."""
+    data = _schema(cls)
+    definitions = data.pop("$defs", {})
+    envelope: dict[str, dict[str, Any]] = {
+        "specversion": {"const": SPEC_VERSION},
+        "id": {"type": "string", "format": "uuid"},
+        "source": {"type": "string", "pattern": "^/sessions/"},
+        "type": {"const": event_type(cls.kind)},
+        "subject": {"type": "string", "description": "The chain."},
+        "time": {"type": "string", "format": "date-time"},
+        "datacontenttype": {"const": "application/json"},
+        "sequence": {"type": "string", "pattern": "^[1-9][0-9]*$"},
+        "rules": {"type": "string"},
+        "data": data,
+    }
+    return {
+        "title": event_type(cls.kind),
+        "type": "object",
+        "properties": envelope,
+        "required": [name for name in envelope if name != "time"],
+    } | ({"$defs": definitions} if definitions else {})

@@ -1,0 +1,91 @@
+"""`contextgauge derive` and `contextgauge project`: the long-running workers.
+
+SIGTERM and SIGINT (Ctrl-C) end a worker in good order; a second one ends it at once, which is
+safe too: what was not committed is done again by the next.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Annotated, TypeAlias
+
+import structlog
+import typer
+import uvloop
+
+from streams import wiring
+from streams.cli import logs
+from streams.core.errors import ConfigError
+from streams.edge.metrics import PrometheusTelemetry, start_metrics_server
+from streams.settings import Settings
+
+Work: TypeAlias = Callable[
+    [Settings, PrometheusTelemetry, asyncio.Event], Coroutine[None, None, None]
+]
+"""A worker: it runs until the event is set."""
+
+AllowDeadLetters = Annotated[
+    bool,
+    typer.Option(
+        "--allow-dead-letters",
+        help="Go on where more than half of the last 1 000 messages were dead letters; "
+        "otherwise the worker stops then.",
+    ),
+]
+
+logger = structlog.get_logger()
+
+
+def derive(*, allow_dead_letters: AllowDeadLetters = False) -> None:
+    """Derive context records from the messages on Kafka, until told to stop.
+
+    Reads agent.messages and writes context.events, dead letters and its state in transactions:
+    start as many workers as there are partitions, and kill any at any time.
+    """
+
+    async def work(chosen: Settings, telemetry: PrometheusTelemetry, stop: asyncio.Event) -> None:
+        await wiring.derive(chosen, telemetry, stop, allow_dead_letters=allow_dead_letters)
+
+    run("derive", work)
+
+
+def run(name: str, work: Work) -> None:
+    """Run a worker to its end: settings, logs, metrics and signals are the same for all.
+
+    Raises StopError, ConfigError of the settings first of all.
+    """
+    chosen = wiring.settings()
+    logs.configure(chosen)
+    structlog.contextvars.bind_contextvars(worker=name)
+    uvloop.run(_run(name, work, chosen))
+
+
+async def _run(name: str, work: Work, chosen: Settings) -> None:
+    telemetry = PrometheusTelemetry()
+    try:
+        port = start_metrics_server(telemetry, chosen.metrics_port, chosen.metrics_host)
+    except OSError as error:
+        raise ConfigError(
+            f"CONTEXTGAUGE_METRICS_PORT={chosen.metrics_port} cannot be used on "
+            f"{chosen.metrics_host} ({error.strerror}): choose another, or 0 for any free one"
+        ) from error
+    logger.info("started", metrics=f"http://{chosen.metrics_host}:{port}/metrics")
+    stop = asyncio.Event()
+    task = asyncio.current_task()
+
+    def end(received: signal.Signals) -> None:
+        if stop.is_set() and task is not None:
+            logger.warning("ending at once", signal=received.name)
+            task.cancel()
+            return
+        logger.info("stopping", signal=received.name)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for received in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(received, end, received)
+    try:
+        await work(chosen, telemetry, stop)
+    except asyncio.CancelledError:
+        raise typer.Exit(128 + signal.SIGTERM) from None
+    logger.info("stopped", worker=name)
