@@ -51,6 +51,12 @@ SESSION_IDLE_MS = 90 * DAY_MS
 HOURS_KEPT_MS = 400 * DAY_MS
 """Hours older than this leave the aggregates: a year can be compared with the one before."""
 
+LEFT_KEPT_MS = HOURS_KEPT_MS
+"""That a session left for idleness is remembered so long: if it comes back, nothing was lost."""
+
+EntryStream: TypeAlias = Literal["events", "readings"]
+"""The two streams kept of a session's records: its readings, and all else but heartbeats."""
+
 SizeState: TypeAlias = Literal["measured", "unknown", "compacting", "estimated"]
 """How a chain's size is known: told by an API response; not since the last boundary or reset; a
 compaction is under way (the figures are those before it); told by the runtime's own estimate."""

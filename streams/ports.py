@@ -337,8 +337,11 @@ class ViewReader(Protocol):
 
 
 class ViewStore(ViewReader, Protocol):
-    """The views of all generations. A generation's partition has one position, moved with its
-    documents by compare-and-set; of two writers one gets `mismatch`."""
+    """The views of all generations.
+
+    A generation's partition has one position, moved with its documents by compare-and-set: of
+    two writers one gets `mismatch`.
+    """
 
     async def apply(
         self,

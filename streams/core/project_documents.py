@@ -5,7 +5,6 @@ gives the same document again.
 """
 
 from dataclasses import replace
-from typing import Literal, TypeAlias
 
 from schemas.records import (
     MAIN_CHAIN,
@@ -16,11 +15,8 @@ from schemas.records import (
     ContextReading,
     Record,
 )
-from schemas.views import Compaction, LiveEntry, SessionView
+from schemas.views import Compaction, EntryStream, LiveEntry, SessionView
 from streams.core.project import leading_chain
-
-EntryStream: TypeAlias = Literal["events", "readings"]
-"""The two streams of a session's records."""
 
 
 def entry_stream(record: Record) -> EntryStream | None:

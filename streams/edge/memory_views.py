@@ -1,0 +1,254 @@
+"""The view store's twin in memory, for the embedded mode, for folds and for tests."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES, EntryStream
+from streams.core.errors import RetryError
+from streams.ports import (
+    ApplyResult,
+    Entry,
+    Generations,
+    PartitionDump,
+    Ranking,
+    ViewChanges,
+    ViewPosition,
+)
+
+
+def _empty() -> PartitionDump:
+    return PartitionDump(
+        {}, {}, {"events": {}, "readings": {}}, {"recent": {}, "pressure": {}}, {}, {}, {}, []
+    )
+
+
+@dataclass(slots=True)
+class MemoryPartition:
+    """One partition of a generation: its documents, and the position they came from."""
+
+    position: ViewPosition | None = None
+    held: PartitionDump = field(default_factory=_empty)
+
+    def apply(
+        self, expected: int | None, position: ViewPosition, changes: ViewChanges
+    ) -> ApplyResult:
+        """Write all changes and the position, or nothing."""
+        stored = None if self.position is None else self.position.offset
+        if stored != expected:
+            return "done" if stored == position.offset else "mismatch"
+        if self.position is not None:
+            if self.position.partitions != position.partitions:
+                return "mismatch"
+            position = self.position._replace(offset=position.offset)
+        if self._is_ahead(changes):
+            return "damaged"
+        self.write(changes)
+        self.position = position._replace(
+            caught_up=self.position is not None and self.position.caught_up
+        )
+        return "applied"
+
+    def _is_ahead(self, changes: ViewChanges) -> bool:
+        """Tell whether a stream has entries already that the changes bring."""
+        for stream, session, entry in changes.entries:
+            entries = self.held.entries[stream].get(session)
+            if session not in changes.leaving and entries and entries[-1].offset >= entry.offset:
+                return True
+        live = self.held.live
+        return bool(changes.live and live and live[-1].offset >= changes.live[0].offset)
+
+    def write(self, changes: ViewChanges) -> None:
+        """Write the changes."""
+        held = self.held
+        for session, left_ms in changes.leaving.items():
+            self._leave(session, left_ms)
+        held.views.update(changes.views)
+        for (session, name), document in changes.compactions.items():
+            held.compactions.setdefault(session, {})[name] = document
+        for stream, session, entry in changes.entries:
+            entries = held.entries[stream].setdefault(session, [])
+            entries.append(entry)
+            del entries[:-STREAM_ENTRIES]
+        held.live.extend(changes.live)
+        del held.live[:-LIVE_ENTRIES]
+        held.rankings["recent"].update(changes.recent)
+        held.idle.update(changes.idle)
+        for session, percent in changes.pressure.items():
+            if percent is None:
+                held.rankings["pressure"].pop(session, None)
+            else:
+                held.rankings["pressure"][session] = percent
+        for name, stat in changes.stats.items():
+            if stat is None:
+                held.stats.pop(name, None)
+            else:
+                held.stats[name] = stat
+
+    def _leave(self, session: bytes, left_ms: int) -> None:
+        held = self.held
+        held.views.pop(session, None)
+        held.compactions.pop(session, None)
+        for entries in held.entries.values():
+            entries.pop(session, None)
+        for scores in (*held.rankings.values(), held.idle):
+            scores.pop(session, None)
+        for former, then_ms in list(held.left.items()):
+            if then_ms <= left_ms - LEFT_KEPT_MS:
+                del held.left[former]
+        held.left[session] = left_ms
+
+    def longest_idle(self, before_ms: int, limit: int) -> list[bytes]:
+        """Return sessions whose last Kafka timestamp lies before, the longest idle first."""
+        found = sorted(
+            (logged_ms, session)
+            for session, logged_ms in self.held.idle.items()
+            if logged_ms < before_ms
+        )
+        return [session for _, session in found[:limit]]
+
+
+class MemoryViews:
+    """The view store. `away` and `lose_replies` are for tests of trouble."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[tuple[int, int], MemoryPartition] = {}
+        self.away = False
+        """While true every call raises RetryError, and nothing happens."""
+        self.lose_replies = 0
+        """So many of the next batches are written, and then RetryError is raised."""
+        self.kept = Generations(None, None)
+
+    def snapshot(self) -> "MemoryViews":
+        """Return a copy of all that is stored, to come back to with `restore`."""
+        return copy.deepcopy(self)
+
+    def restore(self, former: "MemoryViews") -> None:
+        """Go back in time, as a store does that lost its last writes."""
+        former = former.snapshot()
+        self.partitions = former.partitions
+        self.kept = former.kept
+
+    async def start(self) -> None:
+        """Raise RetryError while away."""
+        self._check()
+
+    async def stop(self) -> None:
+        """Nothing is held that would have to be closed."""
+
+    async def generations(self) -> Generations:
+        """Return the active generation and the one being built."""
+        self._check()
+        return self.kept
+
+    async def position(self, generation: int, partition: int) -> ViewPosition | None:
+        """Return a partition's position."""
+        return self._partition(generation, partition).position
+
+    async def views(
+        self, generation: int, partition: int, sessions: Sequence[bytes]
+    ) -> list[bytes | None]:
+        """Return the sessions' views."""
+        held = self._partition(generation, partition).held
+        return [held.views.get(session) for session in sessions]
+
+    async def ranked(
+        self, generation: int, partition: int, ranking: Ranking, limit: int
+    ) -> list[tuple[bytes, float]]:
+        """Return the first sessions of a ranking, the highest first."""
+        scores = self._partition(generation, partition).held.rankings[ranking]
+        found = sorted(((score, session) for session, score in scores.items()), reverse=True)
+        return [(session, score) for score, session in found[:limit]]
+
+    async def session_count(self, generation: int, partition: int) -> int:
+        """Return the number of sessions."""
+        return len(self._partition(generation, partition).held.idle)
+
+    async def compactions(
+        self, generation: int, partition: int, session: bytes
+    ) -> dict[bytes, bytes]:
+        """Return a session's compactions by name."""
+        return dict(self._partition(generation, partition).held.compactions.get(session, {}))
+
+    async def entries(
+        self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
+    ) -> list[Entry]:
+        """Return the entries of offsets above `after`."""
+        held = self._partition(generation, partition).held
+        return [entry for entry in held.entries[stream].get(session, []) if entry.offset > after]
+
+    async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
+        """Return the fields of the aggregates."""
+        return dict(self._partition(generation, partition).held.stats)
+
+    async def dump(self, generation: int, partition: int) -> PartitionDump:
+        """Return everything that is stored of the partition."""
+        return copy.deepcopy(self._partition(generation, partition).held)
+
+    async def apply(
+        self,
+        generation: int,
+        partition: int,
+        *,
+        expected: int | None,
+        position: ViewPosition,
+        changes: ViewChanges,
+    ) -> ApplyResult:
+        """Write all changes and the position, or nothing; see the port."""
+        found = self._partition(generation, partition)
+        self.partitions[generation, partition] = found
+        result = found.apply(expected, position, changes)
+        if self.lose_replies:
+            self.lose_replies -= 1
+            raise RetryError("the view store in memory was told to lose this reply")
+        return result
+
+    async def pick_compactions(
+        self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]
+    ) -> list[bytes | None]:
+        """Return single compactions by session and name."""
+        held = self._partition(generation, partition).held
+        return [held.compactions.get(session, {}).get(name) for session, name in names]
+
+    async def idle(
+        self, generation: int, partition: int, before_ms: int, limit: int
+    ) -> list[bytes]:
+        """Return the sessions that are idle longest."""
+        return self._partition(generation, partition).longest_idle(before_ms, limit)
+
+    async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
+        """Tell of each session whether it left."""
+        held = self._partition(generation, partition).held
+        return [session in held.left for session in sessions]
+
+    async def begin_next(self, generation: int) -> int:
+        """Set the generation to be built unless there is one."""
+        self._check()
+        if self.kept.next is None:
+            self.kept = self.kept._replace(next=generation)
+        return self.kept.next or generation
+
+    async def caught_up(self, generation: int, partition: int) -> None:
+        """Mark a partition of the next generation."""
+        found = self._partition(generation, partition)
+        if found.position is not None:
+            found.position = found.position._replace(caught_up=True)
+
+    async def activate(self, generation: int) -> None:
+        """Make readers use a generation, unless a later one is active already."""
+        self._check()
+        following = None if self.kept.next == generation else self.kept.next
+        self.kept = Generations(max(self.kept.active or 0, generation), following)
+
+    async def drop(self, generation: int, partition: int) -> None:
+        """Delete a partition of a former generation."""
+        self._check()
+        self.partitions.pop((generation, partition), None)
+
+    def _partition(self, generation: int, partition: int) -> MemoryPartition:
+        self._check()
+        return self.partitions.get((generation, partition)) or MemoryPartition()
+
+    def _check(self) -> None:
+        if self.away:
+            raise RetryError("the view store in memory is away")

@@ -1,0 +1,57 @@
+"""Redis's errors as the project's own, named by the reaction that they demand."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    ClusterDownError,
+    MasterDownError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from streams.core.errors import ConfigError, RetryError, StopError
+
+_FOR_NOW = ("BUSY", "LOADING", "MISCONF", "NOREPLICAS", "UNKILLABLE")
+"""Codes of replies by which Redis refuses for now: a slow script, start-up, a full disk, …"""
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn what redis-py raises into RetryError, ConfigError or StopError."""
+    try:
+        yield
+    except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
+        raise ConfigError(
+            f"Redis refuses {doing}: {error}. Correct the user and password in "
+            "CONTEXTGAUGE_REDIS_URL, or the user's rights"
+        ) from error
+    except (RedisConnectionError, RedisTimeoutError, OSError) as error:
+        raise RetryError(f"Redis is away while {doing}: {error}") from error
+    except ResponseError as error:
+        raise _refused(doing, error) from error
+    except RedisError as error:
+        raise StopError(f"Redis, {doing}: {error}") from error
+
+
+def _refused(doing: str, error: ResponseError) -> Exception:
+    said = str(error)
+    if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in said:
+        return RetryError(
+            f"Redis is out of memory while {doing}: raise its maxmemory or free some; nothing is "
+            "lost meanwhile, the views only fall behind"
+        )
+    refused_for_now = isinstance(
+        error, ReadOnlyError | ClusterDownError | TryAgainError | MasterDownError
+    )
+    if refused_for_now or said.startswith(_FOR_NOW):
+        return RetryError(f"Redis refuses for now, {doing}: {said}")
+    return StopError(f"Redis refuses {doing}: {said}")
