@@ -5,7 +5,15 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import NoError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    GroupCoordinatorNotAvailableError,
+    GroupLoadInProgressError,
+    NoError,
+    NotCoordinatorForGroupError,
+    TopicAlreadyExistsError,
+    for_code,
+)
+from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from schemas.topics import Topic
 from streams.core.errors import RetryError
@@ -14,10 +22,17 @@ from streams.edge.kafka_producers import KafkaProducer, KafkaTransactionalProduc
 from streams.edge.kafka_readers import KafkaGroupReader, KafkaPartitionReader
 
 _VISIBLE_TIMEOUT_S = 15.0
-"""A new topic is known to all brokers within a second or so."""
+"""A new topic is known to all brokers within a second or so, a group's coordinator too."""
 
 _LOOK_S = 0.05
 """Pause between looks for a new topic."""
+
+_NO_COORDINATOR_YET = (
+    GroupCoordinatorNotAvailableError,
+    GroupLoadInProgressError,
+    NotCoordinatorForGroupError,
+)
+"""Passing errors of a cluster that has just started, or moves a group."""
 
 
 class KafkaLog:
@@ -87,7 +102,7 @@ class KafkaLog:
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         """Return a group's committed offsets, for lag tools only."""
         async with self._asking(f"asking for the offsets of group {group}") as admin:
-            found = await admin.list_consumer_group_offsets(group)
+            found = await _offsets(admin, group)
         return {at.partition: kept.offset for at, kept in found.items() if at.topic == topic}
 
     @asynccontextmanager
@@ -115,6 +130,22 @@ class KafkaLog:
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError as error:
             raise RetryError(f"the new topics {', '.join(names)} are not visible yet") from error
+
+
+async def _offsets(
+    admin: AIOKafkaAdminClient, group: str
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Ask for a group's offsets; a new cluster first has to make the topic that keeps them."""
+    async with asyncio.timeout(_VISIBLE_TIMEOUT_S):
+        while True:
+            try:
+                found: dict[
+                    TopicPartition, OffsetAndMetadata
+                ] = await admin.list_consumer_group_offsets(group)
+            except _NO_COORDINATOR_YET:
+                await asyncio.sleep(_LOOK_S)
+            else:
+                return found
 
 
 def _new_topic(topic: Topic, partitions: int, replicas: int) -> NewTopic:

@@ -1,0 +1,129 @@
+"""The logs that the contract is held against, and what only a test does to them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from schemas.topics import MIB, Topic
+from streams.edge.clock import SystemClock
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.memory_log import MemoryLog
+from streams.ports import Log, LogRecord, NewRecord, PartitionReader, TransactionalProducer
+
+PATIENCE_S = 30.0
+"""A test that waits for longer has failed; it never waits so long otherwise."""
+
+LeaveOpen = Callable[[str, Sequence[NewRecord]], Awaitable[None]]
+
+
+class LogUnderTest:
+    """A log, a topic of two partitions on it, and how to leave a transaction open."""
+
+    def __init__(self, log: Log, prefix: str, leave_open: LeaveOpen) -> None:
+        self.log = log
+        self.prefix = prefix
+        self.topic = prefix + "records"
+        self.leave_open = leave_open
+
+    async def create(self, name: str, partitions: int = 2) -> str:
+        """Create a topic; return its full name."""
+        topic = Topic(self.prefix + name, "any", "delete", -1, 9 * MIB)
+        await self.log.create_topics([topic], partitions)
+        return topic.name
+
+    @asynccontextmanager
+    async def transactional(self, name: str) -> AsyncIterator[TransactionalProducer]:
+        """Give a started producer of the transactional id of this name."""
+        producer = self.log.transactional_producer(self.prefix + name)
+        await producer.start()
+        try:
+            yield producer
+        finally:
+            await producer.stop()
+
+    async def write(self, *values: bytes, partition: int = 0, topic: str | None = None) -> None:
+        """Publish records without a transaction."""
+        producer = self.log.producer()
+        await producer.start()
+        for value in values:
+            await producer.send(NewRecord(topic or self.topic, partition, b"key", value))
+        await producer.flush()
+        await producer.stop()
+
+    @asynccontextmanager
+    async def reading(
+        self, *partitions: int, topic: str | None = None
+    ) -> AsyncIterator[PartitionReader]:
+        """Give a reader of the topic that stands at its begin."""
+        reader = self.log.reader(topic or self.topic, partitions)
+        await reader.start()
+        try:
+            for partition in partitions:
+                reader.seek(partition, 0)
+            yield reader
+        finally:
+            await reader.stop()
+
+    async def committed_records(
+        self, partition: int = 0, topic: str | None = None
+    ) -> list[LogRecord]:
+        """Read a partition to its committed end."""
+        async with self.reading(partition, topic=topic) as reader:
+            _, end = await reader.bounds(partition)
+            records: list[LogRecord] = []
+            async with asyncio.timeout(PATIENCE_S):
+                position = 0
+                while position < end:
+                    batch = await reader.poll(partition, 1_000, 0.1)
+                    records.extend(batch.records)
+                    position = batch.position
+            return records
+
+    async def values(self, partition: int = 0, topic: str | None = None) -> list[bytes | None]:
+        """Read the values of a partition to its committed end."""
+        return [record.value for record in await self.committed_records(partition, topic)]
+
+
+@pytest.fixture(params=["memory", "kafka"])
+def plain_log(request: pytest.FixtureRequest, prefix: str) -> LogUnderTest:
+    """Each log in turn, not started."""
+    if request.param == "memory":
+        memory = MemoryLog(SystemClock())
+
+        async def cut(transactional_id: str, records: Sequence[NewRecord]) -> None:
+            producer = memory.transactional_producer(transactional_id)
+            await producer.start()
+            memory.cut_commits = 1
+            with pytest.raises(Exception, match="cut"):
+                await producer.commit(records, "group", {})
+
+        return LogUnderTest(memory, prefix, cut)
+    address: str = request.getfixturevalue("kafka")
+    options = KafkaOptions(address, session_timeout_ms=6_000)
+
+    async def abandon(transactional_id: str, records: Sequence[NewRecord]) -> None:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=address, transactional_id=transactional_id, enable_idempotence=True
+        )
+        await producer.start()
+        await producer.begin_transaction()
+        for record in records:
+            await producer.send_and_wait(
+                record.topic, record.value, record.key, partition=record.partition
+            )
+        await producer.stop()
+
+    return LogUnderTest(KafkaLog(options), prefix, abandon)
+
+
+@pytest.fixture
+async def under_test(plain_log: LogUnderTest) -> AsyncIterator[LogUnderTest]:
+    """Each log in turn, started, with its topic created."""
+    await plain_log.log.start()
+    await plain_log.create("records")
+    yield plain_log
+    await plain_log.log.stop()
