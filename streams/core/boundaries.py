@@ -61,23 +61,23 @@ def bound(step: Step, boundary: Boundary) -> None:
 
 
 def reset(step: Step, signal: Reset) -> None:
-    """Apply a reset of the main chain; the second form of one clear is nothing (R27)."""
-    if step.subject != MAIN_CHAIN:
+    """Apply a reset of the message's chain; the second form of one clear is nothing (R27)."""
+    name = step.subject
+    step.last_reset = name
+    if step.was_reset == name:
         return
-    step.just_reset = True
-    if step.was_reset:
-        return
-    move(step, Event.RESET)
-    step.hint = None
-    main = step.main
+    if name == MAIN_CHAIN:
+        move(step, Event.RESET)
+        step.hint = None
+    chain = step.chains[name]
     step.emit(
         Rank.RESET,
-        step.record_id(MAIN_CHAIN, "context_reset"),
-        ContextReset(**step.common(MAIN_CHAIN, main.model), reason=signal.reason),
+        step.record_id(name, "context_reset"),
+        ContextReset(**step.common(name, chain.model), reason=signal.reason),
     )
-    complete(step, MAIN_CHAIN, main, None)
-    step.chains[MAIN_CHAIN] = main._replace(
-        used=None, percent=None, messages=0, announced=(), awaited=None, unmeasured=None
+    complete(step, name, chain, None)
+    step.chains[name] = chain._replace(
+        used=None, percent=None, messages=0, announced=(), unmeasured=None
     )
 
 
@@ -87,7 +87,7 @@ def user_line(step: Step, line: UserLine) -> None:
     awaited = chain.awaited
     if line.mark is not None and awaited is not None:
         fits = line.mark == "compact_summary" or awaited.anchor in (None, line.uuid)
-        if fits:
+        if fits and line.text is not None:
             _summarise(step, awaited.boundary_id, line.text)
             step.chains[step.subject] = chain._replace(awaited=None)
     elif line.counted:

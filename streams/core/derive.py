@@ -1,7 +1,7 @@
 """The one funnel: a session's state and one message give the next state and its records.
 
-Pure and total: no clock, no randomness, no IO, and no message raises. Applying a message that is
-already known gives the same state and no records (R4).
+Pure and total: no clock, no randomness, no IO, and no message raises. A message that is already
+known gives no records (R4).
 """
 
 from collections.abc import Mapping
@@ -57,9 +57,11 @@ def derive(
     comes back as the same object.
     """
     session = NEW_SESSION if state is None else state
+    if all(isinstance(signal, SessionFacts) and signal.only_new for signal in normal.signals):
+        return _fill(rules, session, session_id, normal)
     cause = known.cause_hash(normal.cause)
     if known.is_known(session.known, cause):
-        return session, ()
+        return _refresh(session, cause), ()
     chain, aliases = _chain_of(session, normal)
     if chain.startswith(OWN_CALL_PREFIX):
         if aliases is session.facts.aliases:
@@ -90,10 +92,29 @@ def derive(
         chains=step.chains,
         attempt=step.attempt,
         hint=step.hint,
-        just_reset=step.just_reset,
+        last_reset=step.last_reset,
         facts=step.facts,
     )
     return after, step.records(session.sequence)
+
+
+def _refresh(session: Session, cause: bytes) -> Session:
+    """Return the session with a repeated cause as its newest: what was seen last is kept last."""
+    refreshed = known.refresh(session.known, cause)
+    return session if refreshed is session.known else session._replace(known=refreshed)
+
+
+def _fill(
+    rules: Rules, session: Session, session_id: str, normal: Normal
+) -> tuple[Session, tuple[Record, ...]]:
+    """Take facts that only fill gaps: applied or remembered is no such line, floods have many."""
+    step = Step(rules, session, session_id, normal, MAIN_CHAIN)
+    for signal in normal.signals:
+        _apply(step, signal)
+    if not step.emitted:
+        return session, ()
+    sequence = session.sequence + len(step.emitted)
+    return session._replace(sequence=sequence, facts=step.facts), step.records(session.sequence)
 
 
 def _chain_of(session: Session, normal: Normal) -> tuple[str, Mapping[str, str]]:
@@ -106,9 +127,8 @@ def _chain_of(session: Session, normal: Normal) -> tuple[str, Mapping[str, str]]
         name = _SIDECHAIN if parent_id is None else aliases.get(parent_id, parent_id)
     else:
         name = agent_id
-        if parent_id is not None and aliases.get(parent_id) != agent_id:
-            learned = {key: value for key, value in aliases.items() if key != parent_id}
-            learned[parent_id] = agent_id
+        if parent_id is not None and parent_id not in aliases:
+            learned = {**aliases, parent_id: agent_id}
             if len(learned) > MAX_CHAINS:
                 del learned[next(iter(learned))]
             aliases = learned

@@ -69,6 +69,17 @@ def add(known: Known, cause: bytes) -> Known:
     return Known(known.boundaries, segments, b"", known.added + 1)
 
 
+def refresh(known: Known, cause: bytes) -> Known:
+    """Return the causes with a known one as the newest; one just added, or a boundary, stays.
+
+    So what was repeated lately is still known when it is repeated again, however long ago it
+    was first seen.
+    """
+    if known.tail.endswith(cause) or _find(known.boundaries, cause) >= 0:
+        return known
+    return add(known, cause)
+
+
 def add_boundary(known: Known, cause: bytes) -> Known:
     """Return the causes with one more boundary, known for the session's life."""
     return known._replace(boundaries=known.boundaries + cause)

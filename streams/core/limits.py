@@ -10,7 +10,6 @@ from streams.core.signals import (
     AutoCompact,
     ContextUsage,
     ModelTold,
-    ModelWindow,
     OwnWindow,
     RuntimeWindows,
 )
@@ -61,10 +60,11 @@ def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, Wind
 def tell_model(step: Step, told: ModelTold) -> None:
     """Take the main chain's model, and of an `init` what its suffix means."""
     base, suffix = base_name(told.model)
-    if told.is_init:
+    if told.is_init and step.facts.suffixed != (base, suffix):
         step.facts = step.facts._replace(suffixed=(base, suffix))
+        step.limits_touched = True
+        _resolve(step)
     set_model(step, MAIN_CHAIN, base)
-    step.limits_touched = True
 
 
 def set_model(step: Step, name: str, model: str) -> None:
@@ -76,47 +76,48 @@ def set_model(step: Step, name: str, model: str) -> None:
 
 
 def tell_windows(step: Step, told: RuntimeWindows) -> None:
-    """Take windows by model name: by the name without a suffix, else by its canonical name."""
-    by_name: dict[str, list[tuple[str, ModelWindow]]] = {}
-    by_canonical: dict[str, list[tuple[str, ModelWindow]]] = {}
+    """Take windows by the names they were told with, and by their canonical names."""
+    facts = step.facts
+    by_name, by_canonical = facts.told_windows, facts.canonical_windows
     for entry in told.entries:
-        base = base_name(entry.name)[0]
-        suffix = entry.name[len(base) :].lower()
-        by_name.setdefault(base, []).append((suffix, entry))
+        by_name = _with(by_name, entry.name, entry.window)
         if entry.canonical is not None:
-            canonical = base_name(entry.canonical)[0]
-            by_canonical.setdefault(canonical, []).append((suffix, entry))
-    windows = step.facts.windows
-    for name, entries in (by_canonical | by_name).items():
-        window = _choose(step, entries)
-        if window is not None:
-            windows = _with(windows, name, window)
-    _set_windows(step, windows)
-
-
-def _choose(step: Step, entries: list[tuple[str, ModelWindow]]) -> int | None:
-    """Return the one window; of several suffixes that of the latest `init`, else of none (R12)."""
-    if len(entries) == 1:
-        return entries[0][1].window
-    suffixed = step.facts.suffixed
-    wanted = None if suffixed is None else suffixed[1]
-    matching = {entry.window for suffix, entry in entries if _means(suffix) == wanted}
-    return matching.pop() if len(matching) == 1 else None
-
-
-def _means(suffix: str) -> int | None:
-    return base_name(f"model{suffix}")[1]
+            suffix = entry.name[len(base_name(entry.name)[0]) :]
+            canonical = base_name(entry.canonical)[0] + suffix
+            by_canonical = _with(by_canonical, canonical, entry.window)
+    step.facts = facts._replace(told_windows=by_name, canonical_windows=by_canonical)
+    _resolve(step)
 
 
 def tell_own_window(step: Step, told: OwnWindow) -> None:
     """Take the window of the main chain's model."""
-    _set_windows(step, _with(step.facts.windows, step.main.model or _NO_MODEL, told.window))
+    name = step.main.model or _NO_MODEL
+    windows = _with(step.facts.told_windows, name, told.window)
+    step.facts = step.facts._replace(told_windows=windows)
+    _resolve(step)
 
 
-def _set_windows(step: Step, windows: Mapping[str, int]) -> None:
-    if windows is not step.facts.windows:
-        step.facts = step.facts._replace(windows=windows)
+def _resolve(step: Step) -> None:
+    """Set each model's runtime window: by name without a suffix, else by canonical name (R12)."""
+    facts = step.facts
+    suffix = None if facts.suffixed is None else facts.suffixed[1]
+    windows = _chosen(facts.canonical_windows, suffix) | _chosen(facts.told_windows, suffix)
+    if windows != facts.windows:
+        step.facts = facts._replace(windows=windows)
         step.limits_touched = True
+
+
+def _chosen(told: Mapping[str, int], suffix: int | None) -> dict[str, int]:
+    """Return one window a model: of several suffixes that of the latest `init`, else none."""
+    by_model: dict[str, dict[int | None, int]] = {}
+    for name, window in told.items():
+        base, means = base_name(name)
+        by_model.setdefault(base, {})[means] = window
+    return {
+        base: windows[suffix] if len(windows) > 1 else next(iter(windows.values()))
+        for base, windows in by_model.items()
+        if len(windows) == 1 or suffix in windows
+    }
 
 
 def _with(values: Mapping[str, Value], name: str, value: Value) -> Mapping[str, Value]:
@@ -153,19 +154,21 @@ def tell_usage(step: Step, told: ContextUsage) -> None:
         step.facts = step.facts._replace(raw_windows=raw)
     digest = cause_hash(repr((told.total_tokens, told.categories))).hex()
     step.limits_touched = True
+    step.usage = told
     if step.facts.usage != digest and step.main.told is not None:
         step.facts = step.facts._replace(usage=digest)
-        step.usage = told
+        step.usage_is_news = True
 
 
 def tell_limits(step: Step) -> None:
     """Emit `context_limits` for each chain whose limits are news: main first, then by subject.
 
-    A window is assumed for a chain from its first model or response on; before, nothing is told.
+    A window is first assumed for a chain with its first model, or with its first reading where
+    no model was told. A subagent's is then noted without a record.
     """
     for name in _ordered(step.chains):
         chain = step.chains[name]
-        if not (chain.model is not None or chain.told is not None or name == step.responded):
+        if chain.model is None and chain.told is None and name != step.first_read:
             continue
         window, source = window_of(step.rules, step.facts, chain.model)
         is_main = name == MAIN_CHAIN
@@ -181,7 +184,7 @@ def tell_limits(step: Step) -> None:
         if limits != told:
             step.chains[name] = chain._replace(told=limits)
         if is_main:
-            due = limits != told or step.usage is not None
+            due = limits != told or step.usage_is_news
         else:
             due = told is not None and told.window != window
         if due:

@@ -23,29 +23,25 @@ from streams.core.windows import base_name
 def respond(step: Step, response: Response) -> None:
     """Apply one line or frame of a response to its chain."""
     name = step.subject
-    memory = step.chains[name].memory
-    key = b"" if response.key is None else responses.key_hash(response.key)
-    found = responses.find(memory, key) if key else None
+    key = responses.key_hash(response.key, step.normal.cause)
+    found = responses.find(step.chains[name].memory, key)
     known = responses.Remembered(key) if found is None else found
     marks = known.marks
+    if response.model is not None:
+        limits.set_model(step, name, base_name(response.model)[0])
     if response.boundary is not None and not marks & responses.BOUNDARY_MARK:
         marks |= responses.BOUNDARY_MARK
         bound(step, response.boundary)
     if found is None:
-        _begin(step, key)
+        known = known._replace(previous_output=_begin(step, key))
     _take_output(step, key, response.output)
-    if response.model is not None:
-        limits.set_model(step, name, base_name(response.model)[0])
-    if step.chains[name].told is None:
-        step.responded = name
-        step.limits_touched = True
     marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
     known = known._replace(marks=marks)
     usage = response.usage
     if usage is not None and usage.used > 0 and known.counts_differ(usage):
-        _read(step, response.response_id, usage)
+        _read(step, response.response_id, usage, known.previous_output)
         known = known.with_reading(usage)
-    if key and known != found:
+    if known != found:
         chain = step.chains[name]
         step.chains[name] = chain._replace(memory=responses.remember(chain.memory, known))
 
@@ -65,7 +61,7 @@ def end_response(step: Step, end: ResponseEnd) -> None:
 
 def micro_compact(step: Step, micro: MicroCompaction) -> None:
     """Emit the edit that a micro-compaction is."""
-    _edit(step, (micro.metadata,), micro.saved)
+    _edit(step, () if micro.metadata is None else (micro.metadata,), micro.saved)
 
 
 def exhaust(step: Step, name: str, reason: ExhaustedReason) -> None:
@@ -77,8 +73,11 @@ def exhaust(step: Step, name: str, reason: ExhaustedReason) -> None:
     )
 
 
-def _begin(step: Step, key: bytes) -> None:
-    """Count a response that was not seen before; a new one of the main chain moves the attempt."""
+def _begin(step: Step, key: bytes) -> int | None:
+    """Count a response that was not seen before, and return the output of the one before it.
+
+    A new response of the main chain moves the attempt.
+    """
     name = step.subject
     if name == MAIN_CHAIN:
         move(step, Event.RESPONSE)
@@ -86,11 +85,11 @@ def _begin(step: Step, key: bytes) -> None:
     step.chains[name] = chain._replace(
         response=key,
         output=None,
-        previous_output=chain.output,
         messages=chain.messages + 1,
         since_boundary=chain.since_boundary + 1,
         total=chain.total + 1,
     )
+    return chain.output
 
 
 def _take_output(step: Step, key: bytes, output: int | None) -> None:
@@ -128,11 +127,16 @@ def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -
     )
 
 
-def _read(step: Step, response_id: str | None, usage: Usage) -> None:
+def _read(
+    step: Step, response_id: str | None, usage: Usage, previous_output: int | None
+) -> None:
     """Emit a reading, the completion that it measures and the warning that it causes."""
     name = step.subject
     chain = step.chains[name]
     used = usage.used
+    if chain.told is None:
+        step.limits_touched = True
+        step.first_read = name
     window, source = limits.disprove(step, chain.model, used)
     percent = None if window is None else used_percent(used, window)
     step.emit(
@@ -145,7 +149,7 @@ def _read(step: Step, response_id: str | None, usage: Usage) -> None:
             input_tokens=usage.input,
             cache_creation_tokens=usage.creation,
             cache_read_tokens=usage.read,
-            previous_output_tokens=chain.previous_output,
+            previous_output_tokens=previous_output,
             window=window,
             window_source=source,
             used_percent=percent,

@@ -21,16 +21,21 @@ EXHAUSTED_MARK = 4
 READ_MARK = 8
 """The response gave a reading; without it the counts are empty."""
 
-_ENTRY = struct.Struct(f"<{HASH_BYTES}sQQQB")
+_ENTRY = struct.Struct(f"<{HASH_BYTES}sQQQqB")
+_NOT_TOLD = -1
 
 
 class Remembered(NamedTuple):
-    """One response: the hash of its key, its counts (a part not told is 0), its marks."""
+    """One response: the hash of its key, its counts (a part not told is 0), its marks.
+
+    `previous_output` is what the response before it put out, as far as that was told.
+    """
 
     key: bytes
     input: int = 0
     creation: int = 0
     read: int = 0
+    previous_output: int | None = None
     marks: int = 0
 
     def counts_differ(self, usage: Usage) -> bool:
@@ -42,34 +47,43 @@ class Remembered(NamedTuple):
 
     def with_reading(self, usage: Usage) -> "Remembered":
         """Return it with the counts of its latest reading."""
-        return Remembered(
-            self.key,
-            usage.input or 0,
-            usage.creation or 0,
-            usage.read or 0,
-            self.marks | READ_MARK,
+        return self._replace(
+            input=usage.input or 0,
+            creation=usage.creation or 0,
+            read=usage.read or 0,
+            marks=self.marks | READ_MARK,
         )
 
 
-def key_hash(key: str) -> bytes:
-    """Return the bytes by which a response is remembered."""
-    return cause_hash(key)
+def key_hash(key: str | None, cause: str) -> bytes:
+    """Return the bytes by which a response is remembered; one without a key is its message's."""
+    return cause_hash(f"message {cause}" if key is None else f"response {key}")
 
 
 def find(memory: bytes, key: bytes) -> Remembered | None:
-    """Return a remembered response; the newest are looked at first."""
-    at = memory.rfind(key)
-    while at % _ENTRY.size and at >= 0:
-        at = memory.rfind(key, 0, at + HASH_BYTES - 1)
-    return Remembered._make(_ENTRY.unpack_from(memory, at)) if at >= 0 else None
+    """Return a remembered response."""
+    at = _place(memory, key)
+    if at < 0:
+        return None
+    key, input_tokens, creation, read, output, marks = _ENTRY.unpack_from(memory, at)
+    previous_output = None if output == _NOT_TOLD else output
+    return Remembered(key, input_tokens, creation, read, previous_output, marks)
 
 
 def remember(memory: bytes, response: Remembered) -> bytes:
     """Return the memory with the response: in its old place, or as the newest."""
-    packed = _ENTRY.pack(*response)
-    at = memory.rfind(response.key)
-    while at % _ENTRY.size and at >= 0:
-        at = memory.rfind(response.key, 0, at + HASH_BYTES - 1)
+    key, input_tokens, creation, read, output, marks = response
+    told = _NOT_TOLD if output is None else output
+    packed = _ENTRY.pack(key, input_tokens, creation, read, told, marks)
+    at = _place(memory, key)
     if at >= 0:
         return memory[:at] + packed + memory[at + _ENTRY.size :]
     return (memory + packed)[-KEPT * _ENTRY.size :]
+
+
+def _place(memory: bytes, key: bytes) -> int:
+    """Return where the response's entry begins, or -1; the newest are looked at first."""
+    at = memory.rfind(key)
+    while at >= 0 and at % _ENTRY.size:
+        at = memory.rfind(key, 0, at + HASH_BYTES - 1)
+    return at

@@ -63,12 +63,15 @@ class ResponseEnd(NamedTuple):
 
 
 class UserLine(NamedTuple):
-    """A `user` line. `mark` says that it may be a compaction's summary (R23)."""
+    """A `user` line. `mark` says that it may be a compaction's summary (R23).
+
+    Then `text` is what it says, None where its content is no text.
+    """
 
     counted: bool
     mark: Literal["compact_summary", "synthetic"] | None
     uuid: str | None
-    text: str
+    text: str | None
 
 
 class Compacting(NamedTuple):
@@ -168,9 +171,9 @@ class TriggerHint(NamedTuple):
 
 
 class MicroCompaction(NamedTuple):
-    """A `microcompact_boundary` (R26)."""
+    """A `microcompact_boundary` (R26); `metadata` is None where it came without."""
 
-    metadata: dict[str, Json]
+    metadata: dict[str, Json] | None
     saved: int | None
 
 

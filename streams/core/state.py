@@ -56,8 +56,7 @@ class Chain(NamedTuple):
     counts since the last boundary or reset, `since_boundary` since the last boundary, `total`
     since the start. `announced` are the thresholds of this epoch. `touched` is the session's
     count of applied messages when this chain last had one. `response` is the hash of the latest
-    response's key, `output` what is finally known of its output, `previous_output` of the one
-    before.
+    response's key, `output` what is finally known of its output.
     """
 
     model: str | None = None
@@ -66,7 +65,6 @@ class Chain(NamedTuple):
     memory: bytes = b""
     response: bytes = b""
     output: int | None = None
-    previous_output: int | None = None
     used: int | None = None
     percent: float | None = None
     messages: int = 0
@@ -82,7 +80,9 @@ class Chain(NamedTuple):
 class Facts(NamedTuple):
     """What seldom changes. Windows are by model name, tokens.
 
-    `windows` were told as a `contextWindow`, `raw_windows` as `rawMaxTokens`; `exceeded` are
+    `told_windows` are by the names that a `contextWindow` was told with, suffix and all,
+    `canonical_windows` by their canonical names; `windows` is what follows from both and the
+    latest suffix, by name without one. `raw_windows` were told as `rawMaxTokens`; `exceeded` are
     models whose assumed window was proven wrong. `suffixed` is the latest `init`'s model and
     the window that its suffix means. `aliases` map a parent's tool use to an agent id (R2).
     """
@@ -92,6 +92,8 @@ class Facts(NamedTuple):
     model: str | None = None
     cwd: str | None = None
     forked_from: str | None = None
+    told_windows: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
+    canonical_windows: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
     windows: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
     raw_windows: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
     exceeded: tuple[str, ...] = ()
@@ -104,7 +106,10 @@ class Facts(NamedTuple):
 
 
 class Session(NamedTuple):
-    """One session. `applied` counts its applied messages, `sequence` its records."""
+    """One session. `applied` counts its applied messages, `sequence` its records.
+
+    `last_reset` is the chain that the latest applied message reset, if it reset one.
+    """
 
     sequence: int = 0
     applied: int = 0
@@ -113,7 +118,7 @@ class Session(NamedTuple):
     chains: Mapping[str, Chain] = {}  # noqa: RUF012 -- never changed in place
     attempt: Attempt = IDLE
     hint: Trigger | None = None
-    just_reset: bool = False
+    last_reset: str | None = None
     facts: Facts = Facts()
 
 
@@ -187,7 +192,7 @@ def _unpack(parts: Mapping[str, Json]) -> Session:
             None if start is None else Start(*cast("list[str]", start)),  # type: ignore[arg-type]
         ),
         hint=cast("Trigger | None", doc.get("hint")),
-        just_reset=cast("bool", doc.get("just_reset", False)),
+        last_reset=cast("str | None", doc.get("last_reset")),
         facts=_unpack_facts(_object(doc["facts"])),
     )
 
@@ -203,7 +208,7 @@ def _pack_session(session: Session) -> dict[str, Json]:
         "phase": session.attempt.phase.value,
         "start": None if start is None else [start.attempt_id, start.own_ms, start.live_ms],
         "hint": session.hint,
-        "just_reset": session.just_reset,
+        "last_reset": session.last_reset,
         "facts": _changed(session.facts, _NO_FACTS),
     }
 

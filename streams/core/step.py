@@ -62,15 +62,16 @@ class Step:
         "chains",
         "emitted",
         "facts",
+        "first_read",
         "hint",
-        "just_reset",
+        "last_reset",
         "limits_touched",
         "normal",
-        "responded",
         "rules",
         "session_id",
         "subject",
         "usage",
+        "usage_is_news",
         "was_reset",
     )
 
@@ -85,11 +86,12 @@ class Step:
         self.attempt = session.attempt
         self.hint = session.hint
         self.facts = session.facts
-        self.was_reset = session.just_reset
-        self.just_reset = False
+        self.was_reset = session.last_reset
+        self.last_reset: str | None = None
         self.limits_touched = False
-        self.responded: str | None = None
+        self.first_read: str | None = None
         self.usage: ContextUsage | None = None
+        self.usage_is_news = False
         self.emitted: list[Emitted] = []
         self._touch(subject, session.applied + 1)
 

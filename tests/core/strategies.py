@@ -83,7 +83,7 @@ def usage(shape: str, prompt: int, cached: int, created: int) -> dict[str, Any]:
         details = {"cached_tokens": min(cached, prompt)}
         return {"prompt_tokens": prompt, "prompt_tokens_details": details}
     if shape == "responses":
-        return {"input_tokens": prompt, "input_tokens_details": {"cached_tokens": cached}}
+        return {"input_tokens": prompt, "input_tokens_details": {"cached_tokens": min(cached, prompt)}}
     if shape == "gemini":
         return {"promptTokenCount": prompt, "cachedContentTokenCount": min(cached, prompt)}
     counts = {

@@ -74,39 +74,47 @@ def normalise(message: Message) -> Normal | None:
     """Return what the message says, or None where it is ignorable. Never raises."""
     body = message.body
     kind = body.get("type")
-    if isinstance(kind, str):
-        signals = _TYPES.get(kind, _nothing)(body)
-    else:
-        signals = _untyped(body)
+    signals = _TYPES.get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
     agent_id = text(body, "agent_id", "agentId")
     parent_id = text(body, "parent_tool_use_id", "parentToolUseId")
-    if agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX) and not parent_id:
-        return None
-    if not signals:
+    sidechain = flag(body, "isSidechain", "is_sidechain")
+    if kind != "system" or body.get("subtype") != "init":
+        only_new = sidechain or parent_id is not None or not signals
+        signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
+    own_call = sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
+    if not signals or (own_call and parent_id is None):
         return None
     uuid = text(body, "uuid")
     live_ms = message.received_ms
     return Normal(
         session_id=_session_id(body, message.session_hint),
-        cause=hashlib.sha256(message.raw).hexdigest() if uuid is None else uuid,
+        cause=_digest(message.raw) if uuid is None else uuid,
         own_ms=timestamp(body),
         live_ms=None if live_ms is None else in_range(live_ms),
         agent_id=agent_id,
         parent_id=parent_id,
-        sidechain=flag(body, "isSidechain", "is_sidechain"),
+        sidechain=sidechain,
         subagent_type=text(body, "subagent_type", "subagentType"),
         task_id=message.task_id or text(body, "task_id"),
         signals=signals,
     )
 
 
+def _digest(raw: bytes) -> str:
+    """Return the SHA-256 of the raw bytes without the line end."""
+    return hashlib.sha256(raw.removesuffix(b"\n").removesuffix(b"\r")).hexdigest()
+
+
 def _session_id(body: Body, hint: str | None) -> str | None:
     """Return the session by R1: the message's own, else the container's.
 
-    A hook callback belongs to the stream's session; its input's own is the last resort.
+    A hook callback belongs to the stream's session, its input's own is the last resort; so is
+    a rollout's own id for its head.
     """
     own = text(body, "session_id", "sessionId") or hint or None
     if own is not None:
         return own
+    if body.get("type") == "session_meta":
+        return text(mapping(body, "payload") or {}, "id")
     request = mapping(body, "request") or {}
     return text(mapping(request, "input") or {}, "session_id", "sessionId")

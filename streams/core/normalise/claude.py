@@ -46,16 +46,19 @@ def is_transcript(body: Body) -> bool:
     return any(name in body for name in _TRANSCRIPT_FIELDS)
 
 
-def transcript_facts(body: Body) -> tuple[SessionFacts, ...]:
-    """Return the facts of the session that a transcript line tells."""
+def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
+    """Return the facts of the session that a transcript line tells.
+
+    `only_new` is for a subagent's line, whose folder is its own, and for a line that says
+    nothing else, of which there are thousands: they fill what is not known and change nothing.
+    """
     if not is_transcript(body):
         return ()
     version, cwd = text(body, "version"), text(body, "cwd")
     forked = _forked_from(body)
     if version is None and cwd is None and forked is None:
         return ()
-    side = flag(body, "isSidechain")
-    return (SessionFacts("claude-code", version, None, cwd, forked, only_new=side),)
+    return (SessionFacts("claude-code", version, None, cwd, forked, only_new),)
 
 
 def _forked_from(body: Body) -> str | None:
@@ -68,21 +71,18 @@ def _forked_from(body: Body) -> str | None:
 def assistant(body: Body) -> tuple[Signal, ...]:
     """Return what an `assistant` frame or line says."""
     message = mapping(body, "message") or {}
-    facts = transcript_facts(body)
     if is_no_response(body, message):
         told = mapping(body, "context_usage", "contextUsage")
-        return facts if told is None else (*facts, *context_usage(told))
-    response = read_response(body, message, output_is_final=is_transcript(body))
-    return (*facts, response)
+        return () if told is None else context_usage(told)
+    return (read_response(body, message, output_is_final=is_transcript(body)),)
 
 
 def user(body: Body) -> tuple[Signal, ...]:
     """Return what a `user` frame or line says (R23, R24, R27)."""
-    facts = transcript_facts(body)
     message = body.get("message")
     content = message.get("content") if isinstance(message, dict) else message
     begin = _first_text(content)
-    signals: list[Signal] = [*facts]
+    signals: list[Signal] = []
     command = _COMMAND.match(begin)
     if command is not None and command[1] == "compact":
         signals.append(TriggerHint("manual"))
@@ -102,7 +102,7 @@ def user(body: Body) -> tuple[Signal, ...]:
     elif synthetic:
         signals.append(UserLine(counted, "synthetic", text(body, "uuid"), text_of(content)))
     elif counted:
-        signals.append(UserLine(counted, None, None, ""))
+        signals.append(UserLine(counted, None, None, None))
     return tuple(signals)
 
 
@@ -183,14 +183,14 @@ def compact_boundary(body: Body) -> tuple[Signal, ...]:
         metadata=metadata,
         summary=None,
     )
-    return (*transcript_facts(body), boundary)
+    return (boundary,)
 
 
 def microcompact_boundary(body: Body) -> tuple[Signal, ...]:
     """Return the context edit that a micro-compaction is (R26)."""
-    metadata = mapping(body, "microcompactMetadata", "microcompact_metadata") or {}
-    edit = MicroCompaction(metadata, count(metadata, "tokensSaved", "tokens_saved"))
-    return (*transcript_facts(body), edit)
+    metadata = mapping(body, "microcompactMetadata", "microcompact_metadata")
+    saved = None if metadata is None else count(metadata, "tokensSaved", "tokens_saved")
+    return (MicroCompaction(metadata, saved),)
 
 
 def model_fallback(body: Body) -> tuple[Signal, ...]:

@@ -81,7 +81,10 @@ def in_range(time_ms: int) -> int | None:
 
 
 def timestamp(body: Body) -> int | None:
-    """Return the message's own timestamp, milliseconds since 1970, if it is valid (R28)."""
+    """Return the message's own timestamp, milliseconds since 1970, if it is valid (R28).
+
+    One without a zone is not: which hour it means cannot be known.
+    """
     value = body.get("timestamp")
     if not isinstance(value, str):
         return None
@@ -90,5 +93,5 @@ def timestamp(body: Body) -> int | None:
     except ValueError:
         return None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+        return None
     return in_range((moment - _EPOCH) // _MILLISECOND)

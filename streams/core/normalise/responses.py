@@ -22,7 +22,7 @@ def is_no_response(body: Body, message: Body) -> bool:
 
 def read_response(body: Body, message: Body, *, output_is_final: bool) -> Response:
     """Return the response that an assistant frame, a transcript line or a raw response is."""
-    key = text(message, "id") or text(body, "request_id", "requestId")
+    key = text(message, "id", "responseId", "response_id") or text(body, "request_id", "requestId")
     usage = find_usage(message) or find_usage(body)
     own_call = message.get("object") == _COMPACTION_CALL
     return Response(
@@ -43,14 +43,15 @@ def applied_edits(holder: Body) -> tuple[dict[str, Json], ...]:
     return () if management is None else tuple(items(management, "applied_edits", "appliedEdits"))
 
 
-def text_of(content: object) -> str:
+def text_of(content: object) -> str | None:
     """Return a content's text: the string, or its text blocks joined by a blank line."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        return ""
-    blocks = (block.get("text") for block in content if isinstance(block, dict))
-    return "\n\n".join(block for block in blocks if isinstance(block, str))
+        return None
+    found = (block.get("text") for block in content if isinstance(block, dict))
+    texts = [text for text in found if isinstance(text, str)]
+    return "\n\n".join(texts) if texts else None
 
 
 def _inner_boundary(message: Body) -> Boundary | None:

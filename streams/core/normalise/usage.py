@@ -14,20 +14,22 @@ def find_usage(message: Body) -> Body | None:
 
 def read_usage(usage: Body) -> Usage | None:
     """Return the input-side counts, or None where the object tells none."""
-    prompt = count(usage, "prompt_tokens", "promptTokenCount", "prompt_token_count")
-    if prompt is not None:
-        return _inside(prompt, _cached_in_prompt(usage))
     details = mapping(usage, "input_tokens_details")
     if details is not None:
-        prompt = count(usage, "input_tokens")
-        return None if prompt is None else _inside(prompt, count(details, "cached_tokens"))
-    return _beside(usage)
+        return _inside(count(usage, "input_tokens"), count(details, "cached_tokens"))
+    anthropic = _beside(usage)
+    if anthropic is not None:
+        return anthropic
+    details = mapping(usage, "prompt_tokens_details") or {}
+    cached = count(usage, "cachedContentTokenCount", "cached_content_token_count")
+    if cached is None:
+        cached = count(details, "cached_tokens")
+    return _inside(count(usage, "prompt_tokens", "promptTokenCount", "prompt_token_count"), cached)
 
 
 def read_codex_usage(usage: Body) -> Usage | None:
     """Return the counts of a Codex rollout's `last_token_usage`."""
-    prompt = count(usage, "input_tokens")
-    return None if prompt is None else _inside(prompt, count(usage, "cached_input_tokens"))
+    return _inside(count(usage, "input_tokens"), count(usage, "cached_input_tokens"))
 
 
 def read_output(usage: Body) -> int | None:
@@ -37,14 +39,9 @@ def read_output(usage: Body) -> int | None:
     )
 
 
-def _cached_in_prompt(usage: Body) -> int | None:
-    details = mapping(usage, "prompt_tokens_details")
-    if details is not None:
-        return count(details, "cached_tokens")
-    return count(usage, "cachedContentTokenCount", "cached_content_token_count")
-
-
-def _inside(prompt: int, cached: int | None) -> Usage:
+def _inside(prompt: int | None, cached: int | None) -> Usage | None:
+    if prompt is None:
+        return None if cached is None else Usage(None, None, cached)
     if cached is not None and cached > prompt:
         cached = None  # more cached than there was: the part is wrong, the whole stands
     return Usage(prompt - (cached or 0), None, cached)
