@@ -20,14 +20,19 @@ class Derived(NamedTuple):
     dead: list[tuple[Line, DeadLetter]]
 
 
-def replay(funnel: Funnel, blocks: Iterable[Sequence[Line]]) -> Iterator[Derived]:
-    """Derive block after block; total: a malformed line is a dead letter in its block."""
+def replay(
+    funnel: Funnel, blocks: Iterable[Sequence[Line]], limit_bytes: int = MESSAGE_LIMIT_BYTES
+) -> Iterator[Derived]:
+    """Derive block after block; total: a malformed line is a dead letter in its block.
+
+    A line over the limit is shortened as `publish` does it.
+    """
     for block in blocks:
         derived = Derived(len(block), sum([line.size for line in block]), [], [])
         for line in block:
             value = line.value
-            if line.size > MESSAGE_LIMIT_BYTES:
-                fitted = fit(line)
+            if line.size > limit_bytes:
+                fitted = fit(line, limit_bytes)
                 if isinstance(fitted, DeadLetter):
                     derived.dead.append((line, fitted))
                     continue

@@ -1,0 +1,177 @@
+"""`contextgauge replay` and `publish`: transcripts from files, folders or standard input."""
+
+import asyncio
+import base64
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from schemas.messages import DeadLetter
+from schemas.records import Json
+from schemas.views import SessionView
+from streams import wiring
+from streams.cli.lines import quiet_pipe, write_lines
+from streams.cli.publishing import publish_blocks, report
+from streams.cli.simulate import simulate
+from streams.core.containers import Line
+from streams.core.errors import ConfigError
+from streams.core.project import project
+from streams.edge import codec, files
+from streams.flow.funnel import Funnel
+from streams.flow.publish import in_thread
+from streams.flow.replay import Derived
+from streams.flow.replay import replay as replay_lines
+
+_REFUSED = 1
+"""Exit code with `--strict` where a line was malformed."""
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="A file (itself alone), a session's folder (`X.jsonl` beside it, then its subagents), "
+        "a projects folder (every session below it), or - for standard input.",
+    ),
+]
+Session = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="ID",
+        help="Session of lines that neither they nor their file name one for.",
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="End with exit code 1 if any line was malformed.")
+]
+
+
+def replay(
+    paths: Paths,
+    *,
+    view: Annotated[
+        bool, typer.Option("--view", help="Print the sessions' views instead of the records.")
+    ] = False,
+    dead: Annotated[
+        Path | None,
+        typer.Option("--dead", metavar="FILE", help="Keep malformed lines there, as JSON lines."),
+    ] = None,
+    session: Session = None,
+    strict: Strict = False,
+) -> None:
+    """Derive context records from transcripts, in one process and without a broker.
+
+    Prints the records as CloudEvents, one JSON object a line, in the order of the input.
+    Malformed lines are reported on standard error and do not stop it.
+    """
+    chosen = wiring.settings()
+    sources = files.expand(paths)
+    funnel = Funnel(wiring.rules(chosen))
+    blocks = files.read(sources, session)
+    with _dead_file(dead) as keep, quiet_pipe():
+        derived = _reporting(replay_lines(funnel, blocks, chosen.message_limit_bytes), keep)
+        refused = _write_views(derived) if view else _write_records(derived)
+    if strict and refused:
+        raise typer.Exit(_REFUSED)
+
+
+def _reporting(
+    derived: Iterator[Derived], keep: Callable[[Line, DeadLetter], None]
+) -> Iterator[Derived]:
+    for block in derived:
+        for line, letter in block.dead:
+            report(line, letter)
+            keep(line, letter)
+        yield block
+
+
+def _write_records(derived: Iterator[Derived]) -> int:
+    refused = 0
+    for block in derived:
+        refused += len(block.dead)
+        write_lines([codec.to_structured(record) for record in block.records])
+    return refused
+
+
+def _write_views(derived: Iterator[Derived]) -> int:
+    views: dict[str, SessionView] = {}
+    refused = position = 0
+    for block in derived:
+        refused += len(block.dead)
+        for record in block.records:
+            session_id = record.data.session_id
+            views[session_id] = project(views.get(session_id), record, position)
+            position += 1
+    write_lines([codec.dumps(session_view) for session_view in views.values()])
+    return refused
+
+
+@contextmanager
+def _dead_file(path: Path | None) -> Iterator[Callable[[Line, DeadLetter], None]]:
+    if path is None:
+        yield lambda _line, _letter: None
+        return
+    try:
+        target = path.open("wb")
+    except OSError as error:
+        raise ConfigError(f"--dead {path}: {error.strerror}") from error
+    with target:
+        yield lambda line, letter: _keep(target, line, letter)
+
+
+def _keep(target: BinaryIO, line: Line, letter: DeadLetter) -> None:
+    """Write a dead letter; of a gigantic line, the beginning that was held."""
+    entry: dict[str, Json] = {
+        "reason": letter.reason,
+        "detail": letter.detail,
+        "file": line.file,
+        "line": line.number,
+        "bytes": line.size,
+        "session_hint": line.session_hint,
+    }
+    try:
+        entry["text"] = line.value.decode("utf-8")
+    except UnicodeDecodeError:
+        entry["base64"] = base64.b64encode(line.value).decode("ascii")
+    target.write(codec.dumps(entry) + b"\n")
+
+
+def publish(
+    paths: Paths,
+    *,
+    session: Session = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="The messages happen now: those without a time of their own get the time at "
+            "which they are sent.",
+        ),
+    ] = False,
+    task_id: Annotated[
+        str | None, typer.Option("--task-id", metavar="ID", help="Name the task in every message.")
+    ] = None,
+    strict: Strict = False,
+) -> None:
+    """Publish transcripts to agent.messages, keyed by their sessions, each line unchanged.
+
+    A line over the limit has its largest content replaced by a marked stub. What cannot be sent
+    is reported on standard error and does not stop it.
+    """
+    chosen = wiring.settings()
+    sources = files.expand(paths)
+    blocks = in_thread(files.read(sources, session))
+    total = files.size_bytes(sources)
+    done = asyncio.run(publish_blocks(chosen, blocks, total, is_live=live, task_id=task_id))
+    if strict and done.refused:
+        raise typer.Exit(_REFUSED)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands that read and make transcripts."""
+    app.command()(replay)
+    app.command()(publish)
+    app.command()(simulate)

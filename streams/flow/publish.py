@@ -1,0 +1,150 @@
+"""Sends lines to `agent.messages`, keyed and partitioned by their sessions.
+
+A line's bytes go as they are; only one over the limit is shortened. The Kafka timestamp is the
+producer's own clock: a message's time is never copied into it (R28).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from schemas.messages import (
+    OBSERVED_HEADER,
+    OBSERVED_LIVE,
+    TASK_ID_HEADER,
+    DeadLetter,
+    Message,
+)
+from schemas.topics import MESSAGE_LIMIT_BYTES
+from streams.core.containers import Line, session_of
+from streams.core.normalise import normalise
+from streams.edge import codec
+from streams.flow.funnel import NO_SESSION
+from streams.flow.shorten import fit
+from streams.ports import Clock, Headers, NewRecord, Producer
+
+_SLICE_S = 0.05
+"""A pace is kept in slices of so long: even enough to look at, and few enough to be cheap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishConfig:
+    """Where to, and how: `partition_of` gives a session's partition among `partitions`."""
+
+    topic: str
+    partitions: int
+    partition_of: Callable[[str, int], int]
+    limit_bytes: int = MESSAGE_LIMIT_BYTES
+    is_live: bool = False
+    """Mark the messages as seen when they are sent, which gives those without a time one."""
+    task_id: str | None = None
+
+    @property
+    def headers(self) -> Headers:
+        """The headers that every message gets."""
+        live = ((OBSERVED_HEADER, OBSERVED_LIVE),) if self.is_live else ()
+        task = () if self.task_id is None else ((TASK_ID_HEADER, codec.key_bytes(self.task_id)),)
+        return live + task
+
+
+@dataclass(slots=True)
+class Published:
+    """What was done so far. `read_bytes` counts all that was read, line ends too."""
+
+    messages: int = 0
+    sent_bytes: int = 0
+    read_bytes: int = 0
+    shortened: int = 0
+    ignored: int = 0
+    """Lines that name no session and mean nothing: not sent."""
+    refused: int = 0
+    """Lines that could not be sent: without a session, or too large to be shortened."""
+    sessions: set[str] = field(default_factory=set)
+
+
+async def publish(
+    producer: Producer,
+    config: PublishConfig,
+    blocks: AsyncIterator[Sequence[Line]],
+    refuse: Callable[[Line, DeadLetter], None],
+    progress: Callable[[Published], None],
+) -> Published:
+    """Send all lines, in order within a partition, and wait until they are acknowledged.
+
+    `refuse` is told of each line that cannot be sent, `progress` of the state after each block.
+    Raises what the producer raises; what was sent until then stays sent.
+    """
+    done = Published()
+    headers = config.headers
+    async for block in blocks:
+        for line in block:
+            done.read_bytes += line.size + 1
+            if not line.value or line.value.isspace():
+                continue
+            keyed = _keyed(line, config.limit_bytes)
+            if keyed is None:
+                done.ignored += 1
+                continue
+            if isinstance(keyed, DeadLetter):
+                done.refused += 1
+                refuse(line, keyed)
+                continue
+            session_id, value = keyed
+            partition = config.partition_of(session_id, config.partitions)
+            key = codec.key_bytes(session_id)
+            await producer.send(NewRecord(config.topic, partition, key, value, headers))
+            done.messages += 1
+            done.sent_bytes += len(value)
+            done.shortened += value is not line.value
+            done.sessions.add(session_id)
+        progress(done)
+    await producer.flush()
+    return done
+
+
+def _keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
+    """Return a line's session and the bytes to send; None where it means nothing to anyone.
+
+    What is no message at all goes to its container's session: the deriver will keep it as a
+    dead letter, whole.
+    """
+    value = fit(line, limit)
+    if isinstance(value, DeadLetter):
+        return value
+    body = codec.decode(value, limit)
+    if isinstance(body, DeadLetter):
+        return body if line.session_hint is None else (line.session_hint, value)
+    session_id = session_of(body, line.session_hint)
+    if session_id is not None:
+        return session_id, value
+    return None if normalise(Message(body, value)) is None else NO_SESSION
+
+
+async def in_thread(blocks: Iterable[Sequence[Line]]) -> AsyncIterator[Sequence[Line]]:
+    """Yield the blocks, read in a thread: a pipe may keep its reader waiting for long."""
+    reading = iter(blocks)
+    while (block := await asyncio.to_thread(next, reading, None)) is not None:
+        yield block
+
+
+async def paced(
+    lines: Iterator[Line], rate: float, duration_s: float | None, clock: Clock
+) -> AsyncIterator[Sequence[Line]]:
+    """Yield lines at `rate` a second (0: as fast as they are taken), for so long at most."""
+    begin = clock.monotonic_s()
+    count = 0
+    while True:
+        passed = clock.monotonic_s() - begin
+        if duration_s is not None and passed >= duration_s:
+            return
+        due = count + 1_000 if rate == 0 else int((passed + _SLICE_S) * rate)
+        block = [line for _, line in zip(range(due - count), lines, strict=False)]
+        if len(block) < due - count:
+            yield block
+            return
+        count = due
+        if block:
+            yield block
+        await clock.sleep(
+            0 if rate == 0 else max(0.0, count / rate - (clock.monotonic_s() - begin))
+        )
