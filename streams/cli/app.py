@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli import schemas, stack, topics, workers
+from streams.cli import files, schemas, stack, topics, workers
 from streams.cli.screen import err, out, safe
 from streams.core.errors import ConfigError, ContextgaugeError, RetryError
 
@@ -33,6 +33,7 @@ app.add_typer(stack.app, name="stack")
 app.add_typer(topics.app, name="topics")
 app.command()(workers.derive)
 app.command("schemas")(schemas.write)
+files.register(app)
 
 
 def _print_version(*, asked: bool) -> None:
