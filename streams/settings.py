@@ -303,17 +303,18 @@ def _unknown_variables() -> Iterator[str]:
     known = [_variable(name) for name in Settings.model_fields]
     for name in sorted(os.environ):
         if name.startswith(PREFIX) and name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
             hint = f"did you mean {near[0]}?" if near else "unset it"
             yield f"{name} is not a setting: {hint}"
 
 
 def _explain(error: ValidationError) -> Iterator[str]:
+    told = set()
     for item in error.errors(include_url=False):
-        field = str(item["loc"][0]) if item["loc"] else ""
-        if field not in Settings.model_fields:
-            yield item["msg"]
+        field = str(item["loc"][0])
+        if field in told:  # what follows from the first error of a variable is no news
             continue
+        told.add(field)
         said = item["msg"].removeprefix("Value error, ").removeprefix("Input ")
         if item["type"] == "string_pattern_mismatch":
             said = "is not of the form that is asked for"

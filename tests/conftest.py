@@ -8,7 +8,9 @@ with the reason elsewhere.
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,70 @@ import pytest
 from streams.edge.local_stack import LocalStack, MissingPartError, Name
 
 _counter = itertools.count(1)
+
+_ROOT = Path(__file__).parents[1]
+_COMMAND = [sys.executable, "-m", "streams"]
+
+
+def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment with these settings (names without the prefix) and no others.
+
+    Services that are not named are at port 1, where nothing is: never those of a developer.
+    """
+    given = {"BOOTSTRAP_SERVERS": "127.0.0.1:1", "REDIS_URL": "redis://127.0.0.1:1/0", **settings}
+    kept = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE_" not in name}
+    plain = {"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}
+    return kept | plain | {f"CONTEXTGAUGE_{name}": value for name, value in given.items()}
+
+
+class Command:
+    """Runs `contextgauge` as a process of its own."""
+
+    def __init__(self) -> None:
+        self._started: list[subprocess.Popen[str]] = []
+
+    def __call__(
+        self, *arguments: str, stdin: str | None = None, **settings: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it to its end; `PARTITIONS="2"` and the like are settings."""
+        return subprocess.run(
+            [*_COMMAND, *arguments],
+            cwd=_ROOT,
+            env=command_environment(settings),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def start(self, *arguments: str, **settings: str) -> "subprocess.Popen[str]":
+        """Start it; its output is piped, and it is ended with the test."""
+        process = subprocess.Popen(
+            [*_COMMAND, *arguments],
+            cwd=_ROOT,
+            env=command_environment(settings),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._started.append(process)
+        return process
+
+    def end(self) -> None:
+        """Kill what still runs."""
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def command() -> Iterator[Command]:
+    """Run the command line: `command("topics", "list", BOOTSTRAP_SERVERS=kafka)`."""
+    runner = Command()
+    yield runner
+    runner.end()
 
 
 def require(part: Callable[[], str]) -> str:

@@ -60,7 +60,8 @@ def exact(tokens: int | None) -> str:
 
 def percent(value: float | None) -> str:
     """Return a percentage with one decimal, cut and not rounded: 99.99 is not yet 100."""
-    return UNKNOWN if value is None else f"{int(value * 10) / 10:.1f}%"
+    # By whole hundredths, which is how exact a percentage is: 32.3 * 10 is not quite 323.
+    return UNKNOWN if value is None else f"{round(value * 100) // 10 / 10:.1f}%"
 
 
 def duration(duration_ms: int | None) -> str:

@@ -1,0 +1,138 @@
+"""The command line: help, exit codes, and one clear line for what went wrong."""
+
+import json
+import re
+import signal
+import socket
+import urllib.request
+from importlib.metadata import version
+
+import pytest
+import typer
+from click import Command as ClickCommand
+
+from streams.cli.app import app
+from tests.conftest import Command
+
+
+def _all_commands() -> dict[str, ClickCommand]:
+    found: dict[str, ClickCommand] = {}
+
+    def walk(name: str, item: object) -> None:
+        found[name] = item  # type: ignore[assignment]  # Typer's own classes have these methods
+        for child_name, child in getattr(item, "commands", {}).items():
+            walk(f"{name} {child_name}".strip(), child)
+
+    walk("", typer.main.get_command(app))
+    return found
+
+
+COMMANDS = _all_commands()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_option_has_help(name: str) -> None:
+    item = COMMANDS[name]
+    assert item.help
+    silent = [parameter.name for parameter in item.params if not getattr(parameter, "help", True)]
+    assert not silent
+
+
+def test_help_is_printed(command: Command) -> None:
+    done = command("--help")
+    assert done.returncode == 0
+    assert "derive" in done.stdout
+
+
+def test_version(command: Command) -> None:
+    assert command("--version").stdout.strip() == f"contextgauge {version('contextgauge')}"
+
+
+def test_a_wrong_setting_is_exit_2_and_one_line(command: Command) -> None:
+    done = command("topics", "list", PARTITIONS="0")
+    assert done.returncode == 2
+    assert done.stderr.startswith("contextgauge: CONTEXTGAUGE_PARTITIONS='0'")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_unknown_command_is_exit_2(command: Command) -> None:
+    assert command("gauge").returncode == 2
+
+
+def test_a_broker_that_is_away_is_exit_1_with_the_remedy(command: Command) -> None:
+    done = command("topics", "create")
+    assert done.returncode == 1
+    assert "127.0.0.1:1" in done.stderr
+    assert "contextgauge stack up" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_topics_are_created_once_and_listed(command: Command, kafka: str, prefix: str) -> None:
+    settings = {"BOOTSTRAP_SERVERS": kafka, "TOPIC_PREFIX": prefix, "PARTITIONS": "3"}
+    missing = command("topics", "list", **settings)
+    assert missing.returncode == 1
+    assert "missing" in missing.stdout
+    created = command("topics", "create", **settings)
+    assert (created.returncode, "created 5 of 5" in created.stderr) == (0, True)
+    assert "created 0 of 5" in command("topics", "create", **settings).stderr
+    listed = command("topics", "list", "--json", **settings)
+    assert listed.returncode == 0
+    assert {item["name"]: item["partitions"] for item in json.loads(listed.stdout)} == {
+        f"{prefix}{name}": 3
+        for name in (
+            "agent.messages",
+            "context.events",
+            "context.state",
+            "agent.messages.dead",
+            "context.commands",
+        )
+    }
+
+
+def test_a_derive_worker_without_topics_stops_and_says_so(
+    command: Command, kafka: str, prefix: str
+) -> None:
+    done = command("derive", BOOTSTRAP_SERVERS=kafka, TOPIC_PREFIX=prefix)
+    assert done.returncode == 2
+    assert "contextgauge topics create" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_tells_its_metrics_and_ends_in_good_order(
+    command: Command, kafka: str, prefix: str, ending: signal.Signals
+) -> None:
+    settings = {"BOOTSTRAP_SERVERS": kafka, "TOPIC_PREFIX": prefix, "GROUP_PREFIX": prefix}
+    assert command("topics", "create", PARTITIONS="1", **settings).returncode == 0
+    worker = command.start("derive", LOG_FORMAT="json", **settings)
+    assert worker.stderr is not None
+    seen = []
+    for line in worker.stderr:
+        seen.append(json.loads(line))
+        if seen[-1]["event"] == "partition is running":
+            break
+    with urllib.request.urlopen(seen[0]["metrics"], timeout=5) as answer:
+        assert b"contextgauge_worker_partitions" in answer.read()
+    worker.send_signal(ending)
+    _, rest = worker.communicate(timeout=30)
+    assert worker.returncode == 0
+    assert [json.loads(line)["event"] for line in rest.splitlines()][-1] == "stopped"
+
+
+def test_a_worker_waits_for_a_broker_that_is_away(command: Command) -> None:
+    worker = command.start("derive", LOG_FORMAT="json")
+    assert worker.stderr is not None
+    tries = (json.loads(line) for line in worker.stderr)
+    pause_s = next(line["pause_s"] for line in tries if line["event"] == "trying again")
+    assert pause_s > 0
+    worker.send_signal(signal.SIGTERM)
+    worker.communicate(timeout=30)
+    assert worker.returncode == 0
+
+
+def test_a_taken_metrics_port_is_said_so(command: Command) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = command("derive", METRICS_PORT=str(taken.getsockname()[1]))
+    assert done.returncode == 2
+    assert re.search(r"CONTEXTGAUGE_METRICS_PORT=\d+ cannot be used", done.stderr)

@@ -1,0 +1,69 @@
+"""How figures look, and that text from outside cannot command the terminal."""
+
+import pytest
+
+from streams.cli.screen import ago, cell, duration, exact, percent, safe, thousands
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shown"),
+    [
+        (None, "unknown"),
+        (0, "0"),
+        (950, "950"),
+        (1_000, "1K"),
+        (58_432, "58K"),
+        (128_000, "128K"),
+        (999_499, "999K"),
+        (999_500, "1M"),
+        (1_000_000, "1M"),
+        (1_250_000, "1.2M"),
+        (-41_300, "-41K"),
+    ],
+)
+def test_tokens(tokens: int | None, shown: str) -> None:
+    assert thousands(tokens) == shown
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "shown"),
+    [
+        (None, "unknown"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_000, "1.0 s"),
+        (12_390, "12.3 s"),
+        (60_000, "1 min"),
+        (125_000, "2 min 5 s"),
+        (3_600_000, "1 h"),
+        (12_000_000, "3 h 20 min"),
+        (90_000_000, "1 d 1 h"),
+    ],
+)
+def test_durations(duration_ms: int | None, shown: str) -> None:
+    assert duration(duration_ms) == shown
+
+
+def test_a_percentage_is_cut_not_rounded() -> None:
+    tenths = range(-100, 2_000)
+    assert [percent(tenth / 10) for tenth in tenths] == [f"{tenth / 10:.1f}%" for tenth in tenths]
+    assert percent(99.99) == "99.9%"
+    assert percent(45.65) == "45.6%"
+    assert percent(None) == "unknown"
+
+
+def test_counts_are_grouped() -> None:
+    assert exact(58_432) == "58,432"
+    assert exact(None) == "unknown"
+
+
+def test_how_long_ago() -> None:
+    assert ago(1_000, 66_400) == "1 min 5 s ago"
+    assert ago(5_000, 4_000) == "now"
+    assert ago(None, 4_000) == "unknown"
+
+
+def test_controls_are_escaped() -> None:
+    assert safe("a\x1b[2Jb\x07\u202ec\ud800é") == "a\\x1b[2Jb\\x07\\u202ec\\ud800é"
+    assert cell("[red]x[/red]").plain == "[red]x[/red]"
+    assert cell(None).plain == "unknown"
