@@ -8,6 +8,7 @@
     │   └── DeadLetterFlood    more than half of the last messages were dead letters
     ├── FencedError          another worker took the partition over: end its task at once
     ├── ReseekError          the view store's position is not the one read from: re-read from it
+    ├── LostError            the view store lost documents: build a new generation of views
     └── RetryError           the broker or Redis is away: back off, say so, try again
 
 A message that cannot be derived from is no error: it is a `DeadLetter`, committed with its batch.
@@ -44,6 +45,10 @@ class FencedError(ContextgaugeError):
 
 class ReseekError(ContextgaugeError):
     """The view store is at another position than the one the batch was read from."""
+
+
+class LostError(ContextgaugeError):
+    """The view store lost documents that its position says were there."""
 
 
 class RetryError(ContextgaugeError):

@@ -38,9 +38,7 @@ def window_of(rules: Rules, facts: Facts, model: str | None) -> tuple[int | None
     if name in facts.exceeded:
         return None, "exceeded"
     if model is not None:
-        if facts.suffixed is not None and facts.suffixed[0] == model and facts.suffixed[1]:
-            return facts.suffixed[1], "catalog"
-        listed = rules.catalog.window(model)
+        listed = facts.suffixed.get(model) or rules.catalog.window(model)
         if listed is not None:
             return listed, "catalog"
     return rules.default_window, "default"
@@ -60,8 +58,9 @@ def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, Wind
 def tell_model(step: Step, told: ModelTold) -> None:
     """Take the main chain's model, and of an `init` what its suffix means."""
     base, suffix = base_name(told.model)
-    if told.is_init and step.facts.suffixed != (base, suffix):
-        step.facts = step.facts._replace(suffixed=(base, suffix))
+    if told.is_init and (step.facts.suffix, step.facts.suffixed.get(base)) != (suffix, suffix):
+        suffixed = _with(step.facts.suffixed, base, suffix)
+        step.facts = step.facts._replace(suffix=suffix, suffixed=suffixed)
         step.limits_touched = True
         _resolve(step)
     set_model(step, MAIN_CHAIN, base)
@@ -100,8 +99,8 @@ def tell_own_window(step: Step, told: OwnWindow) -> None:
 def _resolve(step: Step) -> None:
     """Set each model's runtime window: by name without a suffix, else by canonical name (R12)."""
     facts = step.facts
-    suffix = None if facts.suffixed is None else facts.suffixed[1]
-    windows = _chosen(facts.canonical_windows, suffix) | _chosen(facts.told_windows, suffix)
+    windows = _chosen(facts.canonical_windows, facts.suffix)
+    windows |= _chosen(facts.told_windows, facts.suffix)
     if windows != facts.windows:
         step.facts = facts._replace(windows=windows)
         step.limits_touched = True
@@ -120,12 +119,16 @@ def _chosen(told: Mapping[str, int], suffix: int | None) -> dict[str, int]:
     }
 
 
-def _with(values: Mapping[str, Value], name: str, value: Value) -> Mapping[str, Value]:
-    """Return the mapping with the entry, as the newest; the same object where nothing changes."""
+def _with(values: Mapping[str, int], name: str, value: int | None) -> Mapping[str, int]:
+    """Return the mapping with the entry as the newest, or without it for None.
+
+    Where nothing changes it is the same object.
+    """
     if values.get(name) == value:
         return values
     kept = {key: old for key, old in values.items() if key != name}
-    kept[name] = value
+    if value is not None:
+        kept[name] = value
     if len(kept) > MAX_MODELS:
         del kept[next(iter(kept))]
     return kept

@@ -83,8 +83,8 @@ class Facts(NamedTuple):
     `told_windows` are by the names that a `contextWindow` was told with, suffix and all,
     `canonical_windows` by their canonical names; `windows` is what follows from both and the
     latest suffix, by name without one. `raw_windows` were told as `rawMaxTokens`; `exceeded` are
-    models whose assumed window was proven wrong. `suffixed` is the latest `init`'s model and
-    the window that its suffix means. `aliases` map a parent's tool use to an agent id (R2).
+    models whose assumed window was proven wrong. `suffix` is the window that the latest `init`'s
+    suffix means, `suffixed` has it for each model whose latest `init` had one. `aliases` map a parent's tool use to an agent id (R2).
     """
 
     runtime: str | None = None
@@ -97,7 +97,8 @@ class Facts(NamedTuple):
     windows: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
     raw_windows: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
     exceeded: tuple[str, ...] = ()
-    suffixed: tuple[str, int | None] | None = None
+    suffix: int | None = None
+    suffixed: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
     aliases: Mapping[str, str] = {}  # noqa: RUF012 -- never changed in place
     auto_compact_enabled: bool | None = None
     auto_compact_threshold: int | None = None
@@ -246,9 +247,6 @@ def _unpack_facts(doc: dict[str, Json]) -> Facts:
     values: dict[str, object] = dict(doc)
     if "exceeded" in doc:
         values["exceeded"] = tuple(cast("list[str]", doc["exceeded"]))
-    if doc.get("suffixed") is not None:
-        base, window = cast("list[object]", doc["suffixed"])
-        values["suffixed"] = (base, window)
     return _NO_FACTS._replace(**values)  # type: ignore[arg-type]
 
 

@@ -67,7 +67,7 @@ _TYPES: Final[Mapping[str, Reader]] = {
 
 def _untyped(body: Body) -> tuple[Signal, ...]:
     """Read what has no `type`: a hook's input, or a provider's bare response."""
-    return claude.hook_input(body) if "hook_event_name" in body else responses.raw_response(body)
+    return claude.hook_input(body) or responses.raw_response(body)
 
 
 def normalise(message: Message) -> Normal | None:

@@ -259,16 +259,16 @@ def control_request(body: Body) -> tuple[Signal, ...]:
 
 def hook_input(body: Body) -> tuple[Signal, ...]:
     """Return the hint that a `PreCompact` hook's input is (R24); others say nothing (R25)."""
-    if body.get("hook_event_name") != "PreCompact":
+    if text(body, "hook_event_name", "hookEventName") != "PreCompact":
         return ()
     return _hint(body.get("trigger"))
 
 
 def hook_frame(body: Body) -> tuple[Signal, ...]:
     """Return the hint that a `PreCompact` hook frame is: its name ends in the trigger."""
-    if body.get("hook_event") != "PreCompact":
+    if text(body, "hook_event", "hookEvent") != "PreCompact":
         return ()
-    return _hint((text(body, "hook_name") or "").rpartition(":")[2])
+    return _hint((text(body, "hook_name", "hookName") or "").rpartition(":")[2])
 
 
 def _hint(trigger: object) -> tuple[Signal, ...]:
