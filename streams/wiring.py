@@ -84,6 +84,7 @@ async def derive(
                 group=chosen.group_prefix + DERIVE_GROUP,
                 instance_id=chosen.instance_id or None,
                 batch_messages=chosen.batch_messages,
+                limit_bytes=chosen.message_limit_bytes,
                 idle_days=chosen.session_idle_days,
                 allow_dead_letters=allow_dead_letters,
                 fenced_pause_s=chosen.session_timeout_ms / 1_000 + _BEYOND_SESSION_S,

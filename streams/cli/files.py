@@ -69,7 +69,7 @@ def replay(
     """
     chosen = wiring.settings()
     sources = files.expand(paths)
-    funnel = Funnel(wiring.rules(chosen))
+    funnel = Funnel(wiring.rules(chosen), limit_bytes=chosen.message_limit_bytes)
     blocks = files.read(sources, session)
     with _dead_file(dead) as keep, quiet_pipe():
         derived = _reporting(replay_lines(funnel, blocks, chosen.message_limit_bytes), keep)

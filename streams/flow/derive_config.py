@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass
 
-from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE, DEAD_LETTERS
+from schemas.topics import (
+    AGENT_MESSAGES,
+    CONTEXT_EVENTS,
+    CONTEXT_STATE,
+    DEAD_LETTERS,
+    MESSAGE_LIMIT_BYTES,
+)
 
 GROUP = "contextgauge-derive"
 """Consumer group of the derive workers, before the prefix of the settings."""
@@ -25,6 +31,9 @@ class DeriveConfig:
     batch_messages: int = 2_000
     """Most messages of one transaction: at 80 000 a second a batch takes 25 ms, which is also
     how long others wait behind it. Its bytes are bounded by what one fetch brings."""
+
+    limit_bytes: int = MESSAGE_LIMIT_BYTES
+    """A larger message is a dead letter (R5)."""
 
     poll_timeout_s: float = 0.25
     """How long a poll waits where there is nothing; it returns at once when there is."""

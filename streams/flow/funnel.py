@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from schemas.messages import DeadLetter, Message
 from schemas.records import Record
+from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams.core.derive import derive
 from streams.core.normalise import normalise
 from streams.core.rules import Rules
@@ -42,21 +43,28 @@ IGNORED = Taken(None, (), None)
 
 
 class Funnel:
-    """The sessions of one partition. `misrouted` says why a session does not belong here."""
+    """The sessions of one partition.
+
+    `misrouted` says why a session does not belong here; a message over the limit is dead (R5).
+    """
 
     def __init__(
-        self, rules: Rules, misrouted: Callable[[str], DeadLetter | None] | None = None
+        self,
+        rules: Rules,
+        misrouted: Callable[[str], DeadLetter | None] | None = None,
+        limit_bytes: int = MESSAGE_LIMIT_BYTES,
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self._rules = rules
         self._misrouted = misrouted
+        self._limit_bytes = limit_bytes
 
     def take(self, intake: Intake) -> Taken:
         """Derive one message; total: any bytes give a result."""
         value = intake.value
         if not value or value.isspace():
             return IGNORED
-        body = codec.decode(value)
+        body = codec.decode(value, self._limit_bytes)
         if isinstance(body, DeadLetter):
             return Taken(None, (), body)
         normal = normalise(

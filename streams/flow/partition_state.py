@@ -71,7 +71,9 @@ class PartitionState:
         self._config = config
         self._place = place
         self._funnel = Funnel(
-            rules, misrouted_check(place.partition, place.partitions, partition_of)
+            rules,
+            misrouted_check(place.partition, place.partitions, partition_of),
+            config.limit_bytes,
         )
         self._written: dict[str, Session] = {}
         # By last activity, the most idle first: Kafka time never goes back.
