@@ -82,7 +82,9 @@ def shorten(
         enough = [node for node in branches if node.size >= excess]
         largest = max(branches, key=lambda node: node.size)
         _replace(min(enough, key=lambda node: node.size) if enough else largest, dump)
-    return root.value if root.size <= limit and isinstance(root.value, dict) else None
+    # Measured once more: a serialiser may spell a number differently in company.
+    fits = root.size <= limit and len(dump(root.value)) <= limit
+    return root.value if fits and isinstance(root.value, dict) else None
 
 
 def _copied(body: dict[str, Json], dump: Dump) -> list[_Node]:

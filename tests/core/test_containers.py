@@ -1,0 +1,103 @@
+"""R1: what a line's container says of its session."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from streams.core.containers import Scout, session_of
+
+Body = dict[str, object]
+
+
+def hints(
+    lines: Sequence[Body], name: str | None = "file", fallback: str | None = None
+) -> list[str | None]:
+    scout = Scout()
+    for body in lines:
+        if scout.look(body):
+            break
+    container = scout.container(name, fallback)
+    found = []
+    for body in lines:
+        found.append(container.hint)
+        container.pass_over(body)
+    return found
+
+
+def test_r01_a_transcript_is_its_first_session_wherever_it_stands() -> None:
+    lines: list[Body] = [
+        {"type": "summary"},
+        {"parentUuid": None},
+        {"sessionId": "one"},
+        {"sessionId": "two"},
+    ]
+    assert hints(lines) == ["one"] * 4
+
+
+@pytest.mark.parametrize("sign", ["parentUuid", "isSidechain", "sessionId"])
+def test_r01_a_transcript_without_a_session_goes_by_its_files_name(sign: str) -> None:
+    assert hints([{"type": "user"}, {sign: None}]) == ["file", "file"]
+    assert hints([{sign: 5}], name=None, fallback="given") == ["given"]
+    assert hints([{sign: 5}], name=None) == [None]
+
+
+def test_r01_a_rollout_is_its_first_head() -> None:
+    lines: list[Body] = [
+        {"type": "event_msg"},
+        {"type": "session_meta", "payload": {"id": "one"}},
+        {"type": "session_meta", "payload": {"id": "two"}},
+    ]
+    assert hints(lines) == ["one"] * 3
+
+
+def test_r01_a_head_without_an_id_is_none() -> None:
+    meta: Body = {"type": "session_meta", "payload": None}
+    told: Body = {"type": "session_meta", "payload": {"id": "one"}}
+    assert hints([meta]) == [None]
+    assert hints([meta, {"type": "x"}, told]) == ["one"] * 3
+    assert hints([meta], fallback="given") == ["given"]
+
+
+def test_r01_a_stream_is_the_last_id_seen() -> None:
+    lines: list[Body] = [
+        {"type": "control_response"},
+        {"session_id": "one"},
+        {"type": "control_response"},
+        {"session_id": "two"},
+        {"session_id": ""},
+        {"session_id": 5},
+    ]
+    assert hints(lines) == [None, None, "one", "one", "two", "two"]
+    assert hints(lines, fallback="given")[:3] == ["given", "given", "one"]
+
+
+def test_r01_the_first_sign_counts() -> None:
+    head: Body = {"type": "session_meta", "payload": {}}
+    assert hints([{"isSidechain": False}, head, {"sessionId": "one"}]) == ["one"] * 3
+    assert hints([head, {"sessionId": "one"}]) == [None, None]
+
+
+def test_a_stream_is_known_by_its_spelling_before_its_end() -> None:
+    scout = Scout()
+    assert not scout.look({"type": "user"})
+    assert not scout.in_stream
+    assert not scout.look({"session_id": "one"})
+    assert scout.in_stream
+
+
+@pytest.mark.parametrize(
+    ("body", "hint", "session"),
+    [
+        ({"session_id": "own"}, "hint", "own"),
+        ({"sessionId": "own"}, None, "own"),
+        ({"session_id": 5}, "hint", "hint"),
+        ({}, "", None),
+        ({"request": {"input": {"session_id": "inner"}}}, None, "inner"),
+        ({"request": {"input": {"session_id": "inner"}}}, "hint", "hint"),
+        ({"request": {"input": 5}}, None, None),
+    ],
+)
+def test_r01_the_messages_own_session_comes_first(
+    body: Body, hint: str | None, session: str | None
+) -> None:
+    assert session_of(body, hint) == session

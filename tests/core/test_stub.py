@@ -1,0 +1,140 @@
+"""Shortening: what derivation reads stays, the largest content goes, the result fits."""
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.core.stub import KEPT_CHARACTERS, MARK, shorten
+from streams.edge import codec
+
+
+def short(body: dict[str, Any], limit: int) -> dict[str, Any] | None:
+    return shorten(body, codec.dumps(body), limit, codec.dumps)
+
+
+def response(content: object) -> dict[str, Any]:
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 9, "note": "n" * 3_000}
+    message = {"id": "m", "model": "claude-3", "content": content, "usage": usage}
+    return {"type": "assistant", "uuid": "u", "session_id": "s", "message": message}
+
+
+def test_the_largest_text_becomes_a_marked_stub() -> None:
+    large = "é" * 9_000
+    body = response([{"type": "text", "text": large}, {"type": "text", "text": "s" * 2_000}])
+    told = short(body, 10_000)
+    assert told is not None
+    content = told["message"]["content"]
+    digest = hashlib.sha256(large.encode()).hexdigest()
+    assert content[0]["text"] == (
+        "é" * KEPT_CHARACTERS + f"[contextgauge: 18000 bytes left out, sha256 {digest}]"
+    )
+    assert content[1]["text"] == "s" * 2_000
+    assert told["message"]["usage"] == body["message"]["usage"]
+    original = codec.dumps(body)
+    assert told[MARK] == {
+        "bytes": len(original),
+        "sha256": hashlib.sha256(original).hexdigest(),
+    }
+    assert len(codec.dumps(told)) <= 10_000
+
+
+def test_the_message_itself_is_left_alone() -> None:
+    body = response("x" * 9_000)
+    before = json.dumps(body)
+    short(body, 6_000)
+    assert json.dumps(body) == before
+
+
+def test_command_tags_at_a_texts_beginning_stay() -> None:
+    told = short({"type": "user", "message": "<local-command-stdout>" + "x" * 9_000}, 2_000)
+    assert told is not None
+    assert told["message"].startswith("<local-command-stdout>x")
+
+
+def test_what_is_read_is_never_shortened() -> None:
+    metadata = {"trigger": "auto", "note": "n" * 9_000}
+    assert short({"type": "system", "uuid": "u", "compact_metadata": metadata}, 4_000) is None
+    assert short({"type": "user", "uuid": "u" * 9_000, "message": "x"}, 4_000) is None
+    assert short({"message": {"usage": {"n": "n" * 9_000}, "content": []}}, 4_000) is None
+
+
+def test_a_list_of_many_small_things_goes_whole() -> None:
+    body = response([{"n": n} for n in range(3_000)]) | {"toolUseResult": {"kept": [1, 2, 3]}}
+    told = short(body, 6_000)
+    assert told is not None
+    assert told["message"]["content"].startswith("[contextgauge: ")
+    assert told["toolUseResult"] == {"kept": [1, 2, 3]}
+    assert told["message"]["usage"] == body["message"]["usage"]
+
+
+def test_the_smallest_branch_that_is_enough_goes() -> None:
+    numbers = list(range(1_000))
+    body = {"type": "x", "more": {"first": numbers * 5, "second": numbers * 3, "third": numbers}}
+    size = len(codec.dumps(body))
+    told = short(body, size - len(codec.dumps(numbers)) * 2)
+    assert told is not None
+    assert [type(told["more"][name]) for name in ("first", "second", "third")] == [list, str, list]
+
+
+def test_several_branches_go_where_one_is_not_enough() -> None:
+    numbers = list(range(2_000))
+    body = {"a": numbers, "b": [numbers], "c": numbers, "type": "x"}
+    told = short(body, 12_000)
+    assert told is not None
+    assert [type(told[name]) for name in "abc"].count(str) >= 2
+    assert len(codec.dumps(told)) <= 12_000
+
+
+def test_wasted_space_alone_is_only_marked() -> None:
+    body = {"type": "user", "uuid": "u", "message": "hello"}
+    spaced = json.dumps(body, indent=400).encode()
+    told = shorten(body, spaced, 1_000, codec.dumps)
+    assert told is not None
+    assert {name: told[name] for name in body} == body
+    assert told[MARK]["bytes"] == len(spaced)  # type: ignore[index,call-overload]
+
+
+def test_different_originals_stay_different() -> None:
+    one, other = (short({"type": "user", "message": letter * 9_000}, 2_000) for letter in "ab")
+    assert one is not None
+    assert other is not None
+    assert one[MARK] != other[MARK]
+
+
+def test_deep_nesting_and_lone_surrogates_are_shortened_too() -> None:
+    deep: Any = "\ud800" * 5_000
+    for _ in range(1_000):
+        deep = [deep]
+    told = short({"type": "user", "message": {"content": deep}}, 9_000)
+    assert told is not None
+    assert len(codec.dumps(told)) <= 9_000
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9**9) | st.text(max_size=3_000),
+    lambda inner: (
+        st.lists(inner, max_size=30)
+        | st.dictionaries(
+            st.sampled_from(["message", "content", "type", "uuid", "usage", "é", "input"]), inner
+        )
+    ),
+    max_leaves=60,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), json_values, max_size=6), st.integers(300, 5_000))
+def test_what_comes_out_fits_and_the_same_goes_in_and_out(body: dict[str, Any], limit: int) -> None:
+    told = short(body, limit)
+    assert told == short(body, limit)
+    if told is not None:
+        assert len(codec.dumps(told)) <= limit
+        assert set(told) == {*body, MARK}
+
+
+@pytest.mark.parametrize("limit", [0, 10])
+def test_an_impossible_limit_is_told(limit: int) -> None:
+    assert short({"type": "user"}, limit) is None
