@@ -20,6 +20,10 @@ class KafkaOptions:
     session_timeout_ms: int = 10_000
     """A worker that is silent for so long loses its partitions. Brokers allow 6 s and more."""
 
+    rebalance_timeout_ms: int = 15_000
+    """How long the group waits in a rebalance for a member that still finishes its batches. One
+    that is dead holds it up for its session time-out only."""
+
     transaction_timeout_ms: int = 10_000
     """The broker aborts a transaction that is open for so long: until then readers of the
     records wait behind a dead worker's transaction, if nobody takes its partition over."""

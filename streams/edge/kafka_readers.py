@@ -91,7 +91,7 @@ class KafkaPartitionReader:
             max_partition_fetch_bytes=options.fetch_bytes,
             request_timeout_ms=options.request_timeout_ms,
             session_timeout_ms=options.session_timeout_ms,
-            rebalance_timeout_ms=options.session_timeout_ms,
+            rebalance_timeout_ms=options.rebalance_timeout_ms,
             heartbeat_interval_ms=options.session_timeout_ms // _HEARTBEATS_PER_SESSION,
             max_poll_interval_ms=_NEVER_MS,
             partition_assignment_strategy=(_own_assignor(),),
@@ -145,8 +145,8 @@ class KafkaGroupReader(KafkaPartitionReader):
     async def join(self, on_revoked: AssignmentCallback, on_assigned: AssignmentCallback) -> None:
         """Join the group; the callbacks get partition numbers, within a rebalance.
 
-        While they run no heartbeat is sent (`on_assigned`) or the group waits (`on_revoked`):
-        both must be over within the session time-out.
+        No heartbeat is sent while `on_assigned` runs, so it must be over at once; while
+        `on_revoked` runs the group waits, at most for the rebalance time-out.
         """
         self._connected().subscribe(
             [self._topic], listener=_Listener(self, on_revoked, on_assigned)

@@ -210,15 +210,16 @@ class PartitionState:
 
     def load_session(self, session_id: str, values: dict[str, bytes]) -> None:
         """Take one stored session. Raises VersionError where it cannot be read."""
-        activity = values.pop(_ACTIVITY_PART, b"{}")
-        hour = _document(activity, POSITION_VERSION, f"the activity of {session_id!r}").get("hour")
+        what = f"the state of session {session_id!r}"
+        activity = values.pop(_ACTIVITY_PART, None)
         parts = {
-            name: _document(value, STATE_VERSION, f"the state of {session_id!r}").get("part")
+            name: _document(value, STATE_VERSION, what).get("part")
             for name, value in values.items()
         }
+        hour = None if activity is None else _document(activity, POSITION_VERSION, what).get("hour")
         session = unpack(session_id, parts)
         if not isinstance(hour, int):
-            raise VersionError(f"the activity of session {session_id!r} cannot be read")
+            raise VersionError(f"{what} cannot be read: when it was last active is not told")
         self._funnel.sessions[session_id] = self._written[session_id] = session
         self._activity[session_id] = hour
 

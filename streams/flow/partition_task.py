@@ -118,9 +118,9 @@ class PartitionTask:
     async def _take_over(self, kept: Kept | None) -> PartitionState:
         """Return the state: the kept one if the changelog ends where this worker ended it."""
         tools, partition = self._tools, self._place.partition
-        usable = kept is not None and kept.end is not None
-        if kept is not None and usable and await tools.state_store.end(partition) == kept.end:
-            self._end = kept.end
+        # Nobody else writes from here on: whoever tried would find its producer fenced.
+        self._end = await tools.state_store.end(partition)
+        if kept is not None and kept.end == self._end:
             tools.telemetry.count("derive_restores", outcome="kept")
             return kept.state
         stored = StoredParts(tools.config.state_topic)

@@ -1,0 +1,35 @@
+"""Pauses between tries."""
+
+import asyncio
+
+from streams.edge.clock import SystemClock
+from streams.flow.backoff import Backoff
+
+
+class Pauses(SystemClock):
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.taken.append(seconds)
+
+
+async def test_pauses_grow_up_to_the_longest_and_begin_again() -> None:
+    clock = Pauses()
+    backoff = Backoff(clock, asyncio.Event(), first_s=1, longest_s=5)
+    for _ in range(5):
+        await backoff.wait()
+    backoff.reset()
+    assert backoff.next_s == 1
+    await backoff.wait()
+    assert clock.taken == [1, 2, 4, 5, 5, 1]
+
+
+async def test_a_stop_ends_a_pause() -> None:
+    stop = asyncio.Event()
+    waiting = asyncio.create_task(Backoff(SystemClock(), stop, first_s=3600).wait())
+    await asyncio.sleep(0)
+    stop.set()
+    async with asyncio.timeout(10):
+        await waiting
+    assert stop.is_set()

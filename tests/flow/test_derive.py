@@ -1,0 +1,409 @@
+"""The derive worker, on the log in memory: exactly once whatever happens, and clear ends."""
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from schemas.topics import Topic
+from streams.core.errors import (
+    ConfigError,
+    DeadLetterFlood,
+    PositionError,
+    VersionError,
+)
+from streams.edge import codec
+from streams.edge.changelog import ChangelogStateStore
+from streams.edge.clock import SystemClock
+from streams.edge.memory_log import MemoryLog
+from streams.edge.partitioner import partition_of
+from streams.ports import NewRecord
+from tests.flow.derive_kit import DeriveKit, Sent, expected, samples, until
+
+MESSAGES = samples()
+
+
+class HastyClock(SystemClock):
+    """A clock whose pauses are over at once, and are noted."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    return MemoryLog(SystemClock())
+
+
+@pytest.fixture
+async def kit(log: MemoryLog) -> DeriveKit:
+    kit = DeriveKit(log, "", HastyClock())
+    await kit.create_topics()
+    return kit
+
+
+async def test_records_are_the_funnels_own(kit: DeriveKit) -> None:
+    await kit.publish(MESSAGES)
+    figures = await kit.run_until_caught_up()
+    events = await kit.events()
+    assert events == expected(MESSAGES)
+    assert sum(map(len, events)) > 300
+    assert await kit.dead_letters() == []
+    assert figures.total("derive_messages") == len(MESSAGES)
+    assert figures.total("derive_records") == sum(map(len, events))
+
+
+async def test_a_record_tells_where_it_came_from(kit: DeriveKit) -> None:
+    await kit.publish(MESSAGES)
+    await kit.run_until_caught_up()
+    for partition in range(4):
+        messages = {r.offset: r for r in await kit.read(kit.config.messages_topic, partition)}
+        for record in await kit.read(kit.config.events_topic, partition):
+            headers = dict(record.headers)
+            assert headers["src_topic"] == kit.config.messages_topic.encode()
+            assert headers["src_partition"] == b"%d" % partition
+            assert messages[int(headers["src_offset"])].key == record.key
+
+
+@pytest.mark.parametrize("batch_messages", [1, 7, 100])
+async def test_restarts_and_batch_sizes_change_nothing(kit: DeriveKit, batch_messages: int) -> None:
+    config = replace(kit.config, batch_messages=batch_messages)
+    part = len(MESSAGES) // 5
+    for start in range(0, len(MESSAGES), part):
+        await kit.publish(MESSAGES[start : start + part])
+        figures = await kit.run_until_caught_up(config)
+        if start:
+            assert figures.total("derive_restored_entries") > 0
+    assert await kit.events() == expected(MESSAGES)
+
+
+async def test_a_compacted_changelog_restores_the_same(kit: DeriveKit, log: MemoryLog) -> None:
+    half = len(MESSAGES) // 2
+    await kit.publish(MESSAGES[:half])
+    await kit.run_until_caught_up(replace(kit.config, batch_messages=10))
+    for partition in range(4):
+        log.partition(kit.config.state_topic, partition).compact()
+    await kit.publish(MESSAGES[half:])
+    await kit.run_until_caught_up()
+    assert await kit.events() == expected(MESSAGES)
+
+
+async def test_a_cut_commit_is_derived_anew(kit: DeriveKit, log: MemoryLog) -> None:
+    async with kit.running(replace(kit.config, batch_messages=20)) as worker:
+        for start in range(0, len(MESSAGES), 200):
+            log.cut_commits = 2
+            await kit.publish(MESSAGES[start : start + 200])
+            await kit.caught_up(worker)
+    assert worker.figures.counts["worker_transactions", "failed"] > 4
+    assert await kit.events() == expected(MESSAGES)
+
+
+async def test_a_fenced_partition_is_left_and_taken_over_again(
+    kit: DeriveKit, log: MemoryLog
+) -> None:
+    async with kit.running(replace(kit.config, batch_messages=20)) as worker:
+        for start in range(0, len(MESSAGES), 200):
+            for partition in range(4):
+                zombie = log.transactional_producer(kit.config.transactional_id(partition))
+                await zombie.start()
+            await kit.publish(MESSAGES[start : start + 200])
+            await kit.caught_up(worker)
+    assert worker.figures.total("worker_fenced") > 4
+    assert await kit.events() == expected(MESSAGES)
+
+
+async def test_workers_come_and_go(kit: DeriveKit) -> None:
+    config = replace(kit.config, batch_messages=10)
+    stay = kit.start_worker(config)
+    for start in range(0, len(MESSAGES), 150):
+        await kit.publish(MESSAGES[start : start + 150])
+        async with kit.running(config) as guest:
+            await until(guest.has_partitions)
+        assert guest.figures.gauges == {("worker_partitions", "derive"): 0}
+    await kit.caught_up(stay)
+    await stay.stop()
+    assert await kit.events() == expected(MESSAGES)
+
+
+async def test_a_returned_partition_keeps_its_state(kit: DeriveKit) -> None:
+    await kit.publish(MESSAGES)
+    async with kit.running() as first:
+        await kit.caught_up(first)
+        entries = first.figures.total("derive_restored_entries")
+        async with kit.running() as second:
+            await until(lambda: second.figures.counts["derive_restores", "restored"] == 2)
+            await until(lambda: first.figures.counts["derive_restores", "kept"] == 2)
+        # What the other one had is restored, though it wrote nothing: it might have.
+        await until(lambda: first.figures.counts["derive_restores", "kept"] == 4)
+        await until(lambda: first.figures.counts["derive_restores", "restored"] == 6)
+        assert entries == 0
+        await kit.publish(MESSAGES)
+        await kit.caught_up(first)
+    assert await kit.events() == expected([*MESSAGES, *MESSAGES])
+
+
+async def test_a_kept_state_is_dropped_when_another_wrote(kit: DeriveKit, log: MemoryLog) -> None:
+    """The changelog's end tells; here another writes while the partition is let go."""
+    half = len(MESSAGES) // 2
+    await kit.publish(MESSAGES[:half])
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        store = ChangelogStateStore(log, kit.config.state_topic)
+        intruder = log.transactional_producer("another")
+        await intruder.start()
+        for partition in range(4):
+            position = (await kit.read(kit.config.state_topic, partition))[-1]
+            assert position.key is not None
+            changes = {position.key: position.value}
+            await intruder.commit(store.to_records(partition, changes), "other", {})
+        async with kit.running() as guest:
+            await until(lambda: guest.figures.counts["derive_restores", "restored"] == 2)
+        await until(lambda: worker.figures.counts["derive_restores", "restored"] >= 8)
+        assert worker.figures.counts["derive_restores", "kept"] == 2
+        await kit.publish(MESSAGES[half:])
+        await kit.caught_up(worker)
+    assert await kit.events() == expected(MESSAGES)
+
+
+async def test_a_broker_that_is_away_is_waited_for(kit: DeriveKit, log: MemoryLog) -> None:
+    log.away = True
+    async with kit.running() as worker:
+        await until(lambda: worker.figures.total("worker_retries") > 3)
+        log.away = False
+        await kit.publish(MESSAGES[:300])
+        await kit.caught_up(worker)
+        log.away = True
+        before = worker.figures.total("worker_retries")
+        log.partition(kit.config.messages_topic, 0).append(None, None)
+        await until(lambda: worker.figures.total("worker_retries") > before)
+        log.away = False
+        await kit.publish(MESSAGES[300:])
+        await kit.caught_up(worker)
+    assert await kit.events() == expected(MESSAGES)
+    assert isinstance(kit.clock, HastyClock)
+    assert kit.clock.pauses[:4] == [0.25, 0.5, 1.0, 2.0]
+
+
+async def test_a_marker_alone_moves_the_stored_position(kit: DeriveKit, log: MemoryLog) -> None:
+    """Or retention would overtake a position that stands before the last marker."""
+    log.partition(kit.config.messages_topic, 2).append(None, None)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    log.delete_before(kit.config.messages_topic, 2, 1)
+    await kit.run_until_caught_up()
+    assert (await log.committed(kit.config.group, kit.config.messages_topic))[2] == 1
+
+
+async def test_missing_topics_stop_the_worker(log: MemoryLog) -> None:
+    kit = DeriveKit(log, "none-")
+    error = await kit.start_worker().failed()
+    assert isinstance(error, ConfigError)
+    assert "none-agent.messages, " in str(error)
+    assert "contextgauge topics create" in str(error)
+
+
+async def test_differing_partition_counts_stop_the_worker(log: MemoryLog) -> None:
+    kit = DeriveKit(log, "odd-")
+    odd = Topic("odd-context.state", "any", "compact", -1, 1)
+    await log.create_topics([odd], 3)
+    await kit.create_topics()
+    error = await kit.start_worker().failed()
+    assert isinstance(error, ConfigError)
+    assert "odd-agent.messages has 4" in str(error)
+    assert "odd-context.state has 3" in str(error)
+
+
+async def test_a_changed_partition_count_stops_the_worker(kit: DeriveKit) -> None:
+    await kit.publish(MESSAGES[:50])
+    await kit.run_until_caught_up()
+    moved = MemoryLog(SystemClock())
+    await moved.create_topics(kit.topics, 5)
+    wider = DeriveKit(moved, "")
+    for partition in range(4):
+        for record in await kit.read(kit.config.state_topic, partition):
+            await wider.append(
+                [NewRecord(kit.config.state_topic, partition, record.key, record.value)]
+            )
+    error = await wider.start_worker().failed()
+    assert isinstance(error, ConfigError)
+    assert "written with 4 partitions, now there are 5" in str(error)
+
+
+async def test_a_position_that_retention_overtook_stops_the_worker(
+    kit: DeriveKit, log: MemoryLog
+) -> None:
+    await kit.publish(MESSAGES)
+    await kit.run_until_caught_up()
+    await kit.publish(MESSAGES)
+    _, end = await log.reader(kit.config.messages_topic, [1]).bounds(1)
+    log.delete_before(kit.config.messages_topic, 1, end)
+    error = await kit.start_worker().failed()
+    assert isinstance(error, PositionError)
+    assert "deleted before they were derived" in str(error)
+
+
+async def test_a_topic_created_anew_stops_the_worker(kit: DeriveKit) -> None:
+    await kit.publish(MESSAGES)
+    await kit.run_until_caught_up()
+    fresh = MemoryLog(SystemClock())
+    await fresh.create_topics(kit.topics, 4)
+    other = DeriveKit(fresh, "")
+    for partition in range(4):
+        for record in await kit.read(kit.config.state_topic, partition):
+            await other.append(
+                [NewRecord(kit.config.state_topic, partition, record.key, record.value)]
+            )
+    error = await other.start_worker().failed()
+    assert isinstance(error, PositionError)
+    assert "created anew" in str(error)
+
+
+async def test_a_new_worker_starts_at_the_first_message_kept(
+    kit: DeriveKit, log: MemoryLog
+) -> None:
+    await kit.publish(MESSAGES)
+    log.delete_before(kit.config.messages_topic, 0, 3)
+    kept = await kit.read(kit.config.messages_topic, 0)
+    await kit.run_until_caught_up()
+    sent = [Sent((record.key or b"").decode(), record.value or b"") for record in kept]
+    assert (await kit.events())[0] == expected(sent)[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        (["position"], {"v": 99, "position": 0}, "version 99"),
+        (["position"], {"position": 0}, "version None"),
+        (["position"], {"v": 1, "partitions": 4}, "cannot be read"),
+        (["s", "session"], {"v": 99, "part": {}}, "version 99"),
+        (["s", "activity"], {"v": 99, "hour": 1}, "version 99"),
+        (["s", "session"], {"v": 1, "part": {}}, "cannot be read"),
+        (["s", "chain:main", "?"], {"v": 1}, "does not know"),
+        ("?", {"v": 1}, "does not know"),
+    ],
+)
+async def test_an_unknown_version_refuses_the_partition(
+    kit: DeriveKit, key: object, value: object, told: str
+) -> None:
+    entry = NewRecord(kit.config.state_topic, 1, codec.dumps(key), codec.dumps(value))
+    await kit.append([entry])
+    error = await kit.start_worker().failed()
+    assert isinstance(error, VersionError)
+    assert told in str(error)
+    assert await kit.events() == [[], [], [], []]
+
+
+async def test_dead_letters_keep_everything_and_say_why(kit: DeriveKit) -> None:
+    right = partition_of("s", 4)
+    topic, wrong = kit.config.messages_topic, (right + 1) % 4
+    line = codec.dumps({"type": "assistant", "message": {"id": "m"}, "session_id": "s"})
+    headers = (("a", b"\x00"), ("a", b"2"))
+    bad = [
+        (NewRecord(topic, 0, b"s", b"\xff"), "not_utf8"),
+        (NewRecord(topic, 0, b"\xff", b"{", headers), "not_json"),
+        (NewRecord(topic, 1, None, b"[1]"), "not_object"),
+        (NewRecord(topic, 2, None, b"\xef\xbb\xbf{}"), "byte_order_mark"),
+        (NewRecord(topic, wrong, b"s", line), "misrouted"),
+    ]
+    ignored = [
+        NewRecord(topic, 0, b"s", None),
+        NewRecord(topic, 0, b"s", b" \n"),
+        NewRecord(topic, wrong, b"s", b'{"type":"unknown"}'),
+    ]
+    await kit.append([*[record for record, _ in bad], *ignored])
+    figures = await kit.run_until_caught_up()
+    found = {
+        dict(record.headers)["dead_reason"].decode(): record for record in await kit.dead_letters()
+    }
+    assert set(found) == {reason for _, reason in bad}
+    for record, reason in bad:
+        dead = found[reason]
+        assert (dead.key, dead.value) == (record.key, record.value)
+        assert dead.headers[: len(record.headers)] == record.headers
+        told = dict(dead.headers)
+        assert told["src_topic"] == topic.encode()
+        assert int(told["src_partition"]) == record.partition
+        source = await kit.read(topic, record.partition)
+        (origin,) = [r for r in source if r.offset == int(told["src_offset"])]
+        assert origin.value == record.value
+        assert int(told["src_timestamp"]) == origin.timestamp_ms
+        assert figures.counts["derive_dead_letters", reason] == 1
+    assert b"partitioner=murmur2_random" in dict(found["misrouted"].headers)["dead_detail"]
+
+
+async def test_a_message_without_a_session_is_dead(kit: DeriveKit) -> None:
+    line = codec.dumps({"type": "assistant", "message": {"usage": {"input_tokens": 1}}})
+    await kit.append([NewRecord(kit.config.messages_topic, 3, b"\xff", line)])
+    await kit.run_until_caught_up()
+    (dead,) = await kit.dead_letters()
+    assert dict(dead.headers)["dead_reason"] == b"no_session"
+
+
+async def test_dead_letters_of_more_partitions_than_their_topic_has(log: MemoryLog) -> None:
+    kit = DeriveKit(log, "")
+    dead = next(topic for topic in kit.topics if topic.name == kit.config.dead_topic)
+    await log.create_topics([dead], 2)
+    await kit.create_topics()
+    await kit.append(NewRecord(kit.config.messages_topic, p, None, b"{") for p in range(4))
+    await kit.run_until_caught_up()
+    origins = [
+        [dict(record.headers)["src_partition"] for record in await kit.read(dead.name, partition)]
+        for partition in range(2)
+    ]
+    assert origins == [[b"0", b"2"], [b"1", b"3"]]
+
+
+def garbage(kit: DeriveKit, count: int) -> list[NewRecord]:
+    return [NewRecord(kit.config.messages_topic, n % 4, None, b"{%d" % n) for n in range(count)]
+
+
+async def test_a_flood_of_dead_letters_stops_the_worker_after_they_are_kept(
+    kit: DeriveKit,
+) -> None:
+    await kit.append(garbage(kit, 501))
+    error = await kit.start_worker().failed()
+    assert isinstance(error, DeadLetterFlood)
+    assert "501 of the last 1000" in str(error)
+    assert len(await kit.dead_letters()) == 501
+    committed = await kit.log.committed(kit.config.group, kit.config.messages_topic)
+    assert sum(committed.values()) == 501
+
+
+async def test_half_of_the_messages_dead_is_no_flood_yet(kit: DeriveKit) -> None:
+    await kit.append(garbage(kit, 500))
+    await kit.run_until_caught_up()
+    assert len(await kit.dead_letters()) == 500
+
+
+async def test_a_flood_can_be_allowed(kit: DeriveKit) -> None:
+    await kit.append(garbage(kit, 1_500))
+    await kit.publish(MESSAGES[:100])
+    await kit.run_until_caught_up(replace(kit.config, allow_dead_letters=True))
+    assert len(await kit.dead_letters()) == 1_500
+    assert await kit.events() == expected(MESSAGES[:100])
+
+
+async def test_stopping_finishes_what_runs(kit: DeriveKit) -> None:
+    """Every message that was polled is committed or will be derived again: no third way."""
+    config = replace(kit.config, batch_messages=25)
+    await kit.publish(MESSAGES)
+    for _ in range(10):
+        async with kit.running(config) as worker:
+            await until(partial(worker.has_derived, 50))
+        committed = await kit.log.committed(kit.config.group, kit.config.messages_topic)
+        done = [
+            [Sent((r.key or b"").decode(), r.value or b"") for r in records[: committed.get(p, 0)]]
+            for p in range(4)
+            for records in [await kit.read(kit.config.messages_topic, p)]
+        ]
+        if sum(map(len, done)) == len(MESSAGES):
+            break
+        events = await kit.events()
+        assert events == [expected(done[p])[p] for p in range(4)]
+    else:
+        pytest.fail("ten workers did not get through")

@@ -1,0 +1,194 @@
+"""The state of a partition: what is persisted, what leaves when, whatever the batches."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import pytest
+
+from schemas.records import Record
+from schemas.topics import DAY_MS
+from streams.edge import codec
+from streams.edge.partitioner import partition_of
+from streams.flow.derive_config import DeriveConfig
+from streams.flow.partition_state import HOUR_MS, PartitionState, Place, StoredParts
+from streams.ports import Headers, LogRecord
+from tests.flow.derive_kit import RULES, expected, samples
+
+CONFIG = DeriveConfig()
+START_MS = 1_790_000_000_000
+LIVE: Headers = (("observed", b"live"),)
+
+
+def new_state() -> PartitionState:
+    return PartitionState(RULES, CONFIG, Place(0, 1, 1), partition_of)
+
+
+class Run(NamedTuple):
+    """What a sequence of messages gave."""
+
+    records: list[Record]
+    changelog: list[tuple[bytes, bytes | None]]
+    evicted: int
+
+    def last_values(self) -> dict[bytes, bytes]:
+        return {key: value for key, value in dict(self.changelog).items() if value is not None}
+
+
+def run(messages: Sequence[LogRecord], batch: int, restore_every: int = 0) -> Run:
+    """Derive in batches; restore from the changelog alone after every so many."""
+    state, done = new_state(), Run([], [], 0)
+    evicted = 0
+    for number, start in enumerate(range(0, len(messages), batch), 1):
+        part = messages[start : start + batch]
+        state.apply(part)
+        work = state.finish(part[-1].offset + 1)
+        evicted += work.evicted
+        done.records.extend(
+            codec.from_binary(record.headers, record.value or b"")
+            for record in work.records
+            if record.topic == CONFIG.events_topic
+        )
+        done.changelog.extend(work.changes.items())
+        if restore_every and number % restore_every == 0:
+            state = restored(done.changelog)
+            assert state.position == part[-1].offset + 1
+    return done._replace(evicted=evicted)
+
+
+def restored(changelog: Sequence[tuple[bytes, bytes | None]]) -> PartitionState:
+    stored, state = StoredParts("context.state"), new_state()
+    stored.add(changelog)
+    assert stored.position is not None
+    state.load_position(stored.position)
+    for session_id, values in stored.sessions.items():
+        state.load_session(session_id, values)
+    state.loaded()
+    return state
+
+
+def reading(session_id: str, number: int) -> bytes:
+    usage = {"input_tokens": 1_000 + number, "output_tokens": 1}
+    message = {"id": f"m{number}", "model": "claude-sonnet-4-5", "usage": usage}
+    return codec.dumps(
+        {"type": "assistant", "uuid": f"u{number}", "session_id": session_id, "message": message}
+    )
+
+
+def at(steps: Iterable[tuple[str, int]]) -> list[LogRecord]:
+    """Return one reading for each (session, milliseconds after the start)."""
+    return [
+        LogRecord(number, START_MS + ms, session.encode(), reading(session, number), ())
+        for number, (session, ms) in enumerate(steps)
+    ]
+
+
+SAMPLES = [
+    LogRecord(2 * number, START_MS + number, session_id.encode(), value, ())
+    for number, (session_id, value) in enumerate(samples(2))
+]
+
+
+@pytest.mark.parametrize(("batch", "restore_every"), [(1, 1), (13, 2), (100, 0), (10_000, 0)])
+def test_batches_and_restores_change_no_record(batch: int, restore_every: int) -> None:
+    done = run(SAMPLES, batch, restore_every)
+    assert done.records == expected(samples(2), 1)[0]
+    assert done.last_values() == run(SAMPLES, 10_000).last_values()
+
+
+def test_a_batch_writes_what_changed() -> None:
+    """A session that is untouched, and parts of one that are, are not written again."""
+    state = new_state()
+    state.apply(at([("one", 0), ("two", 0)]))
+    first = state.finish(2).changes
+    state.apply([LogRecord(2, START_MS, b"two", reading("two", 99), ())])
+    second = state.finish(3).changes
+    assert {codec.loads(key)[0] for key in first} == {"one", "two", "position"}
+    assert {codec.loads(key)[0] for key in second} == {"two", "position"}
+    assert codec.dumps(["two", "activity"]) not in second
+    assert list(second)[-1] == codec.dumps(["position"])
+
+
+def test_an_idle_session_leaves_with_all_its_parts() -> None:
+    idle = CONFIG.idle_days * DAY_MS
+    done = run(at([("idle", 0), ("busy", 0), ("busy", idle // 2), ("busy", idle + 2 * HOUR_MS)]), 1)
+    assert done.evicted == 1
+    assert {codec.loads(key)[0] for key in done.last_values()} == {"busy", "position"}
+    gone = {key for key, value in done.changelog if value is None}
+    assert gone == {key for key, _ in done.changelog if codec.loads(key)[0] == "idle"}
+
+
+def test_a_session_within_its_time_stays() -> None:
+    idle = CONFIG.idle_days * DAY_MS
+    done = run(at([("idle", 0), ("busy", idle)]), 1)
+    assert done.evicted == 0
+
+
+@pytest.mark.parametrize(("batch", "restore_every"), [(1, 1), (2, 0), (3, 1), (100, 0)])
+def test_idleness_is_judged_alike_in_any_batches(batch: int, restore_every: int) -> None:
+    """Also of a session that comes back, and of one whose whole life is within one batch."""
+    day = DAY_MS
+    steps = [("a", 0), ("b", 0), ("c", 50 * day), ("a", 60 * day), ("b", 95 * day)]
+    steps += [("d", 95 * day), ("c", 94 * day), ("e", 300 * day), ("a", 1), ("b", 300 * day)]
+    whole, done = run(at(steps), 1), run(at(steps), batch, restore_every)
+    assert done.records == whole.records
+    assert done.last_values() == whole.last_values()
+    sequences = {(r.data.session_id, r.sequence) for r in whole.records if r.sequence == 1}
+    firsts = [r.data.session_id for r in whole.records if r.sequence == 1]
+    assert sorted(firsts) == ["a", "a", "b", "b", "b", "c", "d", "e"]
+    assert len(sequences) == 5
+
+
+def test_a_timestamp_from_the_past_moves_nothing() -> None:
+    done = run(at([("a", 0), ("b", -400 * DAY_MS), ("b", 1)]), 1)
+    assert done.evicted == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "created", "time_ms"),
+    [
+        ((), True, None),
+        (LIVE, True, START_MS),
+        (LIVE, False, None),
+        ((("observed", b"yes"),), True, None),
+    ],
+)
+def test_r28_the_kafka_time_counts_where_it_is_marked_live(
+    *, headers: Headers, created: bool, time_ms: int | None
+) -> None:
+    state = new_state()
+    state.apply([LogRecord(0, START_MS, b"s", reading("s", 1), headers, created)])
+    records = state.finish(1).records
+    times = [codec.from_binary(r.headers, r.value or b"").time_ms for r in records]
+    assert times
+    assert times == [time_ms] * len(times)
+
+
+@pytest.mark.parametrize(("value", "task_id"), [(b"task-1", "task-1"), (b"\xff", None)])
+def test_a_header_names_the_task(value: bytes, task_id: str | None) -> None:
+    state = new_state()
+    state.apply([LogRecord(0, START_MS, b"s", reading("s", 1), (("task_id", value),))])
+    (first, *_) = state.finish(1).records
+    assert codec.from_binary(first.headers, first.value or b"").data.task_id == task_id
+
+
+def test_r01_the_key_names_a_session_that_the_message_does_not() -> None:
+    line = codec.dumps({"type": "assistant", "message": {"usage": {"input_tokens": 5}}})
+    lone = "\ud800 lone"
+    state = new_state()
+    state.apply([LogRecord(0, START_MS, codec.key_bytes(lone), line, ())])
+    work = state.finish(1)
+    assert {record.key for record in work.records} == {codec.key_bytes(lone)}
+    assert restored(list(work.changes.items())).sessions == 1
+
+
+def test_figures_of_a_batch() -> None:
+    state = new_state()
+    messages = at([("a", 0), ("a", 5)])
+    state.apply([*messages, LogRecord(2, START_MS + 7, None, b"{", ())])
+    work = state.finish(9)
+    assert work.dead == [False, False, True]
+    assert work.reasons == {"not_json": 1}
+    assert work.kinds["context_reading"] == 2
+    assert work.last_ms == START_MS + 7
+    assert work.position == state.position == 9
+    assert state.finish(9).records == []
