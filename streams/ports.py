@@ -243,8 +243,8 @@ class Generations(NamedTuple):
 class ViewPosition(NamedTuple):
     """How far a partition of a generation has come.
 
-    `offset` is the next one to read, `begin` the first one that was ever read, `partitions` the
-    number of partitions that sessions are spread over. `caught_up`: it has reached the end that
+    `offset` is the next one to read (negative while the partition is dropped), `begin` the first
+    one that was ever read, `partitions` the number of partitions that sessions are spread over. `caught_up`: it has reached the end that
     the log had when the generation was begun.
     """
 
@@ -382,4 +382,4 @@ class ViewStore(ViewReader, Protocol):
         """Make readers use a generation, unless they use this or a later one already."""
 
     async def drop(self, generation: int, partition: int) -> None:
-        """Delete a partition of a former generation; once begun, no one can write to it."""
+        """Delete a partition, whatever is in it. No one can write to it before that is done."""

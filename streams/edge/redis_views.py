@@ -36,10 +36,10 @@ from streams.ports import (
 TIMEOUT_S = 5.0
 """A reply later than this counts as lost: a script of the largest batch takes milliseconds."""
 
-_DROP_SESSIONS = 500
-"""Sessions deleted at a time: Redis serves others in between."""
+_SCAN_KEYS = 1_000
+"""Keys looked at, and deleted, at a time: Redis serves others in between."""
 
-_CLOSED_OFFSET = -1
+CLOSED_OFFSET = -1
 """The offset of a partition that is being dropped: no batch can follow it."""
 
 _MARK = """
@@ -249,24 +249,33 @@ class RedisViews:
             await self._redis.eval(_FORGET, 1, self._keys.next, generation)
 
     async def drop(self, generation: int, partition: int) -> None:
-        """Delete a partition of a former generation, its position last."""
+        """Delete a partition, whatever is in it. Until its position is gone no one can write."""
         keys = self._keys.of(generation, partition)
-        with translated("dropping a generation"):
-            await self._redis.eval(_MARK, 1, keys.position, "offset", _CLOSED_OFFSET)
-            while sessions := await self._redis.zrange(keys.idle, 0, _DROP_SESSIONS - 1):
-                gone = [key for session in sessions for key in keys.of_session(session)]
-                await self._redis.unlink(*gone)
-                await self._redis.zrem(keys.idle, *sessions)
-            rankings = (keys.ranking("recent"), keys.ranking("pressure"))
-            await self._redis.unlink(*rankings, keys.left, keys.stats, keys.live, keys.idle)
-            await self._redis.unlink(keys.position)
+        with translated("dropping a partition"):
+            await self._redis.hset(
+                keys.position,
+                mapping={
+                    "offset": CLOSED_OFFSET,
+                    "begin": CLOSED_OFFSET,
+                    "format": FORMAT_VERSION,
+                    "partitions": 0,
+                },
+            )
+            gone: list[bytes] = []
+            async for key in self._redis.scan_iter(match=keys.base + b"*", count=_SCAN_KEYS):
+                if key != keys.position:
+                    gone.append(key)
+                if len(gone) >= _SCAN_KEYS:
+                    await self._redis.unlink(*gone)
+                    gone.clear()
+            await self._redis.unlink(*gone, keys.position)
 
     async def dump(self, generation: int, partition: int) -> PartitionDump:
         """Return everything that is stored under the partition's keys, whatever names it."""
         keys = self._keys.of(generation, partition)
         found = PartitionDump({}, {}, {"events": {}, "readings": {}}, {}, {}, {}, {}, [])
         with translated("dumping a partition"):
-            async for key in self._redis.scan_iter(match=keys.base + b"*", count=1000):
+            async for key in self._redis.scan_iter(match=keys.base + b"*", count=_SCAN_KEYS):
                 await self._dump_key(keys, key, found)
             idle, left = [await self._scores(key) for key in (keys.idle, keys.left)]
             rankings: dict[Ranking, dict[bytes, float]] = {

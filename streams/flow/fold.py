@@ -1,0 +1,232 @@
+"""The fold of one partition's records into documents: what a record changes, as bytes.
+
+It holds the documents that records need to go on from, and nothing else: whoever runs it loads
+what is `missing`, adds records in order, and writes what they give. The worker, `replay --view`
+and the equality tests all run this; they differ in where documents are kept.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from schemas.records import Record
+from schemas.topics import DAY_MS
+from schemas.views import (
+    PARTITION_FIELD,
+    SESSION_IDLE_MS,
+    Aggregates,
+    AttemptView,
+    Compaction,
+    EntryStream,
+    PartitionView,
+    SessionView,
+)
+from streams.core import project_stats
+from streams.core.errors import LostError
+from streams.core.project import project
+from streams.core.project_documents import (
+    compaction,
+    compaction_name,
+    entry_stream,
+    live_entry,
+    pressure,
+    recency,
+    touched_compaction,
+)
+from streams.edge import codec, view_codec
+from streams.ports import Entry
+
+_PARTITION = PARTITION_FIELD.encode()
+_NOTHING_COUNTED = Aggregates()
+
+FIRST_STATS: Mapping[bytes, bytes] = {_PARTITION: view_codec.encode(PartitionView())}
+"""What a partition's aggregates begin with: if even this is missing, they were lost."""
+
+CACHED_SESSIONS = 5_000
+"""Sessions whose views are kept in memory between batches, a few kB each."""
+
+
+class Placed(NamedTuple):
+    """A record at its place in the log; `logged_ms` is its Kafka timestamp, if it has one."""
+
+    offset: int
+    logged_ms: int | None
+    record: Record
+
+
+class Documents(NamedTuple):
+    """What one record changes. Sessions and fields are keys, documents bytes."""
+
+    session: bytes
+    view: bytes
+    compaction: tuple[bytes, bytes] | None
+    entry: tuple[EntryStream, Entry] | None
+    recent: int
+    pressure: float | None
+    idle: int | None
+    stats: Mapping[bytes, bytes | None]
+    live: Entry
+
+
+class Fold:
+    """The documents of one partition that are in hand.
+
+    `strict`: a record whose session's documents are gone raises LostError; else, while a
+    generation is built from the log's beginning, the log is right and the view begins there.
+    """
+
+    def __init__(self, *, strict: bool, idle_ms: int = SESSION_IDLE_MS) -> None:
+        self._strict = strict
+        self._idle_ms = idle_ms
+        self._views: dict[bytes, SessionView | None] = {}
+        self._compactions: dict[tuple[bytes, bytes], Compaction] = {}
+        self._excused: set[bytes] = set()
+        self._all_left = False
+        self._partition = PartitionView()
+        self._aggregates: dict[str, Aggregates] = {}
+
+    def load_stats(self, stats: Mapping[bytes, bytes]) -> None:
+        """Take the partition's aggregates over. Raises LostError, VersionError."""
+        found = {name.decode("utf-8", "surrogatepass"): value for name, value in stats.items()}
+        partition = found.pop(PARTITION_FIELD, None)
+        if partition is None:
+            raise LostError("the partition's aggregates are gone")
+        self._partition = view_codec.decode(PartitionView, partition)
+        self._aggregates = {
+            name: view_codec.decode(Aggregates, value) for name, value in found.items()
+        }
+
+    def missing(self, sessions: Iterable[bytes]) -> list[bytes]:
+        """Return the sessions whose views are not in hand."""
+        return [session for session in sessions if session not in self._views]
+
+    def put_view(self, session: bytes, document: bytes | None) -> list[bytes]:
+        """Take a view over; return the names of its compactions that may still change."""
+        view = None if document is None else view_codec.decode(SessionView, document)
+        self._views[session] = view
+        if view is None:
+            return []
+        return [
+            codec.key_bytes(compaction_name(chain.chain, chain.pending.number))
+            for chain in view.chains.values()
+            if chain.pending is not None
+        ]
+
+    def put_compaction(self, session: bytes, name: bytes, document: bytes | None) -> None:
+        """Take a compaction over. Raises LostError where there is none."""
+        if document is not None:
+            self._compactions[session, name] = view_codec.decode(Compaction, document)
+        elif self._strict:
+            raise LostError("a session's compaction is gone")
+
+    def unexplained(self, placed: Iterable[Placed]) -> list[bytes]:
+        """Return sessions that go on without a view: gone for idleness, or lost."""
+        first: dict[bytes, int] = {}
+        for item in placed if self._strict else ():
+            first.setdefault(codec.key_bytes(item.record.data.session_id), item.record.sequence)
+        return [
+            session
+            for session, sequence in first.items()
+            if sequence > 1 and self._views[session] is None and session not in self._excused
+        ]
+
+    def excuse(self, sessions: Iterable[bytes]) -> None:
+        """Know that sessions left for idleness: when one goes on, its view begins anew."""
+        self._excused.update(sessions)
+
+    def forget_sessions(self, beyond: int = CACHED_SESSIONS) -> None:
+        """Let go of the sessions that were used least recently, beyond so many."""
+        excess = len(self._views) - beyond
+        if excess > 0:
+            gone = set(list(self._views)[:excess])
+            self._views = {key: view for key, view in self._views.items() if key not in gone}
+            self._excused -= gone
+            self._drop_compactions(gone)
+
+    def leaving_before(self, placed: Placed) -> int | None:
+        """Return the Kafka time that sessions must be idle since to leave before this record.
+
+        None where none can leave: they do so from the log's first record of a day (UTC) on, and
+        only until none is left.
+        """
+        before, now_ms = self._partition, placed.logged_ms or 0
+        if not before.leaving and not project_stats.enters_day(before.logged_ms, now_ms):
+            return None
+        return max(now_ms, before.logged_ms or 0) // DAY_MS * DAY_MS - self._idle_ms
+
+    def leave(self, sessions: Collection[bytes], *, all_of_them: bool) -> None:
+        """Let idle sessions go before the next record; `all_of_them`: no more are idle."""
+        for session in sessions:
+            self._views[session] = None
+        self._excused.update(sessions)
+        self._drop_compactions(sessions)
+        self._all_left = all_of_them
+
+    def add(self, placed: Placed) -> Documents | None:
+        """Fold the next record; None where its session's view has it already.
+
+        Raises LostError where the session goes on and its view is gone.
+        """
+        record = placed.record
+        session = codec.key_bytes(record.data.session_id)
+        before = self._views.pop(session)
+        # Put back at the end: the views in hand are in the order of their last use.
+        self._views[session] = before
+        goes_on = before is None and record.sequence > 1
+        if goes_on and self._strict and session not in self._excused:
+            raise LostError("a session's view is gone")
+        view = project(before, record, placed.offset)
+        if view is before:
+            return None
+        self._views[session] = view
+        stream = entry_stream(record)
+        return Documents(
+            session=session,
+            view=view_codec.encode(view),
+            compaction=self._compact(session, before, record),
+            entry=stream and (stream, Entry(placed.offset, codec.to_structured(record))),
+            recent=recency(view, placed.logged_ms),
+            pressure=pressure(view),
+            idle=placed.logged_ms,
+            stats=self._count(placed, None if before is None else before.attempt),
+            live=Entry(placed.offset, view_codec.encode(live_entry(view, record))),
+        )
+
+    def _compact(
+        self, session: bytes, before: SessionView | None, record: Record
+    ) -> tuple[bytes, bytes] | None:
+        name = touched_compaction(before, record)
+        if name is None:
+            return None
+        place = (session, codec.key_bytes(name))
+        after = compaction(self._compactions.get(place), record)
+        if after is None:
+            return None
+        if after.complete:
+            self._compactions.pop(place, None)
+        else:
+            self._compactions[place] = after
+        return place[1], view_codec.encode(after)
+
+    def _count(self, placed: Placed, attempt: AttemptView | None) -> dict[bytes, bytes | None]:
+        record, before = placed.record, self._partition
+        after = project_stats.advance(before, record, placed.logged_ms)
+        if self._all_left:
+            after = replace(after, leaving=False)
+        self._partition, self._all_left = after, False
+        changed: dict[bytes, bytes | None] = {_PARTITION: view_codec.encode(after)}
+        if project_stats.enters_day(before.newest_ms, after.newest_ms):
+            for name in project_stats.hours_too_old(self._aggregates, after.newest_ms):
+                del self._aggregates[name]
+                changed[codec.key_bytes(name)] = None
+        if project_stats.counts(record):
+            for name in project_stats.fields(record, after.newest_ms):
+                known = self._aggregates.get(name, _NOTHING_COUNTED)
+                counted = self._aggregates[name] = project_stats.counted(known, record, attempt)
+                changed[codec.key_bytes(name)] = view_codec.encode(counted)
+        return changed
+
+    def _drop_compactions(self, sessions: Collection[bytes]) -> None:
+        gone = [place for place in self._compactions if place[0] in sessions]
+        for place in gone:
+            del self._compactions[place]

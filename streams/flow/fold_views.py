@@ -1,0 +1,71 @@
+"""The fold of records into all documents, in memory: what the projection must come to.
+
+`replay --view` prints it, and what the workers wrote to Redis is compared with it.
+"""
+
+from collections.abc import Callable, Iterable
+
+from schemas.records import Record
+from schemas.views import SESSION_IDLE_MS, SessionView
+from streams.edge import codec, view_codec
+from streams.edge.memory_views import MemoryPartition
+from streams.flow.fold import FIRST_STATS, Fold, Placed
+from streams.flow.project_partition import LEAVING_SESSIONS, Call
+from streams.ports import PartitionDump
+
+
+class ViewFold:
+    """Folds one partition's records, as they come, into documents."""
+
+    def __init__(self, idle_ms: int = SESSION_IDLE_MS) -> None:
+        self._fold = Fold(strict=False, idle_ms=idle_ms)
+        self._idle_ms = idle_ms
+        self._kept = MemoryPartition()
+        self._kept.held.stats.update(FIRST_STATS)
+
+    def add(self, placed: Placed) -> None:
+        """Fold the next record."""
+        kept, fold, call = self._kept, self._fold, Call()
+        session = codec.key_bytes(placed.record.data.session_id)
+        for missing in fold.missing([session]):
+            fold.put_view(missing, None)
+        idle_since_ms = fold.leaving_before(placed)
+        if idle_since_ms is not None:
+            idle = kept.longest_idle(idle_since_ms, LEAVING_SESSIONS)
+            fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS)
+            call.leaving.update(dict.fromkeys(idle, idle_since_ms + self._idle_ms))
+        documents = fold.add(placed)
+        if documents is not None:
+            call.add(documents)
+        kept.write(call.changes())
+
+    def documents(self) -> PartitionDump:
+        """Return all documents."""
+        return self._kept.held
+
+    def views(self) -> list[SessionView]:
+        """Return the sessions' views, in the order of their first record."""
+        return [
+            view_codec.decode(SessionView, document) for document in self._kept.held.views.values()
+        ]
+
+
+def fold_views(placed: Iterable[Placed], idle_ms: int = SESSION_IDLE_MS) -> PartitionDump:
+    """Return the documents of one partition's records."""
+    fold = ViewFold(idle_ms)
+    for item in placed:
+        fold.add(item)
+    return fold.documents()
+
+
+def fold_records(
+    records: Iterable[Record], partition_of: Callable[[str, int], int], partitions: int
+) -> list[PartitionDump]:
+    """Return the documents of records that are on no log yet: each partition's are numbered."""
+    folds = [ViewFold() for _ in range(partitions)]
+    offsets = [0] * partitions
+    for record in records:
+        partition = partition_of(record.data.session_id, partitions)
+        folds[partition].add(Placed(offsets[partition], None, record))
+        offsets[partition] += 1
+    return [fold.documents() for fold in folds]

@@ -1,0 +1,36 @@
+"""What the project worker is told: names of topics and groups, and how it works."""
+
+from dataclasses import dataclass
+
+from schemas.topics import CONTEXT_EVENTS
+from schemas.views import SESSION_IDLE_MS
+
+GROUP = "contextgauge-project"
+"""Consumer group of the project workers, before the prefix of the settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectConfig:
+    """Names carry their prefixes already. Each default tells why in its docstring."""
+
+    events_topic: str = CONTEXT_EVENTS.name
+    group: str = GROUP
+
+    instance_id: str | None = None
+    """Makes this worker a static member of the group; must differ between workers."""
+
+    batch_records: int = 2_000
+    """Most records folded at once: some 40 ms, so that partitions take fair turns."""
+
+    poll_timeout_s: float = 0.25
+    """How long a poll waits where there is nothing; it returns at once when there is."""
+
+    idle_ms: int = SESSION_IDLE_MS
+    """A session idle for so long of its partition's Kafka time leaves the views."""
+
+    watch_s: float = 0.5
+    """How often it is looked whether another worker began or activated a generation."""
+
+    drop_after_s: float = 60.0
+    """A former generation is deleted so long after the swap: readers that began with it have
+    long ended by then."""

@@ -1,0 +1,259 @@
+"""One partition folded into one generation of views.
+
+A batch is cut into calls between records: each call brings the position to the record before
+which it was cut, with the documents as they were just then, so every call is consistent by
+itself and a failure between two calls leaves nothing half done.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from schemas.views import EntryStream
+from streams.core.errors import ConfigError, LostError, ReseekError, VersionError
+from streams.edge import codec
+from streams.flow.fold import FIRST_STATS, Documents, Fold, Placed
+from streams.flow.retry import Patience
+from streams.ports import Batch, Entry, LogRecord, ViewChanges, ViewPosition, ViewStore
+
+MAX_DOCUMENTS = 500
+"""Documents of one call at most: Redis serves nobody else meanwhile, some milliseconds."""
+
+MAX_BYTES = 2 * 1024 * 1024
+"""Bytes of one call at most. One record that is greater goes alone: it cannot be cut."""
+
+LEAVING_SESSIONS = 50
+"""Idle sessions that leave before one record at most, so that they fit into its call."""
+
+_RANKS = 4
+"""Times that a session's key is in a call beside its documents: in rankings and indexes."""
+
+_SLICE_RECORDS = 250
+"""Records folded in a row before others get a turn: some 5 ms."""
+
+_Item = TypeVar("_Item")
+
+
+class Place(NamedTuple):
+    """One partition of one generation, of so many partitions."""
+
+    generation: int
+    partition: int
+    partitions: int
+
+
+@dataclass(slots=True)
+class Call:
+    """The changes of one call under way."""
+
+    leaving: dict[bytes, int] = field(default_factory=dict)
+    views: dict[bytes, bytes] = field(default_factory=dict)
+    compactions: dict[tuple[bytes, bytes], bytes] = field(default_factory=dict)
+    entries: list[tuple[EntryStream, bytes, Entry]] = field(default_factory=list)
+    recent: dict[bytes, int] = field(default_factory=dict)
+    pressure: dict[bytes, float | None] = field(default_factory=dict)
+    idle: dict[bytes, int] = field(default_factory=dict)
+    stats: dict[bytes, bytes | None] = field(default_factory=dict)
+    live: list[Entry] = field(default_factory=list)
+    size: int = 0
+
+    def documents(self) -> int:
+        """Return how many documents it writes or takes away."""
+        kept = (self.leaving, self.views, self.compactions, self.entries, self.stats, self.live)
+        return sum(len(documents) for documents in kept)
+
+    def takes(self, added: Documents) -> bool:
+        """Tell whether the documents of one more record fit."""
+        if not self.live:
+            return True
+        count = self.documents() + 4 + len(added.stats)
+        return count <= MAX_DOCUMENTS and self.size + _size(added) <= MAX_BYTES
+
+    def add(self, added: Documents) -> None:
+        """Take the documents of one record in; a former one of the same name is replaced."""
+        session = added.session
+        self.size += _size(added)
+        self.views[session] = added.view
+        if added.compaction is not None:
+            name, document = added.compaction
+            self.compactions[session, name] = document
+        if added.entry is not None:
+            stream, entry = added.entry
+            self.entries.append((stream, session, entry))
+        self.recent[session] = added.recent
+        self.pressure[session] = added.pressure
+        if added.idle is not None:
+            self.idle[session] = added.idle
+        self.stats.update(added.stats)
+        self.live.append(added.live)
+
+    def changes(self) -> ViewChanges:
+        """Return it for the store."""
+        return ViewChanges(
+            leaving=self.leaving,
+            views=self.views,
+            compactions=self.compactions,
+            entries=self.entries,
+            recent=self.recent,
+            pressure=self.pressure,
+            idle=self.idle,
+            stats=self.stats,
+            live=self.live,
+        )
+
+
+def _size(added: Documents) -> int:
+    """Return the bytes that a record's documents add at most."""
+    size = len(added.view) + len(added.live.document) + _RANKS * len(added.session)
+    if added.compaction is not None:
+        size += len(added.compaction[1])
+    if added.entry is not None:
+        size += len(added.entry[1].document)
+    return size + sum(len(name) + len(document or b"") for name, document in added.stats.items())
+
+
+class PartitionProjector:
+    """Folds batches of one partition into one generation; after an error it is spent.
+
+    `strict` as in `Fold`: false while the generation is built. `patience` waits for a store
+    that is away.
+    """
+
+    def __init__(
+        self, store: ViewStore, patience: Patience, place: Place, *, strict: bool, idle_ms: int
+    ) -> None:
+        self._store = store
+        self._patience = patience
+        self._place = place
+        self._at = (place.generation, place.partition)
+        self._strict = strict
+        self._idle_ms = idle_ms
+        self._fold = Fold(strict=strict, idle_ms=idle_ms)
+        self._call = Call()
+        self._stored = ViewPosition(0, 0, place.partitions, caught_up=False)
+        self.writes = 0
+        """Calls that were written."""
+
+    @property
+    def position(self) -> int:
+        """The offset that is read next."""
+        return self._stored.offset
+
+    async def open(self) -> bool:
+        """Take the stored position over; false where there is none.
+
+        Raises LostError where the aggregates are gone, ConfigError where the views are for
+        another number of partitions, VersionError.
+        """
+        until_done, store, partitions = self._patience.until_done, self._store, self._place[2]
+        stored = await until_done(lambda: store.position(*self._at))
+        if stored is None or stored.offset < 0:
+            return False
+        if stored.partitions != partitions:
+            raise ConfigError(
+                f"the views are for {stored.partitions} partitions, the topic has {partitions}: "
+                "sessions would be looked for on other ones. Give this topic's views a "
+                "CONTEXTGAUGE_KEY_PREFIX of their own; they are built anew there"
+            )
+        # Where older records were deleted from the log, a session may well begin in its middle.
+        strict = self._strict and stored.begin == 0
+        self._stored, self._fold = stored, Fold(strict=strict, idle_ms=self._idle_ms)
+        self._fold.load_stats(await until_done(lambda: store.stats(*self._at)))
+        return True
+
+    async def begin(self, offset: int) -> None:
+        """Begin the partition at the log's first offset, unless another worker just did."""
+        position = ViewPosition(offset, offset, self._place.partitions, caught_up=False)
+        changes = Call(stats=dict(FIRST_STATS)).changes()
+        await self._patience.until_done(
+            lambda: self._store.apply(*self._at, expected=None, position=position, changes=changes)
+        )
+
+    async def apply(self, batch: Batch) -> int:
+        """Write what a batch changes; return how many of its records were new.
+
+        Raises ReseekError where another position is stored, LostError where documents are gone,
+        VersionError where a record cannot be read: then nothing of the batch was written.
+        """
+        placed = [
+            self._placed(record) for record in batch.records if record.offset >= self.position
+        ]
+        await self._load(placed)
+        for number, item in enumerate(placed, 1):
+            idle_since_ms = self._fold.leaving_before(item)
+            if idle_since_ms is not None:
+                await self._flush(item.offset)
+                await self._let_leave(idle_since_ms)
+            documents = self._fold.add(item)
+            if documents is not None:
+                if not self._call.takes(documents):
+                    await self._flush(item.offset)
+                self._call.add(documents)
+            if number % _SLICE_RECORDS == 0:
+                await asyncio.sleep(0)
+        await self._flush(max(batch.position, self.position))
+        self._fold.forget_sessions()
+        return len(placed)
+
+    def _placed(self, record: LogRecord) -> Placed:
+        try:
+            read = codec.from_binary(record.headers, record.value or b"")
+        except (ValueError, VersionError) as error:
+            raise VersionError(
+                f"record {record.offset} of partition {self._place.partition} cannot be read: "
+                f"{error}"
+            ) from error
+        return Placed(record.offset, record.timestamp_ms, read)
+
+    async def _load(self, placed: Sequence[Placed]) -> None:
+        """Bring the documents in hand that the records go on from."""
+        until_done, store, fold = self._patience.until_done, self._store, self._fold
+        sessions = {codec.key_bytes(item.record.data.session_id): None for item in placed}
+        missing = fold.missing(sessions)
+        names: list[tuple[bytes, bytes]] = []
+        for some in _pieces(missing):
+            views = await until_done(partial(store.views, *self._at, some))
+            for session, document in zip(some, views, strict=True):
+                names += [(session, name) for name in fold.put_view(session, document)]
+        for places in _pieces(names):
+            found = await until_done(partial(store.pick_compactions, *self._at, places))
+            for (session, name), document in zip(places, found, strict=True):
+                fold.put_compaction(session, name, document)
+        for some in _pieces(fold.unexplained(placed)):
+            left = await until_done(partial(store.left, *self._at, some))
+            fold.excuse([session for session, gone in zip(some, left, strict=True) if gone])
+
+    async def _let_leave(self, idle_since_ms: int) -> None:
+        """Let sessions go that are idle since before; all documents so far are written."""
+        idle = await self._patience.until_done(
+            lambda: self._store.idle(*self._at, idle_since_ms, LEAVING_SESSIONS)
+        )
+        self._fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS)
+        left_ms = idle_since_ms + self._idle_ms
+        self._call.leaving.update(dict.fromkeys(idle, left_ms))
+
+    async def _flush(self, offset: int) -> None:
+        """Write the call under way and bring the stored position to `offset`."""
+        if offset == self.position:
+            return
+        call, self._call = self._call, Call()
+        position = self._stored._replace(offset=offset)
+        result = await self._patience.until_done(
+            lambda: self._store.apply(
+                *self._at, expected=self.position, position=position, changes=call.changes()
+            )
+        )
+        if result == "mismatch":
+            raise ReseekError(f"the views are not at {self.position}: read again from theirs")
+        if result == "damaged":
+            raise LostError("documents are not what their position left behind")
+        self._stored = position
+        self.writes += 1
+
+
+def _pieces(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    """Yield the items in pieces that one call may ask for."""
+    for start in range(0, len(items), MAX_DOCUMENTS):
+        yield items[start : start + MAX_DOCUMENTS]

@@ -1,0 +1,227 @@
+"""One partition while a worker has it: following the active generation, building the next."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import structlog
+
+from streams.core.errors import LostError, PositionError, ReseekError, VersionError
+from streams.flow.generations import Watch
+from streams.flow.project_config import ProjectConfig
+from streams.flow.project_partition import PartitionProjector, Place
+from streams.flow.retry import Patience
+from streams.ports import Clock, GroupReader, Log, PartitionReader, Telemetry, ViewStore
+
+_BREATH_S = 0.1
+"""Between a mismatch and reading again: two that write to one partition must not race."""
+
+logger = structlog.get_logger()
+
+
+class Tools(NamedTuple):
+    """What every partition's task works with."""
+
+    log: Log
+    store: ViewStore
+    config: ProjectConfig
+    telemetry: Telemetry
+    clock: Clock
+    patience: Patience
+    watch: Watch
+
+
+class ProjectTask:
+    """The work on one partition. Each of its methods runs until it is cancelled.
+
+    RetryErrors that they raise are the log's: the store is waited for.
+    """
+
+    def __init__(self, tools: Tools, reader: GroupReader, partition: int, partitions: int) -> None:
+        self._tools = tools
+        self._reader = reader
+        self._partition = partition
+        self._partitions = partitions
+        self._label = str(partition)
+        self._lost: int | None = None
+        """The generation whose documents of this partition are known to be lost."""
+        self._building: int | None = None
+        self._built = asyncio.Event()
+
+    async def follow(self) -> None:
+        """Keep the active generation up to date."""
+        watch = self._tools.watch
+        try:
+            while True:
+                active = watch.seen.active
+                if active is None or active == self._lost:
+                    await watch.change()
+                elif active == self._building:
+                    # It was activated a moment ago; one at a time writes to it.
+                    await self._built.wait()
+                else:
+                    await self._follow_or_lose(active)
+        finally:
+            self._tools.telemetry.forget("project_position", partition=self._label)
+
+    async def _follow_or_lose(self, generation: int) -> None:
+        try:
+            await self._follow(generation)
+        except LostError as error:
+            await self._lose(generation, error)
+        except ReseekError as error:
+            await self._mismatch(error)
+
+    async def _follow(self, generation: int) -> None:
+        watch = self._tools.watch
+        projector = self._projector(generation, strict=True)
+        if not await projector.open():
+            raise LostError("the partition's position is gone")
+        self._reader.seek(self._partition, projector.position)
+        self._reader.resume(self._partition)
+        logger.info(
+            "following",
+            partition=self._partition,
+            generation=generation,
+            position=projector.position,
+        )
+        while watch.seen.active == generation:
+            await self._step(projector, self._reader, lambda: watch.seen.active == generation)
+
+    async def _lose(self, generation: int, error: LostError) -> None:
+        """Begin the next generation, if this one is still the active one."""
+        watch = self._tools.watch
+        await self._tools.patience.until_done(watch.look)
+        if watch.seen.active != generation:
+            return
+        self._lost = generation
+        logger.error(
+            "documents are gone from the view store: building them anew from the log",
+            partition=self._partition,
+            generation=generation,
+            error=str(error),
+        )
+        await self._tools.patience.until_done(watch.begin)
+
+    async def build(self) -> None:
+        """Build whatever generation is next; begin one where none is active."""
+        watch, patience = self._tools.watch, self._tools.patience
+        while True:
+            if watch.seen.next is not None:
+                await self._build(watch.seen.next)
+            elif watch.seen.active is None:
+                await patience.until_done(watch.begin)
+            else:
+                await watch.change()
+
+    async def _build(self, generation: int) -> None:
+        tools = self._tools
+        self._building = generation
+        self._built.clear()
+        reader = tools.log.reader(tools.config.events_topic, [self._partition])
+        await reader.start()
+        try:
+            await self._build_from(reader, generation)
+        except LostError as error:
+            await self._drop(generation)
+            await self._mismatch(error)
+        except ReseekError as error:
+            await self._mismatch(error)
+        finally:
+            await reader.stop()
+            self._building = None
+            self._built.set()
+
+    async def _build_from(self, reader: PartitionReader, generation: int) -> None:
+        tools, partition, watch = self._tools, self._partition, self._tools.watch
+        begin, end = await reader.bounds(partition)
+        projector = self._projector(generation, strict=False)
+        if not await projector.open():
+            # Whatever is there under this generation's keys is what an emptied store kept.
+            await self._drop(generation)
+            await projector.begin(begin)
+            if not await projector.open():
+                raise ReseekError("another worker begins the partition")
+        reader.seek(partition, projector.position)
+        logger.info(
+            "building",
+            partition=partition,
+            generation=generation,
+            position=projector.position,
+            end=end,
+        )
+        caught_up = False
+        while watch.seen.next == generation:
+            if projector.position >= end and not caught_up:
+                until_done = tools.patience.until_done
+                await until_done(partial(tools.store.caught_up, generation, partition))
+                await until_done(partial(watch.activate, generation, self._partitions))
+                caught_up = True
+            else:
+                await self._step(projector, reader, lambda: watch.seen.next == generation)
+
+    async def _drop(self, generation: int) -> None:
+        drop = partial(self._tools.store.drop, generation, self._partition)
+        await self._tools.patience.until_done(drop)
+
+    async def clean(self) -> None:
+        """Delete the generation before the active one, once no reader can be in it."""
+        tools, watch = self._tools, self._tools.watch
+        while True:
+            active = watch.seen.active
+            if active is not None and active > 1 and await self._is_there(active - 1):
+                await tools.clock.sleep(tools.config.drop_after_s)
+                await self._drop(active - 1)
+            if watch.seen.active == active:
+                await watch.change()
+
+    async def _is_there(self, generation: int) -> bool:
+        position = partial(self._tools.store.position, generation, self._partition)
+        try:
+            return await self._tools.patience.until_done(position) is not None
+        except VersionError:
+            # An older build's: this build can delete it all the same.
+            return True
+
+    def _projector(self, generation: int, *, strict: bool) -> PartitionProjector:
+        place = Place(generation, self._partition, self._partitions)
+        tools = self._tools
+        return PartitionProjector(
+            tools.store, tools.patience, place, strict=strict, idle_ms=tools.config.idle_ms
+        )
+
+    async def _step(
+        self, projector: PartitionProjector, reader: PartitionReader, wanted: Callable[[], bool]
+    ) -> None:
+        """Poll once and write what came, if it is still wanted then."""
+        tools, config, label = self._tools, self._tools.config, self._label
+        try:
+            batch = await reader.poll(self._partition, config.batch_records, config.poll_timeout_s)
+        except PositionError as error:
+            raise PositionError(
+                f"the views' position {projector.position} of {config.events_topic}-"
+                f"{self._partition} is not among its records: they were deleted before they were "
+                "projected, or the topic was created anew. Give this topic's views a "
+                "CONTEXTGAUGE_KEY_PREFIX of their own; they are built anew there"
+            ) from error
+        if not wanted():
+            return
+        began, writes = tools.clock.monotonic_s(), projector.writes
+        records = await projector.apply(batch)
+        tools.telemetry.gauge("project_position", projector.position, partition=label)
+        if projector.writes > writes:
+            tools.telemetry.count("project_writes", projector.writes - writes, partition=label)
+        if records:
+            now_s = tools.clock.monotonic_s()
+            tools.telemetry.observe("project_write_seconds", now_s - began)
+            tools.telemetry.observe("project_batch_records", records)
+            tools.telemetry.count("project_records", records, partition=label)
+            age_ms = tools.clock.now_ms() - batch.records[-1].timestamp_ms
+            tools.telemetry.observe("project_delay_seconds", max(age_ms, 0) / 1000)
+
+    async def _mismatch(self, error: Exception) -> None:
+        """Say that the partition is read again, after a breath: another worker may be at it."""
+        self._tools.telemetry.count("project_mismatches", partition=self._label)
+        logger.warning("reading again", partition=self._partition, error=str(error))
+        await self._tools.clock.sleep(_BREATH_S)
