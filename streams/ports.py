@@ -244,8 +244,8 @@ class ViewPosition(NamedTuple):
     """How far a partition of a generation has come.
 
     `offset` is the next one to read (negative while the partition is dropped), `begin` the first
-    one that was ever read, `partitions` the number of partitions that sessions are spread over. `caught_up`: it has reached the end that
-    the log had when the generation was begun.
+    one that was ever read, `partitions` the number of partitions that sessions are spread over.
+    `caught_up`: it has reached the end that the log had when the generation was begun.
     """
 
     offset: int

@@ -1,0 +1,171 @@
+"""What only a real Redis does: forgetting scripts, running full, loading, being away."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from redis.asyncio import Redis
+
+from streams.core.errors import ConfigError, RetryError, StopError, VersionError
+from streams.edge.local_stack import LocalStack
+from streams.edge.redis_keys import Keys, entry_id, entry_offset
+from streams.edge.redis_views import RedisViews
+from streams.ports import ApplyResult, Entry, ViewChanges, ViewPosition
+
+NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, ())
+SOMETHING = NOTHING._replace(views={b"a": b"1"})
+
+
+async def apply(
+    store: RedisViews, expected: int | None, offset: int, changes: ViewChanges = NOTHING
+) -> ApplyResult:
+    position = ViewPosition(offset, 0, 2, caught_up=False)
+    return await store.apply(1, 0, expected=expected, position=position, changes=changes)
+
+
+@pytest.fixture
+async def store(redis_url: str, key_prefix: str) -> AsyncIterator[RedisViews]:
+    made = RedisViews(redis_url, key_prefix)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Redis]:
+    client = Redis.from_url(redis_url)
+    yield client
+    await client.aclose()
+
+
+async def test_the_keys_are_those_of_the_specification(
+    store: RedisViews, redis: Redis, key_prefix: str
+) -> None:
+    changes = ViewChanges(
+        leaving={},
+        views={b"a": b"1"},
+        compactions={(b"a", b"1"): b"1"},
+        entries=[("events", b"a", Entry(0, b"1")), ("readings", b"a", Entry(7, b"1"))],
+        recent={b"a": 1},
+        pressure={b"a": 1.5},
+        idle={b"a": 1},
+        stats={b"total": b"1"},
+        live=[Entry(7, b"1")],
+    )
+    await apply(store, None, 8, changes)
+    await store.begin_next(1)
+    await store.activate(1)
+    found = {
+        name.decode().removeprefix(f"{key_prefix}:"): (await redis.type(name)).decode()
+        async for name in redis.scan_iter(match=f"{key_prefix}:*")
+    }
+    assert found == {
+        "active": "string",
+        "{1:0}:pos": "hash",
+        "{1:0}:s:a": "string",
+        "{1:0}:c:a": "hash",
+        "{1:0}:e:a": "stream",
+        "{1:0}:r:a": "stream",
+        "{1:0}:recent": "zset",
+        "{1:0}:pressure": "zset",
+        "{1:0}:idle": "zset",
+        "{1:0}:stats": "hash",
+        "{1:0}:live": "stream",
+    }
+    entries = await redis.xrange(f"{key_prefix}:{{1:0}}:r:a")
+    assert [name for name, _ in entries] == [b"7-0"]
+
+
+async def test_a_flushed_script_is_sent_again(store: RedisViews, redis: Redis) -> None:
+    await apply(store, None, 0)
+    await redis.script_flush()
+    assert await apply(store, 0, 1, SOMETHING) == "applied"
+    assert await store.views(1, 0, [b"a"]) == [b"1"]
+
+
+async def test_a_key_of_another_type_is_damage_and_nothing_is_written(
+    store: RedisViews, redis: Redis, key_prefix: str
+) -> None:
+    await apply(store, None, 0)
+    await redis.set(f"{key_prefix}:{{1:0}}:e:b", "not a stream")
+    changes = SOMETHING._replace(entries=[("events", b"b", Entry(0, b"1"))])
+    assert await apply(store, 0, 1, changes) == "damaged"
+    assert await store.views(1, 0, [b"a"]) == [None]
+    assert (await store.position(1, 0)) == ViewPosition(0, 0, 2, caught_up=False)
+
+
+async def test_an_unknown_format_is_refused(
+    store: RedisViews, redis: Redis, key_prefix: str
+) -> None:
+    await apply(store, None, 0)
+    await redis.hset(f"{key_prefix}:{{1:0}}:pos", "format", "99")
+    with pytest.raises(VersionError, match="format 99.*CONTEXTGAUGE_KEY_PREFIX"):
+        await store.position(1, 0)
+    assert await apply(store, 0, 1, SOMETHING) == "mismatch"
+
+
+async def test_a_full_redis_is_waited_for_and_nothing_is_written(
+    own_stack: Callable[..., LocalStack],
+) -> None:
+    url = own_stack("redis").services()["redis"].address
+    store, redis = RedisViews(url), Redis.from_url(url)
+    await apply(store, None, 0)
+    await redis.config_set("maxmemory-policy", "noeviction")
+    await redis.config_set("maxmemory", "1")
+    with pytest.raises(RetryError, match="out of memory"):
+        await apply(store, 0, 1, SOMETHING)
+    await redis.config_set("maxmemory", "0")
+    assert await store.views(1, 0, [b"a"]) == [None]
+    assert await apply(store, 0, 1, SOMETHING) == "applied"
+    await redis.aclose()
+    await store.stop()
+
+
+async def test_a_redis_that_is_away_is_waited_for(
+    own_stack: Callable[..., LocalStack],
+) -> None:
+    stack = own_stack("redis")
+    store = RedisViews(stack.services()["redis"].address)
+    await apply(store, None, 0)
+    stack.kill("redis")
+    with pytest.raises(RetryError, match="away"):
+        await apply(store, 0, 1, SOMETHING)
+    with pytest.raises(RetryError, match="away"):
+        await store.start()
+    stack.start(["redis"])
+    assert await apply(store, 0, 1, SOMETHING) in {"applied", "mismatch"}
+    await store.stop()
+
+
+async def test_a_user_without_rights_is_told(redis_url: str, redis: Redis) -> None:
+    await redis.acl_setuser("reader", enabled=True, passwords=["+secret"], commands=["+get"])
+    url = redis_url.replace("redis://", "redis://reader:secret@")
+    store = RedisViews(url, "other")
+    with pytest.raises(ConfigError, match="CONTEXTGAUGE_REDIS_URL"):
+        await store.start()
+    await store.stop()
+    store = RedisViews(redis_url.replace("redis://", "redis://reader:wrong@"), "other")
+    with pytest.raises(ConfigError, match="CONTEXTGAUGE_REDIS_URL") as refused:
+        await store.start()
+    assert "wrong@" not in str(refused.value)
+    await store.stop()
+    await redis.acl_deluser("reader")
+
+
+async def test_what_redis_refuses_for_good_stops(
+    store: RedisViews, redis: Redis, key_prefix: str
+) -> None:
+    await redis.set(f"{key_prefix}:{{1:0}}:pos", "not a hash")
+    with pytest.raises(StopError, match="WRONGTYPE"):
+        await store.position(1, 0)
+
+
+def test_a_prefix_with_braces_is_refused() -> None:
+    with pytest.raises(ConfigError, match="CONTEXTGAUGE_KEY_PREFIX"):
+        Keys("a{b}")
+    with pytest.raises(ConfigError, match="CONTEXTGAUGE_REDIS_URL"):
+        RedisViews("http://nowhere")
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2**53])
+def test_an_entry_id_is_an_offset(offset: int) -> None:
+    assert entry_offset(entry_id(offset).encode()) == offset
