@@ -6,19 +6,29 @@ What is made here is what the commands run; nothing else in the project chooses 
 import asyncio
 import os
 
-from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE, DEAD_LETTERS, MIB
+from schemas.topics import (
+    AGENT_MESSAGES,
+    CONTEXT_EVENTS,
+    CONTEXT_STATE,
+    DAY_MS,
+    DEAD_LETTERS,
+    MIB,
+)
 from streams.core.rules import Rules
 from streams.edge.catalog import bundled
 from streams.edge.changelog import ChangelogStateStore
-from streams.edge.clock import SystemClock
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
 from streams.edge.local_stack import STACK_FOLDER, LocalStack
 from streams.edge.partitioner import partition_of
+from streams.edge.redis_views import RedisViews
 from streams.flow.derive import run_derive
 from streams.flow.derive_config import GROUP as DERIVE_GROUP
 from streams.flow.derive_config import DeriveConfig
-from streams.ports import Telemetry
+from streams.flow.project import run_project
+from streams.flow.project_config import GROUP as PROJECT_GROUP
+from streams.flow.project_config import ProjectConfig
+from streams.ports import Clock, Log, Telemetry, ViewStore
 from streams.settings import PREFIX, Settings, load_settings
 
 _STAND_INS = {"kafka": "bootstrap_servers", "redis": "redis_url"}
@@ -65,34 +75,77 @@ def kafka_log(chosen: Settings, client_id: str = "contextgauge") -> KafkaLog:
     )
 
 
-async def derive(
-    chosen: Settings, telemetry: Telemetry, stop: asyncio.Event, *, allow_dead_letters: bool
+def redis_views(chosen: Settings) -> RedisViews:
+    """Return the view store of the settings, not connected yet."""
+    return RedisViews(chosen.redis_url, chosen.key_prefix)
+
+
+def derive_config(chosen: Settings, *, allow_dead_letters: bool = False) -> DeriveConfig:
+    """Return what a derive worker is told."""
+    return DeriveConfig(
+        messages_topic=chosen.topic(AGENT_MESSAGES).name,
+        events_topic=chosen.topic(CONTEXT_EVENTS).name,
+        state_topic=chosen.topic(CONTEXT_STATE).name,
+        dead_topic=chosen.topic(DEAD_LETTERS).name,
+        group=chosen.group_prefix + DERIVE_GROUP,
+        instance_id=chosen.instance_id or None,
+        batch_messages=chosen.batch_messages,
+        limit_bytes=chosen.message_limit_bytes,
+        idle_days=chosen.session_idle_days,
+        allow_dead_letters=allow_dead_letters,
+        fenced_pause_s=chosen.session_timeout_ms / 1_000 + _BEYOND_SESSION_S,
+    )
+
+
+def project_config(chosen: Settings) -> ProjectConfig:
+    """Return what a project worker is told."""
+    return ProjectConfig(
+        events_topic=chosen.topic(CONTEXT_EVENTS).name,
+        group=chosen.group_prefix + PROJECT_GROUP,
+        instance_id=chosen.instance_id or None,
+        batch_records=chosen.batch_messages,
+        idle_ms=chosen.session_idle_days * DAY_MS,
+    )
+
+
+async def derive(  # noqa: PLR0913 -- the ports it works with, each by name
+    chosen: Settings,
+    log: Log,
+    *,
+    telemetry: Telemetry,
+    clock: Clock,
+    stop: asyncio.Event,
+    allow_dead_letters: bool = False,
 ) -> None:
-    """Run a derive worker over Kafka until `stop` is set. Raises StopError."""
-    log = kafka_log(chosen, "contextgauge-derive")
-    state_topic = chosen.topic(CONTEXT_STATE).name
-    try:
-        await run_derive(
-            log=log,
-            state_store=ChangelogStateStore(log, state_topic),
-            rules=rules(chosen),
-            config=DeriveConfig(
-                messages_topic=chosen.topic(AGENT_MESSAGES).name,
-                events_topic=chosen.topic(CONTEXT_EVENTS).name,
-                state_topic=state_topic,
-                dead_topic=chosen.topic(DEAD_LETTERS).name,
-                group=chosen.group_prefix + DERIVE_GROUP,
-                instance_id=chosen.instance_id or None,
-                batch_messages=chosen.batch_messages,
-                limit_bytes=chosen.message_limit_bytes,
-                idle_days=chosen.session_idle_days,
-                allow_dead_letters=allow_dead_letters,
-                fenced_pause_s=chosen.session_timeout_ms / 1_000 + _BEYOND_SESSION_S,
-            ),
-            telemetry=telemetry,
-            clock=SystemClock(),
-            partition_of=partition_of,
-            stop=stop,
-        )
-    finally:
-        await log.stop()
+    """Run a derive worker over a log until `stop` is set. Raises StopError."""
+    config = derive_config(chosen, allow_dead_letters=allow_dead_letters)
+    await run_derive(
+        log=log,
+        state_store=ChangelogStateStore(log, config.state_topic),
+        rules=rules(chosen),
+        config=config,
+        telemetry=telemetry,
+        clock=clock,
+        partition_of=partition_of,
+        stop=stop,
+    )
+
+
+async def project(  # noqa: PLR0913 -- the ports it works with, each by name
+    chosen: Settings,
+    log: Log,
+    store: ViewStore,
+    *,
+    telemetry: Telemetry,
+    clock: Clock,
+    stop: asyncio.Event,
+) -> None:
+    """Run a project worker over a log and a view store until `stop` is set. Raises StopError."""
+    await run_project(
+        log=log,
+        store=store,
+        config=project_config(chosen),
+        telemetry=telemetry,
+        clock=clock,
+        stop=stop,
+    )

@@ -32,6 +32,7 @@ app = typer.Typer(
 app.add_typer(stack.app, name="stack")
 app.add_typer(topics.app, name="topics")
 app.command()(workers.derive)
+app.command()(workers.project)
 app.command("schemas")(schemas.write)
 files.register(app)
 

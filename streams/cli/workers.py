@@ -16,6 +16,7 @@ import uvloop
 from streams import wiring
 from streams.cli import logs
 from streams.core.errors import ConfigError
+from streams.edge.clock import SystemClock
 from streams.edge.metrics import PrometheusTelemetry, start_metrics_server
 from streams.settings import Settings
 
@@ -44,9 +45,41 @@ def derive(*, allow_dead_letters: AllowDeadLetters = False) -> None:
     """
 
     async def work(chosen: Settings, telemetry: PrometheusTelemetry, stop: asyncio.Event) -> None:
-        await wiring.derive(chosen, telemetry, stop, allow_dead_letters=allow_dead_letters)
+        log = wiring.kafka_log(chosen, "contextgauge-derive")
+        try:
+            await wiring.derive(
+                chosen,
+                log,
+                telemetry=telemetry,
+                clock=SystemClock(),
+                stop=stop,
+                allow_dead_letters=allow_dead_letters,
+            )
+        finally:
+            await log.stop()
 
     run("derive", work)
+
+
+def project() -> None:
+    """Fold the context records on Kafka into views in Redis, until told to stop.
+
+    Where Redis has no views yet, or lost some, they are built from the beginning of
+    context.events. Start as many workers as there are partitions, and kill any at any time.
+    """
+
+    async def work(chosen: Settings, telemetry: PrometheusTelemetry, stop: asyncio.Event) -> None:
+        log = wiring.kafka_log(chosen, "contextgauge-project")
+        store = wiring.redis_views(chosen)
+        try:
+            await wiring.project(
+                chosen, log, store, telemetry=telemetry, clock=SystemClock(), stop=stop
+            )
+        finally:
+            await store.stop()
+            await log.stop()
+
+    run("project", work)
 
 
 def run(name: str, work: Work) -> None:
