@@ -3,8 +3,8 @@
 What a path may be:
 
 - a file: that file alone, even if subagents' files lie beside it;
-- a session's folder `X` (it has `X.jsonl` beside it, or a `subagents` folder in it): `X.jsonl`
-  first, then `X/subagents/**/*.jsonl` by name;
+- a session's folder `X` (it has a `subagents` folder in it, or `X.jsonl` beside it and no
+  transcripts of its own): `X.jsonl` first, then `X/subagents/**/*.jsonl` by name;
 - any other folder, such as a projects folder: every session below it, by path, each with its
   subagents after it; loose `agent-*.jsonl` files (as early versions wrote them) come last in
   their folder;
@@ -97,7 +97,7 @@ def _file(path: Path) -> Source:
 
 def _in_folder(folder: Path) -> Iterator[Source]:
     main = folder.with_name(folder.absolute().name + _SUFFIX)
-    if main.is_file() or (folder / _SUBAGENTS).is_dir():
+    if _is_session(folder, main):
         if main.is_file():
             yield _file(main)
         yield from _subagents(folder)
@@ -105,14 +105,23 @@ def _in_folder(folder: Path) -> Iterator[Source]:
     entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     files = [entry for entry in entries if entry.name.endswith(_SUFFIX) and entry.is_file()]
     files.sort(key=lambda entry: entry.name.startswith(_AGENT_PREFIX))
-    mains = {entry.name.removesuffix(_SUFFIX) for entry in files}
+    seen: set[Path] = set()
     for entry in files:
         yield _file(entry)
-        yield from _subagents(folder / entry.name.removesuffix(_SUFFIX))
+        own_folder = entry.with_name(entry.name.removesuffix(_SUFFIX))
+        if _is_session(own_folder, entry):
+            seen.add(own_folder)
+            yield from _subagents(own_folder)
     for entry in entries:
         # A link to a folder is not followed: it could lead round in a circle.
-        if entry.name not in mains and entry.is_dir() and not entry.is_symlink():
+        if entry not in seen and entry.is_dir() and not entry.is_symlink():
             yield from _in_folder(entry)
+
+
+def _is_session(folder: Path, main: Path) -> bool:
+    if (folder / _SUBAGENTS).is_dir():
+        return True
+    return main.is_file() and folder.is_dir() and not any(folder.rglob(f"*{_SUFFIX}"))
 
 
 def _subagents(session_folder: Path) -> Iterator[Source]:

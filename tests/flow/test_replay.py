@@ -296,6 +296,13 @@ def test_a_file_is_itself_alone_and_its_folder_the_whole_session(tmp_path: Path)
     assert {line.session_hint for line in found} == {"one"}
 
 
+def test_a_session_without_subagents_is_named_by_its_folder_too(tmp_path: Path) -> None:
+    write(tmp_path / "one.jsonl", body("u1"))
+    (tmp_path / "one" / "tool-results").mkdir(parents=True)
+    assert [Path(line.file).name for line in lines_of(tmp_path / "one")] == ["one.jsonl"]
+    assert [Path(line.file).name for line in lines_of(tmp_path)] == ["one.jsonl"]
+
+
 def test_a_projects_folder_is_every_session_each_with_its_subagents(tmp_path: Path) -> None:
     for name in (
         "q/two.jsonl",
@@ -304,21 +311,26 @@ def test_a_projects_folder_is_every_session_each_with_its_subagents(tmp_path: Pa
         "p/agent-loose.jsonl",
         "p/zero.jsonl",
         "p/gone/subagents/agent-g.jsonl",
+        "r.jsonl",
+        "r/three.jsonl",
     ):
         write(tmp_path / name, body(name))
     (tmp_path / "p" / "round").symlink_to(tmp_path / "p")
     (tmp_path / "p" / "notes.txt").write_text("no transcript")
     found = lines_of(tmp_path)
     assert [str(Path(line.file).relative_to(tmp_path)) for line in found] == [
+        "r.jsonl",
         "p/one.jsonl",
         "p/one/subagents/agent-a.jsonl",
         "p/zero.jsonl",
         "p/agent-loose.jsonl",
         "p/gone/subagents/agent-g.jsonl",
         "q/two.jsonl",
+        "r/three.jsonl",
     ]
+    assert [line.session_hint for line in lines_of(tmp_path / "r")] == ["three"]
     assert [line.session_hint for line in found] == [
-        "one", "one", "zero", "agent-loose", "gone", "two",
+        "r", "one", "one", "zero", "agent-loose", "gone", "two", "three",
     ]  # fmt: skip
 
 

@@ -124,16 +124,16 @@ def _claude_streams(casting: Casting) -> Iterator[Plan]:
         subagents=0.3, is_late=True,
     )  # fmt: skip
     yield _sample(
-        casting, 2, stream, ("claude-opus-4-5-20251101", 200_000), turns=9,
-        outcomes=("failed", "done", "blocked", "done", "lost-end", "done", "lost-start"),
-        growth_tokens=16_000, reset_each=7, is_partial=True,
+        casting, 2, stream, ("claude-opus-4-5-20251101", 200_000), turns=16,
+        outcomes=("failed", "blocked", "done", "lost-end", "lost-start"),
+        growth_tokens=7_000, reset_each=15, is_partial=True,
     )  # fmt: skip
     yield _sample(
         casting, 3, stream, ("claude-sonnet-4-5-20250929[1m]", 1_000_000), turns=7,
         outcomes=("done",), subagents=0.3, edits=0.05,
     )  # fmt: skip
     yield _sample(
-        casting, 4, stream, sonnet, turns=6, outcomes=("unmarked", "lost-end"),
+        casting, 4, stream, sonnet, turns=10, outcomes=("unmarked", "lost-end"),
         growth_tokens=12_000, has_timestamps=False, exhausted_each=3, repeats=0.1,
     )  # fmt: skip
 

@@ -33,8 +33,8 @@ _SPELLINGS: dict[SpellingName, Callable[[Scene], Spelling]] = {
 
 _RESERVE_TOKENS = 33_000
 """What Claude Code keeps free: with a window of 200 000 it compacts at 167 000."""
-_RESERVE_DIVISOR = 6
-"""Of a small window only a sixth is kept free."""
+_RESERVE_DIVISOR = 4
+"""Of a small window a quarter is kept free."""
 _RESUMED_MESSAGES = 40
 _CHARACTERS_PER_TOKEN = 4
 _LONGEST_RESULT_CHARACTERS = 30_000
@@ -101,7 +101,7 @@ class _Story:
         return window - min(_RESERVE_TOKENS, window // _RESERVE_DIVISOR)
 
     def _prompt(self) -> None:
-        text = self._draw.text(self._draw.size(300, 1.0, 12_000))
+        text = self._draw.text(self._draw.size(300, 1.0, min(12_000, self._plan.window // 5)))
         self._main.new_tokens += len(text) // _CHARACTERS_PER_TOKEN
         self._spelling.prompt(self._main, text)
         self._scene.wait(500, 4_000)
@@ -114,9 +114,8 @@ class _Story:
             chain.cached_tokens -= cleared
             edits = (_edit(draw, cleared),)
         fresh = min(draw.whole(2, 12), chain.new_tokens)
-        usage = Usage(
-            fresh, chain.new_tokens - fresh, chain.cached_tokens, draw.size(180, 1.0, 6_000)
-        )
+        output = draw.size(180, 1.0, min(6_000, self._plan.window // 20))
+        usage = Usage(fresh, chain.new_tokens - fresh, chain.cached_tokens, output)
         uses_tool = draw.chance(0.8)
         self._spelling.respond(Response(chain, usage, edits, draw.chance(0.1), uses_tool))
         chain.cached_tokens = usage.used
@@ -125,7 +124,7 @@ class _Story:
         if draw.chance(self._plan.noise):
             self._spelling.noise(chain)
         if uses_tool:
-            tokens = draw.size(self._plan.growth_tokens, 0.9, self._plan.window // 10)
+            tokens = draw.size(self._plan.growth_tokens, 0.9, self._plan.window // 20)
             chain.new_tokens += tokens
             characters = min(tokens * _CHARACTERS_PER_TOKEN, _LONGEST_RESULT_CHARACTERS)
             self._spelling.tool_result(chain, draw.text(characters))
@@ -148,7 +147,7 @@ class _Story:
 
     def _next_outcome(self) -> Outcome:
         """Return how the attempt goes; with hardly any room left it succeeds, as it must."""
-        if self._main.used_tokens > self._plan.window * 19 // 20:
+        if self._main.used_tokens > self._plan.window * 9 // 10:
             return "done"
         self._attempts += 1
         return self._plan.outcomes[(self._attempts - 1) % len(self._plan.outcomes)]
@@ -164,7 +163,8 @@ class _Story:
         )
         if self._spelling.compact(main, compaction):
             main.cached_tokens = 0
-            main.new_tokens = main.system_tokens + draw.whole(4_000, 16_000)
+            kept = min(draw.whole(4_000, 16_000), self._plan.window // 6)
+            main.new_tokens = main.system_tokens + kept
 
     def _reset(self) -> None:
         self._spelling.reset(self._main)

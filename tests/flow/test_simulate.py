@@ -1,0 +1,263 @@
+"""The simulator: the same seed gives the same, and its sessions show every kind of thing."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import pytest
+
+from schemas.records import (
+    CompactBoundary,
+    CompactionFailed,
+    ContextLimits,
+    ContextReading,
+    Kind,
+    Record,
+)
+from streams.core.containers import Line
+from streams.core.rules import Rules
+from streams.edge import files
+from streams.edge.catalog import bundled
+from streams.flow.funnel import Funnel
+from streams.flow.replay import replay
+from streams.flow.simulator import Casting, Simulated, plans, sample_sessions, simulate
+from streams.flow.simulator.scene import Plan, SpellingName
+from streams.flow.simulator.stage import interleave
+from tests.conftest import Command
+
+Data = TypeVar("Data")
+
+
+def of(records: list[Record], kind: type[Data]) -> list[Data]:
+    return [record.data for record in records if isinstance(record.data, kind)]
+
+
+def derive(lines: Iterable[Line]) -> list[Record]:
+    (derived,) = replay(Funnel(Rules(bundled())), [list(lines)])
+    assert derived.dead == []
+    return derived.records
+
+
+def keyed(messages: Iterable[Simulated]) -> list[Line]:
+    return [
+        Line("simulated", number, each.value, len(each.value), each.session_id)
+        for number, each in enumerate(messages)
+    ]
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[Simulated]:
+    """The sample of the default seed."""
+    return list(sample_sessions(Casting()))
+
+
+def test_the_same_seed_gives_the_same_and_another_another(sample: list[Simulated]) -> None:
+    assert list(sample_sessions(Casting())) == sample
+    other = list(sample_sessions(Casting(seed=2)))
+    assert not {each.session_id for each in other} & {each.session_id for each in sample}
+    assert list(simulate(Casting(sessions=3, turns=2))) == list(
+        simulate(Casting(sessions=3, turns=2))
+    )
+
+
+def test_the_sample_is_small_and_shows_every_kind_of_record(sample: list[Simulated]) -> None:
+    assert 1_000 <= len(sample) <= 3_000
+    assert sum(len(each.value) for each in sample) < 20_000_000
+    records = derive(keyed(sample))
+    assert {record.kind for record in records} == set(get_args(Kind))
+
+
+def test_the_sample_shows_every_way_a_compaction_can_go(sample: list[Simulated]) -> None:
+    records = derive(keyed(sample))
+    failed = {data.outcome for data in of(records, CompactionFailed)}
+    assert failed == {"failed", "blocked", "unknown"}
+    boundaries = of(records, CompactBoundary)
+    assert {data.trigger for data in boundaries} == {"manual", "auto", None}
+    assert {data.duration_source for data in boundaries} == {"reported", "paired", None}
+    assert {data.attempt_id is None for data in boundaries} == {True, False}
+    assert {data.pre_tokens_source for data in boundaries} == {"reported", "last_reading"}
+
+
+def test_the_sample_has_every_runtime_subagents_and_large_windows(
+    sample: list[Simulated],
+) -> None:
+    records = derive(keyed(sample))
+    models = {data.model for data in of(records, ContextReading)}
+    assert {"gpt-4", "gpt-5.2", "gemini-2.5-pro", "gpt-5.2-codex"} <= models
+    assert len({record.subject for record in records}) > 5
+    windows = {data.window for data in of(records, ContextLimits)}
+    assert {8_192, 200_000, 1_000_000} <= windows
+    assert not any(
+        "[1m]" in data.model for data in of(records, ContextReading) if data.model is not None
+    )
+
+
+def test_no_window_is_ever_exceeded(sample: list[Simulated]) -> None:
+    readings = of(derive(keyed(sample)), ContextReading)
+    assert all(data.window_source != "exceeded" for data in readings)
+    assert max(data.used_percent or 0 for data in readings) <= 100
+
+
+def test_times_ascend_and_sessions_are_interleaved(sample: list[Simulated]) -> None:
+    times = [each.at_ms for each in sample]
+    assert times == sorted(times)
+    changes = sum(a.session_id != b.session_id for a, b in pairwise(sample))
+    assert changes > 100
+
+
+def test_no_text_holds_what_terminals_obey(sample: list[Simulated]) -> None:
+    assert not any(b"\\u001b" in each.value or b"\x1b" in each.value for each in sample)
+
+
+def test_a_folder_a_stream_and_keyed_messages_give_the_same_readings(
+    command: Command, tmp_path: Path, sample: list[Simulated]
+) -> None:
+    folder = tmp_path / "out"
+    assert command("simulate", "--sample", "--out", str(folder)).returncode == 0
+    stream = tmp_path / "out.jsonl"
+    assert command("simulate", "--sample", "--out", str(stream)).returncode == 0
+
+    def sizes(records: list[Record]) -> Counter[tuple[str, str, int]]:
+        return Counter(
+            (data.session_id, data.chain, data.used_tokens) for data in of(records, ContextReading)
+        )
+
+    def read(path: Path) -> list[Record]:
+        return derive(line for block in files.read(files.expand([str(path)])) for line in block)
+
+    by_key = derive(keyed(sample))
+    assert sizes(read(folder)) == sizes(by_key)
+    assert {record.id for record in read(folder)} == {record.id for record in by_key}
+    assert sizes(read(stream)) == sizes(by_key)
+
+
+def test_standard_output_is_the_file(command: Command, tmp_path: Path) -> None:
+    stream = tmp_path / "out.jsonl"
+    options = ("--sessions", "2", "--messages", "60", "--seed", "9")
+    command("simulate", *options, "--out", str(stream))
+    result = command("simulate", *options)
+    assert result.stdout == stream.read_text(encoding="utf-8")
+    assert len(result.stdout.splitlines()) == 60
+    assert all(
+        "session_id" in body or "sessionId" in body or body["type"] in _UNNAMED
+        for body in map(json.loads, result.stdout.splitlines())
+    )
+
+
+_UNNAMED = {"file-history-snapshot", "summary", "queue-operation"}
+
+
+@pytest.mark.parametrize("provider", ["claude", "openai", "gemini", "codex"])
+def test_a_provider_is_alone_when_asked_for(provider: str) -> None:
+    messages = list(simulate(Casting(sessions=3, turns=3, providers=(provider,))))
+    runtimes = {_runtime(json.loads(each.value)) for each in messages} - {None}
+    assert runtimes == {provider}
+
+
+def _runtime(body: dict[str, Any]) -> str | None:
+    if "payload" in body:
+        return "codex"
+    if "usageMetadata" in body or "usage_metadata" in body:
+        return "gemini"
+    if str(body.get("object")).startswith(("chat.completion", "response")):
+        return "openai"
+    return "claude" if body.get("type") == "assistant" else None
+
+
+def test_as_many_messages_as_asked_for_from_as_many_sessions_at_a_time() -> None:
+    messages = list(simulate(Casting(sessions=4, turns=2), 2_000))
+    assert len(messages) == 2_000
+    assert len({each.session_id for each in messages}) > 4
+    ends = {each.session_id: each.at_ms for each in messages}
+    begins: dict[str, int] = {}
+    for each in messages:
+        begins.setdefault(each.session_id, each.at_ms)
+    at = sorted(begins.values())[6]
+    assert sum(begins[name] <= at <= ends[name] for name in begins) <= 5
+
+
+def test_without_a_number_each_session_goes_to_its_end() -> None:
+    messages = list(simulate(Casting(sessions=4, turns=2)))
+    assert len({each.session_id for each in messages}) == 4
+
+
+def test_plans_are_endless_and_all_different() -> None:
+    some = list(islice(plans(Casting()), 50))
+    assert len({plan.session_id for plan in some}) == 50
+    assert {plan.spelling for plan in some} == set(get_args(SpellingName))
+
+
+def _plan(spelling: SpellingName, **more: object) -> Plan:
+    settings: dict[str, Any] = {
+        "seed": "s", "session_id": "one", "start_ms": 1_767_225_600_000, "model": "gpt-4o",
+        "window": 128_000, "turns": 30, "growth_tokens": 900, **more,
+    }  # fmt: skip
+    return Plan(spelling=spelling, **settings)
+
+
+def test_repeats_and_resumes_are_the_same_bytes_again() -> None:
+    plain = [each.value for each in interleave([_plan("claude-stream")])]
+    assert len(set(plain)) == len(plain)
+    doubled = Counter(each.value for each in interleave([_plan("claude-stream", repeats=0.5)]))
+    assert set(doubled.values()) == {1, 2}
+    resumed = [each.value for each in interleave([_plan("claude-stream", resume_each=10)])]
+    again = Counter(resumed)
+    assert sum(count > 1 for count in again.values()) >= 40
+
+
+def test_repeats_change_no_record() -> None:
+    plain = derive(keyed(interleave([_plan("openai-chat")])))
+    seen: dict[str, list[str]] = defaultdict(list)
+    for each in interleave([_plan("openai-chat", resume_each=7)]):
+        seen[each.session_id].append(each.value.decode())
+    assert len(seen["one"]) > len(set(seen["one"]))
+    resumed = derive(keyed(interleave([_plan("openai-chat", resume_each=7)])))
+    assert [record.id for record in resumed] == [record.id for record in plain]
+
+
+def test_without_timestamps_no_record_has_a_time() -> None:
+    records = derive(keyed(interleave([_plan("gemini", has_timestamps=False)])))
+    assert {record.time_ms for record in records} == {None}
+
+
+def test_a_new_folder_is_asked_for(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("mine")
+    result = command("simulate", "--sample", "--out", str(tmp_path))
+    assert result.returncode == 2
+    assert "not empty" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--publish", "--out", "x"), "choose one"),
+        (("--start", "tomorrow"), "not a time"),
+        (("--recent", "--duration", "1"), "needs an end"),
+        (("--out", "folder", "--rate", "5"), "one stream"),
+        (("--out", "no/such/folder/x.jsonl"), "No such file"),
+    ],
+)
+def test_options_that_contradict_are_told(
+    command: Command, options: tuple[str, ...], said: str
+) -> None:
+    result = command("simulate", *options)
+    assert result.returncode == 2
+    assert said in result.stderr
+
+
+def test_a_start_and_an_end_are_kept(command: Command) -> None:
+    started = command("simulate", "--sample", "--provider", "codex", "--start", "2030-05-01T10:00")
+    first = json.loads(started.stdout.splitlines()[0])
+    assert first["timestamp"].startswith("2030-05-01T10:0")
+    recent = command("simulate", "--sample", "--provider", "codex", "--recent")
+    last = json.loads(recent.stdout.splitlines()[-1])
+    assert last["timestamp"][:4] >= "2026"
+    assert not last["timestamp"].startswith("2026-01-01")
+
+
+def test_a_rate_and_a_duration_are_kept(command: Command) -> None:
+    result = command("simulate", "--rate", "40", "--duration", "0.5", "--sessions", "2")
+    assert 10 <= len(result.stdout.splitlines()) <= 30
