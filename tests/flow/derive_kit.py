@@ -130,6 +130,10 @@ class DeriveKit:
         )
         self.partitions = 4
 
+    def renamed(self, group: str) -> DeriveConfig:
+        """Return the configuration with the group that the product's own command takes."""
+        return replace(self.config, group=group)
+
     async def create_topics(self) -> None:
         """Create all topics."""
         await self.log.start()

@@ -1,0 +1,128 @@
+"""The derive worker on a real Kafka: what only a broker can show."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+import pytest
+
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.local_stack import LocalStack
+from streams.ports import NewRecord
+from tests.flow.derive_kit import DeriveKit, expected, samples, until
+
+MESSAGES = samples(3)
+
+
+def options(address: str) -> KafkaOptions:
+    return KafkaOptions(address, session_timeout_ms=3_000, commit_timeout_s=5, start_timeout_s=5)
+
+
+@pytest.fixture
+async def kit(kafka: str, prefix: str) -> AsyncIterator[DeriveKit]:
+    """Give topics of the test's own on the session's broker."""
+    kit = DeriveKit(KafkaLog(options(kafka)), prefix)
+    await kit.create_topics()
+    yield kit
+    await kit.log.stop()
+
+
+async def test_records_are_the_funnels_own_over_restarts(kit: DeriveKit) -> None:
+    third = len(MESSAGES) // 3
+    restored = 0
+    for start in range(0, len(MESSAGES), third):
+        await kit.publish(MESSAGES[start : start + third])
+        figures = await kit.run_until_caught_up(replace(kit.config, batch_messages=50))
+        restored += figures.total("derive_restored_entries")
+    assert restored > 0
+    assert await kit.events() == expected(MESSAGES)
+
+
+async def test_workers_come_and_go(kit: DeriveKit) -> None:
+    config = replace(kit.config, batch_messages=25)
+    half = len(MESSAGES) // 2
+    async with kit.running(config) as first:
+        await kit.publish(MESSAGES[:half])
+        async with kit.running(config) as second:
+            await until(second.has_partitions)
+            await kit.publish(MESSAGES[half:])
+            await kit.caught_up(first, second)
+        await until(lambda: first.figures.gauges.get(("worker_partitions", "derive")) == 4)
+        await kit.publish(MESSAGES)
+        await kit.caught_up(first)
+    assert first.figures.counts["derive_restores", "kept"] >= 2
+    assert await kit.events() == expected([*MESSAGES, *MESSAGES])
+
+
+async def test_a_fenced_partition_is_left_and_taken_over_again(kit: DeriveKit) -> None:
+    async with kit.running() as worker:
+        await kit.publish(MESSAGES[:100])
+        await kit.caught_up(worker)
+        for partition in range(4):
+            zombie = kit.log.transactional_producer(kit.config.transactional_id(partition))
+            await zombie.start()
+            await zombie.stop()
+        await kit.publish(MESSAGES[100:])
+        await kit.caught_up(worker)
+    assert worker.figures.total("worker_fenced") == 4
+    assert await kit.events() == expected(MESSAGES)
+
+
+async def test_dead_letters_are_kept_whole(kit: DeriveKit) -> None:
+    headers = (("a", b"\x00\xff"),)
+    largest = b"{" + b"x" * (8 * 2**20)
+    bad = [
+        NewRecord(kit.config.messages_topic, 1, None, b"\xff", headers),
+        NewRecord(kit.config.messages_topic, 1, b"\xff", largest, headers),
+    ]
+    tombstone = NewRecord(kit.config.messages_topic, 1, b"key", None)
+    await kit.append([*bad, tombstone])
+    await kit.run_until_caught_up()
+    dead = await kit.dead_letters()
+    assert [(r.key, r.value, r.headers[:1]) for r in dead] == [
+        (r.key, r.value, headers) for r in bad
+    ]
+    assert [dict(r.headers)["dead_reason"] for r in dead] == [b"not_utf8", b"too_large"]
+
+
+async def test_a_broker_that_goes_away_is_waited_for(
+    own_stack: Callable[..., LocalStack],
+) -> None:
+    """It crashes with batches under way; the worker goes on when it is back."""
+    stack = own_stack("kafka")
+    kit = DeriveKit(KafkaLog(options(stack.services()["kafka"].address)), "")
+    await kit.create_topics()
+    half = len(MESSAGES) // 2
+    async with kit.running(replace(kit.config, batch_messages=10)) as worker:
+        await kit.publish(MESSAGES[:half])
+        await until(worker.has_partitions)
+        stack.kill("kafka")
+        await until(lambda: worker.figures.total("worker_retries") > 1)
+        stack.start(["kafka"])
+        # A cluster that is starting answers before it takes all that it is sent.
+        await until(lambda: _publishes(kit, half))
+        await kit.caught_up(worker)
+    assert await kit.events() == expected(MESSAGES)
+    await kit.log.stop()
+
+
+async def _publishes(kit: DeriveKit, half: int) -> bool:
+    await kit.publish(MESSAGES[half:])
+    return True
+
+
+async def test_a_broker_that_is_away_at_the_start_is_waited_for(
+    own_stack: Callable[..., LocalStack],
+) -> None:
+    stack = own_stack("kafka")
+    kit = DeriveKit(KafkaLog(options(stack.services()["kafka"].address)), "")
+    await kit.create_topics()
+    await kit.publish(MESSAGES)
+    await kit.log.stop()
+    stack.kill("kafka")
+    async with kit.running() as worker:
+        await until(lambda: worker.figures.total("worker_retries") > 1)
+        stack.start(["kafka"])
+        await kit.caught_up(worker)
+    assert await kit.events() == expected(MESSAGES)
+    await kit.log.stop()
