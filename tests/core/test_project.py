@@ -1,0 +1,370 @@
+"""The session view: given records, when the next one comes, then these figures."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.records import Category, Trigger, TriggerReason
+from schemas.views import (
+    LAST_COMPACTIONS,
+    MAX_CHAINS,
+    AttemptView,
+    Breakdown,
+    ChainView,
+    CompactionBrief,
+    Identity,
+    SessionView,
+)
+from streams.core.project import leading_chain, project
+from tests.core.history import START_MS, WINDOW, History, view_of
+
+
+def main(view: SessionView) -> ChainView:
+    return view.chains["main"]
+
+
+def test_a_first_reading_begins_a_view() -> None:
+    told = History()
+    view = view_of(told.reading(50_000, messages=3))
+    assert (view.session_id, view.position, view.sequence) == ("s-1", 1, 1)
+    assert view.first_ms == view.last_ms == START_MS + 1000
+    assert view.identity == Identity()
+    assert view.attempt is None
+    assert main(view) == ChainView(
+        chain="main",
+        model="claude-sonnet-5",
+        state="measured",
+        used_tokens=50_000,
+        used_percent=25.0,
+        window=WINDOW,
+        window_source="default",
+        breakdown=Breakdown(input_tokens=10, cache_creation_tokens=None, cache_read_tokens=49_990),
+        as_of_ms=START_MS + 1000,
+        peak_tokens=50_000,
+        peak_percent=25.0,
+        messages=3,
+        messages_total=103,
+        oldest_ms=START_MS + 1000,
+        last_sequence=1,
+    )
+
+
+def test_a_record_below_the_views_position_is_in_it_already() -> None:
+    told = History()
+    view = view_of(told.reading(50_000), told.reading(60_000))
+    assert view.position == 3
+    again = told.reading(70_000)
+    assert project(view, again, 2) is view
+    assert main(project(view, again, 3)).used_tokens == 70_000
+
+
+def test_times_are_the_records_own() -> None:
+    told = History()
+    view = view_of(told.reading(1, at=None), told.reading(2, at=50), told.reading(3, at=20))
+    assert view.first_ms == START_MS + 50_000
+    assert view.last_ms == START_MS + 50_000
+    assert main(view).as_of_ms == START_MS + 20_000
+    assert main(view).oldest_ms == START_MS + 50_000
+    assert view_of(History().reading(1, at=None)).last_ms is None
+    assert view_of(told.reading(2, at=50), told.reading(3, at=None)).last_ms == START_MS + 50_000
+
+
+def test_identity_is_as_last_told() -> None:
+    told = History()
+    view = view_of(
+        told.info(runtime="claude-code", runtime_version="2.1.0", cwd="/a", model="m[1m]"),
+        told.info(cwd="/b", forked_from="s-0"),
+        told.reading(5, task_id="t-1"),
+        told.info(runtime_version="2.1.1"),
+    )
+    assert view.identity == Identity(
+        runtime="claude-code",
+        runtime_version="2.1.1",
+        model="m[1m]",
+        cwd="/b",
+        forked_from="s-0",
+        task_id="t-1",
+    )
+    assert list(view.chains) == ["main"]
+    assert not view_of(told.info(cwd="/c")).chains
+
+
+def test_chains_are_apart() -> None:
+    told = History()
+    view = view_of(
+        told.reading(50_000),
+        told.reading(9_000, chain="a1", subagent_type="Explore", model="claude-haiku-4-5"),
+        told.reading(8_000, chain="a1", model=None),
+    )
+    assert main(view).used_tokens == 50_000
+    side = view.chains["a1"]
+    assert (side.used_tokens, side.model, side.subagent_type) == (
+        8_000,
+        "claude-haiku-4-5",
+        "Explore",
+    )
+
+
+def test_the_least_recent_chain_leaves_and_never_main() -> None:
+    told = History()
+    records = [told.reading(1)]
+    records += [told.reading(1, chain=f"a{number}") for number in range(MAX_CHAINS - 1)]
+    records.append(told.reading(2, chain="a0"))
+    full = view_of(*records)
+    assert len(full.chains) == MAX_CHAINS
+    view = view_of(*records, told.reading(1, chain="new"))
+    assert len(view.chains) == MAX_CHAINS
+    assert set(full.chains) - set(view.chains) == {"a1"}
+
+
+def test_the_leading_chain_is_main_else_the_most_recent() -> None:
+    told = History()
+    assert leading_chain(view_of(told.info())) is None
+    side = [told.reading(1, chain="b"), told.reading(2, chain="a"), told.exhausted("b")]
+    leading = leading_chain(view_of(*side))
+    assert leading is not None
+    assert leading.chain == "b"
+    leading = leading_chain(view_of(*side, told.reading(3), told.reading(4, chain="a")))
+    assert leading is not None
+    assert leading.chain == "main"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "growth", "left"),
+    [
+        ([1_000], None, None),
+        ([1_000, 1_000, 900], None, None),
+        ([1_000, 2_000], 1_000, 198),
+        ([1_000, 2_000, 4_001], 1_500, 130),
+        ([1_000, 2_000, 1_500, 4_000, 9_000], 2_500, 76),
+        ([100_000, 300_000], 200_000, -1),
+    ],
+)
+def test_growth_is_the_integer_median_of_positive_differences(
+    sizes: list[int], growth: int | None, left: int | None
+) -> None:
+    told = History()
+    chain = main(view_of(*[told.reading(size) for size in sizes]))
+    assert chain.growth_tokens == growth
+    assert chain.responses_left == left
+
+
+def test_growth_knows_the_last_ten_differences_only() -> None:
+    told = History()
+    sizes = [0, 1_000, 1_007, 1_008]
+    sizes += [1_008 + 10 * number for number in range(1, 9)]
+    assert main(view_of(*[told.reading(size) for size in sizes])).differences == (
+        7,
+        1,
+        *[10] * 8,
+    )
+
+
+def test_growth_begins_anew_with_an_epoch() -> None:
+    told = History()
+    before = [told.reading(1_000), told.reading(2_000)]
+    for ends in (told.boundary, told.reset):
+        after = main(view_of(*before, ends()))
+        assert (after.differences, after.growth_tokens, after.responses_left) == ((), None, None)
+        first = main(view_of(*before, ends(), told.reading(9_000)))
+        assert first.growth_tokens is None
+
+
+def test_the_peak_stays() -> None:
+    told = History()
+    chain = main(view_of(told.reading(150_000), told.boundary(), told.reading(30_000)))
+    assert (chain.peak_tokens, chain.peak_percent) == (150_000, 75.0)
+    chain = main(view_of(told.reading(50), told.reading(60, window=None)))
+    assert (chain.peak_tokens, chain.peak_percent) == (60, None)
+
+
+def test_r22_after_a_boundary_the_size_is_unknown_until_the_next_reading() -> None:
+    told = History()
+    before = [told.reading(150_000, messages=40), told.boundary(at=100)]
+    chain = main(view_of(*before))
+    assert (chain.state, chain.used_tokens, chain.used_percent) == ("unknown", None, None)
+    assert (chain.breakdown, chain.until_compaction_tokens) == (None, None)
+    assert (chain.messages, chain.messages_total) == (0, 140)
+    assert chain.as_of_ms == chain.oldest_ms == START_MS + 100_000
+    assert chain.window == WINDOW
+    chain = main(view_of(*before, told.reading(30_000, messages=2, at=130)))
+    assert (chain.state, chain.used_tokens, chain.messages) == ("measured", 30_000, 2)
+    assert chain.oldest_ms == START_MS + 100_000
+
+
+def test_r27_after_a_reset_the_size_is_unknown() -> None:
+    told = History()
+    view = view_of(told.reading(150_000), told.reset())
+    assert main(view).state == "unknown"
+    assert view.compactions.last == ()
+
+
+def test_limits_tell_when_compaction_comes() -> None:
+    told = History()
+    view = view_of(
+        told.limits(threshold=160_000, enabled=True), told.reading(100_000), told.reading(110_000)
+    )
+    chain = main(view)
+    assert (chain.until_compaction_tokens, chain.responses_left) == (50_000, 5)
+    off = main(project(view, told.limits(threshold=160_000, enabled=False), 99))
+    assert (off.until_compaction_tokens, off.responses_left) == (None, 9)
+    wider = main(project(view, told.limits(window=1_000_000, threshold=105_000), 99))
+    assert (wider.used_percent, wider.until_compaction_tokens) == (11.0, -5_000)
+    assert wider.responses_left == -1
+    unknown = main(project(view, told.limits(window=None), 99))
+    assert (unknown.used_percent, unknown.responses_left) == (None, None)
+    assert main(view_of(told.limits(threshold=5))).until_compaction_tokens is None
+
+
+def test_a_runtimes_total_is_an_estimate_where_nothing_was_measured() -> None:
+    told = History()
+    category = Category(id="messages", name=None, kind=None, tokens=5)
+    answer = told.limits(total=20_000, categories=(category,))
+    chain = main(view_of(answer))
+    assert (chain.state, chain.used_tokens, chain.used_percent) == ("estimated", 20_000, 10.0)
+    assert chain.categories == (category,)
+    assert chain.as_of_ms == answer.time_ms
+    assert chain.peak_tokens is None
+    measured = main(view_of(told.reading(30_000), answer))
+    assert (measured.state, measured.used_tokens) == ("measured", 30_000)
+    after = view_of(told.reading(30_000), told.boundary(), answer, told.limits())
+    assert (main(after).state, main(after).used_tokens) == ("estimated", 20_000)
+    assert main(after).categories == (category,)
+    grown = main(project(after, told.reading(40_000), 99))
+    assert (grown.state, grown.growth_tokens) == ("measured", None)
+
+
+def test_an_open_attempt_shows_as_compacting_with_the_size_before() -> None:
+    told = History()
+    start = told.start("manual", at=10)
+    view = view_of(told.reading(150_000), start)
+    assert view.attempt == AttemptView(
+        attempt_id=start.id,
+        chain="main",
+        trigger_reason="manual",
+        started_ms=START_MS + 10_000,
+        last_heartbeat_ms=None,
+        elapsed_ms=None,
+        used_tokens=150_000,
+        used_percent=75.0,
+    )
+    assert (main(view).state, main(view).used_tokens) == ("compacting", 150_000)
+    beat = told.progress(start)
+    view = project(view, beat, 90)
+    assert view.attempt is not None
+    assert (view.attempt.last_heartbeat_ms, view.attempt.elapsed_ms) == (beat.time_ms, 30_000)
+    # A reading while the runtime says that it is about to end changes the size, not that.
+    view = project(view, told.reading(151_000), 91)
+    assert (main(view).state, main(view).used_tokens) == ("compacting", 151_000)
+    ended = project(view, told.boundary("manual"), 92)
+    assert ended.attempt is None
+    assert main(ended).state == "unknown"
+
+
+def test_an_orphan_start_shows_as_in_progress() -> None:
+    told = History()
+    view = view_of(told.start(used=None), told.exhausted(), told.reading(5, chain="a1"))
+    assert view.attempt is not None
+    assert main(view).state == "compacting"
+    assert view.chains["a1"].state == "measured"
+
+
+def test_another_chains_boundary_ends_no_attempt() -> None:
+    told = History()
+    view = view_of(told.start(), told.boundary(chain="a1"))
+    assert view.attempt is not None
+    assert view.chains["a1"].state == "unknown"
+
+
+def test_a_heartbeat_of_no_attempt_changes_no_attempt() -> None:
+    told = History()
+    start = told.start()
+    other = replace(start, id="other")
+    assert view_of(told.progress(start)).attempt is None
+    view = view_of(start, told.progress(other))
+    assert view.attempt is not None
+    assert view.attempt.last_heartbeat_ms is None
+
+
+@pytest.mark.parametrize("sizes", [(None, "unknown"), (150_000, "measured")])
+def test_a_failed_attempt_gives_the_state_before_back(sizes: tuple[int | None, str]) -> None:
+    used, state = sizes
+    told = History()
+    before = [] if used is None else [told.reading(used)]
+    view = view_of(*before, told.start(used=used), told.failed())
+    assert view.attempt is None
+    assert main(view).state == state
+    assert view.compactions.failed == 1
+
+
+def test_compactions_are_counted_and_told_in_short() -> None:
+    told = History()
+    boundary = told.boundary("manual", messages=40)
+    view = view_of(
+        boundary,
+        told.complete(boundary),
+        told.boundary("auto", number=2, pre=None, messages=11),
+        told.boundary(None, number=3, duration_ms=None),
+    )
+    counts = view.compactions
+    assert (counts.manual, counts.automatic, counts.untold, counts.failed) == (1, 1, 1, 0)
+    assert (counts.messages, counts.messages_per_compaction) == (91, 30)
+    first, second, third = counts.last
+    assert first == CompactionBrief(
+        record_id=boundary.id,
+        chain="main",
+        number=1,
+        outcome="succeeded",
+        trigger="manual",
+        error=None,
+        time_ms=boundary.time_ms,
+        tokens_before=160_000,
+        tokens_after=30_000,
+        tokens_saved=130_000,
+        duration_ms=30_000,
+        messages_since_last=40,
+    )
+    assert (second.tokens_before, second.tokens_after) == (None, None)
+    # An orphan boundary: nothing tells how long it took.
+    assert third.duration_ms is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "trigger"), [("manual", "manual"), ("threshold_exceeded", "auto"), (None, None)]
+)
+def test_a_failure_is_told_in_short(reason: TriggerReason | None, trigger: Trigger | None) -> None:
+    told = History()
+    (brief,) = view_of(told.start(reason), told.failed("blocked", "by a hook")).compactions.last
+    assert (brief.outcome, brief.error, brief.trigger) == ("blocked", "by a hook", trigger)
+    assert (brief.tokens_before, brief.duration_ms, brief.number) == (150_000, 5_000, None)
+    (orphan,) = view_of(told.failed()).compactions.last
+    assert (orphan.trigger, orphan.tokens_before) == (None, None)
+
+
+def test_the_last_five_compactions_are_told() -> None:
+    told = History()
+    records = [told.boundary(number=number) for number in range(1, LAST_COMPACTIONS + 2)]
+    view = view_of(*records, told.complete(records[0]))
+    assert [brief.number for brief in view.compactions.last] == [2, 3, 4, 5, 6]
+    assert view.compactions.automatic == 6
+    view = view_of(*records, told.failed())
+    assert [brief.number for brief in view.compactions.last] == [3, 4, 5, 6, None]
+
+
+@given(st.lists(st.integers(0, 400_000), min_size=1, max_size=40))
+def test_figures_are_those_of_a_slow_count(sizes: list[int]) -> None:
+    told = History()
+    chain = main(view_of(*[told.reading(size) for size in sizes]))
+    grown = [b - a for a, b in pairwise(sizes) if b > a][-10:]
+    assert chain.peak_tokens == max(sizes)
+    assert chain.used_tokens == sizes[-1]
+    if not grown:
+        assert chain.growth_tokens is None
+        return
+    ordered = sorted(grown)
+    low, high = ordered[(len(grown) - 1) // 2], ordered[len(grown) // 2]
+    assert chain.growth_tokens == (low + high) // 2
+    assert chain.responses_left == (WINDOW - sizes[-1]) // chain.growth_tokens

@@ -1,0 +1,133 @@
+"""What records add beside the session's view."""
+
+import pytest
+
+from schemas.records import Record
+from schemas.views import Compaction, EntryStream, LiveEntry
+from streams.core.project import project
+from streams.core.project_documents import (
+    compaction,
+    entry_stream,
+    live_entry,
+    pressure,
+    recency,
+    touched_compaction,
+)
+from tests.core.history import START_MS, History, view_of
+
+TOLD = History()
+
+
+@pytest.mark.parametrize(
+    ("record", "stream"),
+    [
+        (TOLD.reading(1), "readings"),
+        (TOLD.progress(TOLD.start()), None),
+        (TOLD.start(), "events"),
+        (TOLD.boundary(), "events"),
+        (TOLD.info(), "events"),
+        (TOLD.limits(), "events"),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Record) else str(value),
+)
+def test_each_record_has_its_stream(record: Record, stream: EntryStream | None) -> None:
+    assert entry_stream(record) == stream
+
+
+def test_a_compaction_grows_from_boundary_to_completion() -> None:
+    told = History()
+    boundary = told.boundary("manual")
+    summary = told.summary(boundary, "so far")
+    complete = told.complete(boundary)
+    assert touched_compaction(None, boundary) == "1"
+    begun = compaction(None, boundary)
+    assert begun == Compaction(
+        chain="main",
+        number=1,
+        boundary_id=boundary.id,
+        attempt_id=None,
+        trigger="manual",
+        time_ms=boundary.time_ms,
+        tokens_before=160_000,
+        tokens_before_source="reported",
+        post_tokens=None,
+        tokens_after=None,
+        tokens_saved=None,
+        duration_ms=30_000,
+        duration_source="reported",
+        messages_since_last=40,
+        complete=False,
+        metadata={"trigger": "manual"},
+        summary=None,
+    )
+    view = view_of(boundary)
+    assert touched_compaction(view, summary) == "1"
+    told_of = compaction(begun, summary)
+    assert told_of is not None
+    assert (told_of.summary, told_of.complete) == ("so far", False)
+    assert touched_compaction(project(view, summary, 9), complete) == "1"
+    whole = compaction(told_of, complete)
+    assert whole is not None
+    assert (whole.summary, whole.tokens_after, whole.tokens_saved) == ("so far", 30_000, 130_000)
+    assert whole.complete
+
+
+def test_a_subagents_compaction_has_its_chain_in_its_name() -> None:
+    told = History()
+    boundary = told.boundary(chain="a1", number=3)
+    assert touched_compaction(None, boundary) == "3:a1"
+    assert touched_compaction(view_of(boundary), told.complete(boundary)) == "3:a1"
+
+
+def test_a_completion_is_that_of_its_own_boundary() -> None:
+    told = History()
+    first, second = told.boundary(number=1), told.boundary(number=2)
+    assert touched_compaction(view_of(first, second), told.complete(first)) is None
+    assert touched_compaction(view_of(first, told.complete(first)), told.summary(first)) is None
+    assert touched_compaction(view_of(told.reading(1)), told.summary(first)) is None
+    assert touched_compaction(view_of(told.info()), told.summary(first)) is None
+    assert touched_compaction(None, told.summary(first)) is None
+    assert touched_compaction(view_of(first), told.reading(5)) is None
+
+
+def test_nothing_is_made_of_a_compaction_that_never_began() -> None:
+    told = History()
+    boundary = told.boundary()
+    assert compaction(None, told.summary(boundary)) is None
+    assert compaction(None, told.complete(boundary)) is None
+    begun = compaction(None, boundary)
+    assert compaction(begun, told.reading(5)) is begun
+
+
+def test_sessions_are_ranked_by_pressure_where_it_is_known() -> None:
+    told = History()
+    assert pressure(view_of(told.info())) is None
+    assert pressure(view_of(told.reading(50_000))) == 25.0
+    assert pressure(view_of(told.reading(50_000), told.boundary())) is None
+    assert pressure(view_of(told.reading(50_000), told.reading(190_000, chain="a"))) == 25.0
+
+
+def test_sessions_are_ranked_by_their_own_time_else_the_logs() -> None:
+    told = History()
+    assert recency(view_of(told.reading(1, at=7)), START_MS + 99_000) == START_MS + 7_000
+    assert recency(view_of(told.reading(1, at=None)), START_MS) == START_MS
+    assert recency(view_of(told.reading(1, at=None)), None) == 0
+
+
+def test_a_live_entry_tells_who_what_and_how_large() -> None:
+    told = History()
+    reading = told.reading(50_000)
+    assert live_entry(view_of(reading), reading) == LiveEntry(
+        record_id=reading.id,
+        kind="context_reading",
+        session_id="s-1",
+        chain="main",
+        time_ms=reading.time_ms,
+        sequence=1,
+        state="measured",
+        used_tokens=50_000,
+        used_percent=25.0,
+    )
+    info = told.info()
+    entry = live_entry(view_of(info), info)
+    assert (entry.state, entry.used_tokens) == ("unknown", None)

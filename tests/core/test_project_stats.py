@@ -1,0 +1,205 @@
+"""The aggregates: what is counted, in which fields, and what leaves them."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.records import Outcome, TriggerReason
+from schemas.topics import DAY_MS
+from schemas.views import (
+    DURATION_EDGES_MS,
+    HOURS_KEPT_MS,
+    OVER,
+    TOKEN_EDGES,
+    Aggregates,
+    Distribution,
+    PartitionView,
+    TriggerAggregates,
+    bucket,
+    percentile,
+)
+from streams.core.project_stats import (
+    CLOCK_AHEAD_MS,
+    advance,
+    counted,
+    counts,
+    enters_day,
+    fields,
+    hour_field,
+    hours_too_old,
+)
+from tests.core.history import START_MS, History, view_of
+
+NOTHING = Aggregates()
+
+
+def test_a_boundary_is_counted_by_trigger_with_size_and_duration() -> None:
+    told = History()
+    total = counted(NOTHING, told.boundary("manual", pre=160_000, duration_ms=30_000), None)
+    total = counted(total, told.boundary("manual", pre=200_000, duration_ms=None), None)
+    total = counted(total, told.boundary("auto", pre=None, duration_ms=90_000_000), None)
+    total = counted(total, told.boundary(None, pre=12_000_000, duration_ms=0), None)
+    assert total == Aggregates(
+        manual=TriggerAggregates(
+            succeeded=2,
+            duration_ms=Distribution(
+                count=1, sum=30_000, min=30_000, max=30_000, buckets={"31500": 1}
+            ),
+        ),
+        automatic=TriggerAggregates(
+            succeeded=1,
+            duration_ms=Distribution(
+                count=1, sum=90_000_000, min=90_000_000, max=90_000_000, buckets={OVER: 1}
+            ),
+        ),
+        untold=TriggerAggregates(
+            succeeded=1,
+            duration_ms=Distribution(count=1, sum=0, min=0, max=0, buckets={"100": 1}),
+        ),
+        pre_tokens=Distribution(
+            count=3,
+            sum=12_360_000,
+            min=160_000,
+            max=12_000_000,
+            buckets={"160000": 1, "200000": 1, OVER: 1},
+        ),
+        messages=160,
+    )
+
+
+def test_a_completion_is_counted_where_both_sizes_are_known() -> None:
+    told = History()
+    boundary = told.boundary(pre=50_000)
+    total = counted(NOTHING, told.complete(boundary, after=60_000), None)
+    assert (total.measured, total.measured_before_tokens, total.saved_tokens) == (
+        1,
+        50_000,
+        -10_000,
+    )
+    assert counted(total, told.complete(boundary, after=None), None) == total
+
+
+@pytest.mark.parametrize("outcome", ["failed", "blocked", "unknown"])
+@pytest.mark.parametrize(
+    ("reason", "name"),
+    [("manual", "manual"), ("threshold_exceeded", "automatic"), (None, "untold")],
+)
+def test_a_failure_is_counted_by_its_attempts_trigger(
+    outcome: Outcome, reason: TriggerReason | None, name: str
+) -> None:
+    told = History()
+    attempt = view_of(told.start(reason)).attempt
+    total = counted(NOTHING, told.failed(outcome), attempt)
+    of_trigger = getattr(total, name)
+    assert getattr(of_trigger, outcome) == 1
+    assert total != NOTHING
+    assert counted(total, told.failed(outcome), attempt) != total
+
+
+def test_a_failure_without_an_attempt_has_no_known_trigger() -> None:
+    total = counted(NOTHING, History().failed(), None)
+    assert total.untold.failed == 1
+
+
+def test_other_records_are_not_counted() -> None:
+    told = History()
+    reading, boundary = told.reading(5), told.boundary()
+    assert counted(NOTHING, reading, None) is NOTHING
+    assert not counts(reading)
+    assert counts(boundary)
+    assert counts(told.complete(boundary))
+    assert counts(told.failed())
+
+
+def test_counts_are_by_model_and_by_hour() -> None:
+    told = History()
+    assert fields(told.boundary(at=0), None) == (
+        "total",
+        "model:claude-sonnet-5",
+        "hour:2026-11-01T12",
+    )
+    assert fields(told.boundary(at=None, model=None), START_MS) == (
+        "total",
+        "model",
+        "hour:unknown",
+    )
+
+
+def test_hours_leave_400_days_before_the_newest_day() -> None:
+    told = History()
+    known = ["total", "model:a", "hour:2025-09-27T23", "hour:2025-09-28T00", "hour:unknown"]
+    newest_ms = START_MS + DAY_MS
+    assert hours_too_old(known, newest_ms) == ["hour:2025-09-27T23"]
+    assert hours_too_old(known, None) == []
+    assert hours_too_old(known, 5) == []
+    late = told.boundary(at=-HOURS_KEPT_MS / 1000)
+    assert len(fields(late, START_MS)) == 3
+    assert len(fields(late, newest_ms)) == 2
+
+
+def test_the_partition_knows_its_latest_times() -> None:
+    told = History()
+    first = advance(PartitionView(), told.reading(1, at=50), START_MS)
+    assert first == PartitionView(records=1, newest_ms=START_MS + 50_000, logged_ms=START_MS)
+    second = advance(first, told.reading(1, at=20), START_MS - 5)
+    assert second == replace(first, records=2)
+    assert advance(second, told.reading(1, at=None), None) == replace(first, records=3)
+    assert advance(PartitionView(), told.reading(1, at=9), None).newest_ms == START_MS + 9_000
+
+
+def test_a_clock_that_is_far_ahead_ages_nothing() -> None:
+    told = History()
+    ahead_s = CLOCK_AHEAD_MS / 1000
+    first = advance(PartitionView(), told.reading(1, at=ahead_s), START_MS)
+    assert first.newest_ms == START_MS + CLOCK_AHEAD_MS
+    assert advance(first, told.reading(1, at=ahead_s + 1), START_MS).newest_ms == first.newest_ms
+
+
+def test_sessions_begin_to_leave_on_a_new_day_of_the_log() -> None:
+    told = History()
+    view = PartitionView()
+    for logged_ms, leaving in [
+        (START_MS, False),
+        (START_MS + 11 * 3_600_000, False),
+        (START_MS + 12 * 3_600_000, True),
+        (START_MS + 13 * 3_600_000, True),
+    ]:
+        view = advance(view, told.reading(1), logged_ms)
+        assert view.leaving == leaving
+    assert not advance(replace(view, leaving=False), told.reading(1), START_MS).leaving
+    assert not enters_day(None, START_MS)
+    assert not enters_day(START_MS, None)
+
+
+def test_hours_have_names_that_sort() -> None:
+    assert hour_field(None) > hour_field(START_MS) > hour_field(START_MS - 1)
+
+
+@pytest.mark.parametrize("edges", [TOKEN_EDGES, DURATION_EDGES_MS])
+def test_edges_ascend_by_about_a_quarter(edges: tuple[int, ...]) -> None:
+    steps = [high / low for low, high in pairwise(edges)]
+    assert min(steps) > 1.2
+    assert max(steps) < 1.3
+    assert bucket(edges, edges[0]) == str(edges[0])
+    assert bucket(edges, edges[0] + 1) == str(edges[1])
+    assert bucket(edges, edges[-1] + 1) == OVER
+
+
+def test_a_percentile_of_nothing_is_unknown() -> None:
+    assert percentile(Distribution(), 50) is None
+
+
+@given(st.lists(st.integers(0, 20_000_000), min_size=1, max_size=60), st.sampled_from([50, 95, 99]))
+def test_a_percentile_is_right_within_its_bucket(sizes: list[int], percent: int) -> None:
+    told = History()
+    total = NOTHING
+    for size in sizes:
+        total = counted(total, told.boundary(pre=size), None)
+    found = percentile(total.pre_tokens, percent)
+    exact = sorted(sizes)[-(-len(sizes) * percent // 100) - 1]
+    assert found is not None
+    assert exact <= found <= max(sizes)
+    assert bucket(TOKEN_EDGES, found) == bucket(TOKEN_EDGES, exact)
