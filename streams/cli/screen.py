@@ -85,8 +85,16 @@ def duration(duration_ms: int | None) -> str:
 
 
 def ago(then_ms: int | None, now_ms: int) -> str:
-    """Return how long ago a moment was; a moment ahead of this clock is `now`."""
+    """Return how long ago a moment was, in one unit: 45 s ago, 90 min ago, 20 h ago, 3 d ago.
+
+    A moment ahead of this clock is `now`.
+    """
     if then_ms is None:
         return UNKNOWN
-    passed = now_ms - then_ms
-    return "now" if passed < 1_000 else f"{duration(passed - passed % 1_000)} ago"
+    seconds = (now_ms - then_ms) // 1_000
+    if seconds < 1:
+        return "now"
+    for size, unit, up_to in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):
+        if seconds < up_to:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds // 86_400} d ago"

@@ -58,7 +58,10 @@ def test_counts_are_grouped() -> None:
 
 
 def test_how_long_ago() -> None:
-    assert ago(1_000, 66_400) == "1 min 5 s ago"
+    assert ago(1_000, 66_400) == "65 s ago"
+    assert ago(0, 7_199_999) == "119 min ago"
+    assert ago(0, 7_200_000) == "2 h ago"
+    assert ago(0, 90 * 86_400_000) == "90 d ago"
     assert ago(5_000, 4_000) == "now"
     assert ago(None, 4_000) == "unknown"
 

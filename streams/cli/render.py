@@ -1,0 +1,296 @@
+"""How sessions look at the terminal: the table, the box of one session, the status line."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, takewhile
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from schemas.records import MAIN_CHAIN
+from schemas.views import AttemptView, ChainView, CompactionBrief, SessionView
+from streams.cli.screen import UNKNOWN, ago, duration, exact, percent, safe, thousands
+
+BAR_CELLS = 20
+_TABLE_BAR_CELLS = 10
+
+HIGH_PERCENT = 80
+"""A window this full is shown in yellow: where agents warn by default."""
+FULL_PERCENT = 90
+"""A window this full is shown in red: where agents compact by default."""
+
+STALLED_MS = 120_000
+"""An attempt without a sign for so long is shown as stalled: its runtime sends a heartbeat every
+30 s, so four are missing."""
+
+_OUTCOMES = {"succeeded": "", "failed": "failed", "blocked": "blocked", "unknown": "end not told"}
+"""Of an attempt that succeeded, its trigger is told instead."""
+
+_SHORT_ID = 8
+"""Characters of a session's id that are shown at least: as git shows of a commit."""
+
+
+def sessions_table(views: Sequence[SessionView], now_ms: int, width: int) -> Table:
+    """Return the table of sessions, in the order given, for a screen of this width."""
+    shorts = short_ids([view.session_id for view in views])
+    # Name, least width, and the narrowest screen that it is shown on.
+    columns = (
+        ("Session", max(map(len, shorts), default=0), 0),
+        ("Runtime", 11, 110),
+        ("Model", None, 0),
+        ("Context", 17, 0),
+        ("Tokens", 9, 0),
+        ("Messages", 8, 94),
+        ("Compactions", 16, 0),
+        ("Active", 10, 110),
+    )
+    table = _table()
+    shown = [width >= narrowest for _, _, narrowest in columns]
+    for (name, least, _), is_shown in zip(columns, shown, strict=True):
+        if is_shown:
+            table.add_column(
+                name,
+                no_wrap=True,
+                overflow="ellipsis",
+                min_width=least,
+                max_width=20 if name == "Model" and not all(shown[1:6]) else None,
+                justify="right" if name in {"Tokens", "Messages"} else "left",
+            )
+    for view, short in zip(views, shorts, strict=True):
+        chain = main_chain(view)
+        row = [
+            Text(short),
+            _or_unknown(view.identity.runtime),
+            _or_unknown(chain.model or view.identity.model),
+            _gauge(view, chain, now_ms),
+            Text(f"{thousands(chain.used_tokens)}/{thousands(chain.window)}"),
+            Text(f"{chain.messages}/{chain.messages_total}"),
+            Text(_compactions(view)),
+            Text(ago(view.last_ms, now_ms), style="dim"),
+        ]
+        table.add_row(*[item for item, is_shown in zip(row, shown, strict=True) if is_shown])
+    return table
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+
+
+def short_ids(session_ids: Sequence[str]) -> list[str]:
+    """Return for each id the shortest beginning that no other of these ids has, made safe."""
+    in_order = sorted(set(session_ids))
+    needed = dict.fromkeys(in_order, _SHORT_ID)
+    for before, after in pairwise(in_order):
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+        told_apart = len(list(same)) + 1
+        needed[before] = max(needed[before], told_apart)
+        needed[after] = max(needed[after], told_apart)
+    return [safe(session_id[: needed[session_id]]) for session_id in session_ids]
+
+
+def main_chain(view: SessionView) -> ChainView:
+    """Return the main chain; one of which nothing is known where only subagents have spoken."""
+    return view.chains.get(MAIN_CHAIN) or ChainView(chain=MAIN_CHAIN)
+
+
+def status_line(view: SessionView) -> str:
+    """Return one line for a status bar: `Context: 45% (58K/128K tokens)`."""
+    chain = main_chain(view)
+    size = f"({thousands(chain.used_tokens)}/{thousands(chain.window)} tokens)"
+    if chain.state == "compacting":
+        before = "" if chain.used_percent is None else f" at {int(chain.used_percent)}%"
+        return f"Context: compacting{before} {size}"
+    if chain.used_tokens is None or chain.used_percent is None:
+        return f"Context: unknown {size}"
+    return f"Context: {int(chain.used_percent)}% {size}"
+
+
+def status_box(view: SessionView, now_ms: int) -> Panel:
+    """Return the box that tells all that is known of a session."""
+    chain = main_chain(view)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in _facts(view, chain, now_ms):
+        grid.add_row(name, value)
+    parts: list[RenderableType] = [grid]
+    others = [each for each in view.chains.values() if each.chain != MAIN_CHAIN]
+    if others:
+        parts += [Text(), _subagents(others, now_ms)]
+    if view.compactions.last:
+        parts += [Text(), _last_compactions(view.compactions.last, now_ms)]
+    title = Text(f"Context of {safe(view.session_id)}", overflow="ellipsis", no_wrap=True)
+    return Panel(Group(*parts), title=title, title_align="left", expand=False, padding=(1, 2))
+
+
+def _facts(
+    view: SessionView, chain: ChainView, now_ms: int
+) -> Iterator[tuple[str, RenderableType]]:
+    identity = view.identity
+    runtime = " ".join(part for part in (identity.runtime, identity.runtime_version) if part)
+    yield "Runtime", _or_unknown(runtime or None)
+    yield "Model", _or_unknown(chain.model or identity.model)
+    if identity.cwd is not None:
+        yield "Folder", Text(safe(identity.cwd))
+    if identity.forked_from is not None:
+        yield "Fork of", Text(safe(identity.forked_from))
+    if identity.task_id is not None:
+        yield "Task", Text(safe(identity.task_id))
+    yield "", ""
+    yield "Usage", _usage(chain)
+    yield "Current", Text(f"{exact(chain.used_tokens)} tokens · {_state(view, chain, now_ms)}")
+    source = "" if chain.window_source is None else f" · {chain.window_source}"
+    yield "Window", Text(f"{exact(chain.window)} tokens{source}")
+    if chain.peak_tokens is not None:
+        yield "Peak", Text(f"{exact(chain.peak_tokens)} tokens · {percent(chain.peak_percent)}")
+    if chain.until_compaction_tokens is not None:
+        yield "Compacts in", Text(f"{exact(chain.until_compaction_tokens)} tokens")
+    if chain.growth_tokens is not None:
+        left = "" if chain.responses_left is None else f" · {chain.responses_left} responses left"
+        yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")
+    yield (
+        "Messages",
+        Text(
+            f"{exact(chain.messages)} active of {exact(chain.messages_total)}"
+            + ("" if chain.oldest_ms is None else f" · oldest {ago(chain.oldest_ms, now_ms)}")
+        ),
+    )
+    each = view.compactions.messages_per_compaction
+    often = "" if each is None else f" · one in {each} messages"
+    yield "Compactions", Text(_compactions(view) + often)
+    yield "", ""
+    yield from _breakdown(chain)
+
+
+def _breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:
+    if chain.breakdown is None:
+        yield "Breakdown", Text(UNKNOWN, style="dim")
+        return
+    parts = (
+        ("Cache read", chain.breakdown.cache_read_tokens),
+        ("Cache creation", chain.breakdown.cache_creation_tokens),
+        ("Input", chain.breakdown.input_tokens),
+    )
+    yield "Breakdown", _amounts(parts)
+    if chain.categories:
+        yield (
+            "By category",
+            _amounts([(each.name or each.id or UNKNOWN, each.tokens) for each in chain.categories]),
+        )
+
+
+def _amounts(parts: Sequence[tuple[str, int | None]]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column()
+    grid.add_column(justify="right")
+    for name, tokens in parts:
+        grid.add_row(Text(safe(name)), Text("not told" if tokens is None else exact(tokens)))
+    return grid
+
+
+def _subagents(chains: Sequence[ChainView], now_ms: int) -> Table:
+    table = _table()
+    for name in ("Subagent", "Model", "Context", "Messages", "As of"):
+        table.add_column(name, no_wrap=True, justify="left")
+    for chain in sorted(chains, key=lambda each: -each.last_sequence):
+        name = " ".join(part for part in (chain.chain[:_SHORT_ID], chain.subagent_type) if part)
+        size = f"{percent(chain.used_percent)} ({thousands(chain.used_tokens)})"
+        table.add_row(
+            Text(safe(name)),
+            _or_unknown(chain.model),
+            Text(size if chain.used_tokens is not None else UNKNOWN),
+            Text(f"{chain.messages}/{chain.messages_total}"),
+            Text(ago(chain.as_of_ms, now_ms), style="dim"),
+        )
+    return table
+
+
+def _last_compactions(briefs: Sequence[CompactionBrief], now_ms: int) -> Table:
+    table = _table()
+    table.add_column("Compaction", no_wrap=True)
+    table.add_column("Before", justify="right", no_wrap=True)
+    table.add_column("After", justify="right", no_wrap=True)
+    table.add_column("Saved", justify="right", no_wrap=True)
+    table.add_column("Took", justify="right", no_wrap=True)
+    table.add_column("When", no_wrap=True)
+    for brief in reversed(briefs):
+        succeeded = brief.outcome == "succeeded"
+        number = f"#{brief.number} " if brief.number is not None else ""
+        what = _OUTCOMES[brief.outcome] or brief.trigger or "trigger unknown"
+        where = "" if brief.chain == MAIN_CHAIN else f" ({safe(brief.chain)})"
+        table.add_row(
+            Text(f"{number}{what}{where}", style="" if succeeded else "red"),
+            Text(thousands(brief.tokens_before)),
+            Text(thousands(brief.tokens_after) if succeeded else "-"),
+            Text(thousands(brief.tokens_saved) if succeeded else "-"),
+            Text(duration(brief.duration_ms)),
+            Text(ago(brief.time_ms, now_ms), style="dim"),
+        )
+    return table
+
+
+def bar(used_percent: float | None, cells: int) -> Text:
+    """Return a bar; only here is a percentage clamped. Nothing known: an empty, dim one."""
+    if used_percent is None:
+        return Text("·" * cells, style="dim")
+    filled = min(cells, max(0, int(used_percent * cells / 100)))
+    drawn = Text("█" * filled, style=_colour(used_percent))
+    return drawn.append("░" * (cells - filled), style="dim")
+
+
+def _colour(used_percent: float) -> str:
+    if used_percent >= FULL_PERCENT:
+        return "red"
+    return "yellow" if used_percent >= HIGH_PERCENT else "green"
+
+
+def _usage(chain: ChainView) -> Text:
+    shown = bar(chain.used_percent, BAR_CELLS)
+    return shown.append("  ").append(percent(chain.used_percent), style="bold")
+
+
+def _gauge(view: SessionView, chain: ChainView, now_ms: int) -> Text:
+    shown = bar(chain.used_percent, _TABLE_BAR_CELLS).append(" ")
+    if chain.state == "compacting":
+        return shown.append(_attempt_state(view.attempt, now_ms), style="magenta")
+    if chain.used_tokens is not None and chain.used_percent is None:
+        return shown.append("no window", style="dim")
+    known = chain.used_percent is not None
+    return shown.append(f"{percent(chain.used_percent):>6}", style="" if known else "dim")
+
+
+def _state(view: SessionView, chain: ChainView, now_ms: int) -> str:
+    if chain.state == "compacting":
+        return f"{_attempt_state(view.attempt, now_ms)}; the figures are those before it"
+    if chain.state == "unknown":
+        return "not measured since the last compaction or reset" if chain.peak_tokens else UNKNOWN
+    return chain.state + ("" if chain.as_of_ms is None else f" {ago(chain.as_of_ms, now_ms)}")
+
+
+def _attempt_state(attempt: AttemptView | None, now_ms: int) -> str:
+    if attempt is None:
+        return "compacting"
+    signs = [sign for sign in (attempt.started_ms, attempt.last_heartbeat_ms) if sign is not None]
+    if signs and now_ms - max(signs) > STALLED_MS:
+        return f"compaction stalled {ago(max(signs), now_ms)}"
+    return "compacting"
+
+
+def _compactions(view: SessionView) -> str:
+    told = view.compactions
+    parts = [
+        f"{count} {name}"
+        for count, name in (
+            (told.automatic, "auto"),
+            (told.manual, "manual"),
+            (told.untold, "other"),
+            (told.failed, "failed"),
+        )
+        if count
+    ]
+    return ", ".join(parts) or "none"
+
+
+def _or_unknown(text: str | None) -> Text:
+    return Text(UNKNOWN, style="dim") if text is None else Text(safe(text))
