@@ -102,6 +102,8 @@ def chunks(before: Known, after: Known) -> dict[int, tuple[int, bytes]]:
 
 def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> Known:
     """Rebuild from persisted chunks by number; raises ValueError where they do not fit together."""
+    if added == 0:
+        return Known(boundaries)  # so far the session had boundaries only
     oldest = max(added - KEPT, 0)
     numbers = range(oldest // CHUNK, -(-added // CHUNK))
     missing = [number for number in numbers if number not in stored]
@@ -119,8 +121,7 @@ def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> Know
     parts = [
         hashes[start:stop] for start, stop in zip(bounds, [*bounds[1:], len(hashes)], strict=True)
     ]
-    open_tail = bool(parts) and added % _SEGMENT != 0
-    tail = parts.pop() if open_tail else b""
+    tail = parts.pop() if added % _SEGMENT else b""
     return Known(boundaries, tuple(_segment(part) for part in parts), tail, added)
 
 
