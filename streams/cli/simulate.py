@@ -93,7 +93,7 @@ def simulate(  # noqa: PLR0913 -- each is an option
     if recent:
         if duration is not None and messages is None:
             raise ConfigError("--recent needs an end: give --messages, or no --duration")
-        casting = _ending_now(casting, messages, sample=sample)
+        casting = ending_now(casting, messages, sample=sample)
     endless = duration is not None and messages is None and not sample
     simulated = _simulated(casting, sys.maxsize if endless else messages, sample=sample)
     _send(simulated, out, publish=publish, rate=rate, duration=duration)
@@ -111,7 +111,7 @@ def _simulated(casting: Casting, messages: int | None, *, sample: bool) -> Itera
     return sample_sessions(casting) if sample else simulate_sessions(casting, messages)
 
 
-def _ending_now(casting: Casting, messages: int | None, *, sample: bool) -> Casting:
+def ending_now(casting: Casting, messages: int | None, *, sample: bool) -> Casting:
     """Return the casting with a start such that the last message is sent now.
 
     The same is simulated twice, the first time to learn how long it is.
@@ -127,11 +127,11 @@ def _send(
 ) -> None:
     clock = SystemClock()
     if publish:
-        lines = _lines(simulated)
+        lines = as_lines(simulated)
         blocks = paced(lines, rate, duration, clock)
         asyncio.run(publish_blocks(wiring.settings(), blocks, None))
     elif out == "-" or out.endswith(_FILE_SUFFIX):
-        blocks = paced(_lines(simulated, named=True), rate, duration, clock)
+        blocks = paced(as_lines(simulated, named=True), rate, duration, clock)
         asyncio.run(_write(blocks, None if out == "-" else Path(out)))
     elif rate or duration:
         raise ConfigError("--rate and --duration are for one stream of messages, not for a folder")
@@ -140,7 +140,7 @@ def _send(
         err.print(f"wrote {written:,} messages below {out}", markup=False, soft_wrap=True)
 
 
-def _lines(simulated: Iterator[Simulated], *, named: bool = False) -> Iterator[Line]:
+def as_lines(simulated: Iterator[Simulated], *, named: bool = False) -> Iterator[Line]:
     """Yield messages as lines; in one stream each must name its session."""
     for number, each in zip(count(1), simulated, strict=False):
         value = each.named() if named else each.value
