@@ -251,9 +251,9 @@ def _unpack_facts(doc: dict[str, Json]) -> Facts:
 
 
 def _changed(value: Chain | Facts, default: Chain | Facts) -> dict[str, Json]:
-    """Return the fields that differ from the default, in order."""
+    """Return the fields that differ from the default, in order; tuples as the lists they become."""
     return {
-        name: cast("Json", item)
+        name: cast("Json", list(item) if isinstance(item, tuple) else item)
         for name, item, usual in zip(value._fields, value, default, strict=True)
         if item != usual
     }
