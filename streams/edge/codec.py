@@ -8,6 +8,8 @@ surrogate is written as `\\uXXXX`, and NaN and infinities, which are not JSON, a
 import json
 import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -64,16 +66,13 @@ def _decode_standard(value: bytes) -> Any:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:
         return DeadLetter("not_utf8", f"byte {error.start} is not UTF-8")
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _STANDARD_RECURSION))
     try:
-        body = json.loads(text)
+        with _room_for_depth():
+            body = json.loads(text)
     except RecursionError:
         return _too_deep()
     except ValueError as error:
         return DeadLetter("not_json", str(error))
-    finally:
-        sys.setrecursionlimit(before)
     return _too_deep() if _depth_exceeds(body, MAX_DEPTH) else body
 
 
@@ -106,7 +105,9 @@ def loads(value: bytes | str) -> Any:
     try:
         return orjson.loads(value)
     except orjson.JSONDecodeError:
-        return json.loads(value)
+        # What lies MAX_DEPTH deep in a message lies a little deeper in an event around it.
+        with _room_for_depth():
+            return json.loads(value)
 
 
 def dumps(value: Any) -> bytes:
@@ -123,15 +124,22 @@ def dumps_indented(value: Any) -> bytes:
 
 
 def _dumps_standard(value: Any) -> bytes:
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _STANDARD_RECURSION))
-    try:
+    with _room_for_depth():
         text = json.dumps(
             _plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False
         )
+    return utf8(text)
+
+
+@contextmanager
+def _room_for_depth() -> Iterator[None]:
+    """Let the standard parser and writer go as deep as messages may."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _STANDARD_RECURSION))
+    try:
+        yield
     finally:
         sys.setrecursionlimit(before)
-    return utf8(text)
 
 
 def _plain(value: Any) -> Any:
