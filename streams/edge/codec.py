@@ -197,16 +197,19 @@ def to_structured(record: Record) -> bytes:
 
 
 def from_structured(event: dict[str, Any]) -> Record:
-    """Read a structured-mode event. Raises VersionError for a kind or version not known here."""
-    return _record(
-        spec_version=event["specversion"],
-        type_name=event["type"],
-        record_id=event["id"],
-        time=event.get("time"),
-        sequence=event["sequence"],
-        rules=event["rules"],
-        data=event["data"],
-    )
+    """Read a structured-mode event. Raises VersionError for what this build cannot read."""
+    try:
+        return _record(
+            spec_version=event["specversion"],
+            type_name=event["type"],
+            record_id=event["id"],
+            time=event.get("time"),
+            sequence=event["sequence"],
+            rules=event["rules"],
+            data=event["data"],
+        )
+    except KeyError as error:
+        raise VersionError(f"not a record of contextgauge: no attribute {error}") from error
 
 
 def to_binary(record: Record) -> tuple[Headers, bytes]:
