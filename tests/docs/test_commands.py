@@ -1,0 +1,199 @@
+"""The commands in the documents work: each is run as it stands, against services of the test's own.
+
+A block of `console` has commands after `$ ` and what they print; one of `sh` has nothing but
+commands. A command that ends in `&` runs until the document ends. What a reader replaces is
+replaced here: `session.jsonl`, `~/.claude/projects` and SESSION are simulated ones.
+"""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+from streams.cli.app import app
+from tests.conftest import command_environment
+from tests.docs.test_docs import DOCUMENTS, ROOT, _blocks, _name, _prose
+
+_PATIENCE_S = 60.0
+"""Views follow what was published in a moment; a busy machine may take longer."""
+
+_TRIED_AGAIN = ("sessions", "status", "events")
+"""Commands that read views: right after a publication there may be none yet."""
+
+_WRONG_USE = 2
+"""Exit code of wrong arguments: waiting does not mend them."""
+
+_NOT_HERE = ("stack", "demo")
+"""They start services that are this machine's, not the test's; tests of their own run them."""
+
+_PLACEHOLDERS = re.compile(r"\b(?:SESSION|COMMAND|PATH|ID)\b")
+
+
+def commands_of(text: str) -> list[str]:
+    """Return a document's commands, in order, without comments and prompts."""
+    blocks = [
+        (text.index(block), block, info)
+        for info in ("console", "sh")
+        for block in _blocks(text, info)
+    ]
+    found = []
+    for _, block, info in sorted(blocks):
+        for line in block.replace("\\\n", " ").splitlines():
+            if info == "console" and not line.startswith("$ "):
+                continue
+            command = re.sub(r"(?:^|\s)#.*$", "", line.removeprefix("$ ")).strip()
+            found += [command] if command else []
+    return found
+
+
+WITH_COMMANDS = [path for path in DOCUMENTS if commands_of(path.read_text(encoding="utf-8"))]
+
+
+class Shell:
+    """Runs a document's commands in a folder of its own."""
+
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+        self.folder = folder
+        bin_folder = str(Path(sys.executable).parent)
+        self.environment = command_environment(settings) | {"HOME": str(folder)}
+        self.environment["PATH"] = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
+        self._background: list[tuple[str, subprocess.Popen[str]]] = []
+        projects = folder / ".claude" / "projects"
+        self.run(f"contextgauge simulate --sample --out {projects}")
+        transcripts = sorted(projects.rglob("*.jsonl"))
+        (folder / "session.jsonl").write_bytes(transcripts[0].read_bytes())
+        self.session = next(path.stem for path in transcripts if "agent-" not in path.name)
+
+    def run(self, command: str) -> None:
+        """Run one command as a reader would."""
+        command = re.sub(r"\bSESSION\b", getattr(self, "session", ""), command)
+        command = command.replace(".venv/bin/", "")
+        words = [word for word in shlex.split(command) if "=" not in word.split("/")[0]]
+        if words[0] == "make":
+            self._done(f"make -n -C {ROOT} {' '.join(words[1:])}")
+        elif words[0] == "contextgauge" and words[1] in _NOT_HERE:
+            self._done(f"{shlex.join(words)} --help")
+        elif command.endswith("&"):
+            self._start(command.removesuffix("&").strip())
+        elif words[0] not in ("cd", "git"):
+            self._done(command, again=len(words) > 1 and words[1] in _TRIED_AGAIN)
+
+    def end(self) -> None:
+        """End what runs in the background; it must end in good order."""
+        for _, process in self._background:
+            process.send_signal(signal.SIGTERM)
+        for command, process in self._background:
+            _, told = process.communicate(timeout=_PATIENCE_S)
+            assert process.returncode == 0, f"{command}: {told}"
+
+    def kill(self) -> None:
+        """End what a failed test left."""
+        for _, process in self._background:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+    def _start(self, command: str) -> None:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._background.append((command, process))
+
+    def _done(self, command: str, *, again: bool = False) -> None:
+        until = time.monotonic() + (_PATIENCE_S if again else 0)
+        while True:
+            ended = subprocess.run(
+                ["bash", "-c", f"set -o pipefail; {command}"],
+                cwd=self.folder,
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            if ended.returncode in (0, _WRONG_USE) or time.monotonic() >= until:
+                break
+            time.sleep(0.25)
+        assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
+
+
+@pytest.mark.parametrize("path", WITH_COMMANDS, ids=_name)
+def test_the_commands_of_a_document_work_one_after_the_other(
+    path: Path, tmp_path: Path, request: pytest.FixtureRequest, prefix: str
+) -> None:
+    commands = commands_of(path.read_text(encoding="utf-8"))
+    settings = {"TOPIC_PREFIX": prefix, "GROUP_PREFIX": prefix, "KEY_PREFIX": prefix.rstrip("-")}
+    if any(" topics " in command for command in commands):
+        settings["BOOTSTRAP_SERVERS"] = request.getfixturevalue("kafka")
+        settings["REDIS_URL"] = request.getfixturevalue("redis_url")
+    shell = Shell(tmp_path, settings)
+    try:
+        for command in commands:
+            shell.run(command)
+        shell.end()
+    finally:
+        shell.kill()
+
+
+def test_the_documents_have_commands() -> None:
+    names = {_name(path) for path in WITH_COMMANDS}
+    assert {"README.md", "docs/ARCHITECTURE.md", "docs/RULES.md"} <= names
+
+
+def test_commands_are_found_in_both_kinds_of_blocks() -> None:
+    text = "```console\n$ a --b  # why\nprinted\n$ c \\\n  d\n```\n```sh\n# none\ne | f\n```\n"
+    assert commands_of(text) == ["a --b", "c    d", "e | f"]
+
+
+def _spoken(text: str) -> Iterator[list[str]]:
+    """Yield the words after `contextgauge` in code, in prose as in blocks."""
+    spans = re.findall(r"(?<!`)`([^`]+)`(?!`)", _prose(text))
+    for code in [*spans, *commands_of(text)]:
+        found = re.search(r"(?:^|[\s/])contextgauge ([a-z-].*)", code.replace("\n", " "))
+        if found is not None:
+            yield re.split(r"\s[|>&]", found[1])[0].split()
+
+
+def _unknown(words: list[str]) -> str | None:
+    """Return the first word that is no command or no option of it."""
+    at: object = typer.main.get_command(app)
+    for word in words:
+        if isinstance(at, TyperGroup) and not word.startswith("-"):
+            if _PLACEHOLDERS.fullmatch(word):
+                return None
+            if word not in at.commands:
+                return word
+            at = at.commands[word]
+        elif isinstance(at, TyperGroup | TyperCommand) and word.startswith("--"):
+            known = {name for item in at.params for name in (*item.opts, *item.secondary_opts)}
+            if word.split("=")[0] not in known | {"--help"}:
+                return word
+    return None
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
+def test_commands_and_options_that_are_named_are_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    wrong = [(words, _unknown(words)) for words in _spoken(text) if _unknown(words) is not None]
+    assert wrong == []
+
+
+def test_a_command_and_an_option_that_are_not_there_are_seen() -> None:
+    assert _unknown(["replay", "--view", "x.jsonl"]) is None
+    assert _unknown(["topics", "create"]) is None
+    assert _unknown(["topics", "forget"]) == "forget"
+    assert _unknown(["replay", "--vieww", "x.jsonl"]) == "--vieww"

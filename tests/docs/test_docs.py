@@ -1,0 +1,236 @@
+"""The documents are true: what they link to is there, what they list is what the code has."""
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from schemas.messages import DeadReason
+from schemas.records import DATA_CLASS_BY_KIND, Category, Common, WindowSource
+from schemas.topics import CONTEXT_COMMANDS, DAY_MS, MIB, TOPICS, Topic
+from streams.core.rules import Rules
+from streams.core.signals import Signal
+from streams.core.step import Rank
+from streams.core.transitions import Phase
+from streams.edge.catalog import bundled
+from streams.flow.funnel import Funnel, Intake
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "deploy").rglob("*.md")],
+)
+RULES_TEXT = (DOCS / "RULES.md").read_text(encoding="utf-8")
+ARCHITECTURE_TEXT = (DOCS / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+_FENCED = re.compile(r"^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+_CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_FILE = re.compile(r"(?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:py|md|lock|toml|lua|sh)")
+_FOLDERS = ("schemas", "streams", "contextgauge", "deploy", "docs", "tests", "tools", "bench")
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _blocks(text: str, info: str) -> list[str]:
+    return [found["text"] for found in _FENCED.finditer(text) if found["info"].strip() == info]
+
+
+def _prose(text: str) -> str:
+    """Return a document without its fenced blocks."""
+    return _FENCED.sub("", text)
+
+
+def _anchors(text: str) -> set[str]:
+    """Return the anchors that headings get: lower case, hyphens for spaces, no punctuation."""
+    found: dict[str, int] = {}
+    for _, title in _HEADING.findall(_prose(text)):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower().strip()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found[slug] = found.get(slug, -1) + 1
+        if found[slug]:
+            found[f"{slug}-{found[slug]}"] = 0
+    return set(found)
+
+
+def _section(text: str, title: str) -> str:
+    """Return what stands under a heading, to the next one of its level or above."""
+    headings = list(_HEADING.finditer(text))
+    for number, heading in enumerate(headings):
+        if heading[2] == title:
+            level, later = len(heading[1]), headings[number + 1 :]
+            ends = (other.start() for other in later if len(other[1]) <= level)
+            return text[heading.end() : next(ends, len(text))]
+    pytest.fail(f"no heading {title!r}")
+
+
+def _rows(text: str) -> list[list[str]]:
+    """Return the cells of all tables' rows, headings left out."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    rules = [number for number, row in enumerate(cells) if set("".join(row)) <= set("-: ")]
+    skipped = {number for rule in rules for number in (rule, rule - 1)}
+    return [row for number, row in enumerate(cells) if number not in skipped]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
+def test_links_lead_somewhere(path: Path) -> None:
+    broken = []
+    for target in _LINK.findall(_prose(path.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        aim = path if not file else path.parent / file
+        known = aim.exists() and (not anchor or anchor in _anchors(aim.read_text(encoding="utf-8")))
+        broken += [] if known else [target]
+    assert not broken
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
+def test_files_that_are_named_are_there(path: Path) -> None:
+    named = {
+        text
+        for text in _CODE.findall(_prose(path.read_text(encoding="utf-8")))
+        if _FILE.fullmatch(text)
+        and (text.split("/")[0] in _FOLDERS or (text.endswith(".py") and "/" in text))
+    }
+    assert {text for text in named if not (ROOT / text).exists()} == set()
+
+
+def test_a_wrong_link_and_a_wrong_anchor_are_seen() -> None:
+    assert "the-rules-r1-to-r30" in _anchors("# The rules\n## The rules R1 to R30\n")
+    assert _anchors("# `a_b`, c\n# `a_b`, c\n") == {"a_b-c", "a_b-c-1"}
+    assert _LINK.findall("see [x](y.md#z) and ![i](p.png)") == ["y.md#z"]
+    assert not (DOCS / "no-such.md").exists()
+
+
+def test_every_rule_has_a_test_named_after_it_and_every_such_test_a_rule() -> None:
+    told = {int(number) for number in re.findall(r"^#### R(\d+) ", RULES_TEXT, re.MULTILINE)}
+    tested = {
+        int(number)
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for number in re.findall(r"def test_r(\d\d)_", path.read_text(encoding="utf-8"))
+    }
+    assert told == set(range(1, 31))
+    assert tested == told
+
+
+def test_every_kind_of_record_is_listed_with_a_section() -> None:
+    rows = _rows(_section(RULES_TEXT, "Kinds").split("####", 1)[0])
+    assert [row[0] for row in rows] == [f"[`{kind}`](#{kind})" for kind in DATA_CLASS_BY_KIND]
+
+
+@pytest.mark.parametrize("kind", DATA_CLASS_BY_KIND)
+def test_every_field_of_a_kind_is_listed_in_order(kind: str) -> None:
+    common = {field.name for field in fields(Common)}
+    wanted = [field.name for field in fields(DATA_CLASS_BY_KIND[kind]) if field.name not in common]
+    rows = _rows(_section(RULES_TEXT, f"`{kind}`"))
+    assert [row[0] for row in rows] == [f"`{name}`" for name in wanted]
+    assert all(len(row) == 3 and all(row) for row in rows)
+
+
+def test_the_common_fields_and_the_parts_of_a_category_are_listed() -> None:
+    rows = _rows(_section(RULES_TEXT, "Fields of every record"))
+    assert [row[0] for row in rows] == [f"`{field.name}`" for field in fields(Common)]
+    limits = _section(RULES_TEXT, "`context_limits`")
+    assert all(f"`{field.name}`" in limits for field in fields(Category))
+
+
+def test_the_order_of_the_records_of_one_message_is_the_codes() -> None:
+    sentence = re.search(r"Their order is: (.*?)\.\n", RULES_TEXT, re.DOTALL)
+    assert sentence is not None
+    kinds = {
+        "session_info": "SESSION_INFO", "compaction_failed": "FAILED",
+        "compaction_start": "START", "compaction_progress": "PROGRESS",
+        "context_reset": "RESET", "compact_boundary": "BOUNDARY",
+        "compaction_summary": "SUMMARY", "context_limits": "LIMITS", "context_edit": "EDIT",
+        "context_reading": "READING", "compaction_complete": "COMPLETE",
+        "context_warning": "WARNING", "context_exhausted": "EXHAUSTED",
+    }  # fmt: skip
+    told = [kinds[name] for name in _CODE.findall(sentence[1])]
+    told[told.index("COMPLETE")] = "FORCED_COMPLETE"
+    assert told == [rank.name for rank in sorted(Rank)]
+
+
+@pytest.mark.parametrize(
+    ("title", "known"),
+    [("R5 Dead letters", DeadReason), ("Windows", WindowSource)],
+    ids=["dead reasons", "window sources"],
+)
+def test_closed_lists_are_complete(title: str, known: object) -> None:
+    section = _section(RULES_TEXT, title)
+    assert [name for name in get_args(known) if f"`{name}`" not in section] == []
+
+
+def test_every_topic_is_listed_with_its_figures() -> None:
+    def row(topic: Topic) -> list[str]:
+        kept = "for ever" if topic.retention_ms < 0 else f"{topic.retention_ms // DAY_MS} days"
+        if topic.cleanup == "compact":
+            kept = "the last value of each key"
+        return [f"`{topic.name}`", topic.key, kept, f"{topic.max_message_bytes // MIB} MiB"]
+
+    told = [row[:4] for row in _rows(_section(ARCHITECTURE_TEXT, "Topics and keys"))]
+    assert [row(topic) for topic in TOPICS] == told[: len(TOPICS)]
+
+
+def test_diagrams_have_the_phases_and_the_topics_of_the_code() -> None:
+    states = [
+        block
+        for path in DOCUMENTS
+        for block in _blocks(path.read_text(encoding="utf-8"), "mermaid")
+        if block.lstrip().startswith("stateDiagram")
+    ]
+    assert states, "no diagram of the attempt machine in any document"
+    for block in states:
+        words = set(re.findall(r"\w+", block.lower()))
+        assert {phase.value for phase in Phase} <= words
+    flows = [
+        block
+        for block in _blocks(ARCHITECTURE_TEXT, "mermaid") + _blocks(ARCHITECTURE_TEXT, "text")
+        if TOPICS[0].name in block
+    ]
+    assert len(flows) == 2, "the flow is drawn twice: for a browser, and in plain text"
+    used = [topic.name for topic in TOPICS if topic is not CONTEXT_COMMANDS]
+    for block in flows:
+        assert [name for name in used if name not in block] == []
+
+
+def test_the_union_of_signals_is_told_by_its_size() -> None:
+    told = re.search(r"union of (\d+) signals", ARCHITECTURE_TEXT)
+    assert told is not None
+    assert int(told[1]) == len(get_args(Signal))
+
+
+EXAMPLES = re.findall(
+    r"```json message\n(.*?)```\n\n```json record\n(.*?)```", RULES_TEXT, re.DOTALL
+)
+
+
+@pytest.mark.parametrize(("messages", "shown"), EXAMPLES)
+def test_the_examples_give_the_records_that_are_shown(messages: str, shown: str) -> None:
+    """All records of the kinds shown are shown, in their order; of each, some of its fields."""
+    funnel = Funnel(Rules(bundled()))
+    wanted = [json.loads(line) for line in shown.splitlines()]
+    kinds = {line["kind"] for line in wanted}
+    found = []
+    for line in messages.splitlines():
+        taken = funnel.take(Intake(line.encode(), "a session"))
+        assert taken.dead is None
+        found += [record for record in taken.records if record.kind in kinds]
+    assert [record.kind for record in found] == [line["kind"] for line in wanted]
+    for record, line in zip(found, wanted, strict=True):
+        told = {name: getattr(record.data, name) for name in line if name != "kind"}
+        plain = {name: list(v) if isinstance(v, tuple) else v for name, v in told.items()}
+        assert plain == {name: value for name, value in line.items() if name != "kind"}
+
+
+def test_every_example_is_a_pair() -> None:
+    assert len(EXAMPLES) >= 12
+    assert len(_blocks(RULES_TEXT, "json message")) == len(EXAMPLES)
+    assert len(_blocks(RULES_TEXT, "json record")) == len(EXAMPLES)
