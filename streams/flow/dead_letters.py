@@ -12,13 +12,10 @@ FLOOD_WINDOW = 1_000
 """So many last messages of a worker are looked at; more than half of them dead is a flood."""
 
 
-def source_headers(topic: str, partition: int, offset: int) -> Headers:
-    """Return the headers that tell where a record came from (provenance only)."""
-    return (
-        ("src_topic", topic.encode()),
-        ("src_partition", str(partition).encode()),
-        ("src_offset", str(offset).encode()),
-    )
+def source_headers(topic: str, partition: int) -> Callable[[int], Headers]:
+    """Return what makes the headers that tell where a record came from (provenance only)."""
+    always = (("src_topic", topic.encode()), ("src_partition", str(partition).encode()))
+    return lambda offset: (*always, ("src_offset", str(offset).encode()))
 
 
 def dead_record(

@@ -75,6 +75,7 @@ class PartitionState:
             misrouted_check(place.partition, place.partitions, partition_of),
             config.limit_bytes,
         )
+        self._source = source_headers(config.messages_topic, place.partition)
         self._written: dict[str, Session] = {}
         # By last activity, the most idle first: Kafka time never goes back.
         self._activity: OrderedDict[str, int] = OrderedDict()
@@ -109,13 +110,16 @@ class PartitionState:
             self._dead.append(taken.dead is not None)
             if taken.dead is None and taken.session_id is None:
                 continue
-            source = source_headers(config.messages_topic, place.partition, message.offset)
             if taken.dead is not None:
                 self._reasons[taken.dead.reason] += 1
                 target = place.partition % place.dead_partitions
+                source = self._source(message.offset)
                 keep(dead_record(message, taken.dead, source, config.dead_topic, target))
             elif taken.session_id is not None:
                 self._touch(taken.session_id)
+                if not taken.records:
+                    continue
+                source = self._source(message.offset)
                 key = codec.key_bytes(taken.session_id)
                 for record in taken.records:
                     self._kinds[record.kind] += 1
