@@ -202,7 +202,7 @@ def test_diagrams_have_the_phases_and_the_topics_of_the_code() -> None:
 
 
 def test_the_union_of_signals_is_told_by_its_size() -> None:
-    told = re.search(r"union of (\d+) signals", ARCHITECTURE_TEXT)
+    told = re.search(r"union of (\d+)\s+signals", ARCHITECTURE_TEXT)
     assert told is not None
     assert int(told[1]) == len(get_args(Signal))
 
