@@ -193,11 +193,12 @@ def _subagents(chains: Sequence[ChainView], now_ms: int) -> Table:
     table = _table()
     for name in ("Subagent", "Model", "Context", "Messages", "As of"):
         table.add_column(name, no_wrap=True, justify="left")
-    for chain in sorted(chains, key=lambda each: -each.last_sequence):
-        name = " ".join(part for part in (chain.chain[:_SHORT_ID], chain.subagent_type) if part)
+    in_order = sorted(chains, key=lambda each: -each.last_sequence)
+    for chain, short in zip(in_order, short_ids([each.chain for each in in_order]), strict=True):
+        name = short if chain.subagent_type is None else f"{short} {safe(chain.subagent_type)}"
         size = f"{percent(chain.used_percent)} ({thousands(chain.used_tokens)})"
         table.add_row(
-            Text(safe(name)),
+            Text(name),
             _or_unknown(chain.model),
             Text(size if chain.used_tokens is not None else UNKNOWN),
             Text(f"{chain.messages}/{chain.messages_total}"),

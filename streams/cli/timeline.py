@@ -1,6 +1,6 @@
 """How a session's records look at the terminal: one line for each, in the order they happened."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import assert_never
 
@@ -25,7 +25,7 @@ from schemas.records import (
     RecordData,
     SessionInfo,
 )
-from streams.cli.render import FULL_PERCENT
+from streams.cli.render import FULL_PERCENT, short_ids
 from streams.cli.screen import UNKNOWN, duration, exact, percent, safe, thousands
 
 _STYLES = {
@@ -38,31 +38,33 @@ _STYLES = {
 }
 
 
-def timeline(records: Iterable[Record]) -> Table:
-    """Return a session's records as a table. Times are UTC."""
+def timeline(records: Sequence[Record]) -> Table:
+    """Return a session's records as a table; a new day (UTC) is a row of its own."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("Time (UTC)", no_wrap=True)
-    table.add_column("Chain", no_wrap=True, max_width=16, overflow="ellipsis")
+    table.add_column("UTC", no_wrap=True)
+    table.add_column("Chain", no_wrap=True)
     table.add_column("What", no_wrap=True)
     table.add_column("Figures", overflow="fold")
+    chains = sorted({record.subject for record in records})
+    shorts = dict(zip(chains, short_ids(chains), strict=True))
     day = ""
     for record in records:
-        told = "" if record.time_ms is None else f"{_moment(record.time_ms):%Y-%m-%d %H:%M:%S}"
-        # The day is told once: what differs from line to line is easier to see.
-        shown = told[11:].rjust(len(told)) if told[:10] == day else told
-        day = told[:10] or day
+        moment = "" if record.time_ms is None else _moment(record.time_ms)
+        if moment and moment[:10] != day:
+            day = moment[:10]
+            table.add_row(Text(day, style="bold dim"))
         main = record.subject == MAIN_CHAIN
         table.add_row(
-            Text(shown or UNKNOWN, style="dim"),
-            Text(safe(record.subject), style="dim" if main else ""),
+            Text(moment[11:] or UNKNOWN, style="dim"),
+            Text(shorts[record.subject], style="dim" if main else ""),
             Text(record.kind, style=_style(record.data)),
             Text(safe(describe(record.data))),
         )
     return table
 
 
-def _moment(time_ms: int) -> datetime:
-    return datetime.fromtimestamp(time_ms // 1_000, UTC)
+def _moment(time_ms: int) -> str:
+    return f"{datetime.fromtimestamp(time_ms // 1_000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _style(data: RecordData) -> str:

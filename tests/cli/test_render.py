@@ -1,0 +1,260 @@
+"""Sessions at the terminal: what is not known is `unknown`, and nothing commands the terminal."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console, RenderableType
+
+from schemas.records import DATA_CLASSES, Record
+from schemas.views import (
+    AttemptView,
+    Breakdown,
+    ChainView,
+    CompactionBrief,
+    CompactionsView,
+    Identity,
+    SessionView,
+)
+from streams.cli.render import bar, sessions_table, short_ids, status_box, status_line
+from streams.cli.timeline import describe, timeline
+from streams.core.project import project
+from streams.core.rules import Rules
+from streams.edge.catalog import bundled
+from streams.flow.funnel import Funnel, Intake
+from streams.flow.simulator import Casting, sample_sessions
+
+NOW_MS = 1_800_000_000_000
+CHAIN = ChainView(
+    chain="main",
+    model="claude-opus-4-5",
+    state="measured",
+    used_tokens=58_432,
+    used_percent=45.65,
+    window=128_000,
+    window_source="runtime",
+    breakdown=Breakdown(input_tokens=432, cache_creation_tokens=None, cache_read_tokens=58_000),
+    as_of_ms=NOW_MS - 5_000,
+    messages=47,
+    messages_total=120,
+    oldest_ms=NOW_MS - 2 * 3_600_000,
+)
+BRIEF = CompactionBrief(
+    record_id="r",
+    chain="main",
+    number=1,
+    outcome="succeeded",
+    trigger="auto",
+    error=None,
+    time_ms=NOW_MS - 60_000,
+    tokens_before=167_000,
+    tokens_after=23_000,
+    tokens_saved=144_000,
+    duration_ms=41_200,
+    messages_since_last=73,
+)
+VIEW = SessionView(
+    session_id="258c7280-ae70-4798-800f-63464d01a85d",
+    position=9,
+    sequence=9,
+    first_ms=NOW_MS - 7_200_000,
+    last_ms=NOW_MS - 5_000,
+    identity=Identity(runtime="claude-code", runtime_version="2.1.39"),
+    chains={"main": CHAIN},
+    attempt=None,
+    compactions=CompactionsView(
+        automatic=1, messages=73, messages_per_compaction=73, last=(BRIEF,)
+    ),
+)
+ATTEMPT = AttemptView(
+    attempt_id="a",
+    chain="main",
+    trigger_reason=None,
+    started_ms=NOW_MS - 30_000,
+    last_heartbeat_ms=None,
+    elapsed_ms=None,
+    used_tokens=58_432,
+    used_percent=45.65,
+)
+NOTHING = ChainView(chain="main")
+
+
+def _shown(renderable: RenderableType, width: int = 120) -> str:
+    console = Console(width=width, color_system=None, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get()
+
+
+def _with(chain: ChainView, **fields: object) -> SessionView:
+    return replace(VIEW, chains={"main": chain}, **fields)  # type: ignore[arg-type]
+
+
+def test_the_status_line_is_that_of_the_manual() -> None:
+    assert status_line(VIEW) == "Context: 45% (58K/128K tokens)"
+
+
+@pytest.mark.parametrize(
+    ("view", "line"),
+    [
+        (_with(NOTHING), "Context: unknown (unknown/unknown tokens)"),
+        (
+            _with(replace(CHAIN, used_percent=None, window=None, window_source="exceeded")),
+            "Context: unknown (58K/unknown tokens)",
+        ),
+        (
+            _with(replace(CHAIN, state="unknown", used_tokens=None, used_percent=None)),
+            "Context: unknown (unknown/128K tokens)",
+        ),
+        (
+            _with(replace(CHAIN, state="compacting"), attempt=ATTEMPT),
+            "Context: compacting at 45% (58K/128K tokens)",
+        ),
+        (
+            _with(replace(CHAIN, used_percent=109.2, used_tokens=139_776)),
+            "Context: 109% (140K/128K tokens)",
+        ),
+        (replace(VIEW, chains={}), "Context: unknown (unknown/unknown tokens)"),
+    ],
+)
+def test_the_status_line_never_makes_a_zero_of_the_unknown(view: SessionView, line: str) -> None:
+    assert status_line(view) == line
+
+
+def test_the_box_tells_bar_breakdown_messages_and_compactions() -> None:
+    box = _shown(status_box(VIEW, NOW_MS))
+    for part in (
+        "█████████░░░░░░░░░░░  45.6%",
+        "58,432 tokens · measured 5 s ago",
+        "128,000 tokens · runtime",
+        "Cache read        58,000",
+        "Cache creation  not told",
+        "47 active of 120 · oldest 2 h ago",
+        "1 auto · one in 73 messages",
+        "#1 auto",
+        "167K    23K   144K  41.2 s  60 s ago",
+    ):
+        assert part in box
+
+
+def test_the_box_of_a_session_of_which_nothing_is_known() -> None:
+    empty = replace(
+        VIEW,
+        identity=Identity(),
+        chains={},
+        last_ms=None,
+        compactions=CompactionsView(),
+    )
+    box = _shown(status_box(empty, NOW_MS))
+    assert "unknown" in box
+    assert "0%" not in box
+    assert "0.0%" not in box
+
+
+@pytest.mark.parametrize(
+    ("quiet_ms", "told"), [(30_000, "compacting;"), (600_000, "compaction stalled 10 min ago")]
+)
+def test_an_attempt_without_a_sign_is_shown_as_stalled(quiet_ms: int, told: str) -> None:
+    attempt = replace(ATTEMPT, started_ms=NOW_MS - quiet_ms)
+    view = _with(replace(CHAIN, state="compacting"), attempt=attempt)
+    assert told in _shown(status_box(view, NOW_MS))
+
+
+def test_a_heartbeat_is_a_sign() -> None:
+    attempt = replace(ATTEMPT, started_ms=NOW_MS - 600_000, last_heartbeat_ms=NOW_MS - 20_000)
+    view = _with(replace(CHAIN, state="compacting"), attempt=attempt)
+    assert "stalled" not in _shown(status_box(view, NOW_MS))
+
+
+def test_text_from_outside_cannot_command_the_terminal() -> None:
+    hostile = replace(
+        VIEW,
+        session_id="\x1b[2J[red]x",
+        identity=Identity(runtime="other", runtime_version="\x07", cwd="/a\x1b]0;t\x07"),
+        chains={
+            "main": replace(CHAIN, model="\x1b[31mm"),
+            "sub\x1b[A": replace(CHAIN, chain="sub\x1b[A", subagent_type="t\r"),
+        },
+        compactions=CompactionsView(last=(replace(BRIEF, chain="c\x1b"),)),
+    )
+    for shown in (
+        _shown(status_box(hostile, NOW_MS)),
+        _shown(sessions_table([hostile], NOW_MS, 120)),
+        status_line(hostile),
+    ):
+        assert not set(shown) & set("\x1b\x07\r")
+    assert "[red]" in _shown(status_box(hostile, NOW_MS))
+
+
+@pytest.mark.parametrize("width", [80, 94, 120, 200])
+def test_the_table_fits_the_screen(width: int) -> None:
+    text = _shown(sessions_table([VIEW, replace(VIEW, session_id="x" * 100)], NOW_MS, width), width)
+    assert "45.6%" in text
+    assert "58K/128K" in text
+    assert "1 auto" in text
+    assert len(text.strip().splitlines()) == 3
+    assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_ids_are_as_short_as_they_can_be_told_apart() -> None:
+    ids = ["abcdefgh-1", "abcdefgh-2", "zyxwvutsr", "ab"]
+    assert short_ids(ids) == ["abcdefgh-1", "abcdefgh-2", "zyxwvuts", "ab"]
+    assert short_ids(["same", "same"]) == ["same", "same"]
+
+
+@pytest.mark.parametrize(
+    ("used", "drawn"),
+    [
+        (None, "··········"),
+        (0, "░░░░░░░░░░"),
+        (45.6, "████░░░░░░"),
+        (250, "██████████"),
+        (-3, "░░░░░░░░░░"),
+    ],
+)
+def test_only_a_bar_is_clamped(used: float | None, drawn: str) -> None:
+    assert bar(used, 10).plain == drawn
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    """All records of the simulator's sample."""
+    funnel = Funnel(Rules(bundled()))
+    return [
+        record
+        for message in sample_sessions(Casting())
+        for record in funnel.take(Intake(message.value, message.session_id)).records
+    ]
+
+
+def test_every_kind_of_record_is_told_in_words(records: list[Record]) -> None:
+    told = {type(record.data): describe(record.data) for record in records}
+    assert set(told) == set(DATA_CLASSES)
+    assert all(told.values())
+    assert not [text for text in told.values() if "None" in text or "{" in text]
+
+
+def test_a_timeline_has_a_line_for_each_record(records: list[Record]) -> None:
+    session_id = records[0].data.session_id
+    own = [record for record in records if record.data.session_id == session_id]
+    lines = _shown(timeline(own), 200).strip().splitlines()
+    assert sum(any(cls.kind in line for cls in DATA_CLASSES) for line in lines) == len(own)
+
+
+def test_a_new_day_is_a_row_of_its_own(records: list[Record]) -> None:
+    first = next(record for record in records if record.time_ms is not None)
+    assert first.time_ms is not None
+    later = replace(first, time_ms=first.time_ms + 86_400_000)
+    lines = _shown(timeline([first, first, later])).splitlines()
+    assert [len(line.split()) == 1 for line in lines[1:]] == [True, False, False, True, False]
+
+
+def test_the_sample_has_views_that_all_can_be_shown(records: list[Record]) -> None:
+    views: dict[str, SessionView] = {}
+    for position, record in enumerate(records):
+        session_id = record.data.session_id
+        views[session_id] = project(views.get(session_id), record, position)
+    table = _shown(sessions_table(list(views.values()), NOW_MS, 120))
+    assert len(table.strip().splitlines()) == len(views) + 1
+    for view in views.values():
+        assert view.session_id in _shown(status_box(view, NOW_MS))
