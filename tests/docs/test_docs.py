@@ -15,6 +15,7 @@ from streams.core.rules import Rules
 from streams.core.signals import Signal
 from streams.core.step import Rank
 from streams.core.transitions import Phase
+from streams.edge import codec
 from streams.edge.catalog import bundled
 from streams.flow.funnel import Funnel, Intake
 
@@ -207,9 +208,7 @@ def test_the_union_of_signals_is_told_by_its_size() -> None:
     assert int(told[1]) == len(get_args(Signal))
 
 
-EXAMPLES = re.findall(
-    r"```json message\n(.*?)```\n\n```json record\n(.*?)```", RULES_TEXT, re.DOTALL
-)
+EXAMPLES = re.findall(r"```json message\n([^`]*)```\n\n```json record\n([^`]*)```", RULES_TEXT)
 
 
 @pytest.mark.parametrize(("messages", "shown"), EXAMPLES)
@@ -230,7 +229,19 @@ def test_the_examples_give_the_records_that_are_shown(messages: str, shown: str)
         assert plain == {name: value for name, value in line.items() if name != "kind"}
 
 
+def test_the_whole_record_that_is_shown_is_what_is_printed() -> None:
+    """All but `rules`, which is another whenever the bundled windows are."""
+    (shown,) = _blocks(RULES_TEXT, "json event")
+    before = RULES_TEXT[: RULES_TEXT.index(shown)]
+    taken = Funnel(Rules(bundled())).take(Intake(_blocks(before, "json message")[-1].encode()))
+    printed = [json.loads(codec.to_structured(record)) for record in taken.records]
+    wanted = json.loads(shown)
+    (found,) = [event for event in printed if event["type"] == wanted["type"]]
+    assert list(found) == list(wanted)
+    assert found | {"rules": ""} == wanted | {"rules": ""}
+
+
 def test_every_example_is_a_pair() -> None:
     assert len(EXAMPLES) >= 12
-    assert len(_blocks(RULES_TEXT, "json message")) == len(EXAMPLES)
+    assert len(_blocks(RULES_TEXT, "json message")) == len(EXAMPLES) + 1
     assert len(_blocks(RULES_TEXT, "json record")) == len(EXAMPLES)
