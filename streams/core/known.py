@@ -54,8 +54,8 @@ def is_known(known: Known, cause: bytes) -> bool:
     """Return whether the cause is among the boundaries or the last 4 096 others."""
     if _find(known.tail, cause) >= 0:
         return True
-    for segment in known.segments:
-        if cause in segment.members and _still_kept(known, segment, cause):
+    for place, segment in enumerate(known.segments):
+        if cause in segment.members and _still_kept(known, place, cause):
             return True
     return bool(known.boundaries) and _find(known.boundaries, cause) >= 0
 
@@ -138,13 +138,10 @@ def _find(hashes: bytes, cause: bytes) -> int:
     return at // HASH_BYTES if at >= 0 else -1
 
 
-def _still_kept(known: Known, segment: Segment, cause: bytes) -> bool:
-    """Return whether a hash of this segment is among the last 4 096 (the oldest may be partly)."""
-    newer = len(known.tail) // HASH_BYTES
-    for other in reversed(known.segments):
-        if other is segment:
-            break
-        newer += len(other.ordered) // HASH_BYTES
+def _still_kept(known: Known, place: int, cause: bytes) -> bool:
+    """Return whether a hash of a segment is among the last 4 096 (of the oldest, some may be)."""
+    segment, *later = known.segments[place:]
+    newer = (sum(len(other.ordered) for other in later) + len(known.tail)) // HASH_BYTES
     behind = len(segment.ordered) // HASH_BYTES - _last_index(segment.ordered, cause)
     return newer + behind <= KEPT
 
