@@ -1,0 +1,207 @@
+"""The causes that a session knows (R4): how many, how long, and as they are stored."""
+
+import hashlib
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.core import known, responses
+from streams.core.known import CHUNK, HASH_BYTES, KEPT, NOTHING_KNOWN, SLOTS, Known
+from streams.core.responses import Remembered
+from streams.core.signals import Usage
+
+
+def cause(number: int) -> bytes:
+    return number.to_bytes(HASH_BYTES, "big")
+
+
+def with_causes(numbers: Iterable[int], before: Known = NOTHING_KNOWN) -> Known:
+    for number in numbers:
+        before = known.add(before, cause(number))
+    return before
+
+
+def ring(stored: dict[int, tuple[int, bytes]]) -> dict[int, bytes]:
+    """The chunks by number, as the slots of the ring hold them, stale ones too."""
+    return dict(stored.values())
+
+
+def test_a_cause_is_known_by_8_bytes_of_its_hash() -> None:
+    expected = hashlib.blake2b(b"some-uuid", digest_size=8).digest()
+    assert known.cause_hash("some-uuid") == expected
+    assert len(known.cause_hash("\ud800")) == HASH_BYTES == 8
+
+
+@pytest.mark.parametrize("added", [1, 511, 512, 513, 4_095, 4_096, 4_097, 4_500, 4_608, 9_999])
+def test_exactly_the_last_4096_are_known(added: int) -> None:
+    causes = with_causes(range(added))
+    first_kept = max(added - KEPT, 0)
+    assert causes.added == added
+    assert all(known.is_known(causes, cause(number)) for number in range(first_kept, added))
+    assert not any(known.is_known(causes, cause(number)) for number in range(first_kept))
+    assert not known.is_known(causes, cause(added))
+    assert KEPT == 4_096
+
+
+def test_a_cause_added_again_after_it_was_forgotten_is_known_anew() -> None:
+    causes = with_causes([*range(KEPT + 200), 0])
+    assert known.is_known(causes, cause(0))
+    assert known.is_known(causes, cause(KEPT + 199))
+
+
+def test_boundaries_are_known_for_life() -> None:
+    causes = known.add_boundary(NOTHING_KNOWN, cause(1 << 40))
+    causes = with_causes(range(3 * KEPT), known.add_boundary(causes, cause(1 << 41)))
+    assert known.is_known(causes, cause(1 << 40))
+    assert known.is_known(causes, cause(1 << 41))
+    assert causes.added == 3 * KEPT
+
+
+def test_a_repeated_cause_is_known_as_long_as_a_new_one() -> None:
+    causes = with_causes(range(100))
+    causes = with_causes(range(100, KEPT), known.refresh(causes, cause(0)))
+    causes = with_causes(range(KEPT, KEPT + 99), causes)
+    assert known.is_known(causes, cause(0))
+    assert not known.is_known(causes, cause(1))
+
+
+def test_what_was_just_added_and_a_boundary_are_not_added_again() -> None:
+    causes = known.add_boundary(with_causes(range(9)), cause(99))
+    assert known.refresh(causes, cause(8)) is causes
+    assert known.refresh(causes, cause(99)) is causes
+    assert known.refresh(causes, cause(7)).added == 10
+
+
+def test_hashes_are_found_at_their_places_only() -> None:
+    left, right, across = b"AAAABBBB", b"CCCCDDDD", b"BBBBCCCC"
+    causes = known.add(known.add(NOTHING_KNOWN, left), right)
+    assert not known.is_known(causes, across)
+    assert known.is_known(known.add(causes, across), across)
+    bounds = known.add_boundary(known.add_boundary(NOTHING_KNOWN, left), right)
+    assert not known.is_known(bounds, across)
+
+
+def test_hashes_are_found_at_their_places_in_old_segments_too() -> None:
+    causes = NOTHING_KNOWN
+    for told in (b"BBBBCCCC", b"AAAABBBB", b"CCCCDDDD"):
+        causes = known.add(causes, told)
+    causes = with_causes(range(KEPT - 3), causes)
+    assert known.is_known(causes, b"BBBBCCCC")
+    causes = with_causes([KEPT], causes)
+    assert not known.is_known(causes, b"BBBBCCCC")
+    assert known.is_known(causes, b"AAAABBBB")
+
+
+def test_nothing_added_is_nothing_stored() -> None:
+    assert known.chunks(NOTHING_KNOWN, NOTHING_KNOWN) == {}
+    causes = with_causes(range(5))
+    assert known.chunks(causes, known.add_boundary(causes, cause(9))) == {}
+    assert known.from_chunks(b"", 0, {}) == NOTHING_KNOWN
+
+
+def test_a_batch_stores_the_chunks_that_it_added_to() -> None:
+    before = with_causes(range(CHUNK + 3))
+    after = with_causes(range(CHUNK + 3, 2 * CHUNK + 1), before)
+    found = known.chunks(before, after)
+    assert {number: len(hashes) // HASH_BYTES for number, hashes in found.values()} == {
+        1: CHUNK,
+        2: 1,
+    }
+
+
+def test_a_batch_larger_than_what_is_kept_stores_no_more_than_the_ring_holds() -> None:
+    found = known.chunks(NOTHING_KNOWN, with_causes(range(3 * KEPT + 17)))
+    assert len(found) == SLOTS
+    assert all(0 <= slot < SLOTS for slot in found)
+
+
+@given(
+    st.lists(st.integers(1, 700), min_size=1, max_size=25),
+    st.lists(st.booleans(), min_size=25, max_size=25),
+)
+def test_what_was_stored_in_any_batches_is_what_was_known(
+    batches: list[int], restarts: list[bool]
+) -> None:
+    stored: dict[int, tuple[int, bytes]] = {}
+    causes, added = NOTHING_KNOWN, 0
+    for size, restart in zip(batches, restarts, strict=False):
+        after = with_causes(range(added, added + size), causes)
+        stored |= known.chunks(causes, after)
+        added += size
+        causes = known.from_chunks(b"", added, ring(stored)) if restart else after
+    restored = known.from_chunks(b"", added, ring(stored))
+    plain = with_causes(range(added))
+    for number in range(max(added - KEPT - 70, 0), added + 1):
+        expected = known.is_known(plain, cause(number))
+        assert known.is_known(causes, cause(number)) == expected
+        assert known.is_known(restored, cause(number)) == expected
+    assert len(stored) <= SLOTS
+
+
+def test_stale_slots_of_the_ring_are_not_read() -> None:
+    causes = with_causes(range(2 * KEPT))
+    stored = ring(known.chunks(NOTHING_KNOWN, causes))
+    stored[3] = b"stale".ljust(CHUNK * HASH_BYTES)
+    restored = known.from_chunks(cause(77), causes.added, stored)
+    assert known.is_known(restored, cause(77))
+    assert known.is_known(restored, cause(2 * KEPT - 1))
+    assert not known.is_known(restored, cause(3 * CHUNK))
+
+
+def test_chunks_that_do_not_fit_together_are_refused() -> None:
+    stored = ring(known.chunks(NOTHING_KNOWN, with_causes(range(200))))
+    with pytest.raises(ValueError, match="missing"):
+        known.from_chunks(b"", 200, {key: told for key, told in stored.items() if key != 1})
+    with pytest.raises(ValueError, match="missing"):
+        known.from_chunks(b"", 300, stored)
+    with pytest.raises(ValueError, match="end elsewhere"):
+        known.from_chunks(b"", 199, stored)
+    with pytest.raises(ValueError, match="end elsewhere"):
+        known.from_chunks(b"", 200, stored | {3: stored[3][:-HASH_BYTES]})
+
+
+def memory_of(*names: str) -> bytes:
+    memory = b""
+    for name in names:
+        key = responses.key_hash(name, "")
+        memory = responses.remember(memory, Remembered(key).with_reading(Usage(1, None, 3)))
+    return memory
+
+
+def test_the_last_32_responses_are_remembered() -> None:
+    memory = memory_of(*(f"r{number}" for number in range(33)))
+    assert responses.find(memory, responses.key_hash("r0", "")) is None
+    for number in range(1, 33):
+        assert responses.find(memory, responses.key_hash(f"r{number}", "")) is not None
+
+
+def test_a_response_keeps_its_place_when_it_is_remembered_anew() -> None:
+    memory = memory_of("a", "b")
+    key = responses.key_hash("a", "")
+    found = responses.find(memory, key)
+    assert found is not None
+    changed = found.with_reading(Usage(7, 8, 9))._replace(previous_output=5)
+    again = responses.remember(memory, changed)
+    assert len(again) == len(memory)
+    assert responses.find(again, key) == changed
+
+
+def test_a_response_is_found_at_its_place_only() -> None:
+    key = responses.key_hash("sought", "")
+    disguised = Remembered(b"8 bytes!", input=int.from_bytes(key, "little"), marks=8)
+    memory = responses.remember(b"", disguised)
+    assert responses.find(memory, key) is None
+    memory = responses.remember(memory, Remembered(key, marks=1))
+    memory = responses.remember(memory, disguised._replace(key=b"another!"))
+    found = responses.find(memory, key)
+    assert found is not None
+    assert found.marks == 1
+    assert responses.remember(memory, found) == memory
+
+
+def test_a_response_without_a_key_is_its_messages() -> None:
+    assert responses.key_hash(None, "cause-1") != responses.key_hash(None, "cause-2")
+    assert responses.key_hash("id", "cause-1") == responses.key_hash("id", "cause-2")
+    assert responses.key_hash(None, "x") != responses.key_hash("x", "y")

@@ -1,0 +1,193 @@
+"""R6 to R8: how large a reading is, by provider."""
+
+import pytest
+
+from schemas.records import ContextReading
+from tests.core.given import (
+    Body,
+    Given,
+    any_message,
+    assistant,
+    every,
+    kinds,
+    model_window,
+    one,
+    plain,
+    result,
+    token_count,
+    usage,
+)
+
+
+def reading(*bodies: Body, hint: str | None = None) -> ContextReading:
+    return one(Given().take(*bodies, hint=hint), ContextReading)
+
+
+def counts(told: ContextReading) -> tuple[int, int | None, int | None, int | None]:
+    return (
+        told.used_tokens,
+        told.input_tokens,
+        told.cache_creation_tokens,
+        told.cache_read_tokens,
+    )
+
+
+def test_r06_a_size_is_one_responses_snapshot() -> None:
+    records = Given().take(assistant("a", 2, 26_768, 24_018), assistant("b", 3, 500, 50_788))
+    assert [told.used_tokens for told in every(records, ContextReading)] == [50_788, 51_291]
+
+
+def test_r06_a_results_usage_sums_a_turn_and_is_no_reading() -> None:
+    records = Given().take(assistant(read=100), result())
+    assert one(records, ContextReading).used_tokens == 100
+
+
+def test_r06_model_usage_sums_a_session_and_is_no_reading() -> None:
+    told = {"claude-sonnet-5": model_window(1_000_000) | {"cacheReadInputTokens": 41_000}}
+    assert kinds(Given().take(result(told))) == []
+
+
+def test_r07_anthropic_reports_the_three_beside_each_other() -> None:
+    assert counts(reading(assistant("a", 2, 26_768, 24_018, output=999))) == (
+        50_788, 2, 26_768, 24_018
+    )  # fmt: skip
+
+
+def test_r07_the_ephemeral_parts_of_the_cache_are_not_added_again() -> None:
+    told = usage(2, 26_768, 24_018) | {"cache_creation": {"ephemeral_1h_input_tokens": 26_768}}
+    assert reading(plain(told)).used_tokens == 50_788
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"input_tokens": 7}, (7, 7, None, None)),
+        ({"input_tokens": 7, "cache_read_input_tokens": None}, (7, 7, None, None)),
+        ({"cache_read_input_tokens": 9}, (9, None, None, 9)),
+        ({"cache_creation_input_tokens": 4, "input_tokens": 0}, (4, 0, 4, None)),
+        ({"prompt_tokens": 7}, (7, 7, None, None)),
+        ({"prompt_tokens": 7, "prompt_tokens_details": None}, (7, 7, None, None)),
+        ({"promptTokenCount": 7}, (7, 7, None, None)),
+        ({"input_tokens": 7, "input_tokens_details": {}}, (7, 7, None, None)),
+        ({"input_tokens": "x", "input_tokens_details": {"cached_tokens": 2}}, (2, None, None, 2)),
+        ({"cachedContentTokenCount": 2}, (2, None, None, 2)),
+    ],
+)
+def test_r07_a_missing_or_null_part_counts_0_and_is_null(
+    told: Body, expected: tuple[int | None, ...]
+) -> None:
+    assert counts(reading(plain(told))) == expected
+
+
+def test_r07_openai_chat_reports_cached_tokens_inside_the_prompt() -> None:
+    told = {
+        "prompt_tokens": 12_000,
+        "completion_tokens": 300,
+        "total_tokens": 12_300,
+        "prompt_tokens_details": {"cached_tokens": 9_000, "cache_write_tokens": 0},
+    }
+    assert counts(reading(plain(told))) == (12_000, 3_000, None, 9_000)
+
+
+def test_r07_openai_responses_reports_cached_tokens_inside_the_input() -> None:
+    told = {
+        "input_tokens": 12_000,
+        "input_tokens_details": {"cached_tokens": 9_000},
+        "output_tokens": 300,
+        "total_tokens": 12_300,
+    }
+    assert counts(reading(plain(told))) == (12_000, 3_000, None, 9_000)
+
+
+def test_r07_gemini_reports_cached_tokens_inside_the_prompt_in_both_spellings() -> None:
+    camel = {
+        "promptTokenCount": 12_000,
+        "cachedContentTokenCount": 9_000,
+        "totalTokenCount": 12_420,
+    }
+    snake = {"prompt_token_count": 12_000, "cached_content_token_count": 9_000}
+    assert counts(reading(plain(camel))) == (12_000, 3_000, None, 9_000)
+    assert counts(reading(plain(snake))) == (12_000, 3_000, None, 9_000)
+
+
+def test_r07_codex_reports_cached_tokens_inside_the_input() -> None:
+    last = {"input_tokens": 12_000, "cached_input_tokens": 9_000, "output_tokens": 300}
+    told = reading(token_count(last, 40_000), hint="r")
+    assert counts(told) == (12_000, 3_000, None, 9_000)
+
+
+def test_r07_a_raw_response_of_a_provider_is_read_as_it_is() -> None:
+    chat: Body = {"object": "chat.completion", "id": "c1", "model": "gpt-4", "session_id": "s"}
+    chat |= {"usage": {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 20}}}
+    assert counts(reading(chat)) == (50, 30, None, 20)
+    bare: Body = {"object": "response", "id": "r1", "model": "gpt-4", "session_id": "s"}
+    bare |= {"usage": {"input_tokens": 50, "input_tokens_details": {"cached_tokens": 20}}}
+    assert counts(reading(bare)) == (50, 30, None, 20)
+    gemini: Body = {"modelVersion": "gemini-2.5-pro", "session_id": "s"}
+    gemini |= {"usageMetadata": {"promptTokenCount": 50, "cachedContentTokenCount": 20}}
+    told = reading(gemini)
+    assert counts(told) == (50, 30, None, 20)
+    assert told.model == "gemini-2.5-pro"
+
+
+def test_r07_what_looks_like_no_response_of_any_provider_is_ignored() -> None:
+    given = Given()
+    assert given.take({"session_id": "s", "object": "list"}, {"session_id": "s", "object": 1}) == []
+    assert given.funnel.sessions == {}
+
+
+def test_r07_usage_may_stand_beside_the_message() -> None:
+    frame = any_message("assistant", usage={"prompt_tokens": 50}, message={"id": "m"})
+    assert reading(frame).used_tokens == 50
+
+
+def test_r07_more_cached_than_prompt_tokens_do_not_make_the_input_negative() -> None:
+    told = {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 60}}
+    assert counts(reading(plain(told))) == (50, 50, None, None)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"output_tokens": 3},
+        {},
+        {"total_tokens": 400},
+    ],
+)
+def test_r07_a_usage_that_tells_no_input_is_no_reading(told: Body) -> None:
+    given = Given()
+    assert not every(given.take(plain(told)), ContextReading)
+    assert given.chain().total == 1
+
+
+def test_r07_codex_usage_without_an_input_is_no_reading() -> None:
+    assert not every(Given().take(token_count({"output_tokens": 3}, 9), hint="r"), ContextReading)
+
+
+def with_iterations(*entries: object) -> Body:
+    return assistant(inside={"usage": usage(7, 1_500, 92_000) | {"iterations": list(entries)}})
+
+
+def entry(kind: str, fresh: int, read: int) -> Body:
+    return {"type": kind} | usage(fresh, 500, read)
+
+
+def test_r08_the_last_message_iteration_counts() -> None:
+    told = reading(with_iterations(entry("message", 3, 44_000), entry("message", 4, 48_000)))
+    assert counts(told) == (48_504, 4, 500, 48_000)
+
+
+def test_r08_a_fallback_message_counts_too() -> None:
+    frame = with_iterations(entry("message", 3, 44_000), entry("fallback_message", 4, 48_000))
+    assert reading(frame).used_tokens == 48_504
+
+
+@pytest.mark.parametrize("kind", ["compaction", "advisor_message", "later_kind"])
+def test_r08_an_iteration_of_another_type_never_counts(kind: str) -> None:
+    frame = with_iterations(entry("message", 3, 44_000), entry(kind, 9, 190_000))
+    assert reading(frame).used_tokens == 44_503
+
+
+@pytest.mark.parametrize("entries", [(), (5, "x"), (entry("compaction", 1, 2),), ({},)])
+def test_r08_a_list_without_such_entries_leaves_the_top_level(entries: tuple[object, ...]) -> None:
+    assert counts(reading(with_iterations(*entries))) == (93_507, 7, 1_500, 92_000)

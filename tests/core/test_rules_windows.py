@@ -1,0 +1,116 @@
+"""R13 and the numbers of records.md: where a window is known from, and when it was wrong."""
+
+import pytest
+
+from schemas.records import (
+    CompactBoundary,
+    ContextLimits,
+    ContextReading,
+    ContextWarning,
+)
+from streams.core.rules import Rules
+from tests.core.given import (
+    CATALOG,
+    LARGE,
+    MILLION,
+    MODEL,
+    OTHER_MODEL,
+    OTHER_WINDOW,
+    WINDOW,
+    assistant,
+    boundary,
+    every,
+    init,
+    limits,
+    model_window,
+    one,
+    result,
+    session,
+    side,
+)
+
+
+def test_numbers_a_configured_window_is_the_best_source() -> None:
+    rules = Rules(CATALOG, configured_windows={MODEL: 150_000})
+    given = session(init(), result({MODEL: model_window(MILLION)}), rules=rules)
+    told = one(given.take(assistant(read=15_000)), ContextReading)
+    assert (told.window, told.window_source, told.used_percent) == (150_000, "configured", 10.0)
+
+
+def test_numbers_a_runtime_window_comes_before_the_catalog_and_that_before_the_default() -> None:
+    told = one(session().take(assistant(read=9, model="unheard-of")), ContextReading)
+    assert (told.window, told.window_source) == (200_000, "default")
+    told = one(session().take(assistant(read=9, model=OTHER_MODEL)), ContextReading)
+    assert (told.window, told.window_source) == (OTHER_WINDOW, "catalog")
+    given = session(result({OTHER_MODEL: model_window(9_000)}))
+    told = one(given.take(assistant(read=9, model=OTHER_MODEL)), ContextReading)
+    assert (told.window, told.window_source) == (9_000, "runtime")
+
+
+def test_numbers_the_default_is_configurable() -> None:
+    rules = Rules(CATALOG, default_window=32_000)
+    records = session(rules=rules).take(assistant(read=9, model="unheard-of"))
+    assert limits(one(records, ContextLimits)) == (32_000, "default")
+
+
+def test_numbers_a_suffix_of_inits_model_means_a_million() -> None:
+    given = session(init(LARGE))
+    assert limits(one(given.records, ContextLimits)) == (MILLION, "catalog")
+    told = one(given.take(assistant(read=250_000)), ContextReading)
+    assert (told.window, told.model, told.used_percent) == (MILLION, MODEL, 25.0)
+    given.take(init(MODEL))
+    assert one(given.take(assistant("b", read=10)), ContextReading).window == WINDOW
+
+
+@pytest.mark.parametrize("model", [MODEL, "unheard-of"])
+def test_numbers_a_reading_beyond_an_assumed_window_voids_it(model: str) -> None:
+    given = session(init(model), assistant("a", read=150_000, model=model))
+    records = given.take(assistant("b", read=200_001, model=model))
+    assert limits(one(records, ContextLimits)) == (None, "exceeded")
+    told = one(records, ContextReading)
+    assert (told.window, told.window_source, told.used_percent) == (None, "exceeded", None)
+    assert not every(records, ContextWarning)
+    later = one(given.take(assistant("c", read=100, model=model)), ContextReading)
+    assert (later.window, later.window_source) == (None, "exceeded")
+
+
+def test_numbers_a_reading_of_exactly_the_window_does_not_void_it() -> None:
+    told = one(session().take(assistant(read=WINDOW)), ContextReading)
+    assert (told.window, told.used_percent) == (WINDOW, 100.0)
+
+
+def test_numbers_a_voided_window_is_null_until_a_runtime_tells_one() -> None:
+    given = session(init(), assistant("a", read=250_000), init(LARGE))
+    assert one(given.take(assistant("b", read=10)), ContextReading).window is None
+    records = given.take(result({MODEL: model_window(MILLION)}))
+    assert limits(one(records, ContextLimits)) == (MILLION, "runtime")
+    assert one(given.take(assistant("c", read=250_000)), ContextReading).used_percent == 25.0
+
+
+def test_numbers_a_window_is_voided_for_this_session_and_model_only() -> None:
+    given = session(init(), assistant("a", read=250_000))
+    other = given.take(assistant("b", read=10, model=OTHER_MODEL))
+    assert one(other, ContextReading).window == OTHER_WINDOW
+    elsewhere = given.take(assistant("c", read=10, session_id="another"))
+    assert one(elsewhere, ContextReading).window == WINDOW
+
+
+def test_numbers_a_voided_window_is_void_for_every_chain_of_the_model() -> None:
+    given = session(init(), side(assistant("s", read=10)))
+    records = given.take(assistant("a", read=250_000))
+    assert [(told.chain, told.window) for told in every(records, ContextLimits)] == [
+        ("main", None), ("a1b2", None)
+    ]  # fmt: skip
+
+
+def test_r13_a_window_that_was_told_is_never_voided_and_nothing_is_clamped() -> None:
+    given = session(init(), result({MODEL: model_window(100_000)}))
+    records = given.take(assistant(read=150_000))
+    reading, warning = one(records, ContextReading), one(records, ContextWarning)
+    assert (reading.window, reading.used_percent) == (100_000, 150.0)
+    assert (warning.context_used_percent, warning.context_remaining_percent) == (150.0, -50.0)
+
+
+def test_r13_pre_tokens_may_exceed_the_window() -> None:
+    records = session(init()).take(boundary({"trigger": "auto", "pre_tokens": 212_345}))
+    assert one(records, CompactBoundary).pre_tokens == 212_345

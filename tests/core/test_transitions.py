@@ -1,0 +1,135 @@
+"""The attempt machine: the table is complete, is the spec's, and the docs show it."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from streams.core.transitions import (
+    IDLE,
+    TABLE,
+    Effect,
+    Ended,
+    Event,
+    Move,
+    Open,
+    Phase,
+    Start,
+    Succeeded,
+    attempt_in,
+    start_of,
+)
+from tools.draw_attempts import diagram, document, table
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "attempts.md"
+
+SPEC = """
+| Idle      | start → Open          | -           | -       | failed        | boundary        | -              | -              | -              | -              |
+| Open      | heartbeat             | → Succeeded | → Ended | failed → Idle | boundary → Idle | unknown → Idle | unknown → Idle | unknown → Idle | unknown → Idle |
+| Succeeded | unknown, start → Open | -           | -       | failed → Idle | boundary → Idle | -              | unknown → Idle | -              | unknown → Idle |
+| Ended     | unknown, start → Open | → Succeeded | -       | failed → Idle | boundary → Idle | unknown → Idle | unknown → Idle | unknown → Idle | unknown → Idle |
+"""  # noqa: E501
+"""The specified table, its last column told apart: result, reset, new main response, own gap."""
+
+EVENTS = (
+    Event.COMPACTING,
+    Event.SUCCESS,
+    Event.CLEARED,
+    Event.FAILED,
+    Event.BOUNDARY,
+    Event.RESULT,
+    Event.RESET,
+    Event.RESPONSE,
+    Event.GAP,
+)
+EFFECTS = {
+    "start": Effect.START,
+    "heartbeat": Effect.HEARTBEAT,
+    "failed": Effect.FAILED,
+    "unknown": Effect.UNKNOWN,
+}
+PAIRS = list(itertools.product(Phase, Event))
+START = Start("attempt", 1, 2)
+
+
+def spec() -> dict[tuple[Phase, Event], Move]:
+    found = {}
+    for row in SPEC.strip().splitlines():
+        name, *cells = (cell.strip() for cell in row.strip("|").split("|"))
+        phase = Phase(name.lower())
+        for event, cell in zip(EVENTS, cells, strict=True):
+            told, _, to = cell.partition("→")
+            words = [word.strip() for word in told.split(",")]
+            effects = tuple(EFFECTS[word] for word in words if word in EFFECTS)
+            found[phase, event] = Move(Phase(to.strip().lower()) if to else phase, effects)
+    return found
+
+
+@pytest.mark.parametrize(("phase", "event"), PAIRS)
+def test_the_table_has_every_pair_and_is_the_specs(phase: Phase, event: Event) -> None:
+    assert TABLE[phase][event] == spec()[phase, event]
+
+
+def test_the_table_has_nothing_else() -> None:
+    assert {(phase, event) for phase in TABLE for event in TABLE[phase]} == set(PAIRS)
+    assert set(spec()) == set(PAIRS)
+
+
+@pytest.mark.parametrize(("phase", "event"), PAIRS)
+def test_only_an_attempt_that_is_there_can_beat_or_be_lost(phase: Phase, event: Event) -> None:
+    move = TABLE[phase][event]
+    if phase is Phase.IDLE:
+        assert not {Effect.HEARTBEAT, Effect.UNKNOWN} & set(move.effects)
+    if move.to is not Phase.IDLE:
+        assert phase is not Phase.IDLE or Effect.START in move.effects
+
+
+@pytest.mark.parametrize(
+    ("phase", "attempt"),
+    [
+        (Phase.OPEN, Open(START)),
+        (Phase.SUCCEEDED, Succeeded(START)),
+        (Phase.ENDED, Ended(START)),
+    ],
+)
+def test_an_attempt_is_in_its_phase_with_its_start(
+    phase: Phase, attempt: Open | Succeeded | Ended
+) -> None:
+    assert attempt_in(phase, START) == attempt
+    assert attempt.phase is phase
+    assert start_of(attempt) == START
+
+
+def test_idle_has_no_start() -> None:
+    assert attempt_in(Phase.IDLE, START) is IDLE
+    assert start_of(IDLE) is None
+    assert IDLE.phase is Phase.IDLE
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_without_a_start_there_is_no_attempt(phase: Phase) -> None:
+    assert attempt_in(phase, None) is IDLE
+
+
+def test_the_document_is_drawn_from_the_table() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == document(), (
+        "docs/attempts.md is stale: run `python tools/draw_attempts.py`"
+    )
+
+
+def test_the_diagram_has_an_arrow_for_every_pair_that_does_something() -> None:
+    arrows = diagram().splitlines()[2:]
+    for phase, event in PAIRS:
+        move = TABLE[phase][event]
+        begin = f"    {phase.capitalize()} --> {move.to.capitalize()}: "
+        labels = [arrow.removeprefix(begin) for arrow in arrows if arrow.startswith(begin)]
+        found = [label for label in labels if event in label.partition(" / ")[0].split(" or ")]
+        does = move != Move(phase) or event is Event.BOUNDARY
+        assert len(found) == (1 if does else 0), (phase, event, found)
+
+
+def test_the_drawn_table_has_a_row_a_phase_and_a_column_an_event() -> None:
+    header, _, *rows = table().splitlines()
+    assert header.count("|") == len(Event) + 2
+    assert [row.count("|") for row in rows] == [len(Event) + 2] * len(Phase)
+    assert [row.split("**")[1] for row in rows] == [phase.capitalize() for phase in Phase]
