@@ -7,6 +7,7 @@ producer's own clock: a message's time is never copied into it (R28).
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from schemas.messages import (
     OBSERVED_HEADER,
@@ -22,6 +23,9 @@ from streams.edge import codec
 from streams.flow.funnel import NO_SESSION
 from streams.flow.shorten import fit
 from streams.ports import Clock, Headers, NewRecord, Producer
+
+_UNPACED_LINES = 1_000
+"""Lines of a block where no pace is asked for."""
 
 _SLICE_S = 0.05
 """A pace is kept in slices of so long: even enough to look at, and few enough to be cheap."""
@@ -131,20 +135,19 @@ async def paced(
     lines: Iterator[Line], rate: float, duration_s: float | None, clock: Clock
 ) -> AsyncIterator[Sequence[Line]]:
     """Yield lines at `rate` a second (0: as fast as they are taken), for so long at most."""
-    begin = clock.monotonic_s()
+    begin_s = clock.monotonic_s()
     count = 0
     while True:
-        passed = clock.monotonic_s() - begin
-        if duration_s is not None and passed >= duration_s:
+        passed_s = clock.monotonic_s() - begin_s
+        if duration_s is not None and passed_s >= duration_s:
             return
-        due = count + 1_000 if rate == 0 else int((passed + _SLICE_S) * rate)
-        block = [line for _, line in zip(range(due - count), lines, strict=False)]
-        if len(block) < due - count:
-            yield block
-            return
-        count = due
+        # Line n is due n/rate seconds after the begin; those of a slice go together.
+        due = int((passed_s + _SLICE_S) * rate) + 1 if rate else count + _UNPACED_LINES
+        block = list(islice(lines, due - count))
         if block:
             yield block
-        await clock.sleep(
-            0 if rate == 0 else max(0.0, count / rate - (clock.monotonic_s() - begin))
-        )
+        if len(block) < due - count:
+            return
+        count = due
+        wait_s = count / rate - (clock.monotonic_s() - begin_s) if rate else 0.0
+        await clock.sleep(max(0.0, wait_s))
