@@ -22,6 +22,10 @@ restored, nor by a worker that stands by without one; a task that fails ends its
 _CREATE_TIME = 0
 """Kafka's timestamp type of a record that carries the producer's clock."""
 
+_UNREAD_PAUSE_S = 0.005
+"""aiokafka fetches for no partition while one has not taken what came, for so long at most. Its
+100 ms would make all partitions wait for the one whose transaction is under way."""
+
 _HEARTBEATS_PER_SESSION = 4
 """A member may miss some: a session of 10 s has one every 2.5 s."""
 
@@ -101,6 +105,7 @@ class KafkaPartitionReader:
         try:
             with translated(f"connecting to read {self._topic}"):
                 await consumer.start()
+            consumer._fetcher._prefetch_backoff = _UNREAD_PAUSE_S  # noqa: SLF001 -- no option for it
         except BaseException:
             await self.stop()
             raise
