@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 _SUFFIX = re.compile(r"\[([0-9]{1,6})([km])\]\Z", re.IGNORECASE)
 _SUFFIX_UNIT = {"k": 1_000, "m": 1_000_000}
@@ -63,15 +64,18 @@ class Catalog:
         base, told = base_name(model)
         if told is not None:
             return told
-        name = plain_name(base)
-        end = len(name)
-        while end > 0:
-            if (end == len(name) or name[end] in _BOUNDARIES) and (
-                context := self._context_by_prefix.get(name[:end])
-            ) is not None:
+        for prefix in _prefixes(base):
+            if (context := self._context_by_prefix.get(prefix)) is not None:
                 return context
-            end -= 1
         return None
+
+
+@lru_cache(maxsize=1024)
+def _prefixes(model: str) -> tuple[str, ...]:
+    """Return what a row's prefix may be, the longest first; asked for with every reading."""
+    name = plain_name(model)
+    ends = [at for at, character in enumerate(name) if character in _BOUNDARIES]
+    return tuple(name[:end] for end in (len(name), *reversed(ends)))
 
 
 def base_name(model: str) -> tuple[str, int | None]:

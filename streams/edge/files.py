@@ -157,8 +157,11 @@ def _read_source(source: Source, fallback: str | None) -> Iterator[Block]:
                 break
         os.lseek(descriptor, 0, os.SEEK_SET)
         container = scout.container(source.session, fallback)
-        for block in _split(source.name, descriptor):
-            yield _hinted(container, block)
+        if container.kind == "stream":
+            for block in _split(source.name, descriptor):
+                yield _hinted(container, block)
+        else:
+            yield from _split(source.name, descriptor, container.hint)
     finally:
         os.close(descriptor)
 
@@ -210,7 +213,7 @@ def _hinted(container: Container, block: Block) -> Block:
     return hinted
 
 
-def _split(name: str, descriptor: int) -> Iterator[list[Line]]:
+def _split(name: str, descriptor: int, hint: str | None = None) -> Iterator[list[Line]]:
     """Yield the descriptor's lines, those of one reading at a time, without their line ends."""
     number = 0
     pending: list[bytes] = []
@@ -223,18 +226,18 @@ def _split(name: str, descriptor: int) -> Iterator[list[Line]]:
         if not newline:
             continue
         number += 1
-        block = [_line(name, number, b"".join(pending), pending_bytes)]
+        block = [_line(name, number, b"".join(pending), pending_bytes, hint)]
         *whole, last = rest.split(b"\n")
         for value in whole:
             number += 1
-            block.append(_line(name, number, value, len(value)))
+            block.append(_line(name, number, value, len(value), hint))
         pending, pending_bytes = [last], len(last)
         yield block
     if pending_bytes:
-        yield [_line(name, number + 1, b"".join(pending), pending_bytes)]
+        yield [_line(name, number + 1, b"".join(pending), pending_bytes, hint)]
 
 
-def _line(name: str, number: int, value: bytes, size: int) -> Line:
+def _line(name: str, number: int, value: bytes, size: int, hint: str | None) -> Line:
     if value.endswith(b"\r"):
-        return Line(name, number, value[:-1], size - 1, None)
-    return Line(name, number, value, size, None)
+        return Line(name, number, value[:-1], size - 1, hint)
+    return Line(name, number, value, size, hint)
