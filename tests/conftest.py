@@ -41,13 +41,17 @@ class Command:
         self._started: list[subprocess.Popen[str]] = []
 
     def __call__(
-        self, *arguments: str, stdin: str | None = None, **settings: str
+        self,
+        *arguments: str,
+        stdin: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        **settings: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end; `PARTITIONS="2"` and the like are settings."""
         return subprocess.run(
             [*_COMMAND, *arguments],
             cwd=_ROOT,
-            env=command_environment(settings),
+            env=command_environment(settings) | dict(environment or {}),
             input=stdin,
             capture_output=True,
             text=True,
@@ -55,12 +59,17 @@ class Command:
             check=False,
         )
 
-    def start(self, *arguments: str, **settings: str) -> "subprocess.Popen[str]":
+    def start(
+        self,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        **settings: str,
+    ) -> "subprocess.Popen[str]":
         """Start it; its output is piped, and it is ended with the test."""
         process = subprocess.Popen(
             [*_COMMAND, *arguments],
             cwd=_ROOT,
-            env=command_environment(settings),
+            env=command_environment(settings) | dict(environment or {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

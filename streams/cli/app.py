@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli import files, schemas, stack, topics, workers
+from streams.cli import demo, files, read, schemas, stack, topics, workers
 from streams.cli.screen import err, out, safe
 from streams.core.errors import ConfigError, ContextgaugeError, RetryError
 
@@ -35,6 +35,8 @@ app.command()(workers.derive)
 app.command()(workers.project)
 app.command("schemas")(schemas.write)
 files.register(app)
+read.register(app)
+app.command()(demo.demo)
 
 
 def _print_version(*, asked: bool) -> None:

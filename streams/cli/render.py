@@ -39,7 +39,7 @@ def sessions_table(views: Sequence[SessionView], now_ms: int, width: int) -> Tab
         ("Session", max(map(len, shorts), default=0), 0),
         ("Runtime", 11, 110),
         ("Model", None, 0),
-        ("Context", 17, 0),
+        ("Context", 18, 0),
         ("Tokens", 9, 0),
         ("Messages", 8, 94),
         ("Compactions", 16, 0),
@@ -255,8 +255,6 @@ def _gauge(view: SessionView, chain: ChainView, now_ms: int) -> Text:
     shown = bar(chain.used_percent, _TABLE_BAR_CELLS).append(" ")
     if chain.state == "compacting":
         return shown.append(_attempt_state(view.attempt, now_ms), style="magenta")
-    if chain.used_tokens is not None and chain.used_percent is None:
-        return shown.append("no window", style="dim")
     known = chain.used_percent is not None
     return shown.append(f"{percent(chain.used_percent):>6}", style="" if known else "dim")
 

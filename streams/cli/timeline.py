@@ -141,7 +141,7 @@ def _describe_compaction(
             return (
                 f"#{data.number} {data.trigger or 'trigger unknown'} · "
                 f"{exact(data.pre_tokens)} tokens before · took {duration(data.duration_ms)} · "
-                f"{_count(data.messages_since_last, 'message')} since the last"
+                f"after {_count(data.messages_since_last, 'message')}"
             )
         case CompactionSummary():
             return f"{exact(len(data.summary))} characters"

@@ -1,0 +1,208 @@
+"""`contextgauge demo`: sessions through the whole pipeline, and what is known of them after."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.rule import Rule
+from rich.text import Text
+
+from schemas.messages import DeadLetter
+from schemas.topics import AGENT_MESSAGES
+from streams import wiring
+from streams.cli import demo_pipeline
+from streams.cli.demo_pipeline import Passed, Pipeline
+from streams.cli.demo_report import (
+    most_telling,
+    print_next,
+    print_sessions,
+    print_sums,
+    print_timeline,
+    say,
+)
+from streams.cli.screen import exact, out
+from streams.cli.simulate import as_lines, ending_now
+from streams.core.containers import Line
+from streams.edge import files
+from streams.edge.clock import SystemClock
+from streams.edge.local_stack import MissingPartError
+from streams.edge.partitioner import partition_of
+from streams.flow.publish import PublishConfig, Published, in_thread, paced, publish
+from streams.flow.simulator import Casting, sample_sessions
+from streams.serve.sessions import Sessions
+
+_SHOWN_SESSIONS = 20
+"""Sessions in the table: those that were active last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """What to publish: blocks of lines, and what to call them."""
+
+    blocks: AsyncIterator[Sequence[Line]]
+    name: str
+
+
+def demo(
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH]",
+            help="Your own transcripts: a file, a session's folder or a projects folder such as "
+            "~/.claude/projects. Not given: a dozen simulated sessions.",
+        ),
+    ] = None,
+) -> None:
+    """Send sessions through a Kafka and a Redis of their own, and show what is known of them.
+
+    Starts both, two derive workers and a project worker, publishes, waits until everything is in
+    Redis, prints the sessions and one timeline, and leaves nothing running. Where Java, Maven or
+    redis-server is missing it says so, and runs the same flows in memory.
+    """
+    given = _input(path)
+    chosen = wiring.settings()
+    with _ended_in_order():
+        out.print(Rule("contextgauge demo", style="dim"))
+        try:
+            with demo_pipeline.real_services(lambda what: say(f"{what} …")) as (folder, services):
+                for name, service in services.items():
+                    say(f"{name.capitalize()} is ready at {service.address}", done=True)
+                real = chosen.model_copy(
+                    update={
+                        "bootstrap_servers": services["kafka"].address,
+                        "redis_url": services["redis"].address,
+                    }
+                )
+                _run(demo_pipeline.real_pipeline(folder, real), given)
+                say("stopping the workers, Kafka and Redis …")
+        except MissingPartError as error:
+            out.print(Text(f"! {error}", style="yellow"), soft_wrap=True)
+            say("running embedded: the same flows in one process, over memory", done=True)
+            _run(demo_pipeline.embedded_pipeline(chosen), given)
+    say("nothing is left running", done=True)
+    print_next(path)
+
+
+def _input(path: str | None) -> _Input:
+    """Return what to publish. Raises ConfigError where the path holds no transcripts."""
+    if path is not None:
+        sources = files.expand([str(Path(path).expanduser())])
+        return _Input(in_thread(files.read(sources, None)), f"{len(sources):,} transcripts")
+    casting = ending_now(Casting(), None, sample=True)
+    lines = as_lines(sample_sessions(casting))
+    return _Input(paced(lines, 0, None, SystemClock()), "simulated sessions")
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM and a closed terminal end the demo through its `finally` blocks.
+
+    Once it is ending, further signals wait until everything is stopped.
+    """
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        out.print("\nending: stopping what was started …", style="yellow")
+        raise SystemExit(128 + number)
+
+    former = [signal.signal(each, end) for each in signals]
+    try:
+        yield
+    finally:
+        for each, handler in zip(signals, former, strict=True):
+            signal.signal(each, handler)
+
+
+def _run(pipeline: AbstractAsyncContextManager[Pipeline], given: _Input) -> None:
+    """Publish, watch and show, over a pipeline that runs meanwhile."""
+    asyncio.run(_show(pipeline, given))
+
+
+async def _show(opening: AbstractAsyncContextManager[Pipeline], given: _Input) -> None:
+    async with opening as pipeline:
+        chosen = pipeline.settings
+        say(f"topics are there, {chosen.partitions} partitions each", done=True)
+        say("two derive workers and a project worker are at work", done=True)
+        begin_s = time.monotonic()
+        published, passed = await _publish_and_watch(pipeline, given)
+        passed_s = time.monotonic() - begin_s
+        dead = await demo_pipeline.dead_letters(pipeline)
+        reader = Sessions(pipeline.store, partition_of)
+        views = await reader.ranked("recent", _SHOWN_SESSIONS)
+        print_sums(published, passed.records, dead, passed_s)
+        print_sessions(views, len(published.sessions))
+        telling = most_telling(views)
+        if telling is not None:
+            view, brief = telling
+            print_timeline(view, brief, await reader.records(view.session_id))
+
+
+async def _publish_and_watch(pipeline: Pipeline, given: _Input) -> tuple[Published, Passed]:
+    """Publish all and wait until it is in the views, with three bars of progress."""
+    with Progress(
+        TextColumn("  {task.description:<10}"),
+        BarColumn(bar_width=32),
+        TextColumn("{task.fields[told]}"),
+        console=out,
+    ) as bars:
+        sent = bars.add_task("published", total=None, told="")
+        derived = bars.add_task("derived", total=None, told="")
+        projected = bars.add_task("projected", total=None, told="")
+        done = asyncio.Event()
+
+        def show(now: Passed) -> None:
+            told = f"{exact(now.derived)} of {exact(now.messages)} messages"
+            bars.update(derived, completed=now.derived, total=now.messages, told=told)
+            told = f"{exact(now.records)} records"
+            bars.update(projected, completed=now.position, total=now.end, told=told)
+
+        def show_sent(count: int) -> None:
+            bars.update(sent, completed=count, told=f"{exact(count)} messages")
+
+        watching = asyncio.create_task(demo_pipeline.watch(pipeline, done, show))
+        publishing = asyncio.create_task(_publish(pipeline, given, show_sent))
+        try:
+            # A worker that ends makes the watch fail while there is still much to publish.
+            await asyncio.wait([watching, publishing], return_when=asyncio.FIRST_COMPLETED)
+            if watching.done():
+                watching.result()
+            published = await publishing
+            bars.update(sent, total=published.messages)
+            done.set()
+            return published, await watching
+        finally:
+            watching.cancel()
+            publishing.cancel()
+            await asyncio.gather(watching, publishing, return_exceptions=True)
+
+
+async def _publish(pipeline: Pipeline, given: _Input, show: Callable[[int], None]) -> Published:
+    chosen = pipeline.settings
+    config = PublishConfig(
+        topic=chosen.topic(AGENT_MESSAGES).name,
+        partitions=chosen.partitions,
+        partition_of=partition_of,
+        limit_bytes=chosen.message_limit_bytes,
+    )
+
+    def refuse(line: Line, letter: DeadLetter) -> None:
+        del line, letter  # they are counted, and told in one line at the end
+
+    producer = pipeline.log.producer()
+    await producer.start()
+    try:
+        return await publish(
+            producer, config, given.blocks, refuse, lambda done: show(done.messages)
+        )
+    finally:
+        await producer.stop()

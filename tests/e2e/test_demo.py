@@ -1,0 +1,117 @@
+"""The demo: everything goes through, a compaction is shown whole, and nothing is left running."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streams.edge.local_stack import LocalStack
+from tests.conftest import Command
+
+NOTHING_LEFT = "nothing is left running"
+
+
+def _processes_of(folder: Path) -> list[str]:
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return [line for line in listed.stdout.splitlines() if str(folder) in line]
+
+
+def _shown(output: str, *parts: str) -> None:
+    missing = [part for part in parts if part not in output]
+    assert not missing, output
+
+
+COMPACTION = re.compile(r"Compaction #\d+ \(\w+\) took [\d.]+ \w+.*: [\d,]+ → [\d,]+ tokens")
+
+
+def test_simulated_sessions_go_through_kafka_and_redis(
+    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path
+) -> None:
+    own_stack("kafka", "redis").stop()
+    done = command("demo", environment={"TMPDIR": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    _shown(
+        done.stdout,
+        "Kafka is ready at 127.0.0.1:",
+        "Redis is ready at redis://",
+        "messages of 12 sessions became",
+        "compaction_complete",
+        NOTHING_LEFT,
+        "Try next",
+    )
+    assert COMPACTION.search(done.stdout)
+    assert "unknown → unknown" not in done.stdout
+    assert not list(tmp_path.glob("contextgauge-demo-*"))
+    assert not _processes_of(tmp_path)
+
+
+def _path_without(folder: Path, *programs: str) -> str:
+    """Return a search path with all programs of this one's but some."""
+    folder.mkdir()
+    for part in os.environ["PATH"].split(os.pathsep):
+        for program in Path(part).glob("*"):
+            link = folder / program.name
+            if program.name not in programs and not link.exists():
+                link.symlink_to(program)
+    return str(folder)
+
+
+@pytest.mark.parametrize("missing", ["java", "redis-server"])
+def test_without_a_part_the_demo_says_so_and_runs_embedded(
+    command: Command, tmp_path: Path, missing: str
+) -> None:
+    if missing == "redis-server" and shutil.which("java") is None:
+        pytest.skip("no java either: it would be named first")
+    path = _path_without(tmp_path / "bin", missing)
+    done = command("demo", environment={"TMPDIR": str(tmp_path), "PATH": path})
+    assert done.returncode == 0, done.stderr
+    told = next(line for line in done.stdout.splitlines() if line.startswith("!"))
+    assert missing in told
+    assert "apt-get install" in told
+    _shown(done.stdout, "running embedded", "messages of 12 sessions became", NOTHING_LEFT)
+    assert COMPACTION.search(done.stdout)
+    assert not _processes_of(tmp_path)
+
+
+def test_the_readers_own_transcripts(command: Command, tmp_path: Path) -> None:
+    own = tmp_path / "projects"
+    made = command("simulate", "--sessions", "3", "--turns", "5", "--out", str(own))
+    assert made.returncode == 0, made.stderr
+    path = _path_without(tmp_path / "bin", "java")
+    done = command("demo", str(own), environment={"PATH": path})
+    assert done.returncode == 0, done.stderr
+    _shown(done.stdout, "messages of 3 sessions became", NOTHING_LEFT)
+
+
+def test_a_path_that_is_not_there_starts_nothing(command: Command, tmp_path: Path) -> None:
+    done = command("demo", str(tmp_path / "none"))
+    assert done.returncode == 2
+    assert "starting" not in done.stdout
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_a_demo_that_is_interrupted_leaves_nothing(
+    command: Command,
+    own_stack: Callable[..., LocalStack],
+    tmp_path: Path,
+    ending: signal.Signals,
+) -> None:
+    own_stack("kafka", "redis").stop()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    process = command.start("demo", environment={"TMPDIR": str(temporary)})
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "at work" in line:
+            break
+    assert _processes_of(temporary)
+    process.send_signal(ending)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + ending
+    assert not _processes_of(temporary)
+    assert not list(temporary.iterdir())

@@ -1,0 +1,150 @@
+"""Reading sessions: lists, the beginning of an id, and never two generations in one answer."""
+
+from dataclasses import replace
+
+import pytest
+
+from schemas.records import CompactBoundary, Record
+from streams.core.rules import Rules
+from streams.edge import codec
+from streams.edge.catalog import bundled
+from streams.edge.memory_views import MemoryPartition, MemoryViews
+from streams.edge.partitioner import partition_of
+from streams.flow.fold_views import fold_records
+from streams.flow.funnel import Funnel, Intake
+from streams.flow.simulator import Casting, sample_sessions
+from streams.ports import Generations, ViewPosition
+from streams.serve.sessions import SessionLookupError, Sessions
+
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    """All records of the simulator's sample."""
+    funnel = Funnel(Rules(bundled()))
+    return [
+        record
+        for message in sample_sessions(Casting())
+        for record in funnel.take(Intake(message.value, message.session_id)).records
+    ]
+
+
+def _store(records: list[Record], generation: int = 1) -> MemoryViews:
+    store = MemoryViews()
+    for partition, dump in enumerate(fold_records(records, partition_of, PARTITIONS)):
+        position = ViewPosition(len(records), 0, PARTITIONS, caught_up=True)
+        store.partitions[generation, partition] = MemoryPartition(position, dump)
+    store.kept = Generations(generation, None)
+    return store
+
+
+@pytest.fixture
+def sessions(records: list[Record]) -> Sessions:
+    """The sessions of the sample, in memory."""
+    return Sessions(_store(records), partition_of)
+
+
+async def test_all_partitions_are_merged_by_last_activity(
+    sessions: Sessions, records: list[Record]
+) -> None:
+    views = await sessions.ranked("recent", 100)
+    times = [view.last_ms or 0 for view in views if view.last_ms is not None]
+    assert {view.session_id for view in views} == {record.data.session_id for record in records}
+    assert times == sorted(times, reverse=True)
+    assert await sessions.count() == len(views)
+    assert await sessions.ranked("recent", 4) == views[:4]
+
+
+async def test_pressure_puts_the_fullest_first(sessions: Sessions) -> None:
+    views = await sessions.ranked("pressure", 100)
+    used = [view.chains["main"].used_percent for view in views]
+    assert len(used) > 3
+    assert None not in used
+    assert used == sorted(used, key=lambda percent: -(percent or 0))
+
+
+async def test_a_session_is_found_by_its_id_or_the_beginning_of_it(
+    sessions: Sessions, records: list[Record]
+) -> None:
+    session_id = records[0].data.session_id
+    whole = await sessions.find(session_id)
+    assert whole.session_id == session_id
+    assert await sessions.find(session_id[:8]) == whole
+
+
+async def test_a_beginning_that_fits_several_names_them(sessions: Sessions) -> None:
+    with pytest.raises(SessionLookupError, match=r"12 sessions begin with ''.*, …\)"):
+        await sessions.find("")
+
+
+async def test_an_id_that_another_begins_with_is_found(records: list[Record]) -> None:
+    short = replace(records[0], data=replace(records[0].data, session_id="s"))
+    long = replace(records[0], data=replace(records[0].data, session_id="s-long"))
+    sessions = Sessions(_store([short, long]), partition_of)
+    assert (await sessions.find("s")).session_id == "s"
+    assert (await sessions.find("s-")).session_id == "s-long"
+
+
+async def test_an_unknown_session_says_what_to_do(sessions: Sessions) -> None:
+    with pytest.raises(SessionLookupError, match="contextgauge sessions"):
+        await sessions.find("nobody")
+
+
+async def test_records_come_in_order_with_readings_on_request(
+    sessions: Sessions, records: list[Record]
+) -> None:
+    session_id = next(
+        record.data.session_id for record in records if isinstance(record.data, CompactBoundary)
+    )
+    kept = [
+        record
+        for record in records
+        if record.data.session_id == session_id and record.kind != "compaction_progress"
+    ]
+    assert await sessions.records(session_id, readings=True) == kept
+    assert await sessions.records(session_id) == [
+        record for record in kept if record.kind != "context_reading"
+    ]
+
+
+async def test_compactions_come_whole(sessions: Sessions, records: list[Record]) -> None:
+    boundaries = [record for record in records if isinstance(record.data, CompactBoundary)]
+    session_id = boundaries[0].data.session_id
+    told = await sessions.compactions(session_id)
+    assert {each.boundary_id for each in told} == {
+        record.id for record in boundaries if record.data.session_id == session_id
+    }
+    assert all(each.summary for each in told)
+
+
+async def test_before_the_first_projection_there_is_nothing() -> None:
+    sessions = Sessions(MemoryViews(), partition_of)
+    assert await sessions.ranked("recent", 10) == []
+    assert await sessions.count() == 0
+    assert await sessions.records("s") == []
+    assert await sessions.compactions("s") == []
+    with pytest.raises(SessionLookupError, match="project worker"):
+        await sessions.find("s")
+
+
+async def test_only_the_active_generation_is_read(records: list[Record]) -> None:
+    store = _store(records)
+    being_built = _store(records[:1], generation=2)
+    store.partitions.update(being_built.partitions)
+    store.kept = Generations(1, 2)
+    assert await Sessions(store, partition_of).count() == 12
+    store.kept = Generations(2, None)
+    assert await Sessions(store, partition_of).count() == 1
+
+
+async def test_a_session_that_leaves_between_two_reads_is_not_there(
+    records: list[Record],
+) -> None:
+    store = _store(records)
+    gone = codec.key_bytes(records[0].data.session_id)
+    for partition in store.partitions.values():
+        partition.held.views.pop(gone, None)
+    assert len(await Sessions(store, partition_of).ranked("recent", 100)) == 11
+    with pytest.raises(SessionLookupError):
+        await Sessions(store, partition_of).find(records[0].data.session_id[:10])
