@@ -162,7 +162,7 @@ class MemoryViews:
 
     async def session_count(self, generation: int, partition: int) -> int:
         """Return the number of sessions."""
-        return len(self._partition(generation, partition).held.idle)
+        return len(self._partition(generation, partition).held.rankings["recent"])
 
     async def compactions(
         self, generation: int, partition: int, session: bytes

@@ -34,6 +34,8 @@ def translated(doing: str) -> Iterator[None]:
             f"Redis refuses {doing}: {error}. Correct the user and password in "
             "CONTEXTGAUGE_REDIS_URL, or the user's rights"
         ) from error
+    except TimeoutError as error:
+        raise RetryError(f"Redis does not answer while {doing}") from error
     except (RedisConnectionError, RedisTimeoutError, OSError) as error:
         raise RetryError(f"Redis is away while {doing}: {error}") from error
     except ResponseError as error:

@@ -3,10 +3,11 @@
 Nothing is kept in this process, so any number of stores may work on one Redis.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from importlib import resources
-from typing import Any, cast
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
@@ -69,10 +70,13 @@ class RedisViews:
             # Untyped for the replies: redis-py's own types are unions of both its clients'.
             self._redis: Any = Redis.from_url(
                 url,
-                socket_timeout=TIMEOUT_S,
+                # `_ask` has a time limit; redis-py's own may swallow a cancellation, as it waits
+                # by asyncio.wait_for, which did so before Python 3.12.
+                socket_timeout=None,
                 socket_connect_timeout=TIMEOUT_S,
-                # The flows try again themselves, and say so.
-                retry=Retry(NoBackoff(), 0),
+                # Once, and at once: a connection of the pool may have ended since its last use.
+                # More is for the flows, which say so; every call here may be made twice.
+                retry=Retry(NoBackoff(), 1),
             )
         except ValueError as error:
             raise ConfigError(f"CONTEXTGAUGE_REDIS_URL: {error}") from error
@@ -80,10 +84,15 @@ class RedisViews:
         # The name by which Redis knows a script, not a secret.
         self._script_sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
 
+    async def _ask(self, doing: str, answer: Awaitable[Any]) -> Any:  # noqa: ANN401 -- of Redis
+        """Wait for a reply, and not for ever. Raises the project's own errors."""
+        with translated(doing):
+            async with asyncio.timeout(TIMEOUT_S):
+                return await answer
+
     async def start(self) -> None:
         """Connect. Raises RetryError while Redis is away, ConfigError where it refuses us."""
-        with translated("connecting"):
-            await self._redis.ping()
+        await self._ask("connecting", self._redis.ping())
 
     async def stop(self) -> None:
         """Close the connections."""
@@ -91,16 +100,15 @@ class RedisViews:
 
     async def generations(self) -> Generations:
         """Return the active generation and the one being built."""
-        with translated("reading the generations"):
-            active, following = [
-                await self._redis.get(key) for key in (self._keys.active, self._keys.next)
-            ]
+        doing = "reading the generations"
+        active = await self._ask(doing, self._redis.get(self._keys.active))
+        following = await self._ask(doing, self._redis.get(self._keys.next))
         return Generations(_number(active), _number(following))
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
         """Return a partition's position; VersionError where its format is another."""
-        with translated("reading a position"):
-            found = await self._redis.hgetall(self._keys.of(generation, partition).position)
+        key = self._keys.of(generation, partition).position
+        found = await self._ask("reading a position", self._redis.hgetall(key))
         if not found:
             return None
         if int(found[b"format"]) != FORMAT_VERSION:
@@ -123,31 +131,29 @@ class RedisViews:
         if not sessions:
             return []
         keys = self._keys.of(generation, partition)
-        with translated("reading views"):
-            found = await self._redis.mget([keys.view(session) for session in sessions])
-        return cast("list[bytes | None]", found)
+        answer = self._redis.mget([keys.view(session) for session in sessions])
+        return list(await self._ask("reading views", answer))
 
     async def ranked(
         self, generation: int, partition: int, ranking: Ranking, limit: int
     ) -> list[tuple[bytes, float]]:
         """Return the first sessions of a ranking, the highest first."""
         key = self._keys.of(generation, partition).ranking(ranking)
-        with translated("reading a ranking"):
-            found = await self._redis.zrevrange(key, 0, limit - 1, withscores=True)
+        answer = self._redis.zrevrange(key, 0, limit - 1, withscores=True)
+        found = await self._ask("reading a ranking", answer)
         return [(session, score) for session, score in found]
 
     async def session_count(self, generation: int, partition: int) -> int:
         """Return the number of sessions."""
-        with translated("counting sessions"):
-            return int(await self._redis.zcard(self._keys.of(generation, partition).idle))
+        key = self._keys.of(generation, partition).ranking("recent")
+        return int(await self._ask("counting sessions", self._redis.zcard(key)))
 
     async def compactions(
         self, generation: int, partition: int, session: bytes
     ) -> dict[bytes, bytes]:
         """Return a session's compactions by name."""
         key = self._keys.of(generation, partition).compactions(session)
-        with translated("reading compactions"):
-            return cast("dict[bytes, bytes]", await self._redis.hgetall(key))
+        return dict(await self._ask("reading compactions", self._redis.hgetall(key)))
 
     async def entries(
         self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
@@ -157,15 +163,14 @@ class RedisViews:
         return await self._stream(key, after)
 
     async def _stream(self, key: bytes, after: int) -> list[Entry]:
-        with translated("reading a stream"):
-            found = await self._redis.xrange(key, min=entry_id(after + 1) if after >= 0 else "-")
+        first = entry_id(after + 1) if after >= 0 else "-"
+        found = await self._ask("reading a stream", self._redis.xrange(key, min=first))
         return [Entry(entry_offset(name), fields[DOCUMENT]) for name, fields in found]
 
     async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
         """Return the fields of the aggregates."""
-        with translated("reading aggregates"):
-            found = await self._redis.hgetall(self._keys.of(generation, partition).stats)
-        return cast("dict[bytes, bytes]", found)
+        key = self._keys.of(generation, partition).stats
+        return dict(await self._ask("reading aggregates", self._redis.hgetall(key)))
 
     async def apply(
         self,
@@ -185,119 +190,119 @@ class RedisViews:
             FORMAT_VERSION,
             position.partitions,
         )
-        with translated("writing views"):
-            reply = await self._run(found.keys, [*head, *found.arguments])
-        return cast("ApplyResult", reply.decode())
+        reply = await self._ask("writing views", self._run(found.keys, [*head, *found.arguments]))
+        result: ApplyResult = reply.decode()
+        return result
 
-    async def _run(self, keys: list[bytes], arguments: list[Any]) -> bytes:
+    async def _run(self, keys: list[bytes], arguments: list[Any]) -> Any:  # noqa: ANN401 -- of Redis
         """Run the script by its hash; send it whole where Redis has forgotten it."""
         call = (len(keys), *keys, *arguments)
         try:
-            return cast("bytes", await self._redis.evalsha(self._script_sha, *call))
+            return await self._redis.evalsha(self._script_sha, *call)
         except NoScriptError:
-            return cast("bytes", await self._redis.eval(self._script, *call))
+            return await self._redis.eval(self._script, *call)
 
     async def pick_compactions(
         self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]
     ) -> list[bytes | None]:
         """Return single compactions by session and name."""
         keys = self._keys.of(generation, partition)
-        with translated("reading compactions"):
-            async with self._redis.pipeline(transaction=False) as pipeline:
-                for session, name in names:
-                    pipeline.hget(keys.compactions(session), name)
-                return cast("list[bytes | None]", await pipeline.execute())
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            for session, name in names:
+                pipeline.hget(keys.compactions(session), name)
+            return list(await self._ask("reading compactions", pipeline.execute()))
 
     async def idle(
         self, generation: int, partition: int, before_ms: int, limit: int
     ) -> list[bytes]:
         """Return the sessions that are idle longest."""
         key = self._keys.of(generation, partition).idle
-        with translated("reading idle sessions"):
-            found = await self._redis.zrangebyscore(
-                key, "-inf", f"({before_ms}", start=0, num=limit
-            )
-        return cast("list[bytes]", found)
+        answer = self._redis.zrangebyscore(key, "-inf", f"({before_ms}", start=0, num=limit)
+        return list(await self._ask("reading idle sessions", answer))
 
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
         """Tell of each session whether it left."""
         key = self._keys.of(generation, partition).left
-        with translated("reading who left"):
-            return [score is not None for score in await self._redis.zmscore(key, list(sessions))]
+        scores = await self._ask("reading who left", self._redis.zmscore(key, list(sessions)))
+        return [score is not None for score in scores]
 
     async def begin_next(self, generation: int) -> int:
         """Set the generation to be built unless there is one."""
-        with translated("beginning a generation"):
-            await self._redis.set(self._keys.next, generation, nx=True)
-            return int(await self._redis.get(self._keys.next) or generation)
+        doing = "beginning a generation"
+        await self._ask(doing, self._redis.set(self._keys.next, generation, nx=True))
+        return int(await self._ask(doing, self._redis.get(self._keys.next)) or generation)
 
     async def caught_up(self, generation: int, partition: int) -> None:
         """Mark a partition of the next generation."""
         key = self._keys.of(generation, partition).position
-        with translated("marking a partition"):
-            await self._redis.eval(_MARK, 1, key, "caught_up", 1)
+        await self._ask("marking a partition", self._redis.eval(_MARK, 1, key, "caught_up", 1))
 
     async def activate(self, generation: int) -> None:
         """Make readers use a generation: one write, unless a later one is active already."""
-        with translated("activating a generation"):
-            await self._redis.eval(_RAISE, 1, self._keys.active, generation)
-            await self._redis.eval(_FORGET, 1, self._keys.next, generation)
+        doing = "activating a generation"
+        await self._ask(doing, self._redis.eval(_RAISE, 1, self._keys.active, generation))
+        await self._ask(doing, self._redis.eval(_FORGET, 1, self._keys.next, generation))
 
     async def drop(self, generation: int, partition: int) -> None:
         """Delete a partition, whatever is in it. Until its position is gone no one can write."""
         keys = self._keys.of(generation, partition)
-        with translated("dropping a partition"):
-            await self._redis.hset(
-                keys.position,
-                mapping={
-                    "offset": CLOSED_OFFSET,
-                    "begin": CLOSED_OFFSET,
-                    "format": FORMAT_VERSION,
-                    "partitions": 0,
-                },
-            )
-            gone: list[bytes] = []
-            async for key in self._redis.scan_iter(match=keys.base + b"*", count=_SCAN_KEYS):
-                if key != keys.position:
-                    gone.append(key)
-                if len(gone) >= _SCAN_KEYS:
-                    await self._redis.unlink(*gone)
-                    gone.clear()
-            await self._redis.unlink(*gone, keys.position)
+        doing = "dropping a partition"
+        closed = {
+            "offset": CLOSED_OFFSET,
+            "begin": CLOSED_OFFSET,
+            "format": FORMAT_VERSION,
+            "partitions": 0,
+        }
+        await self._ask(doing, self._redis.hset(keys.position, mapping=closed))
+        async for found in self._scan(keys):
+            gone = [key for key in found if key != keys.position]
+            if gone:
+                await self._ask(doing, self._redis.unlink(*gone))
+        await self._ask(doing, self._redis.unlink(keys.position))
+
+    async def _scan(self, keys: PartitionKeys) -> AsyncIterator[list[bytes]]:
+        """Yield all keys of a partition, a key perhaps twice."""
+        cursor = 0
+        while True:
+            answer = self._redis.scan(cursor, match=keys.base + b"*", count=_SCAN_KEYS)
+            cursor, found = await self._ask("looking for keys", answer)
+            yield found
+            if not cursor:
+                return
 
     async def dump(self, generation: int, partition: int) -> PartitionDump:
         """Return everything that is stored under the partition's keys, whatever names it."""
         keys = self._keys.of(generation, partition)
-        found = PartitionDump({}, {}, {"events": {}, "readings": {}}, {}, {}, {}, {}, [])
-        with translated("dumping a partition"):
-            async for key in self._redis.scan_iter(match=keys.base + b"*", count=_SCAN_KEYS):
-                await self._dump_key(keys, key, found)
-            idle, left = [await self._scores(key) for key in (keys.idle, keys.left)]
-            rankings: dict[Ranking, dict[bytes, float]] = {
+        streams: dict[EntryStream, dict[bytes, list[Entry]]] = {"events": {}, "readings": {}}
+        views: dict[bytes, bytes] = {}
+        compactions: dict[bytes, dict[bytes, bytes]] = {}
+        async for found in self._scan(keys):
+            for key in found:
+                letter, session = key[len(keys.base) :][:2], key[len(keys.base) + 2 :]
+                if letter == b"s:":
+                    views[session] = await self._ask("dumping", self._redis.get(key))
+                elif letter == b"c:":
+                    compactions[session] = await self.compactions(generation, partition, session)
+                elif letter == b"e:":
+                    streams["events"][session] = await self._stream(key, -1)
+                elif letter == b"r:":
+                    streams["readings"][session] = await self._stream(key, -1)
+        return PartitionDump(
+            views=views,
+            compactions=compactions,
+            entries=streams,
+            rankings={
                 "recent": await self._scores(keys.ranking("recent")),
                 "pressure": await self._scores(keys.ranking("pressure")),
-            }
-        return found._replace(
-            rankings=rankings,
-            idle=idle,
-            left=left,
+            },
+            idle=await self._scores(keys.idle),
+            left=await self._scores(keys.left),
             stats=await self.stats(generation, partition),
             live=await self._stream(keys.live, -1),
         )
 
-    async def _dump_key(self, keys: PartitionKeys, key: bytes, found: PartitionDump) -> None:
-        letter, session = key[len(keys.base) :][:2], key[len(keys.base) + 2 :]
-        if letter == b"s:":
-            found.views[session] = await self._redis.get(key)
-        elif letter == b"c:":
-            found.compactions[session] = await self._redis.hgetall(key)
-        elif letter == b"e:":
-            found.entries["events"][session] = await self._stream(key, -1)
-        elif letter == b"r:":
-            found.entries["readings"][session] = await self._stream(key, -1)
-
     async def _scores(self, key: bytes) -> dict[bytes, float]:
-        return dict(await self._redis.zrange(key, 0, -1, withscores=True))
+        return dict(await self._ask("dumping", self._redis.zrange(key, 0, -1, withscores=True)))
 
 
 def _number(value: bytes | None) -> int | None:

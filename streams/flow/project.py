@@ -31,10 +31,13 @@ from streams.ports import Clock, Log, Telemetry, ViewStore
 
 _WORKER = "project"
 
+_CANCEL_TIMEOUT_S = 3.0
+"""Closing a reader takes one round trip; the group waits for longer."""
+
 logger = structlog.get_logger()
 
 
-async def run_project(  # noqa: PLR0913 -- the ports it works with, each by name
+async def run_project(
     *,
     log: Log,
     store: ViewStore,
@@ -149,10 +152,12 @@ class _Member:
 
     async def _release(self) -> None:
         """End all partitions' work at once: a batch that was cut off is read again."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        tasks, self._tasks = set(self._tasks), []
+        while tasks:
+            # Again, if need be: a library may swallow a cancellation.
+            for task in tasks:
+                task.cancel()
+            _, tasks = await asyncio.wait(tasks, timeout=_CANCEL_TIMEOUT_S)
 
     def _fail(self, error: Exception) -> None:
         """End the membership with an error; the first one counts."""

@@ -29,7 +29,8 @@ class ProjectConfig:
     """A session idle for so long of its partition's Kafka time leaves the views."""
 
     watch_s: float = 0.5
-    """How often it is looked whether another worker began or activated a generation."""
+    """How often it is looked whether another worker began or activated a generation, and on an
+    idle partition whether the store still is where it was left."""
 
     drop_after_s: float = 60.0
     """A former generation is deleted so long after the swap: readers that began with it have

@@ -197,6 +197,15 @@ class PartitionProjector:
         self._fold.forget_sessions()
         return len(placed)
 
+    async def verify(self) -> None:
+        """Raise ReseekError where the store is not where this one left it.
+
+        A store that lost its last writes would else be found out by the next record only.
+        """
+        stored = await self._patience.until_done(partial(self._store.position, *self._at))
+        if stored is None or stored.offset != self.position:
+            raise ReseekError(f"the views are no longer at {self.position}: read again")
+
     def _placed(self, record: LogRecord) -> Placed:
         try:
             read = codec.from_binary(record.headers, record.value or b"")

@@ -48,6 +48,7 @@ class ProjectTask:
         """The generation whose documents of this partition are known to be lost."""
         self._building: int | None = None
         self._built = asyncio.Event()
+        self._verified_s = tools.clock.monotonic_s()
 
     async def follow(self) -> None:
         """Keep the active generation up to date."""
@@ -212,8 +213,11 @@ class ProjectTask:
         tools.telemetry.gauge("project_position", projector.position, partition=label)
         if projector.writes > writes:
             tools.telemetry.count("project_writes", projector.writes - writes, partition=label)
+        now_s = tools.clock.monotonic_s()
+        if not batch.records and now_s - self._verified_s >= config.watch_s:
+            self._verified_s = now_s
+            await projector.verify()
         if records:
-            now_s = tools.clock.monotonic_s()
             tools.telemetry.observe("project_write_seconds", now_s - began)
             tools.telemetry.observe("project_batch_records", records)
             tools.telemetry.count("project_records", records, partition=label)

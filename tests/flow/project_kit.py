@@ -1,0 +1,265 @@
+"""A project worker under test: records on a log, and the documents that must come of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from schemas.records import Record
+from schemas.topics import CONTEXT_EVENTS
+from schemas.views import SESSION_IDLE_MS
+from streams.core.errors import RetryError
+from streams.edge import codec
+from streams.edge.clock import SystemClock
+from streams.edge.partitioner import partition_of
+from streams.flow.fold import Placed
+from streams.flow.fold_views import fold_views
+from streams.flow.project import run_project
+from streams.flow.project_config import ProjectConfig
+from streams.flow.project_partition import PartitionProjector, Place
+from streams.flow.retry import Patience
+from streams.ports import (
+    Batch,
+    Clock,
+    Log,
+    LogRecord,
+    NewRecord,
+    PartitionDump,
+    ViewStore,
+)
+from tests.flow.derive_kit import PATIENCE_S, Figures, expected, samples, until
+
+PARTITIONS = 4
+
+
+class HastyClock(SystemClock):
+    """A clock whose pauses are over at once."""
+
+    async def sleep(self, seconds: float) -> None:  # noqa: ARG002 -- whatever it is
+        await asyncio.sleep(0.001)
+
+
+class Told(NamedTuple):
+    """A record and its Kafka timestamp."""
+
+    record: Record
+    logged_ms: int = 0
+
+
+def sample_records(seed: int = 1) -> list[list[Record]]:
+    """Return what is derived from sessions of every kind, by partition."""
+    return expected(samples(seed), PARTITIONS)
+
+
+def on_log(told: Iterable[Told], step: int = 2) -> list[LogRecord]:
+    """Return the records as they are on a log whose offsets have gaps."""
+    found = []
+    for number, (record, logged_ms) in enumerate(told):
+        headers, value = codec.to_binary(record)
+        key = codec.key_bytes(record.data.session_id)
+        found.append(LogRecord(number * step, logged_ms, key, value, headers))
+    return found
+
+
+def batches(records: Sequence[LogRecord], cuts: Iterable[int]) -> list[Batch]:
+    """Cut a log into batches at these places; some of them may be empty."""
+    places = [0, *sorted(min(cut, len(records)) for cut in cuts), len(records)]
+    found = []
+    for start, stop in pairwise(places):
+        end = records[stop].offset if stop < len(records) else records[-1].offset + 2
+        found.append(Batch(records[start:stop], end))
+    return found
+
+
+def placed(records: Iterable[LogRecord]) -> list[Placed]:
+    """Return the records as the fold takes them."""
+    return [
+        Placed(item.offset, item.timestamp_ms, codec.from_binary(item.headers, item.value or b""))
+        for item in records
+    ]
+
+
+async def project_all(
+    store: ViewStore, todo: Iterable[Batch], *, strict: bool = True, partitions: int = 1
+) -> PartitionProjector:
+    """Fold batches into partition 0 of generation 1, which is begun if need be."""
+    projector = projector_of(store, strict=strict, partitions=partitions)
+    if not await projector.open():
+        await projector.begin(0)
+        assert await projector.open()
+    for batch in todo:
+        await projector.apply(batch)
+    return projector
+
+
+def projector_of(
+    store: ViewStore, *, strict: bool = True, partitions: int = 1, stop: bool = False
+) -> PartitionProjector:
+    """Return a projector that tries again at once; with `stop` it does not try again."""
+    stopped = asyncio.Event()
+    if stop:
+        stopped.set()
+    return PartitionProjector(
+        store,
+        Patience(HastyClock(), Figures(), stopped, "project"),
+        Place(1, 0, partitions),
+        strict=strict,
+        idle_ms=SESSION_IDLE_MS,
+    )
+
+
+def patient(done: Callable[[], Awaitable[bool]]) -> Callable[[], Awaitable[bool]]:
+    """Return the same question, answered no while the store is away."""
+
+    async def ask() -> bool:
+        try:
+            return await done()
+        except RetryError:
+            return False
+
+    return ask
+
+
+class Worker:
+    """A running project worker."""
+
+    def __init__(self, task: asyncio.Task[None], stop: asyncio.Event, figures: Figures) -> None:
+        self.task, self.figures, self._stop = task, figures, stop
+
+    async def stop(self) -> None:
+        """End it in good order; raises what it ended with."""
+        self._stop.set()
+        async with asyncio.timeout(PATIENCE_S):
+            await self.task
+
+    async def kill(self) -> None:
+        """End it at once."""
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+    async def failed(self) -> BaseException | None:
+        """Wait until it has ended by itself; return what it raised."""
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.wait([self.task])
+        return self.task.exception()
+
+
+class ProjectKit:
+    """A topic of records, a view store, and workers between them."""
+
+    def __init__(
+        self, log: Log, store: ViewStore, prefix: str = "", clock: Clock | None = None
+    ) -> None:
+        self.log, self.store = log, store
+        self.clock = clock or HastyClock()
+        self.topic = replace(CONTEXT_EVENTS, name=prefix + CONTEXT_EVENTS.name)
+        self.config = ProjectConfig(
+            events_topic=self.topic.name,
+            group=prefix + "project",
+            poll_timeout_s=0.02,
+            watch_s=0.02,
+            drop_after_s=0.02,
+        )
+
+    async def create_topic(self) -> None:
+        """Create the topic."""
+        await self.log.start()
+        await self.log.create_topics([self.topic], PARTITIONS)
+
+    async def append(self, records: Iterable[Record]) -> None:
+        """Write records in transactions of some, so that markers lie between."""
+        todo = list(records)
+        producer = self.log.transactional_producer(self.config.group + "-test")
+        await producer.start()
+        for start in range(0, len(todo), 40):
+            new = []
+            for record in todo[start : start + 40]:
+                headers, value = codec.to_binary(record)
+                session_id = record.data.session_id
+                partition = partition_of(session_id, PARTITIONS)
+                key = codec.key_bytes(session_id)
+                new.append(NewRecord(self.topic.name, partition, key, value, headers))
+            await producer.commit(new, "test", {})
+        await producer.stop()
+
+    def start_worker(self, config: ProjectConfig | None = None) -> Worker:
+        """Start a worker; whoever does ends it."""
+        stop, figures = asyncio.Event(), Figures()
+        work = run_project(
+            log=self.log,
+            store=self.store,
+            config=config or self.config,
+            telemetry=figures,
+            clock=self.clock,
+            stop=stop,
+        )
+        return Worker(asyncio.create_task(work), stop, figures)
+
+    @asynccontextmanager
+    async def running(self, config: ProjectConfig | None = None) -> AsyncIterator[Worker]:
+        """Run a worker, and end it in good order."""
+        worker = self.start_worker(config)
+        try:
+            yield worker
+        except BaseException:
+            await worker.kill()
+            raise
+        await worker.stop()
+
+    async def read(self, partition: int) -> tuple[list[LogRecord], int]:
+        """Return a partition's records and its end."""
+        reader = self.log.reader(self.topic.name, [partition])
+        await reader.start()
+        position, end = await reader.bounds(partition)
+        reader.seek(partition, position)
+        records: list[LogRecord] = []
+        async with asyncio.timeout(PATIENCE_S):
+            while position < end:
+                batch = await reader.poll(partition, 5_000, 0.1)
+                records += batch.records
+                position = batch.position
+        await reader.stop()
+        return records, end
+
+    async def active(self, *, at_least: int = 1) -> int:
+        """Wait for an active generation."""
+        found: list[int] = []
+
+        async def done() -> bool:
+            active = (await self.store.generations()).active
+            if active is not None and active >= at_least:
+                found.append(active)
+            return bool(found)
+
+        await until(patient(done))
+        return found[0]
+
+    async def caught_up(self, *workers: Worker, at_least: int = 1) -> int:
+        """Wait until the active generation has all that is on the log; return it."""
+        generation = await self.active(at_least=at_least)
+        ends = [(await self.read(partition))[1] for partition in range(PARTITIONS)]
+
+        async def done() -> bool:
+            for worker in workers:
+                if worker.task.done():
+                    worker.task.result()
+            places = [await self.store.position(generation, p) for p in range(PARTITIONS)]
+            return all(
+                place is not None and place.offset >= end
+                for place, end in zip(places, ends, strict=True)
+            )
+
+        await until(patient(done))
+        return generation
+
+    async def expected(self) -> list[PartitionDump]:
+        """Return the documents that the log's records come to."""
+        return [
+            fold_views(placed((await self.read(partition))[0])) for partition in range(PARTITIONS)
+        ]
+
+    async def documents(self, generation: int) -> list[PartitionDump]:
+        """Return the documents that are stored."""
+        return [await self.store.dump(generation, partition) for partition in range(PARTITIONS)]

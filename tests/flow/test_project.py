@@ -1,0 +1,289 @@
+"""The project worker, on log and views in memory: whatever goes away, the views end right."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from itertools import zip_longest
+
+import pytest
+
+from schemas.topics import Topic
+from streams.core.errors import ConfigError, PositionError, VersionError
+from streams.edge.clock import SystemClock
+from streams.edge.memory_log import MemoryLog
+from streams.edge.memory_views import MemoryViews
+from streams.flow.generations import Watch
+from streams.ports import Generations, NewRecord, ViewChanges, ViewPosition
+from tests.flow.derive_kit import Figures, until
+from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
+
+RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn if record]
+SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
+NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, ())
+
+
+@pytest.fixture
+def store() -> MemoryViews:
+    return MemoryViews()
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    return MemoryLog(SystemClock())
+
+
+@pytest.fixture
+async def kit(log: MemoryLog, store: MemoryViews) -> AsyncIterator[ProjectKit]:
+    kit = ProjectKit(log, store)
+    await kit.create_topic()
+    yield kit
+    # Nothing that a worker began may go on after it has ended.
+    assert [task for task in asyncio.all_tasks() if "flow/project" in repr(task)] == []
+
+
+async def test_with_nothing_there_the_first_generation_is_active_at_once(kit: ProjectKit) -> None:
+    async with kit.running() as worker:
+        assert await kit.active() == 1
+        assert await kit.store.generations() == Generations(1, None)
+        await kit.append(RECORDS)
+        assert await kit.caught_up(worker) == 1
+    assert await kit.documents(1) == await kit.expected()
+    assert sum(len(dump.views) for dump in await kit.documents(1)) > 5
+    assert worker.figures.total("project_records") == len(RECORDS)
+    assert worker.figures.total("project_mismatches") == 0
+    assert worker.figures.gauges == {("worker_partitions", "project"): 0}
+
+
+async def test_what_is_there_already_is_built_before_anyone_sees_it(kit: ProjectKit) -> None:
+    await kit.append(RECORDS)
+    async with kit.running():
+        generation = await kit.active()
+        # Active only with everything that was on the log.
+        assert await kit.documents(generation) == await kit.expected()
+
+
+async def test_a_worker_goes_on_where_the_last_one_ended(kit: ProjectKit) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    await kit.append(MORE)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    assert worker.figures.total("project_records") == len(MORE)
+    assert await kit.documents(1) == await kit.expected()
+
+
+async def test_killed_workers_leave_nothing_half_done(kit: ProjectKit) -> None:
+    await kit.append(SOME)
+    for pause in range(12):
+        worker = kit.start_worker()
+        await asyncio.sleep(pause * 0.004)
+        await worker.kill()
+    await kit.append(MORE)
+    async with kit.running() as worker:
+        generation = await kit.caught_up(worker)
+    assert await kit.documents(generation) == await kit.expected()
+
+
+async def test_two_workers_share_the_partitions(kit: ProjectKit) -> None:
+    async with kit.running() as one, kit.running() as other:
+        await until(lambda: has_half(one.figures) and has_half(other.figures))
+        await kit.append(SOME)
+        assert await kit.caught_up(one, other) == 1
+        await one.stop()
+        await kit.append(MORE)
+        await kit.caught_up(other)
+    assert await kit.documents(1) == await kit.expected()
+
+
+def has_half(figures: Figures) -> bool:
+    return figures.gauges.get(("worker_partitions", "project")) == PARTITIONS / 2
+
+
+async def test_a_generation_goes_live_when_all_partitions_have_caught_up(
+    store: MemoryViews,
+) -> None:
+    watch = Watch(store)
+    await watch.begin()
+    for partition in range(3):
+        await watch.activate(1, 3)
+        assert watch.seen == Generations(None, 1)
+        position = ViewPosition(0, 0, 3, caught_up=False)
+        await store.apply(1, partition, expected=None, position=position, changes=NOTHING)
+        await watch.activate(1, 3)
+        assert watch.seen == Generations(None, 1)
+        await store.caught_up(1, partition)
+    await watch.activate(1, 3)
+    assert watch.seen == Generations(1, None)
+
+
+async def test_a_generation_left_between_two_steps_is_settled(store: MemoryViews) -> None:
+    store.kept = Generations(2, 2)
+    watch = Watch(store)
+    await watch.look()
+    assert watch.seen == Generations(2, None)
+
+
+async def test_an_emptied_store_is_built_anew(kit: ProjectKit, store: MemoryViews) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        store.restore(MemoryViews())
+        await kit.append(MORE)
+        # Never the old number: a reader's cursor must not go on in other views.
+        assert await kit.caught_up(worker, at_least=2) == 2
+    assert await kit.documents(2) == await kit.expected()
+
+
+async def test_lost_documents_are_built_anew_beside_the_live_ones(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        ahead = {record.data.session_id.encode() for record in MORE}
+        held = next(
+            part.held for part in store.partitions.values() if ahead & part.held.views.keys()
+        )
+        for session in ahead & held.views.keys():
+            del held.views[session]
+    # The worker keeps views in memory; the next one finds that they are gone.
+    await kit.append(MORE)
+    async with kit.running() as worker:
+        assert await kit.caught_up(worker, at_least=2) == 2
+        # The generation before is deleted once no reader can be in it.
+        await until(lambda: {generation for generation, _ in store.partitions} == {2})
+    assert await kit.documents(2) == await kit.expected()
+
+
+async def test_a_lost_position_is_built_anew(kit: ProjectKit, store: MemoryViews) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        del store.partitions[1, 0]
+        await kit.append(MORE)
+        assert await kit.caught_up(worker, at_least=2) == 2
+    assert await kit.documents(2) == await kit.expected()
+
+
+async def test_a_store_that_goes_back_in_time_is_read_for_again(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME[:50])
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        before = store.snapshot()
+        await kit.append(SOME[50:])
+        await kit.caught_up(worker)
+        store.restore(before)
+        # Partitions that get no more records find it out too.
+        await kit.caught_up(worker)
+        store.restore(before)
+        await kit.append(MORE)
+        assert await kit.caught_up(worker) == 1
+    assert worker.figures.total("project_mismatches") > 0
+    assert await kit.documents(1) == await kit.expected()
+
+
+async def test_leftovers_of_an_emptied_store_are_not_built_on(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    # Only the generation and the positions are gone.
+    store.kept = Generations(None, None)
+    for partition in store.partitions.values():
+        partition.position = None
+    await kit.append(MORE)
+    async with kit.running() as worker:
+        generation = await kit.caught_up(worker)
+    assert await kit.documents(generation) == await kit.expected()
+
+
+async def test_a_store_that_is_away_is_waited_for(kit: ProjectKit, store: MemoryViews) -> None:
+    store.away = True
+    async with kit.running() as worker:
+        await until(lambda: worker.figures.total("worker_retries") > 1)
+        store.away = False
+        await kit.append(SOME)
+        await kit.caught_up(worker)
+        store.away = True
+        before = worker.figures.total("worker_retries")
+        await kit.append(MORE)
+        await until(lambda: worker.figures.total("worker_retries") > before)
+        store.away = False
+        store.lose_replies = 3
+        await kit.caught_up(worker)
+    assert await kit.documents(1) == await kit.expected()
+
+
+async def test_a_log_that_is_away_is_waited_for(kit: ProjectKit, log: MemoryLog) -> None:
+    await kit.append(RECORDS)
+    log.away = True
+    async with kit.running() as worker:
+        await until(lambda: worker.figures.total("worker_retries") > 1)
+        log.away = False
+        await kit.caught_up(worker)
+    assert await kit.documents(1) == await kit.expected()
+
+
+async def test_a_worker_stops_while_everything_is_away(
+    kit: ProjectKit, log: MemoryLog, store: MemoryViews
+) -> None:
+    for gone in (store, log):
+        gone.away = True
+        worker = kit.start_worker()
+        await until(partial(has_retried, worker.figures))
+        await worker.stop()
+        gone.away = False
+
+
+def has_retried(figures: Figures) -> bool:
+    return figures.total("worker_retries") > 1
+
+
+async def test_a_missing_topic_stops(store: MemoryViews) -> None:
+    kit = ProjectKit(MemoryLog(SystemClock()), store)
+    error = await kit.start_worker().failed()
+    assert isinstance(error, ConfigError)
+    assert "contextgauge topics create" in str(error)
+
+
+async def test_a_topic_that_grew_stops(kit: ProjectKit, store: MemoryViews) -> None:
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    other = ProjectKit(MemoryLog(SystemClock()), store)
+    await other.log.create_topics([other.topic], PARTITIONS + 2)
+    error = await other.start_worker().failed()
+    assert isinstance(error, ConfigError)
+    assert "CONTEXTGAUGE_KEY_PREFIX" in str(error)
+
+
+async def test_a_position_out_of_range_stops(kit: ProjectKit, store: MemoryViews) -> None:
+    await kit.append(RECORDS)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    recreated = ProjectKit(MemoryLog(SystemClock()), store)
+    await recreated.create_topic()
+    error = await recreated.start_worker().failed()
+    assert isinstance(error, PositionError)
+    assert "CONTEXTGAUGE_KEY_PREFIX" in str(error)
+
+
+async def test_an_unknown_record_stops_and_is_not_skipped(kit: ProjectKit) -> None:
+    producer = kit.log.producer()
+    await producer.start()
+    await producer.send(NewRecord(kit.topic.name, 0, b"s", b"{}", (("ce_type", b"other"),)))
+    await producer.flush()
+    for _ in range(2):
+        error = await kit.start_worker().failed()
+        assert isinstance(error, VersionError)
+        assert "record 0 of partition 0" in str(error)
+
+
+async def test_other_topics_are_not_read(kit: ProjectKit) -> None:
+    await kit.log.create_topics([Topic("agent.messages", "any", "delete", -1, 1_000)], PARTITIONS)
+    async with kit.running() as worker:
+        await kit.active()
+    assert worker.figures.total("project_records") == 0

@@ -1,0 +1,96 @@
+"""The project worker on a real Kafka and a real Redis."""
+
+from collections.abc import Callable
+from itertools import zip_longest
+
+from redis.asyncio import Redis
+
+from streams.edge.clock import SystemClock
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.local_stack import LocalStack
+from streams.edge.memory_log import MemoryLog
+from streams.edge.redis_views import RedisViews
+from tests.flow.derive_kit import until
+from tests.flow.project_kit import ProjectKit, sample_records
+
+RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn if record]
+SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
+
+
+async def test_workers_come_and_go_and_redis_holds_the_fold(
+    kafka: str, redis_url: str, topic_prefix: str, key_prefix: str
+) -> None:
+    log = KafkaLog(KafkaOptions(bootstrap_servers=kafka, session_timeout_ms=6_000))
+    store = RedisViews(redis_url, key_prefix)
+    kit = ProjectKit(log, store, topic_prefix, SystemClock())
+    await kit.create_topic()
+    async with kit.running() as first:
+        # A new installation: nothing on the topic, and yet readers have a generation.
+        assert await kit.active() == 1
+        await kit.append(SOME)
+        await kit.caught_up(first)
+        killed = kit.start_worker()
+        await until(lambda: ("worker_partitions", "project") in killed.figures.gauges)
+        await kit.append(MORE[:100])
+        await killed.kill()
+        await kit.append(MORE[100:])
+        assert await kit.caught_up(first) == 1
+    assert await kit.documents(1) == await kit.expected()
+    await store.stop()
+    await log.stop()
+
+
+async def test_redis_is_killed_and_comes_back(own_stack: Callable[..., LocalStack]) -> None:
+    stack = own_stack("redis")
+    store = RedisViews(stack.services()["redis"].address)
+    kit = ProjectKit(MemoryLog(SystemClock()), store, clock=SystemClock())
+    await kit.create_topic()
+    async with kit.running() as worker:
+        await kit.append(SOME)
+        await kit.caught_up(worker)
+        stack.kill("redis")
+        await kit.append(MORE[:50])
+        await until(lambda: worker.figures.total("worker_retries") > 0)
+        stack.start(["redis"])
+        # What Redis had not yet put on disk is read again.
+        generation = await kit.caught_up(worker)
+        await kit.append(MORE[50:])
+        assert await kit.caught_up(worker) == generation == 1
+    assert await kit.documents(1) == await kit.expected()
+    await store.stop()
+
+
+async def test_an_emptied_redis_is_built_anew(own_stack: Callable[..., LocalStack]) -> None:
+    url = own_stack("redis").services()["redis"].address
+    store, redis = RedisViews(url), Redis.from_url(url)
+    kit = ProjectKit(MemoryLog(SystemClock()), store, clock=SystemClock())
+    await kit.create_topic()
+    async with kit.running() as worker:
+        await kit.append(SOME)
+        await kit.caught_up(worker)
+        await redis.flushall()
+        await kit.append(MORE)
+        assert await kit.caught_up(worker, at_least=2) == 2
+    assert await kit.documents(2) == await kit.expected()
+    await redis.aclose()
+    await store.stop()
+
+
+async def test_a_full_redis_is_waited_for(own_stack: Callable[..., LocalStack]) -> None:
+    url = own_stack("redis").services()["redis"].address
+    store, redis = RedisViews(url), Redis.from_url(url)
+    kit = ProjectKit(MemoryLog(SystemClock()), store, clock=SystemClock())
+    await kit.create_topic()
+    async with kit.running() as worker:
+        await kit.append(SOME)
+        await kit.caught_up(worker)
+        await redis.config_set("maxmemory", "1")
+        await kit.append(MORE)
+        await until(lambda: worker.figures.total("worker_retries") > 0)
+        await redis.script_flush()
+        await redis.config_set("maxmemory", "0")
+        assert await kit.caught_up(worker) == 1
+    assert await kit.documents(1) == await kit.expected()
+    await redis.aclose()
+    await store.stop()
