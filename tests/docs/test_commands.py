@@ -20,6 +20,8 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from streams.cli.app import app
+from streams.edge.folders import write_folder
+from streams.flow.simulator import Casting, simulate
 from tests.conftest import command_environment
 from tests.docs.test_docs import DOCUMENTS, ROOT, _blocks, _name, _prose
 
@@ -29,11 +31,15 @@ _PATIENCE_S = 60.0
 _TRIED_AGAIN = ("sessions", "status", "events")
 """Commands that read views: right after a publication there may be none yet."""
 
+_CASTING = Casting(sessions=2, turns=2, providers=("claude",))
+"""The reader's own transcripts: a few are enough."""
+
 _WRONG_USE = 2
 """Exit code of wrong arguments: waiting does not mend them."""
 
 _NOT_HERE = ("stack", "demo")
-"""They start services that are this machine's, not the test's; tests of their own run them."""
+"""They start services that are this machine's, not the test's: tests of their own run them, and
+that they are there is tested below."""
 
 _PLACEHOLDERS = re.compile(r"\b(?:SESSION|COMMAND|PATH|ID)\b")
 
@@ -68,23 +74,23 @@ class Shell:
         self.environment["PATH"] = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
         self._background: list[tuple[str, subprocess.Popen[str]]] = []
         projects = folder / ".claude" / "projects"
-        self.run(f"contextgauge simulate --sample --out {projects}")
-        transcripts = sorted(projects.rglob("*.jsonl"))
-        (folder / "session.jsonl").write_bytes(transcripts[0].read_bytes())
-        self.session = next(path.stem for path in transcripts if "agent-" not in path.name)
+        write_folder(projects, ((each.file, each.value) for each in simulate(_CASTING)))
+        transcript = next(path for path in projects.rglob("*.jsonl") if "agent-" not in path.name)
+        (folder / "session.jsonl").write_bytes(transcript.read_bytes())
+        self.session = transcript.stem
 
     def run(self, command: str) -> None:
         """Run one command as a reader would."""
-        command = re.sub(r"\bSESSION\b", getattr(self, "session", ""), command)
+        command = re.sub(r"\bSESSION\b", self.session, command)
         command = command.replace(".venv/bin/", "")
         words = [word for word in shlex.split(command) if "=" not in word.split("/")[0]]
         if words[0] == "make":
             self._done(f"make -n -C {ROOT} {' '.join(words[1:])}")
-        elif words[0] == "contextgauge" and words[1] in _NOT_HERE:
-            self._done(f"{shlex.join(words)} --help")
         elif command.endswith("&"):
             self._start(command.removesuffix("&").strip())
-        elif words[0] not in ("cd", "git"):
+        elif words[0] not in ("cd", "git") and not (
+            words[0] == "contextgauge" and words[1] in _NOT_HERE
+        ):
             self._done(command, again=len(words) > 1 and words[1] in _TRIED_AGAIN)
 
     def end(self) -> None:
