@@ -122,6 +122,13 @@ def redis_url(_stack: LocalStack) -> str:
     return require(lambda: _stack.start(["redis"])["redis"].address)
 
 
+@pytest.fixture(scope="session")
+def stack_parts(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Make sure that the command under test can start a Kafka and a Redis."""
+    stack = LocalStack(tmp_path_factory.mktemp("parts"))
+    require(lambda: str(stack.prepare(["kafka", "redis"])))
+
+
 @pytest.fixture
 def own_stack(tmp_path: Path) -> Iterator[Callable[..., LocalStack]]:
     """Start services of the test's own, which it may kill: `own_stack("kafka", "redis")`.

@@ -102,12 +102,12 @@ class LocalStack:
         self.folder.mkdir(parents=True, exist_ok=True)
         running = self.services()
         missing = [name for name in wanted if name not in running]
-        commands = {name: self._prepare(name, progress) for name in missing}
+        programs = self.prepare(missing, progress)
         started: dict[Name, Service] = {}
         try:
             for name in missing:
                 progress(f"starting {name.capitalize()}")
-                started[name] = self._start(name, commands[name])
+                started[name] = self._start(name, programs[name])
                 self._remember(running | started)
         except BaseException:
             for service in started.values():
@@ -115,6 +115,16 @@ class LocalStack:
             self._remember(running)
             raise
         return running | started
+
+    def prepare(
+        self, wanted: Sequence[Name], progress: Callable[[str], None] = lambda _: None
+    ) -> dict[Name, str]:
+        """Make sure that all parts of these services are here; return their programs.
+
+        Kafka's jars are fetched if need be. Raises MissingPartError.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return {name: self._prepare(name, progress) for name in wanted}
 
     def services(self) -> dict[Name, Service]:
         """Return the services that this folder's state file tells of and that still run."""

@@ -5,19 +5,19 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from streams.edge.local_stack import LocalStack
 from tests.conftest import Command
 
 NOTHING_LEFT = "nothing is left running"
 
 
 def _processes_of(folder: Path) -> list[str]:
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True
+    )
     return [line for line in listed.stdout.splitlines() if str(folder) in line]
 
 
@@ -29,10 +29,8 @@ def _shown(output: str, *parts: str) -> None:
 COMPACTION = re.compile(r"Compaction #\d+ \(\w+\) took [\d.]+ \w+.*: [\d,]+ → [\d,]+ tokens")
 
 
-def test_simulated_sessions_go_through_kafka_and_redis(
-    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path
-) -> None:
-    own_stack("kafka", "redis").stop()
+@pytest.mark.usefixtures("stack_parts")
+def test_simulated_sessions_go_through_kafka_and_redis(command: Command, tmp_path: Path) -> None:
     done = command("demo", environment={"TMPDIR": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     _shown(
@@ -94,14 +92,13 @@ def test_a_path_that_is_not_there_starts_nothing(command: Command, tmp_path: Pat
     assert "starting" not in done.stdout
 
 
+@pytest.mark.usefixtures("stack_parts")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_a_demo_that_is_interrupted_leaves_nothing(
     command: Command,
-    own_stack: Callable[..., LocalStack],
     tmp_path: Path,
     ending: signal.Signals,
 ) -> None:
-    own_stack("kafka", "redis").stop()
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     process = command.start("demo", environment={"TMPDIR": str(temporary)})
