@@ -132,7 +132,7 @@ def _asking(ask: Callable[[Sessions], Awaitable[None]]) -> None:
         store = wiring.redis_views(chosen)
         try:
             await store.start()
-            await ask(Sessions(store, partition_of))
+            await ask(await Sessions(store, partition_of).pinned())
         finally:
             await store.stop()
 

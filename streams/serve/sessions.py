@@ -1,7 +1,8 @@
 """Reads sessions from the view store: lists, one by its id or the beginning of it, its records.
 
 Each method asks once which generation is active and reads only that one, so no answer is put
-together of two.
+together of two. What takes several calls is asked of `pinned` sessions, which stay with one
+generation and tell which.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from schemas.records import Record
 from schemas.views import Compaction, EntryStream, SessionView
 from streams.edge import codec, view_codec
 from streams.ports import Entry, Ranking, ViewReader
+from streams.serve.stats import Stats, add_up
 
 _WHOLE = 10_000_000
 """Sessions of a ranking that are looked through for the beginning of an id: all."""
@@ -34,9 +36,26 @@ class _Place(NamedTuple):
 class Sessions:
     """All sessions of the active generation. `partition_of` gives a session's partition."""
 
-    def __init__(self, reader: ViewReader, partition_of: Callable[[str, int], int]) -> None:
+    def __init__(
+        self,
+        reader: ViewReader,
+        partition_of: Callable[[str, int], int],
+        *,
+        generation: int | None = None,
+    ) -> None:
         self._reader = reader
         self._partition_of = partition_of
+        self.generation = generation
+        """The generation that these sessions are pinned to; None: whichever is active."""
+
+    async def pinned(self) -> "Sessions":
+        """Return the sessions of the generation that is active now, for several calls.
+
+        A former generation is there for a minute after the swap: an answer takes less. Before
+        the first projection nothing is pinned.
+        """
+        generation = (await self._reader.generations()).active
+        return Sessions(self._reader, self._partition_of, generation=generation)
 
     async def ranked(self, ranking: Ranking, limit: int) -> list[SessionView]:
         """Return the first sessions of a ranking, the highest first.
@@ -142,8 +161,22 @@ class Sessions:
         compactions = [view_codec.decode(Compaction, document) for document in found.values()]
         return sorted(compactions, key=lambda each: (each.time_ms or 0, each.chain, each.number))
 
+    async def stats(self) -> Stats:
+        """Return the aggregates of all partitions, added up."""
+        place = await self._place()
+        if place is None:
+            return add_up([])
+        return add_up(
+            [
+                await self._reader.stats(place.generation, partition)
+                for partition in range(place.partitions)
+            ]
+        )
+
     async def _place(self) -> _Place | None:
-        generation = (await self._reader.generations()).active
+        generation = self.generation
+        if generation is None:
+            generation = (await self._reader.generations()).active
         if generation is None:
             return None
         position = await self._reader.position(generation, 0)

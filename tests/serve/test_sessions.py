@@ -148,3 +148,14 @@ async def test_a_session_that_leaves_between_two_reads_is_not_there(
     assert len(await Sessions(store, partition_of).ranked("recent", 100)) == 11
     with pytest.raises(SessionLookupError):
         await Sessions(store, partition_of).find(records[0].data.session_id[:10])
+
+
+async def test_pinned_sessions_stay_with_their_generation(records: list[Record]) -> None:
+    store = _store(records)
+    store.partitions.update(_store(records[:1], generation=2).partitions)
+    pinned = await Sessions(store, partition_of).pinned()
+    store.kept = Generations(2, None)
+    assert (pinned.generation, await pinned.count()) == (1, 12)
+    pinned = await Sessions(store, partition_of).pinned()
+    assert (pinned.generation, await pinned.count()) == (2, 1)
+    assert (await Sessions(MemoryViews(), partition_of).pinned()).generation is None
