@@ -35,23 +35,23 @@ def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 class Command:
-    """Runs `contextgauge` as a process of its own."""
+    """Runs `contextgauge` as a process of its own; `environment` is for what is no setting."""
 
     def __init__(self) -> None:
+        self.environment: dict[str, str] = {}
         self._started: list[subprocess.Popen[str]] = []
 
     def __call__(
         self,
         *arguments: str,
         stdin: str | None = None,
-        environment: Mapping[str, str] | None = None,
         **settings: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end; `PARTITIONS="2"` and the like are settings."""
         return subprocess.run(
             [*_COMMAND, *arguments],
             cwd=_ROOT,
-            env=command_environment(settings) | dict(environment or {}),
+            env=command_environment(settings) | self.environment,
             input=stdin,
             capture_output=True,
             text=True,
@@ -59,17 +59,12 @@ class Command:
             check=False,
         )
 
-    def start(
-        self,
-        *arguments: str,
-        environment: Mapping[str, str] | None = None,
-        **settings: str,
-    ) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, **settings: str) -> "subprocess.Popen[str]":
         """Start it; its output is piped, and it is ended with the test."""
         process = subprocess.Popen(
             [*_COMMAND, *arguments],
             cwd=_ROOT,
-            env=command_environment(settings) | dict(environment or {}),
+            env=command_environment(settings) | self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

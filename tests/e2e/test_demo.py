@@ -31,7 +31,8 @@ COMPACTION = re.compile(r"Compaction #\d+ \(\w+\) took [\d.]+ \w+.*: [\d,]+ → 
 
 @pytest.mark.usefixtures("stack_parts")
 def test_simulated_sessions_go_through_kafka_and_redis(command: Command, tmp_path: Path) -> None:
-    done = command("demo", environment={"TMPDIR": str(tmp_path)})
+    command.environment |= {"TMPDIR": str(tmp_path)}
+    done = command("demo")
     assert done.returncode == 0, done.stderr
     _shown(
         done.stdout,
@@ -66,7 +67,8 @@ def test_without_a_part_the_demo_says_so_and_runs_embedded(
     if missing == "redis-server" and shutil.which("java") is None:
         pytest.skip("no java either: it would be named first")
     path = _path_without(tmp_path / "bin", missing)
-    done = command("demo", environment={"TMPDIR": str(tmp_path), "PATH": path})
+    command.environment |= {"TMPDIR": str(tmp_path), "PATH": path}
+    done = command("demo")
     assert done.returncode == 0, done.stderr
     told = next(line for line in done.stdout.splitlines() if line.startswith("!"))
     assert missing in told
@@ -81,7 +83,8 @@ def test_the_readers_own_transcripts(command: Command, tmp_path: Path) -> None:
     made = command("simulate", "--sessions", "3", "--turns", "5", "--out", str(own))
     assert made.returncode == 0, made.stderr
     path = _path_without(tmp_path / "bin", "java")
-    done = command("demo", str(own), environment={"PATH": path})
+    command.environment |= {"PATH": path}
+    done = command("demo", str(own))
     assert done.returncode == 0, done.stderr
     _shown(done.stdout, "messages of 3 sessions became", NOTHING_LEFT)
 
@@ -101,7 +104,8 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
 ) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    process = command.start("demo", environment={"TMPDIR": str(temporary)})
+    command.environment |= {"TMPDIR": str(temporary)}
+    process = command.start("demo")
     assert process.stdout is not None
     for line in process.stdout:
         if "at work" in line:

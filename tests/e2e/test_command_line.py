@@ -1,0 +1,109 @@
+"""The commands of the README, as processes of their own, over a real Kafka and a real Redis."""
+
+import json
+import re
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from tests.conftest import Command
+
+PATIENCE_S = 90
+
+
+@pytest.fixture
+def settings(kafka: str, redis_url: str, prefix: str) -> dict[str, str]:
+    """Names of this test's own on the real services."""
+    return {
+        "BOOTSTRAP_SERVERS": kafka,
+        "REDIS_URL": redis_url,
+        "TOPIC_PREFIX": prefix,
+        "GROUP_PREFIX": prefix,
+        "KEY_PREFIX": prefix,
+        "PARTITIONS": "2",
+        "SESSION_TIMEOUT_MS": "6000",
+    }
+
+
+def _figures(view: dict[str, Any]) -> dict[str, Any]:
+    """Return a view without what depends on where its records lie."""
+    return {name: part for name, part in view.items() if name != "position"}
+
+
+def _sessions(command: Command, settings: dict[str, str]) -> list[dict[str, Any]]:
+    done = command("sessions", "--json", **settings)
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def test_from_publishing_to_reading(command: Command, settings: dict[str, str]) -> None:
+    lines = command("simulate", "--sample").stdout
+    expected = {
+        view["session_id"]: _figures(view)
+        for view in map(
+            json.loads, command("replay", "--view", "-", stdin=lines).stdout.splitlines()
+        )
+    }
+    assert command("topics", "create", **settings).returncode == 0
+    nothing = command("sessions", **settings)
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert "contextgauge publish" in nothing.stderr
+    workers = [command.start(name, **settings) for name in ("derive", "project")]
+    published = command("publish", "-", stdin=lines, **settings)
+    assert published.returncode == 0, published.stderr
+
+    found: dict[str, Any] = {}
+    deadline = time.monotonic() + PATIENCE_S
+    while found != expected and time.monotonic() < deadline:
+        found = {view["session_id"]: _figures(view) for view in _sessions(command, settings)}
+    assert found == expected
+
+    _check_reading(command, settings, expected)
+    for worker in workers:
+        worker.send_signal(signal.SIGTERM)
+        worker.communicate(timeout=30)
+        assert worker.returncode == 0
+
+
+def _check_reading(command: Command, settings: dict[str, str], views: dict[str, Any]) -> None:
+    """Read one session with a compaction in every way that there is."""
+    session_id = next(name for name, view in views.items() if view["compactions"]["automatic"])
+    table = command("sessions", "--sort", "pressure", "--limit", "3", **settings)
+    assert len(table.stdout.strip().splitlines()) == 4
+    assert "3 of 12" in table.stderr
+
+    box = command("status", session_id[:10], **settings).stdout
+    assert session_id in box
+    assert "#1 auto" in box
+    line = command("status", session_id, "--line", **settings).stdout
+    assert re.fullmatch(r"Context: \d+% \(\d+K/\d+K tokens\)\n", line)
+    told = json.loads(command("status", session_id, "--json", **settings).stdout)
+    assert _figures(told) == views[session_id]
+
+    timeline = command("events", session_id, **settings).stdout
+    assert "compaction_complete" in timeline
+    assert "context_reading" not in timeline
+    with_readings = command("events", session_id, "--readings", "--json", **settings).stdout
+    events = [json.loads(event) for event in with_readings.splitlines()]
+    assert {event["type"] for event in events} >= {
+        "contextgauge.context_reading.v1",
+        "contextgauge.compact_boundary.v1",
+    }
+    assert len(command("events", session_id, "--last", "3", **settings).stdout.splitlines()) <= 5
+
+    missing = command("status", "nobody", **settings)
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "no session 'nobody'" in missing.stderr
+    several = command("events", "", **settings)
+    assert several.returncode == 1
+    assert "12 sessions begin with" in several.stderr
+
+
+def test_a_redis_that_is_away_is_said_so(command: Command) -> None:
+    done = command("sessions")
+    assert done.returncode == 1
+    assert "contextgauge stack up" in done.stderr
+    assert "Traceback" not in done.stderr
