@@ -69,9 +69,25 @@ def tell_model(step: Step, told: ModelTold) -> None:
 def set_model(step: Step, name: str, model: str) -> None:
     """Set a chain's model."""
     chain = step.chains.get(name, NEW_CHAIN)
-    if chain.model != model:
-        step.chains[name] = chain._replace(model=model)
-        step.limits_touched = True
+    if chain.model == model:
+        return
+    if name == MAIN_CHAIN and chain.model is None:
+        _name_windows(step, model)
+    step.chains[name] = chain._replace(model=model)
+    step.limits_touched = True
+
+
+def _name_windows(step: Step, model: str) -> None:
+    """Give windows that were told before any model to the first one."""
+    facts = step.facts
+    own, raw = facts.told_windows.get(_NO_MODEL), facts.raw_windows.get(_NO_MODEL)
+    if own is not None:
+        windows = _with(_with(facts.told_windows, _NO_MODEL, None), model, own)
+        step.facts = facts._replace(told_windows=windows)
+        _resolve(step)
+    if raw is not None:
+        windows = _with(_with(facts.raw_windows, _NO_MODEL, None), model, raw)
+        step.facts = step.facts._replace(raw_windows=windows)
 
 
 def tell_windows(step: Step, told: RuntimeWindows) -> None:

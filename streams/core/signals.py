@@ -25,7 +25,7 @@ class Usage(NamedTuple):
 
 
 class Boundary(NamedTuple):
-    """A compaction succeeded. `reads_last`: pre-tokens are the last reading's by rule (R29)."""
+    """A compaction succeeded. `anchor` is its summary's uuid, `summary` what came along (R29)."""
 
     trigger: Trigger | None
     pre_tokens: int | None

@@ -259,6 +259,23 @@ def test_r12_an_answer_without_a_model_speaks_of_the_main_chains() -> None:
     assert limits(one(records, ContextLimits)) == (180_000, "runtime")
 
 
+def test_r12_windows_told_before_any_model_are_the_first_models() -> None:
+    answer = {key: told for key, told in ANSWER.items() if key != "model"}
+    asked = Given()
+    asked.take(usage_answer(**answer), hint=SESSION)
+    assert limits(one(asked.take(init()), ContextLimits)) == (180_000, "runtime")
+    rolled = Given()
+    rolled.take(token_count({"input_tokens": 27_200}, 27_200), hint="r")
+    rolled.take(rollout("turn_context", {"model": "any-model"}), hint="r")
+    records = rolled.take(token_count({"input_tokens": 27_200}, 54_400, window=None), hint="r")
+    reading = one(records, ContextReading)
+    assert (reading.model, reading.window, reading.window_source) == (
+        "any-model",
+        272_000,
+        "runtime",
+    )
+
+
 def test_r12_an_answer_that_says_the_same_again_changes_nothing() -> None:
     given = session(init())
     given.take(usage_answer(**ANSWER), hint=SESSION)
