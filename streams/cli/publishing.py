@@ -66,7 +66,8 @@ async def publish_blocks(
 
 def report(line: Line, letter: DeadLetter) -> None:
     """Tell of a malformed line on standard error: where it is, and what is wrong with it."""
-    text = safe(f"{line.file}:{line.number}: {letter.reason}: {letter.detail}")
+    remedy = ", or give one with --session" if letter.reason == "no_session" else ""
+    text = safe(f"{line.file}:{line.number}: {letter.reason}: {letter.detail}{remedy}")
     sys.stderr.write(f"{text}\n")
 
 

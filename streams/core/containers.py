@@ -72,7 +72,7 @@ class Scout:
         if self._kind == "transcript":
             self._session = text(body, "sessionId")
         elif self._kind == "rollout" and body.get("type") == "session_meta":
-            self._session = text(mapping(body, "payload") or {}, "id", "session_id")
+            self._session = text(mapping(body, "payload") or {}, "id")
         return self._session is not None
 
     def container(self, name: str | None, fallback: str | None) -> Container:
@@ -84,16 +84,3 @@ class Scout:
         if self._kind == "transcript":
             return Container("transcript", self._session or name or fallback)
         return Container(self._kind, self._session or fallback)
-
-
-def session_of(body: Mapping[str, object], hint: str | None) -> str | None:
-    """Return a message's session by R1: its own, else the hint, else its hook input's.
-
-    A hook callback belongs to the session of the stream that carries it; the session that its
-    input names is the last resort.
-    """
-    own = text(body, "session_id", "sessionId") or hint or None
-    if own is not None:
-        return own
-    request = mapping(body, "request") or {}
-    return text(mapping(request, "input") or {}, "session_id", "sessionId")

@@ -17,8 +17,8 @@ from schemas.messages import (
     Message,
 )
 from schemas.topics import MESSAGE_LIMIT_BYTES
-from streams.core.containers import Line, session_of
-from streams.core.normalise import normalise
+from streams.core.containers import Line
+from streams.core.normalise import normalise, session_of
 from streams.edge import codec
 from streams.flow.funnel import NO_SESSION
 from streams.flow.shorten import fit

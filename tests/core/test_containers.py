@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from streams.core.containers import Scout, session_of
+from streams.core.containers import Scout
+from streams.core.normalise import session_of
 
 Body = dict[str, object]
 
@@ -95,6 +96,8 @@ def test_a_stream_is_known_by_its_spelling_before_its_end() -> None:
         ({"request": {"input": {"session_id": "inner"}}}, None, "inner"),
         ({"request": {"input": {"session_id": "inner"}}}, "hint", "hint"),
         ({"request": {"input": 5}}, None, None),
+        ({"type": "session_meta", "payload": {"id": "head"}}, None, "head"),
+        ({"type": "session_meta", "payload": {"id": "head"}}, "hint", "hint"),
     ],
 )
 def test_r01_the_messages_own_session_comes_first(

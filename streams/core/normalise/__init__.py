@@ -87,7 +87,7 @@ def normalise(message: Message) -> Normal | None:
     uuid = text(body, "uuid")
     live_ms = message.received_ms
     return Normal(
-        session_id=_session_id(body, message.session_hint),
+        session_id=session_of(body, message.session_hint),
         cause=_digest(message.raw) if uuid is None else uuid,
         own_ms=timestamp(body),
         live_ms=None if live_ms is None else in_range(live_ms),
@@ -105,7 +105,7 @@ def _digest(raw: bytes) -> str:
     return hashlib.sha256(raw.removesuffix(b"\n").removesuffix(b"\r")).hexdigest()
 
 
-def _session_id(body: Body, hint: str | None) -> str | None:
+def session_of(body: Body, hint: str | None) -> str | None:
     """Return the session by R1: the message's own, else the container's.
 
     A hook callback belongs to the stream's session, its input's own is the last resort; so is
