@@ -15,10 +15,9 @@ NOTHING_LEFT = "nothing is left running"
 
 
 def _processes_of(folder: Path) -> list[str]:
-    listed = subprocess.run(
-        ["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True
-    )
-    return [line for line in listed.stdout.splitlines() if str(folder) in line]
+    """Return the ids of processes whose arguments or environment name a folder."""
+    listed = subprocess.run(["ps", "axeww"], capture_output=True, text=True, check=True)
+    return [line.split()[0] for line in listed.stdout.splitlines() if str(folder) in line]
 
 
 def _shown(output: str, *parts: str) -> None:
