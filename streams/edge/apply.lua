@@ -1,19 +1,45 @@
 -- Write one batch of a partition's documents together with its position, or nothing.
 --
 -- KEYS[1] is the partition's position; the other keys follow in the order of their first use.
--- ARGV: expected offset ('' begins the partition), new offset, begin, format, partitions, and then
--- the operations, each as: command, index into KEYS, number of arguments, the arguments.
+-- ARGV: expected offset ('' begins the partition), new offset, begin, format, partitions; then
+-- groups of operations, each as: name, extra, number of operations, and for each operation its
+-- index into KEYS and its arguments.
 --
 -- A script does not roll back, so everything that could fail is looked at before the first write.
 -- Too little memory is refused by Redis itself at the first write, before it changes anything.
 
-local TYPES = {
-  SET = 'string', HSET = 'hash', HDEL = 'hash', XADD = 'stream',
-  ZADD = 'zset', ZREM = 'zset', ZREMRANGEBYSCORE = 'zset', UNLINK = 'any',
+local call = redis.call
+
+-- By name: how many arguments an operation has, its key's index included; the type of its key;
+-- and what it does, given the key, the index of its first argument in ARGV, and the extra.
+local COMMANDS = {
+  UNLINK = {1, 'any', function(key) call('UNLINK', key) end},
+  ZREM = {2, 'zset', function(key, i) call('ZREM', key, ARGV[i]) end},
+  ZTRIM = {2, 'zset', function(key, i) call('ZREMRANGEBYSCORE', key, '-inf', ARGV[i]) end},
+  SET = {2, 'string', function(key, i) call('SET', key, ARGV[i]) end},
+  HSET = {3, 'hash', function(key, i) call('HSET', key, ARGV[i], ARGV[i + 1]) end},
+  HDEL = {2, 'hash', function(key, i) call('HDEL', key, ARGV[i]) end},
+  ZADD = {3, 'zset', function(key, i) call('ZADD', key, ARGV[i], ARGV[i + 1]) end},
+  XADD = {3, 'stream', function(key, i, cap)
+    call('XADD', key, 'MAXLEN', '=', cap, ARGV[i], 'd', ARGV[i + 1])
+  end},
 }
 
+local function each(visit)
+  local i = 6
+  while i <= #ARGV do
+    local name, extra, count = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
+    local command = COMMANDS[name]
+    i = i + 3
+    for _ = 1, count do
+      visit(command, KEYS[tonumber(ARGV[i])], i + 1, extra)
+      i = i + command[1]
+    end
+  end
+end
+
 local expected, offset = ARGV[1], ARGV[2]
-local stored = redis.call('HMGET', KEYS[1], 'offset', 'format', 'partitions')
+local stored = call('HMGET', KEYS[1], 'offset', 'format', 'partitions')
 local at = stored[1] or ''
 if at ~= expected then
   -- There already: this call was made before, and its reply was lost.
@@ -22,37 +48,26 @@ if at ~= expected then
 end
 if at ~= '' and (stored[2] ~= ARGV[4] or stored[3] ~= ARGV[5]) then return 'mismatch' end
 
-local gone, looked_at = {}, {}
-local function each(visit)
-  local i = 6
-  while i <= #ARGV do
-    local count = tonumber(ARGV[i + 2])
-    visit(ARGV[i], KEYS[tonumber(ARGV[i + 1])], i + 3, i + 2 + count)
-    i = i + 3 + count
-  end
-end
-
-local damaged = false
-each(function(command, key, first, _)
-  local wanted = TYPES[command]
-  if wanted == nil then damaged = true return end
+local gone, seen, damaged = {}, {}, false
+each(function(command, key, i)
+  local wanted = command[2]
   if wanted == 'any' then gone[key] = true return end
-  if gone[key] then return end
-  local found = redis.call('TYPE', key)['ok']
-  if found ~= 'none' and found ~= wanted then damaged = true end
-  if command == 'XADD' and found == wanted and not looked_at[key] then
+  if gone[key] or seen[key] then return end
+  seen[key] = true
+  local found = call('TYPE', key)['ok']
+  if found == 'none' then return end
+  if found ~= wanted then
+    damaged = true
+  elseif wanted == 'stream' and #call('XRANGE', key, ARGV[i], '+', 'COUNT', 1) > 0 then
     -- Entries at or above an offset that was never written: not what this position left behind.
-    looked_at[key] = true
-    if #redis.call('XRANGE', key, ARGV[first + 3], '+', 'COUNT', 1) > 0 then damaged = true end
+    damaged = true
   end
 end)
 if damaged then return 'damaged' end
 
-each(function(command, key, first, last)
-  redis.call(command, key, unpack(ARGV, first, last))
-end)
-redis.call('HSET', KEYS[1], 'offset', offset)
+each(function(command, key, i, extra) command[3](key, i, extra) end)
+call('HSET', KEYS[1], 'offset', offset)
 if at == '' then
-  redis.call('HSET', KEYS[1], 'begin', ARGV[3], 'format', ARGV[4], 'partitions', ARGV[5])
+  call('HSET', KEYS[1], 'begin', ARGV[3], 'format', ARGV[4], 'partitions', ARGV[5])
 end
 return 'applied'

@@ -4,19 +4,18 @@
 touch them. Session ids are the last part of a key, so any characters may be in them.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES, EntryStream
 from streams.core.errors import ConfigError
-from streams.ports import Entry, Ranking, ViewChanges
-
-Argument: TypeAlias = bytes | str | int | float
+from streams.ports import Ranking, ViewChanges
 
 _ENTRY_LETTER: dict[EntryStream, bytes] = {"events": b"e:", "readings": b"r:"}
 
 DOCUMENT = b"d"
-"""The one field of a stream's entry."""
+"""The one field of a stream's entry, as `apply.lua` writes it."""
 
 
 class Keys:
@@ -94,9 +93,9 @@ class PartitionKeys:
         )
 
 
-def entry_id(offset: int) -> str:
+def entry_id(offset: int) -> bytes:
     """Return the id of a stream's entry; Redis takes any but 0-0, so offset 0 has 0-1."""
-    return f"{offset}-0" if offset else "0-1"
+    return b"%d-0" % offset if offset else b"0-1"
 
 
 def entry_offset(entry: bytes) -> int:
@@ -104,70 +103,97 @@ def entry_offset(entry: bytes) -> int:
     return int(entry.partition(b"-")[0])
 
 
-Command: TypeAlias = Literal[
-    "SET", "HSET", "HDEL", "XADD", "ZADD", "ZREM", "ZREMRANGEBYSCORE", "UNLINK"
-]
+GroupName: TypeAlias = Literal["UNLINK", "ZREM", "ZTRIM", "SET", "HSET", "HDEL", "ZADD", "XADD"]
 
 
-@dataclass(slots=True)
 class Operations:
-    """The keys and arguments of `apply.lua` after the first five."""
+    """The keys and arguments of `apply.lua`, but for its first five.
 
-    keys: list[bytes]
-    arguments: list[Argument] = field(default_factory=list)
-    _index: dict[bytes, int] = field(default_factory=dict)
+    Operations of a kind are one group: a name for each would be half of all arguments.
+    """
 
-    def add(self, command: Command, key: bytes, *arguments: Argument) -> None:
-        """Add one operation."""
+    def __init__(self, position: bytes) -> None:
+        self.keys = [position]
+        self.arguments: list[bytes] = []
+        self._index: dict[bytes, bytes] = {}
+
+    def group(
+        self, name: GroupName, found: Iterable[tuple[bytes, ...]], extra: bytes = b""
+    ) -> None:
+        """Add operations of a kind, each a key and its arguments."""
+        start, count = len(self.arguments), 0
+        self.arguments += (name.encode(), extra, b"")
+        for key, *arguments in found:
+            count += 1
+            self.arguments.append(self._of(key))
+            self.arguments += arguments
+        if count:
+            self.arguments[start + 2] = b"%d" % count
+        else:
+            del self.arguments[start:]
+
+    def _of(self, key: bytes) -> bytes:
         index = self._index.get(key)
         if index is None:
             self.keys.append(key)
-            index = self._index[key] = len(self.keys)
-        self.arguments += (command, index, len(arguments), *arguments)
+            index = self._index[key] = b"%d" % len(self.keys)
+        return index
 
 
 def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
-    """Return what writes the changes: leaving sessions first, then documents."""
-    found = Operations([keys.position])
-    _leave(found, keys, changes)
-    for session, document in changes.views.items():
-        found.add("SET", keys.view(session), document)
-    for (session, name), document in changes.compactions.items():
-        found.add("HSET", keys.compactions(session), name, document)
-    for stream, session, entry in changes.entries:
-        _append(found, keys.entries(stream, session), STREAM_ENTRIES, entry)
-    for entry in changes.live:
-        _append(found, keys.live, LIVE_ENTRIES, entry)
-    _rank(found, keys, changes)
-    for name, stat in changes.stats.items():
-        if stat is None:
-            found.add("HDEL", keys.stats, name)
-        else:
-            found.add("HSET", keys.stats, name, stat)
+    """Return what writes the changes: what goes first, then documents."""
+    found = Operations(keys.position)
+    recent, pressure = keys.ranking("recent"), keys.ranking("pressure")
+    left = changes.leaving.items()
+    found.group("UNLINK", ((key,) for session, _ in left for key in keys.of_session(session)))
+    found.group(
+        "ZREM",
+        [
+            *((key, session) for session, _ in left for key in (recent, pressure, keys.idle)),
+            *((pressure, name) for name, percent in changes.pressure.items() if percent is None),
+        ],
+    )
+    found.group("ZTRIM", ((keys.left, b"%d" % (at - LEFT_KEPT_MS)) for _, at in left))
+    found.group("SET", ((keys.view(session), view) for session, view in changes.views.items()))
+    found.group(
+        "HSET",
+        [
+            *(
+                (keys.compactions(session), name, document)
+                for (session, name), document in changes.compactions.items()
+            ),
+            *((keys.stats, name, stat) for name, stat in changes.stats.items() if stat is not None),
+        ],
+    )
+    found.group(
+        "HDEL", ((keys.stats, name) for name, stat in changes.stats.items() if stat is None)
+    )
+    scores = [
+        (keys.left, left),
+        (recent, changes.recent.items()),
+        (pressure, changes.pressure.items()),
+        (keys.idle, changes.idle.items()),
+    ]
+    found.group(
+        "ZADD",
+        (
+            (key, repr(score).encode(), session)
+            for key, sessions in scores
+            for session, score in sessions
+            if score is not None
+        ),
+    )
+    found.group(
+        "XADD",
+        (
+            (keys.entries(stream, session), entry_id(entry.offset), entry.document)
+            for stream, session, entry in changes.entries
+        ),
+        extra=b"%d" % STREAM_ENTRIES,
+    )
+    found.group(
+        "XADD",
+        ((keys.live, entry_id(entry.offset), entry.document) for entry in changes.live),
+        extra=b"%d" % LIVE_ENTRIES,
+    )
     return found
-
-
-def _leave(found: Operations, keys: PartitionKeys, changes: ViewChanges) -> None:
-    for session, left_ms in changes.leaving.items():
-        for key in keys.of_session(session):
-            found.add("UNLINK", key)
-        for key in (keys.ranking("recent"), keys.ranking("pressure"), keys.idle):
-            found.add("ZREM", key, session)
-        found.add("ZREMRANGEBYSCORE", keys.left, "-inf", left_ms - LEFT_KEPT_MS)
-        found.add("ZADD", keys.left, left_ms, session)
-
-
-def _rank(found: Operations, keys: PartitionKeys, changes: ViewChanges) -> None:
-    for session, recent in changes.recent.items():
-        found.add("ZADD", keys.ranking("recent"), recent, session)
-    for session, logged_ms in changes.idle.items():
-        found.add("ZADD", keys.idle, logged_ms, session)
-    for session, percent in changes.pressure.items():
-        if percent is None:
-            found.add("ZREM", keys.ranking("pressure"), session)
-        else:
-            found.add("ZADD", keys.ranking("pressure"), percent, session)
-
-
-def _append(found: Operations, key: bytes, cap: int, entry: Entry) -> None:
-    found.add("XADD", key, "MAXLEN", "=", cap, entry_id(entry.offset), DOCUMENT, entry.document)

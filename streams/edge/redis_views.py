@@ -163,7 +163,7 @@ class RedisViews:
         return await self._stream(key, after)
 
     async def _stream(self, key: bytes, after: int) -> list[Entry]:
-        first = entry_id(after + 1) if after >= 0 else "-"
+        first = entry_id(after + 1) if after >= 0 else b"-"
         found = await self._ask("reading a stream", self._redis.xrange(key, min=first))
         return [Entry(entry_offset(name), fields[DOCUMENT]) for name, fields in found]
 

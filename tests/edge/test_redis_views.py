@@ -172,4 +172,4 @@ def test_a_prefix_with_braces_is_refused() -> None:
 
 @pytest.mark.parametrize("offset", [0, 1, 2**53])
 def test_an_entry_id_is_an_offset(offset: int) -> None:
-    assert entry_offset(entry_id(offset).encode()) == offset
+    assert entry_offset(entry_id(offset)) == offset
