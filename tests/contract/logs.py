@@ -103,7 +103,8 @@ def plain_log(request: pytest.FixtureRequest, prefix: str) -> LogUnderTest:
 
         return LogUnderTest(memory, prefix, cut)
     address: str = request.getfixturevalue("kafka")
-    options = KafkaOptions(address, session_timeout_ms=6_000)
+    # Small batches, so that many of a partition are under way at once.
+    options = KafkaOptions(address, session_timeout_ms=6_000, batch_bytes=16 * 1024)
 
     async def abandon(transactional_id: str, records: Sequence[NewRecord]) -> None:
         producer = AIOKafkaProducer(

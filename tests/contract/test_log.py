@@ -20,6 +20,7 @@ from streams.edge.kafka_log import KafkaLog
 from streams.edge.memory_log import MemoryLog
 from streams.ports import GroupReader, NewRecord
 from tests.contract.logs import PATIENCE_S, LogUnderTest
+from tests.flow.derive_kit import until
 
 
 async def test_topics_are_created_once_and_counted(under_test: LogUnderTest) -> None:
@@ -106,14 +107,19 @@ async def test_group_offsets_commit_with_the_transaction(under_test: LogUnderTes
     async with under_test.transactional("a") as producer:
         await producer.commit([NewRecord(*at, b"key", b"value")], group, {at: 7})
         await producer.commit([NewRecord(*at, b"key", b"value")], group, {at: 12})
-    assert await under_test.log.committed(group, under_test.topic) == {1: 12}
+
+    async def told() -> bool:
+        return await under_test.log.committed(group, under_test.topic) == {1: 12}
+
+    # A broker answers the commit, and writes the markers that make it seen a moment later.
+    await until(told)
+    assert await under_test.log.committed(group, "another") == {}
 
 
 async def test_published_records_keep_their_order(under_test: LogUnderTest) -> None:
     producer = under_test.log.producer()
     await producer.start()
-    # Large enough for many batches of each partition to be under way at once.
-    values = [b"%05d" % number + b"x" * 2_000 for number in range(3_000)]
+    values = [b"%05d" % number + b"x" * 2_000 for number in range(5_000)]
     for number, value in enumerate(values):
         await producer.send(NewRecord(under_test.topic, number % 2, b"key", value))
     await producer.flush()
@@ -209,6 +215,19 @@ async def test_members_share_the_partitions_eagerly(under_test: LogUnderTest) ->
             assert shares == {0, 1}
             assert first.revoked[-1] == {0, 1}
         assert await first.until(2) == {0, 1}
+
+
+async def test_a_rebalance_moves_as_little_as_it_can(under_test: LogUnderTest) -> None:
+    under_test.topic = await under_test.create("wide", 4)
+    async with joined(under_test) as first:
+        await first.until(4)
+        async with joined(under_test) as second:
+            had = [await first.until(2), await second.until(2)]
+            async with joined(under_test) as third:
+                moved = await third.until(1)
+                await until(lambda: len(first.partitions | second.partitions) == 3)
+                has = [first.partitions, second.partitions]
+                assert has == [share - moved for share in had]
 
 
 async def test_an_assigned_partition_is_paused_until_resumed(under_test: LogUnderTest) -> None:

@@ -226,8 +226,19 @@ class DeriveKit:
         await reader.stop()
         return records
 
+    async def settle(self) -> None:
+        """See to it that every transaction has ended; workers that still run are fenced.
+
+        A broker answers a commit, and writes the markers that make it seen a moment later.
+        """
+        for partition in range(self.partitions):
+            producer = self.log.transactional_producer(self.config.transactional_id(partition))
+            await producer.start()
+            await producer.stop()
+
     async def events(self) -> list[list[Record]]:
-        """Return the derived records, by partition."""
+        """Return the derived records, by partition, once all workers have ended."""
+        await self.settle()
         return [
             [
                 codec.from_binary(record.headers, record.value or b"")
@@ -237,7 +248,8 @@ class DeriveKit:
         ]
 
     async def dead_letters(self) -> list[LogRecord]:
-        """Return the dead letters of all partitions."""
+        """Return the dead letters of all partitions, once all workers have ended."""
+        await self.settle()
         return [
             record
             for partition in range(self.partitions)

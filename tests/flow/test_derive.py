@@ -170,6 +170,24 @@ async def test_a_kept_state_is_dropped_when_another_wrote(kit: DeriveKit, log: M
     assert await kit.events() == expected(MESSAGES)
 
 
+async def test_a_kept_state_is_used_once(kit: DeriveKit, log: MemoryLog) -> None:
+    """Fenced by one that wrote nothing: the changelog is the same, the state in memory is not."""
+    half = len(MESSAGES) // 2
+    await kit.publish(MESSAGES[:half])
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        async with kit.running() as guest:
+            await until(guest.has_partitions)
+        await until(lambda: worker.figures.counts["derive_restores", "kept"] >= 4)
+        for partition in range(4):
+            await log.transactional_producer(kit.config.transactional_id(partition)).start()
+        await kit.publish(MESSAGES[half:])
+        await kit.caught_up(worker)
+    reached = {partition_of(session_id, 4) for session_id, _ in MESSAGES[half:]}
+    assert worker.figures.total("worker_fenced") == len(reached) > 1
+    assert await kit.events() == expected(MESSAGES)
+
+
 async def test_a_broker_that_is_away_is_waited_for(kit: DeriveKit, log: MemoryLog) -> None:
     log.away = True
     async with kit.running() as worker:

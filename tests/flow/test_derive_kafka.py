@@ -8,6 +8,7 @@ import pytest
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
 from streams.edge.local_stack import LocalStack
+from streams.edge.partitioner import partition_of
 from streams.ports import NewRecord
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
 
@@ -64,7 +65,8 @@ async def test_a_fenced_partition_is_left_and_taken_over_again(kit: DeriveKit) -
             await zombie.stop()
         await kit.publish(MESSAGES[100:])
         await kit.caught_up(worker)
-    assert worker.figures.total("worker_fenced") == 4
+    reached = {partition_of(session_id, 4) for session_id, _ in MESSAGES[100:]}
+    assert worker.figures.total("worker_fenced") == len(reached) > 1
     assert await kit.events() == expected(MESSAGES)
 
 
