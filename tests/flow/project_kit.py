@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from schemas.records import Record
@@ -13,6 +13,7 @@ from schemas.views import SESSION_IDLE_MS
 from streams.core.errors import RetryError
 from streams.edge import codec
 from streams.edge.clock import SystemClock
+from streams.edge.memory_views import MemoryViews
 from streams.edge.partitioner import partition_of
 from streams.flow.fold import Placed
 from streams.flow.fold_views import fold_views
@@ -29,6 +30,7 @@ from streams.ports import (
     PartitionDump,
     ViewStore,
 )
+from tests.core.history import START_MS
 from tests.flow.derive_kit import PATIENCE_S, Figures, expected, samples, until
 
 PARTITIONS = 4
@@ -79,6 +81,20 @@ def placed(records: Iterable[LogRecord]) -> list[Placed]:
         Placed(item.offset, item.timestamp_ms, codec.from_binary(item.headers, item.value or b""))
         for item in records
     ]
+
+
+def wanted(log: Sequence[LogRecord]) -> PartitionDump:
+    """Return the documents that a partition's log comes to."""
+    return fold_views(placed(log))
+
+
+def stored(store: MemoryViews) -> PartitionDump:
+    """Return the documents of partition 0 of generation 1, to look at or to spoil."""
+    return store.partitions[1, 0].held
+
+
+SAMPLE = on_log([Told(record, START_MS) for record in chain(*sample_records())])
+"""Sessions of every kind, on one partition."""
 
 
 async def project_all(

@@ -1,17 +1,15 @@
 """One partition of views: however it is read, cut, interrupted and repeated, it ends the same."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schemas.records import Record
 from schemas.topics import DAY_MS
-from schemas.views import Aggregates, Compaction, PartitionView, SessionView
-from streams.core.errors import ConfigError, LostError, ReseekError, VersionError
+from schemas.views import Aggregates, Compaction, SessionView
+from streams.core.errors import LostError, ReseekError
 from streams.core.project import project
 from streams.core.project_stats import counted
 from streams.core.rules import Rules
@@ -19,13 +17,14 @@ from streams.edge import codec, view_codec
 from streams.edge.catalog import bundled
 from streams.edge.memory_views import MemoryViews
 from streams.flow import project_partition
-from streams.flow.fold_views import fold_records, fold_views
+from streams.flow.fold_views import fold_records
 from streams.flow.funnel import Funnel, Intake
 from streams.flow.project_partition import MAX_BYTES, MAX_DOCUMENTS
-from streams.ports import ApplyResult, LogRecord, PartitionDump, ViewChanges, ViewPosition
+from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
 from tests.core.history import START_MS, History
 from tests.core.strategies import SESSIONS, write
 from tests.flow.project_kit import (
+    SAMPLE,
     Told,
     batches,
     on_log,
@@ -33,11 +32,12 @@ from tests.flow.project_kit import (
     project_all,
     projector_of,
     sample_records,
+    stored,
+    wanted,
 )
 
 RULES = Rules(bundled())
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SAMPLE = on_log([Told(record, START_MS) for record in chain(*sample_records())])
 
 
 @st.composite
@@ -57,14 +57,6 @@ def logs(draw: st.DrawFn) -> list[LogRecord]:
         logged_ms += draw(steps)
         told.append(Told(record, logged_ms))
     return on_log(told)
-
-
-def wanted(log: Sequence[LogRecord]) -> PartitionDump:
-    return fold_views(placed(log))
-
-
-def stored(store: MemoryViews) -> PartitionDump:
-    return store.partitions[1, 0].held
 
 
 @QUICK
@@ -318,130 +310,6 @@ async def test_damage_is_a_loss() -> None:
     stored(store).live.append(ahead)
     with pytest.raises(LostError):
         await project_all(store, [second])
-
-
-def days(*records: tuple[Record, float]) -> list[LogRecord]:
-    return on_log([Told(record, START_MS + int(day * DAY_MS)) for record, day in records])
-
-
-async def test_sessions_idle_for_90_days_of_the_log_leave() -> None:
-    old, kept, new = History("old"), History("kept"), History("new")
-    log = days(
-        (old.boundary(), 0),
-        (kept.reading(5), 1.6),
-        (new.reading(5), 90.4),
-        # 91 days on the old one is idle for more than 90 and the kept one is not.
-        (new.reading(6), 91.6),
-    )
-    store = MemoryViews()
-    projector = await project_all(store, batches(log, [3])[:1])
-    assert set(stored(store).views) == {b"old", b"kept", b"new"}
-    await projector.apply(batches(log, [3])[1])
-    held = stored(store)
-    assert set(held.views) == {b"kept", b"new"}
-    assert not held.compactions
-    assert b"old" not in held.entries["events"]
-    assert set(held.rankings["recent"]) == {b"kept", b"new"}
-    assert set(held.left) == {b"old"}
-    assert b"total" in held.stats
-    assert held == wanted(log)
-
-
-async def test_a_session_that_left_and_goes_on_is_no_loss() -> None:
-    old, new = History("old"), History("new")
-    log = days(
-        (old.reading(9), 0), (new.reading(5), 95), (old.reading(7), 95.1), (old.reading(8), 95.2)
-    )
-    first, second = batches(log, [2])
-    store = MemoryViews()
-    await project_all(store, [first])
-    assert set(stored(store).views) == {b"new"}
-    # A worker that knows nothing of it yet.
-    await project_all(store, [second])
-    view = view_codec.decode(SessionView, stored(store).views[b"old"])
-    assert (view.sequence, view.chains["main"].peak_tokens) == (3, 8)
-    assert stored(store) == wanted(log)
-    at_once = MemoryViews()
-    await project_all(at_once, batches(log, []))
-    assert stored(at_once) == wanted(log)
-
-
-async def test_many_sessions_leave_some_with_each_record() -> None:
-    idle = [(History(f"idle-{number:03}").reading(5), 0.0) for number in range(120)]
-    new = History("new")
-    log = days(*idle, *[(new.reading(number), 95.0) for number in range(4)])
-    store = Watched()
-    projector = await project_all(store, [])
-    left = []
-    for cut in batches(log, range(120, 124)):
-        await projector.apply(cut)
-        left.append(len(stored(store).left))
-    assert left == [0, 50, 100, 120, 120]
-    leaving = view_codec.decode(PartitionView, stored(store).stats[b"partition"]).leaving
-    assert not leaving
-    assert stored(store) == wanted(log)
-
-
-async def test_an_hour_leaves_after_400_days() -> None:
-    told = History()
-    records = [told.boundary(at=0), told.boundary(at=DAY_MS / 1000 * 401, number=2)]
-    log = on_log([Told(record, record.time_ms or 0) for record in records])
-    store = MemoryViews()
-    await project_all(store, batches(log, [1]))
-    assert [name for name in stored(store).stats if name.startswith(b"hour:")] == [
-        b"hour:2027-12-07T12"
-    ]
-    assert stored(store) == wanted(log)
-
-
-async def test_a_record_of_an_unknown_version_stops_and_nothing_is_applied() -> None:
-    good, bad, *_ = SAMPLE
-    headers = tuple(
-        (name, b"contextgauge.context_reading.v9" if name == "ce_type" else value)
-        for name, value in bad.headers
-    )
-    store = MemoryViews()
-    with pytest.raises(VersionError, match=r"record 2 of partition 0.*v9"):
-        await project_all(store, batches([good, bad._replace(headers=headers)], []))
-    assert not stored(store).views
-    position = await store.position(1, 0)
-    assert position is not None
-    assert position.offset == 0
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda record: record._replace(value=b"{"),
-        lambda record: record._replace(value=None),
-        lambda record: record._replace(headers=()),
-    ],
-)
-async def test_what_is_no_record_stops(spoil: Callable[[LogRecord], LogRecord]) -> None:
-    with pytest.raises(VersionError, match="record 0 of partition 0"):
-        await project_all(MemoryViews(), batches([spoil(SAMPLE[0])], []))
-
-
-async def test_a_view_of_an_unknown_version_stops() -> None:
-    first, second = batches(SAMPLE, [100])
-    store = MemoryViews()
-    await project_all(store, [first])
-    for session, document in stored(store).views.items():
-        stored(store).views[session] = document.replace(b'"version":1', b'"version":2')
-    with pytest.raises(VersionError, match="version 2"):
-        await project_all(store, [second])
-
-
-def test_a_view_of_another_shape_is_refused() -> None:
-    with pytest.raises(VersionError, match="session_id"):
-        view_codec.decode(SessionView, b'{"version":1}')
-
-
-async def test_views_for_another_number_of_partitions_stop() -> None:
-    store = MemoryViews()
-    await project_all(store, [], partitions=4)
-    with pytest.raises(ConfigError, match=r"4 partitions.*has 6.*CONTEXTGAUGE_KEY_PREFIX"):
-        await project_all(store, [], partitions=6)
 
 
 async def test_views_are_forgotten_and_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
