@@ -114,7 +114,7 @@ AssignmentCallback: TypeAlias = Callable[[frozenset[int]], Awaitable[None]]
 class GroupReader(PartitionReader, Protocol):
     """Reads one topic as a member of a consumer group.
 
-    An assigned partition stays paused until `resume`; `start` takes the two callbacks, which
+    An assigned partition stays paused until `resume`; `join` takes the two callbacks, which
     are awaited inside the rebalance: all of the former assignment is revoked before the new one
     is assigned (eager).
     """
@@ -124,6 +124,12 @@ class GroupReader(PartitionReader, Protocol):
 
     def resume(self, partition: int) -> None:
         """Begin to fetch the partition, from where `seek` put it."""
+
+    async def watch(self) -> None:
+        """Run until cancelled, or until the membership fails: RetryError or ConfigError.
+
+        A member without partitions polls none, and would not hear of it otherwise.
+        """
 
 
 class Log(Protocol):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
 from streams.edge.kafka_common import KafkaOptions, translated
@@ -28,6 +29,9 @@ _UNREAD_PAUSE_S = 0.005
 
 _HEARTBEATS_PER_SESSION = 4
 """A member may miss some: a session of 10 s has one every 2.5 s."""
+
+_WATCH_S = 1.0
+"""How often a member looks whether it still is one; far below what people notice."""
 
 _STOP_TIMEOUT_S = 10.0
 """Leaving the group takes one round trip; a broker that is away must not hold the worker."""
@@ -76,8 +80,9 @@ class KafkaPartitionReader:
         try:
             async with asyncio.timeout(_STOP_TIMEOUT_S):
                 await consumer.stop()
-        except TimeoutError:
-            # The rest of `stop` was not reached: at least let go of the connections.
+        except (TimeoutError, KafkaError):
+            # Away, or it had failed before, which its reads told. The rest of `stop` was not
+            # reached: at least let go of the connections.
             await consumer._client.close()  # noqa: SLF001 -- no public way after a failed stop
 
     def _consumer(self, group: str | None, instance_id: str | None) -> AIOKafkaConsumer:
@@ -183,6 +188,15 @@ class KafkaGroupReader(KafkaPartitionReader):
             del self._polls[partition]
             task.cancel()
         return self._nothing(partition) if task.cancelled() else task.result()
+
+    async def watch(self) -> None:
+        """Run until the membership fails; see the port."""
+        nowhere = self._at(-1)
+        with translated(f"being a member of the group {self._group}"):
+            while True:
+                # A poll of any partition tells of the group's errors; this one takes no records.
+                await self._connected().getmany(nowhere, timeout_ms=0)
+                await asyncio.sleep(_WATCH_S)
 
     def _nothing(self, partition: int) -> Batch:
         return Batch((), self._positions.get(partition, 0))

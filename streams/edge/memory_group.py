@@ -107,6 +107,10 @@ class MemoryGroupReader:
         """Begin to read an assigned partition."""
         self._paused.discard(partition)
 
+    async def watch(self) -> None:
+        """Run until cancelled: nothing here ends a membership."""
+        await asyncio.get_running_loop().create_future()
+
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
         """Return what is there; nothing, and at once, where the partition was revoked."""
         if partition not in self.assigned:

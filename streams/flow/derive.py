@@ -30,7 +30,7 @@ _WORKER = "derive"
 logger = structlog.get_logger()
 
 
-async def run_derive(  # noqa: PLR0913 -- the ports it works with, each by name
+async def run_derive(
     *,
     log: Log,
     state_store: StateStore,
@@ -117,14 +117,19 @@ class _Member:
         await self._tools.log.start()
         await self._check_topics()
         stopping: asyncio.Future[object] = asyncio.ensure_future(self._stop.wait())
+        watching: asyncio.Task[None] | None = None
         try:
             await self._reader.start()
             await self._reader.join(self._on_revoked, self._on_assigned)
             logger.info("joined the group", group=self._tools.config.group)
+            watching = asyncio.create_task(self._guard(self._reader.watch()))
             await asyncio.wait({stopping, self._failure}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
             self._leaving = True
+            if watching is not None:
+                watching.cancel()
+                await asyncio.wait([watching])
             await self._release(list(self._owned))
             await self._reader.stop()
             self._tools.telemetry.gauge("worker_partitions", 0, worker=_WORKER)

@@ -99,17 +99,19 @@ class _Member:
             )
         self._partitions = count
         stopping: asyncio.Future[object] = asyncio.ensure_future(self._stop.wait())
-        watching = asyncio.create_task(self._guard(self._watch()))
+        watching = [asyncio.create_task(self._guard(self._watch()))]
         try:
             await self._reader.start()
             await self._reader.join(self._on_revoked, self._on_assigned)
+            watching.append(asyncio.create_task(self._guard(self._reader.watch())))
             logger.info("joined the group", group=tools.config.group)
             await asyncio.wait({stopping, self._failure}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._leaving = True
             stopping.cancel()
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
             await self._release()
             await self._reader.stop()
             tools.telemetry.gauge("worker_partitions", 0, worker=_WORKER)

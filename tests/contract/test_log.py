@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 
 from schemas.topics import MIB, Topic
 from streams.core.errors import (
@@ -279,6 +280,36 @@ async def test_a_static_member_comes_back_to_its_partitions(under_test: LogUnder
         await first.until(2)
     async with joined(under_test, "one") as again:
         assert await again.until(2) == {0, 1}
+
+
+async def test_a_watch_ends_with_the_membership_only(under_test: LogUnderTest) -> None:
+    async with joined(under_test) as member:
+        watch = asyncio.create_task(member.reader.watch())
+        async with joined(under_test) as second:
+            await second.until(1)
+        await member.until(2)
+        assert not watch.done()
+        watch.cancel()
+        await asyncio.wait([watch])
+    assert watch.cancelled()
+
+
+async def test_kafka_tells_a_member_that_its_group_is_anothers(kafka: str, prefix: str) -> None:
+    log = KafkaLog(KafkaOptions(kafka, session_timeout_ms=6_000))
+    await log.start()
+    topic = Topic(prefix + "records", "any", "delete", -1, MIB)
+    await log.create_topics([topic], 1)
+    stranger = AIOKafkaConsumer(topic.name, bootstrap_servers=kafka, group_id=prefix)
+    await stranger.start()
+    member = Member(log.group_reader(topic.name, prefix, None))
+    await member.reader.start()
+    await member.reader.join(member.on_revoked, member.on_assigned)
+    with pytest.raises(ConfigError, match="CONTEXTGAUGE_GROUP_PREFIX"):
+        async with asyncio.timeout(PATIENCE_S):
+            await member.reader.watch()
+    await member.reader.stop()
+    await stranger.stop()
+    await log.stop()
 
 
 async def test_a_broker_that_is_away_is_a_retry() -> None:
