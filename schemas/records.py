@@ -21,7 +21,7 @@ MAIN_CHAIN = "main"
 """Subject of the main conversation; a subagent's chain is named by its agent id (R2)."""
 
 if TYPE_CHECKING:
-    Json: TypeAlias = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+    Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
     """Any JSON value, as the standard parser gives it."""
 else:
     # A validator of the recursive type stops at 255 levels; R5 allows 1 024. The parser has
@@ -237,7 +237,7 @@ class ContextExhausted(Common):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo(Common):
-    """Facts of the session, when first told and when one changes. `model` is as the runtime told it.
+    """Facts of the session, when first told and when one changes.
 
     The inherited `model` is this record's fact, not the chain's: `init` may tell it with a
     `[1m]`-like suffix, and a response's model never changes it.

@@ -108,7 +108,7 @@ def project_config(chosen: Settings) -> ProjectConfig:
     )
 
 
-async def derive(  # noqa: PLR0913 -- the ports it works with, each by name
+async def derive(
     chosen: Settings,
     log: Log,
     *,
@@ -131,7 +131,7 @@ async def derive(  # noqa: PLR0913 -- the ports it works with, each by name
     )
 
 
-async def project(  # noqa: PLR0913 -- the ports it works with, each by name
+async def project(
     chosen: Settings,
     log: Log,
     store: ViewStore,

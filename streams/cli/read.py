@@ -93,9 +93,7 @@ def status(
 def events(
     session: SessionName,
     *,
-    readings: Annotated[
-        bool, typer.Option("--readings", help="Show the readings too.")
-    ] = False,
+    readings: Annotated[bool, typer.Option("--readings", help="Show the readings too.")] = False,
     last: Annotated[
         int | None, typer.Option("--last", min=1, help="Show only the last so many.")
     ] = None,

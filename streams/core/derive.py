@@ -72,9 +72,9 @@ def derive(
     if aliases is not step.facts.aliases:
         step.facts = step.facts._replace(aliases=aliases)
     time_ms = normal.time_ms
-    if time_ms is not None and session.last_ms is not None:
-        if time_ms - session.last_ms > attempts.GAP_MS:
-            attempts.move(step, Event.GAP)
+    last_ms = session.last_ms
+    if time_ms is not None and last_ms is not None and time_ms - last_ms > attempts.GAP_MS:
+        attempts.move(step, Event.GAP)
     for signal in normal.signals:
         _apply(step, signal)
     if step.limits_touched:

@@ -1,4 +1,4 @@
-"""Record ids: UUIDv5 of session, chain, kind and cause; never an offset, a clock or chance.
+r"""Record ids: UUIDv5 of session, chain, kind and cause; never an offset, a clock or chance.
 
 The name hashed is a compact JSON array in UTF-8, non-ASCII unescaped, a lone surrogate as
 `\\uXXXX`: `[session, chain, kind, cause]`, and a last element where one message can give several
@@ -25,17 +25,13 @@ _ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | {
 }
 
 
-def record_id(
-    session_id: str, chain: str, kind: str, cause: str, *extra: str | int | None
-) -> str:
+def record_id(session_id: str, chain: str, kind: str, cause: str, *extra: str | int | None) -> str:
     """Return a record's id. `extra` tells apart records of one kind from one message."""
     name = ",".join([_json(part) for part in (session_id, chain, kind, cause, *extra)])
     digest = _NAMESPACE_HASH.copy()
     digest.update(f"[{name}]".encode("utf-8", "backslashreplace"))
     code = digest.hexdigest()
-    return (
-        f"{code[:8]}-{code[8:12]}-5{code[13:16]}-{_VARIANT[code[16]]}{code[17:20]}-{code[20:32]}"
-    )
+    return f"{code[:8]}-{code[8:12]}-5{code[13:16]}-{_VARIANT[code[16]]}{code[17:20]}-{code[20:32]}"
 
 
 def _json(part: str | int | None) -> str:

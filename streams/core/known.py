@@ -45,9 +45,7 @@ NOTHING_KNOWN = Known()
 
 def cause_hash(cause: str) -> bytes:
     """Return the 8 bytes by which a cause is known."""
-    return hashlib.blake2b(
-        cause.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES
-    ).digest()
+    return hashlib.blake2b(cause.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).digest()
 
 
 def is_known(known: Known, cause: bytes) -> bool:

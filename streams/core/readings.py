@@ -98,9 +98,7 @@ def _take_output(step: Step, key: bytes, output: int | None) -> None:
         step.chains[step.subject] = chain._replace(output=output)
 
 
-def _once(
-    step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhausted: bool
-) -> int:
+def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhausted: bool) -> int:
     """Emit what a response tells once, and return its marks."""
     added = 0
     if edits and not marks & responses.EDITS_MARK:
@@ -127,9 +125,7 @@ def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -
     )
 
 
-def _read(
-    step: Step, response_id: str | None, usage: Usage, previous_output: int | None
-) -> None:
+def _read(step: Step, response_id: str | None, usage: Usage, previous_output: int | None) -> None:
     """Emit a reading, the completion that it measures and the warning that it causes."""
     name = step.subject
     chain = step.chains[name]

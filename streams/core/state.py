@@ -84,7 +84,8 @@ class Facts(NamedTuple):
     `canonical_windows` by their canonical names; `windows` is what follows from both and the
     latest suffix, by name without one. `raw_windows` were told as `rawMaxTokens`; `exceeded` are
     models whose assumed window was proven wrong. `suffix` is the window that the latest `init`'s
-    suffix means, `suffixed` has it for each model whose latest `init` had one. `aliases` map a parent's tool use to an agent id (R2).
+    suffix means, `suffixed` has it for each model whose latest `init` had one. `aliases` map a
+    parent's tool use to an agent id (R2).
     """
 
     runtime: str | None = None
@@ -92,14 +93,14 @@ class Facts(NamedTuple):
     model: str | None = None
     cwd: str | None = None
     forked_from: str | None = None
-    told_windows: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
-    canonical_windows: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
-    windows: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
-    raw_windows: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
+    told_windows: Mapping[str, int] = {}
+    canonical_windows: Mapping[str, int] = {}
+    windows: Mapping[str, int] = {}
+    raw_windows: Mapping[str, int] = {}
     exceeded: tuple[str, ...] = ()
     suffix: int | None = None
-    suffixed: Mapping[str, int] = {}  # noqa: RUF012 -- never changed in place
-    aliases: Mapping[str, str] = {}  # noqa: RUF012 -- never changed in place
+    suffixed: Mapping[str, int] = {}
+    aliases: Mapping[str, str] = {}
     auto_compact_enabled: bool | None = None
     auto_compact_threshold: int | None = None
     effective_window: int | None = None
@@ -116,7 +117,7 @@ class Session(NamedTuple):
     applied: int = 0
     last_ms: int | None = None
     known: Known = NOTHING_KNOWN
-    chains: Mapping[str, Chain] = {}  # noqa: RUF012 -- never changed in place
+    chains: Mapping[str, Chain] = {}
     attempt: Attempt = IDLE
     hint: Trigger | None = None
     last_reset: str | None = None
@@ -271,4 +272,3 @@ def _text(data: bytes) -> str:
 
 def _bytes(text: Json) -> bytes:
     return b64decode(cast("str", text), validate=True)
-

@@ -1,8 +1,8 @@
-"""The only JSON: bytes to messages, records to Kafka and to lines, and back.
+r"""The only JSON: bytes to messages, records to Kafka and to lines, and back.
 
 The fast parser refuses some of what Python's standard parser reads (lone surrogates, numbers out
 of its range), so what it refuses is read again by the standard one (R5). On output a lone
-surrogate is written as `\\uXXXX`, and NaN and infinities, which are not JSON, as null.
+surrogate is written as `\uXXXX`, and NaN and infinities, which are not JSON, as null.
 """
 
 import json
@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -33,7 +34,7 @@ _KINDS = {name.decode(): kind for kind, name in _TYPES.items()}
 
 
 def utf8(text: str) -> bytes:
-    """Encode for output: a lone surrogate becomes `\\uXXXX`."""
+    r"""Encode for output: a lone surrogate becomes `\uXXXX`."""
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -97,7 +98,9 @@ def _depth_exceeds(value: Any, limit: int) -> bool:
 def _json_type(value: object) -> str:
     if value is None:
         return "null"
-    return {bool: "boolean", int: "number", float: "number", str: "string"}.get(type(value), "array")
+    return {bool: "boolean", int: "number", float: "number", str: "string"}.get(
+        type(value), "array"
+    )
 
 
 def loads(value: bytes | str) -> Any:
@@ -125,9 +128,7 @@ def dumps_indented(value: Any) -> bytes:
 
 def _dumps_standard(value: Any) -> bytes:
     with _room_for_depth():
-        text = json.dumps(
-            _plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False
-        )
+        text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return utf8(text)
 
 
@@ -150,13 +151,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    fields = getattr(value, "__dataclass_fields__", None)
-    if fields is not None:
-        return {
-            name: _plain(getattr(value, name))
-            for name, field in fields.items()
-            if field._field_type.name == "_FIELD"
-        }
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     return value
 
 

@@ -130,7 +130,7 @@ class History:
         data = CompactionProgress(**self.common(), attempt_id=attempt.id, elapsed_ms=elapsed_ms)
         return self.record(data)
 
-    def boundary(  # noqa: PLR0913 -- what tests vary, each by name
+    def boundary(
         self,
         trigger: Trigger | None = "auto",
         *,

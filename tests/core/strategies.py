@@ -5,6 +5,7 @@ line's uuid follows from its place, so a failing example stays readable.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,7 +84,8 @@ def usage(shape: str, prompt: int, cached: int, created: int) -> dict[str, Any]:
         details = {"cached_tokens": min(cached, prompt)}
         return {"prompt_tokens": prompt, "prompt_tokens_details": details}
     if shape == "responses":
-        return {"input_tokens": prompt, "input_tokens_details": {"cached_tokens": min(cached, prompt)}}
+        details = {"cached_tokens": min(cached, prompt)}
+        return {"input_tokens": prompt, "input_tokens_details": details}
     if shape == "gemini":
         return {"promptTokenCount": prompt, "cachedContentTokenCount": min(cached, prompt)}
     counts = {
@@ -166,7 +168,7 @@ def write(session: str, actions: list[Action], *, transcript: bool) -> list[byte
     return writer.lines
 
 
-def _response(
+def _response(  # noqa: PLR0913, PLR0917 -- an action's parts, in their order
     w: Writer, number: int, model: str, shape: str, prompt: int, cached: int,
     chained: Chained, step: Any, uuid: bool,
 ) -> None:  # fmt: skip
@@ -266,7 +268,7 @@ _OTHERS: dict[str, dict[str, Any]] = {
     "rate": {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed"}},
 }  # fmt: skip
 
-_WRITERS = {
+_WRITERS: dict[str, Callable[..., None]] = {
     "response": _response,
     "status": _status,
     "boundary": _boundary,

@@ -107,7 +107,7 @@ async def test_kafka_and_redis_give_what_replay_gives(
             return False
         held = [await views.dump(active, p) for p in range(kit.partitions)]
         sequences = [json.loads(v)["sequence"] for dump in held for v in dump.views.values()]
-        return sum(sequences) >= expected
+        return bool(sum(sequences) >= expected)
 
     await until(projected)
     on_kafka = [record for part in await kit.events() for record in part]

@@ -278,4 +278,3 @@ def _hint(trigger: object) -> tuple[Signal, ...]:
 def conversation_reset(body: Body) -> tuple[Signal, ...]:
     """Return the reset that a `conversation_reset` is (R27)."""
     return (Reset(text(body, "trigger") or "clear"),)
-

@@ -50,7 +50,7 @@ def response_item(body: Body) -> tuple[Signal, ...]:
     payload = mapping(body, "payload") or {}
     if payload.get("type") != "message" or payload.get("role") != "user":
         return ()
-    return (UserLine(True, None, None, None),)
+    return (UserLine(counted=True, mark=None, uuid=None, text=None),)
 
 
 def event_msg(body: Body) -> tuple[Signal, ...]:

@@ -69,7 +69,7 @@ def _inner_boundary(message: Body) -> Boundary | None:
 
 
 def _says_compacted(block: dict[str, Json]) -> bool:
-    """A block counts by its content, an item by what it carries encrypted."""
+    """Tell whether a block has content, or an item something encrypted."""
     if "content" in block:
         return block["content"] is not None
     return isinstance(block.get("encrypted_content"), str)

@@ -35,7 +35,11 @@ def read_codex_usage(usage: Body) -> Usage | None:
 def read_output(usage: Body) -> int | None:
     """Return the output tokens that a usage object tells."""
     return count(
-        usage, "output_tokens", "completion_tokens", "candidatesTokenCount", "candidates_token_count"
+        usage,
+        "output_tokens",
+        "completion_tokens",
+        "candidatesTokenCount",
+        "candidates_token_count",
     )
 
 
