@@ -1,8 +1,8 @@
 """The fold of one partition's records into documents: what a record changes, as bytes.
 
 It holds the documents that records need to go on from, and nothing else: whoever runs it loads
-what is `missing`, adds records in order, and writes what they give. The worker, `replay --view`
-and the equality tests all run this; they differ in where documents are kept.
+what is `missing`, adds records in order, and writes what they give. The worker and the fold of a
+whole log both run this; they differ in where documents are kept.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,13 +1,13 @@
 """The fold of records into all documents, in memory: what the projection must come to.
 
-`replay --view` prints it, and what the workers wrote to Redis is compared with it.
+What the workers wrote to Redis is compared with it.
 """
 
 from collections.abc import Callable, Iterable
 
 from schemas.records import Record
-from schemas.views import SESSION_IDLE_MS, SessionView
-from streams.edge import codec, view_codec
+from schemas.views import SESSION_IDLE_MS
+from streams.edge import codec
 from streams.edge.memory_views import MemoryPartition
 from streams.flow.fold import FIRST_STATS, Fold, Placed
 from streams.flow.project_partition import LEAVING_SESSIONS, Call
@@ -42,12 +42,6 @@ class ViewFold:
     def documents(self) -> PartitionDump:
         """Return all documents."""
         return self._kept.held
-
-    def views(self) -> list[SessionView]:
-        """Return the sessions' views, in the order of their first record."""
-        return [
-            view_codec.decode(SessionView, document) for document in self._kept.held.views.values()
-        ]
 
 
 def fold_views(placed: Iterable[Placed], idle_ms: int = SESSION_IDLE_MS) -> PartitionDump:

@@ -201,6 +201,23 @@ async def test_leftovers_of_an_emptied_store_are_not_built_on(
     assert await kit.documents(generation) == await kit.expected()
 
 
+async def test_damage_while_building_is_built_over(kit: ProjectKit, store: MemoryViews) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    # Half a generation whose documents are ahead of its position.
+    store.kept = Generations(None, 1)
+    for partition in store.partitions.values():
+        assert partition.position is not None
+        partition.position = partition.position._replace(offset=0, caught_up=False)
+        for session, view in partition.held.views.items():
+            partition.held.views[session] = view.replace(b'"position":', b'"position":-')
+    async with kit.running() as worker:
+        assert await kit.caught_up(worker) == 1
+    assert worker.figures.total("project_mismatches") > 0
+    assert await kit.documents(1) == await kit.expected()
+
+
 async def test_a_store_that_is_away_is_waited_for(kit: ProjectKit, store: MemoryViews) -> None:
     store.away = True
     async with kit.running() as worker:

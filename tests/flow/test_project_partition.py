@@ -302,6 +302,20 @@ async def test_other_documents_that_are_gone_are_a_loss(gone: str) -> None:
         await project_all(store, [second])
 
 
+async def test_while_building_a_compaction_that_is_gone_is_left_out() -> None:
+    told = History()
+    boundary = told.boundary()
+    records = [boundary, told.summary(boundary), told.reading(5), told.complete(boundary)]
+    first, second = batches(on_log([Told(record) for record in records]), [1])
+    store = MemoryViews()
+    await project_all(store, [first])
+    stored(store).compactions.clear()
+    await project_all(store, [second], strict=False)
+    assert stored(store).compactions == {}
+    view = view_codec.decode(SessionView, stored(store).views[b"s-1"])
+    assert view.compactions.last[0].tokens_after == 30_000
+
+
 async def test_damage_is_a_loss() -> None:
     first, second = batches(SAMPLE, [100])
     store = MemoryViews()
