@@ -84,6 +84,17 @@ class Figures:
         return sum(amount for key, amount in self.counts.items() if key[0] == name)
 
 
+class HastyClock(SystemClock):
+    """A clock whose pauses are over at once, and are noted."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await asyncio.sleep(0.001)
+
+
 class Worker:
     """A running derive worker."""
 
