@@ -15,7 +15,7 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from schemas.topics import Topic
+from schemas.topics import MIB, Topic
 from streams.core.errors import RetryError
 from streams.edge.kafka_common import KafkaOptions, translated
 from streams.edge.kafka_producers import KafkaProducer, KafkaTransactionalProducer
@@ -26,6 +26,10 @@ _VISIBLE_TIMEOUT_S = 15.0
 
 _LOOK_S = 0.05
 """Pause between looks for a new topic."""
+
+_COMPACTED_SEGMENT_BYTES = 64 * MIB
+"""A broker compacts closed segments only, and a restore reads the open one whole: its default
+of 1 GiB would be read for minutes. Still several of the largest messages."""
 
 _NO_COORDINATOR_YET = (
     GroupCoordinatorNotAvailableError,
@@ -149,13 +153,11 @@ async def _offsets(
 
 
 def _new_topic(topic: Topic, partitions: int, replicas: int) -> NewTopic:
-    return NewTopic(
-        topic.name,
-        partitions,
-        replicas,
-        topic_configs={
-            "cleanup.policy": topic.cleanup,
-            "retention.ms": str(topic.retention_ms),
-            "max.message.bytes": str(topic.max_message_bytes),
-        },
-    )
+    configs = {
+        "cleanup.policy": topic.cleanup,
+        "retention.ms": str(topic.retention_ms),
+        "max.message.bytes": str(topic.max_message_bytes),
+    }
+    if topic.cleanup == "compact":
+        configs["segment.bytes"] = str(_COMPACTED_SEGMENT_BYTES)
+    return NewTopic(topic.name, partitions, replicas, topic_configs=configs)

@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from schemas.topics import MIB, Topic
+from schemas.topics import MIB, TOPICS, Topic
 from streams.core.errors import (
     ConfigError,
     ContextgaugeError,
@@ -331,6 +334,29 @@ async def test_a_broker_that_is_away_is_a_retry() -> None:
                 await made.start()
             await made.stop()
         await log.stop()
+
+
+async def test_kafka_keeps_topics_as_they_are_described(kafka: str, prefix: str) -> None:
+    log = KafkaLog(KafkaOptions(kafka))
+    await log.start()
+    topics = [replace(topic, name=prefix + topic.name) for topic in TOPICS]
+    await log.create_topics(topics, 1)
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+    await admin.start()
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name) for topic in topics]
+    (answer,) = await admin.describe_configs(resources)
+    found = {
+        name: {config[0]: config[1] for config in configs}
+        for _, _, _, name, configs in answer.resources
+    }
+    for topic in topics:
+        configs = found[topic.name]
+        assert configs["cleanup.policy"] == topic.cleanup
+        assert int(configs["retention.ms"]) == topic.retention_ms
+        assert int(configs["max.message.bytes"]) == topic.max_message_bytes
+        assert (int(configs["segment.bytes"]) < 2**30) == (topic.cleanup == "compact")
+    await admin.close()
+    await log.stop()
 
 
 async def test_kafka_takes_the_largest_message_and_names_what_is_too_large(
