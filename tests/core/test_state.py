@@ -20,6 +20,7 @@ from streams.core.state import (
     part_names,
     unpack,
 )
+from streams.core.transitions import start_of
 from streams.edge import codec
 from streams.flow.funnel import Funnel, Intake
 from tests.core.given import (
@@ -28,6 +29,8 @@ from tests.core.given import (
     OTHER_MODEL,
     RULES,
     SESSION,
+    START_MS,
+    Body,
     Given,
     any_message,
     assistant,
@@ -40,6 +43,7 @@ from tests.core.given import (
     result,
     session,
     side,
+    status,
     succeeded,
     summary,
     user,
@@ -64,9 +68,18 @@ class Store:
         return unpack(SESSION, {name: codec.loads(part) for name, part in self.parts.items()})
 
 
+def intake(raw: bytes, number: int) -> Intake:
+    """A message as it came; every third was not seen live."""
+    return Intake(raw, "s-1", START_MS + number * 1000 if number % 3 else None)
+
+
 def never_stopping(lines: Sequence[bytes]) -> list[Record]:
     funnel = Funnel(RULES)
-    return [record for line in lines for record in funnel.take(Intake(line, "s-1")).records]
+    return [
+        record
+        for number, raw in enumerate(lines)
+        for record in funnel.take(intake(raw, number)).records
+    ]
 
 
 def stopping(lines: Sequence[bytes], cuts: set[int]) -> list[Record]:
@@ -82,7 +95,7 @@ def stopping(lines: Sequence[bytes], cuts: set[int]) -> list[Record]:
             stored = {name: store.get() for name, store in stores.items()}
             funnel = Funnel(RULES)
             funnel.sessions = dict(stored)
-        records.extend(funnel.take(Intake(raw, "s-1")).records)
+        records.extend(funnel.take(intake(raw, number)).records)
     return records
 
 
@@ -131,12 +144,16 @@ def test_a_session_is_read_back_as_it_was_put_away() -> None:
     assert before.facts.exceeded
 
 
-def test_each_phase_of_an_attempt_is_read_back() -> None:
-    for ends in ((), (succeeded(),), (compacting(), any_message("system", status=None))):
-        state = session(compacting(at=3), *ends).session()
-        store = Store()
-        store.put(None, state)
-        assert store.get().attempt == state.attempt
+@pytest.mark.parametrize("ends", [(), (succeeded(),), (status(None),)])
+def test_an_attempt_is_read_back_in_its_phase_with_both_clocks(ends: tuple[Body, ...]) -> None:
+    told = Given()
+    told.take(compacting(at=3), received_ms=START_MS + 500)
+    told.take(*ends)
+    state = told.session()
+    store = Store()
+    store.put(None, state)
+    assert store.get().attempt == state.attempt
+    assert start_of(state.attempt) is not None
 
 
 @pytest.mark.parametrize("first", [boundary(), reset(), user(), init(), line(summary())])
