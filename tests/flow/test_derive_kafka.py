@@ -1,5 +1,6 @@
 """The derive worker on a real Kafka: what only a broker can show."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
@@ -99,13 +100,13 @@ async def test_a_broker_that_is_away_is_waited_for(own_stack: Callable[..., Loca
     async with kit.running(replace(kit.config, batch_messages=10)) as worker:
         retries = worker.figures.total
         await until(lambda: retries("worker_retries") > 1)
-        stack.start(["kafka"])
+        await asyncio.to_thread(stack.start, ["kafka"])
         await kit.caught_up(worker)
         await kit.publish(MESSAGES[third : 2 * third])
         before = retries("worker_retries")
         stack.kill("kafka")
         await until(lambda: retries("worker_retries") > before + 1)
-        stack.start(["kafka"])
+        await asyncio.to_thread(stack.start, ["kafka"])
         await kit.publish(MESSAGES[2 * third :])
         await kit.caught_up(worker)
     assert await kit.events() == expected(MESSAGES)
