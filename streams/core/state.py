@@ -172,7 +172,7 @@ def unpack(session_id: str, parts: Mapping[str, Json]) -> Session:
 def _unpack(parts: Mapping[str, Json]) -> Session:
     doc = _object(parts[SESSION_PART])
     stored = {
-        cast("int", chunk["number"]): _bytes(chunk["hashes"])
+        _whole(chunk["number"]): _bytes(chunk["hashes"])
         for name, part in parts.items()
         if name.startswith(_KNOWN_PREFIX)
         for chunk in [_object(part)]
@@ -184,10 +184,10 @@ def _unpack(parts: Mapping[str, Json]) -> Session:
     }
     start = doc.get("start")
     return Session(
-        sequence=cast("int", doc["sequence"]),
-        applied=cast("int", doc["applied"]),
-        last_ms=cast("int | None", doc["last_ms"]),
-        known=from_chunks(_bytes(doc["boundaries"]), cast("int", doc["added"]), stored),
+        sequence=_whole(doc["sequence"]),
+        applied=_whole(doc["applied"]),
+        last_ms=None if doc["last_ms"] is None else _whole(doc["last_ms"]),
+        known=from_chunks(_bytes(doc["boundaries"]), _whole(doc["added"]), stored),
         chains=chains,
         attempt=attempt_in(
             Phase(cast("str", doc["phase"])),
@@ -264,6 +264,12 @@ def _object(part: Json) -> dict[str, Json]:
     if not isinstance(part, dict):
         raise TypeError(f"a part is {type(part).__name__}, not an object")
     return part
+
+
+def _whole(value: Json) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is not a whole number")
+    return value
 
 
 def _text(data: bytes) -> str:

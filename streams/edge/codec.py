@@ -7,6 +7,7 @@ surrogate is written as `\uXXXX`, and NaN and infinities, which are not JSON, as
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,10 @@ _STANDARD_RECURSION = 4 * MAX_DEPTH
 
 _ADAPTERS: dict[str, TypeAdapter[Any]] = {cls.kind: TypeAdapter(cls) for cls in DATA_CLASSES}
 _TYPES = {kind: f"contextgauge.{kind}.v{SCHEMA_VERSION}".encode() for kind in DATA_CLASS_BY_KIND}
+_COMPACTION, _EDITS = b"ompact", b"pplied"
+"""In lines of which a record may take a part as it came: metadata, a block, an edit."""
+_LONG_NUMBER = re.compile(rb"[0-9]{20}")
+"""A number that the fast parser may round to a float."""
 _KINDS = {name.decode(): kind for kind, name in _TYPES.items()}
 
 
@@ -55,6 +60,9 @@ def decode(value: bytes, limit: int = MESSAGE_LIMIT_BYTES) -> dict[str, Any] | D
         body = orjson.loads(value)
     except orjson.JSONDecodeError:
         body = _decode_standard(value)
+    else:
+        if (_COMPACTION in value or _EDITS in value) and _LONG_NUMBER.search(value):
+            body = _decode_standard(value)
     if isinstance(body, dict | DeadLetter):
         return body
     return DeadLetter("not_object", f"a JSON {_json_type(body)}, not an object")
@@ -240,6 +248,8 @@ def from_binary(headers: Headers, value: bytes) -> Record:
         )
     except KeyError as error:
         raise VersionError(f"not a record of contextgauge: no header {error}") from error
+    except ValueError as error:
+        raise VersionError(f"not a record of contextgauge: {error}") from error
 
 
 def _record(

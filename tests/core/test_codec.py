@@ -107,6 +107,12 @@ def test_r05_the_size_limit_is_8_mib() -> None:
     assert isinstance(codec.decode(b'{"a": 1}', limit=7), DeadLetter)
 
 
+def test_r19_a_number_of_any_length_is_kept_where_a_record_may_take_it() -> None:
+    for name in ("compact_metadata", "compactMetadata", "applied_edits"):
+        value = b'{"%s": {"dropped": 123456789012345678901234567890}}' % name.encode()
+        assert codec.decode(value) == {name: {"dropped": 123_456_789_012_345_678_901_234_567_890}}
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

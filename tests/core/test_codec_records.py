@@ -209,6 +209,22 @@ def test_a_binary_event_without_a_header_is_a_version_error(name: str) -> None:
         codec.from_binary(tuple(header for header in headers if header[0] != name), value)
 
 
+@pytest.mark.parametrize(("name", "content"), [("ce_sequence", b"many"), ("ce_time", b"noon")])
+def test_a_binary_event_of_an_unreadable_header_is_a_version_error(
+    name: str, content: bytes
+) -> None:
+    headers, value = codec.to_binary(session().take(assistant(read=9, at=1))[0])
+    changed = tuple((key, content if key == name else told) for key, told in headers)
+    with pytest.raises(VersionError, match="not a record of contextgauge"):
+        codec.from_binary(changed, value)
+
+
+def test_a_binary_event_whose_value_is_no_json_is_a_version_error() -> None:
+    headers, _ = codec.to_binary(session().take(assistant(read=9))[0])
+    with pytest.raises(VersionError, match="not a record of contextgauge"):
+        codec.from_binary(headers, b"{")
+
+
 def test_a_field_that_is_not_known_is_passed_over() -> None:
     event = structured()
     known = json.dumps(event["data"])

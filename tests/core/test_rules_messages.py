@@ -20,10 +20,12 @@ from tests.core.given import (
     compacting,
     every,
     init,
+    kinds,
     line,
     one,
     reset,
     rollout,
+    session,
     side,
     status,
     system,
@@ -201,6 +203,12 @@ def test_r02_no_more_tool_uses_are_remembered_than_chains() -> None:
     assert len(given.session().facts.aliases) == 64
     records = given.take(assistant("late", read=7, parent_tool_use_id="toolu_69"))
     assert one(records, ContextReading).chain == "a"
+
+
+def test_r03_a_subtype_of_a_wrong_type_is_as_if_absent() -> None:
+    early = any_message("system", status="compacting")
+    odd = any_message("system", subtype=5, status="compacting")
+    assert kinds(session().take(early)) == kinds(session().take(odd)) == ["compaction_start"]
 
 
 @pytest.mark.parametrize(

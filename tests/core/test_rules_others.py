@@ -275,6 +275,12 @@ def test_r29_an_openai_compaction_item_is_a_boundary() -> None:
     assert one(records, CompactionComplete).tokens_after == 900
 
 
+def test_r29_an_openai_item_needs_no_content() -> None:
+    body: Body = {"object": "response", "id": "resp_1", "output": [{"type": "compaction"}]}
+    told = one(session(user()).take(body, hint=SESSION), CompactBoundary)
+    assert told.metadata == {"type": "compaction"}
+
+
 def test_r29_a_codex_compacted_line_is_a_boundary() -> None:
     given = Given()
     given.take(token_count({"input_tokens": 200_000}, 200_000), hint="r")

@@ -248,6 +248,8 @@ UNREADABLE: dict[str, Mapping[str, Json]] = {
     "causes of another chunk": damaged(known={"number": 65, "hashes": ""}),
     "too few causes": damaged(known={"number": 0, "hashes": ""}),
     "no sequence": {**damaged(), SESSION_PART: {"applied": 1}},
+    "a sequence that is no number": changed(SESSION_PART, sequence="x"),
+    "a time that is no number": changed(SESSION_PART, last_ms=True),
     "a phase that is not known": changed(SESSION_PART, phase="half open"),
     "a start of other fields": changed(SESSION_PART, start=["id"]),
     "facts that are no object": changed(SESSION_PART, facts=[]),

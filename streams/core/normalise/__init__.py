@@ -26,9 +26,7 @@ def _nothing(_: Body) -> tuple[Signal, ...]:
 
 def _system(body: Body) -> tuple[Signal, ...]:
     """Read a `system` message by its subtype; one without a subtype may be an early `status`."""
-    subtype = body.get("subtype", "status")
-    reader = _SYSTEM.get(subtype, _nothing) if isinstance(subtype, str) else _nothing
-    return reader(body)
+    return _SYSTEM.get(text(body, "subtype") or "status", _nothing)(body)
 
 
 def _autocompact_state(body: Body) -> tuple[Signal, ...]:

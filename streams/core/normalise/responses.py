@@ -57,8 +57,9 @@ def text_of(content: object) -> str | None:
 def _inner_boundary(message: Body) -> Boundary | None:
     """Return the compaction told by a block or an item; several are one (R29)."""
     found: Boundary | None = None
-    for block in (*items(message, "content"), *items(message, "output")):
-        if block.get("type") != "compaction" or not _says_compacted(block):
+    blocks = [block for block in items(message, "content") if _says_compacted(block)]
+    for block in (*blocks, *items(message, "output")):
+        if block.get("type") != "compaction":
             continue
         summary = text_of(block.get("content")) or None
         if found is None:
@@ -69,7 +70,10 @@ def _inner_boundary(message: Body) -> Boundary | None:
 
 
 def _says_compacted(block: dict[str, Json]) -> bool:
-    """Tell whether a block has content, or an item something encrypted."""
+    """Return whether a content block tells of a compaction: one without content does not.
+
+    An OpenAI item among the content has no such field, and counts by what it carries encrypted.
+    """
     if "content" in block:
         return block["content"] is not None
     return isinstance(block.get("encrypted_content"), str)
