@@ -6,11 +6,13 @@ ports of the loopback, keep their data under one folder, and are ended by pid: e
 started here, nothing found by name.
 """
 
+import itertools
 import shutil
 import socket
 import subprocess
 import time
 import uuid
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,6 +35,10 @@ READY_TIMEOUT_S = 90.0
 """Kafka takes 3 s on an idle machine; a busy one of 2 cores has been seen to take 20."""
 STOP_TIMEOUT_S = 20.0
 """Kafka's orderly stop takes up to some seconds; after this it is killed."""
+
+_PORTS = range(20_000, 32_768)
+"""Below those that systems give to outgoing connections: while a service is down for a moment,
+its port would be taken by one of its own clients that tries to connect."""
 
 _START_ATTEMPTS = 3
 """A free port may be taken by another process before the service binds it."""
@@ -279,7 +285,7 @@ class LocalStack:
             before = [int(port) for port in path.read_text().split()]
             if len(before) == count and all(_is_free(port) for port in before):
                 return before
-        ports = _free_ports(count)
+        ports = _free_ports(count, self.folder)
         path.write_text(" ".join(str(port) for port in ports))
         return ports
 
@@ -299,15 +305,14 @@ def _first_error(output: str) -> str:
     return line.removeprefix("[ERROR]").strip()[:160]
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for item in sockets:
-            item.bind(("127.0.0.1", 0))
-        return [int(item.getsockname()[1]) for item in sockets]
-    finally:
-        for item in sockets:
-            item.close()
+def _free_ports(count: int, folder: Path) -> list[int]:
+    """Return free ports, looked for from a place of the folder's own: stacks seldom meet."""
+    begin = zlib.crc32(str(folder).encode())
+    tried = (_PORTS[(begin + step) % len(_PORTS)] for step in range(len(_PORTS)))
+    ports = list(itertools.islice(filter(_is_free, tried), count))
+    if len(ports) < count:
+        raise StopError(f"no free port from {_PORTS.start} to {_PORTS.stop - 1}")
+    return ports
 
 
 def _is_free(port: int) -> bool:
