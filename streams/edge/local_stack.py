@@ -234,6 +234,12 @@ class LocalStack:
             formatted = subprocess.run(  # noqa: S603 -- a list of arguments, no shell
                 [*java_command, *tool], capture_output=True, text=True, check=False
             )
+            if "UnsupportedClassVersionError" in formatted.stderr:
+                raise MissingPartError(
+                    "java",
+                    f"{java} is too old for Kafka: install Java 17 or later "
+                    "(Debian and Ubuntu: apt-get install default-jre-headless)",
+                )
             if formatted.returncode != 0:
                 reason = (formatted.stderr or formatted.stdout).strip().splitlines()[-1:]
                 raise StopError(f"could not format {data}: {' '.join(reason)}")

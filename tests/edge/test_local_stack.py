@@ -1,5 +1,6 @@
 """The local stack: starts, is found again, comes back on its ports, and names what is missing."""
 
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from streams.core.errors import StopError
 from streams.edge import processes
-from streams.edge.local_stack import STATE_FILE, LocalStack, MissingPartError
+from streams.edge.local_stack import PROJECT_FOLDER, STATE_FILE, LocalStack, MissingPartError
 
 
 def _connects(address: str) -> bool:
@@ -92,6 +93,18 @@ def test_jars_that_cannot_be_fetched_are_said_so(
     with pytest.raises(MissingPartError, match=r"Unknown host.*connect to the network") as caught:
         LocalStack(tmp_path / "stack", root=root).start(["kafka"])
     assert caught.value.part == "kafka-jars"
+
+
+def test_a_java_that_is_too_old_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "project"
+    shutil.copytree(PROJECT_FOLDER / "deploy", root / "deploy")
+    (root / "deploy" / "kafka" / "libs").mkdir(exist_ok=True)
+    shutil.copy(root / "deploy/kafka/pom.xml", root / "deploy/kafka/libs/resolved-from.xml")
+    _program(tmp_path, "java", "echo 'java.lang.UnsupportedClassVersionError: x' >&2; exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(MissingPartError, match="Java 17 or later") as caught:
+        LocalStack(tmp_path / "stack", root=root).start(["kafka"])
+    assert caught.value.part == "java"
 
 
 def test_without_the_source_folder_the_settings_are_named(tmp_path: Path) -> None:
