@@ -142,7 +142,7 @@ def print_next(path: str | None) -> None:
     steps = [
         (
             f"{command} stack up",
-            "a Kafka and a Redis that stay; then topics create, derive, project",
+            "a Kafka and a Redis that stay",
         ),
         (f"{command} replay --view FILE", "one transcript's figures, without a broker"),
         (f"{command} simulate --help", "made-up sessions of every kind, at any rate"),

@@ -27,54 +27,64 @@ STALLED_MS = 120_000
 _OUTCOMES = {"succeeded": "", "failed": "failed", "blocked": "blocked", "unknown": "end not told"}
 """Of an attempt that succeeded, its trigger is told instead."""
 
+_GAP = 2
+"""Columns between those of a table."""
+
+_LEAST_MODEL = 18
+"""Characters of a model's name that tell it: claude-sonnet-4-5."""
+
 _SHORT_ID = 8
 """Characters of a session's id that are shown at least: as git shows of a commit."""
 
 
 def sessions_table(views: Sequence[SessionView], now_ms: int, width: int) -> Table:
-    """Return the table of sessions, in the order given, for a screen of this width."""
+    """Return the table of sessions, in the order given, for a screen of this width.
+
+    Where it is too wide, columns go that matter least, and the model is cut.
+    """
     shorts = short_ids([view.session_id for view in views])
-    # Name, least width, and the narrowest screen that it is shown on.
-    columns = (
-        ("Session", max(map(len, shorts), default=0), 0),
-        ("Runtime", 11, 110),
-        ("Model", None, 0),
-        ("Context", 18, 0),
-        ("Tokens", 9, 0),
-        ("Messages", 8, 94),
-        ("Compactions", 16, 0),
-        ("Active", 10, 110),
-    )
+    columns = {
+        "Session": [Text(short) for short in shorts],
+        "Runtime": [_or_unknown(view.identity.runtime) for view in views],
+        "Model": [_or_unknown(main_chain(view).model or view.identity.model) for view in views],
+        "Context": [_gauge(view, main_chain(view), now_ms) for view in views],
+        "Tokens": [_tokens(main_chain(view)) for view in views],
+        "Messages": [_messages(main_chain(view)) for view in views],
+        "Compactions": [Text(_compactions(view)) for view in views],
+        "Active": [Text(ago(view.last_ms, now_ms), style="dim") for view in views],
+    }
+    needed = {
+        name: max([len(name), *[cell.cell_len for cell in cells]]) + _GAP
+        for name, cells in columns.items()
+    }
+    for name in ("Runtime", "Active", "Messages"):
+        if sum(needed.values()) - needed["Model"] + _LEAST_MODEL + _GAP > width:
+            del columns[name], needed[name]
+    room = width - sum(needed.values()) + needed["Model"] - _GAP
     table = _table()
-    shown = [width >= narrowest for _, _, narrowest in columns]
-    for (name, least, _), is_shown in zip(columns, shown, strict=True):
-        if is_shown:
-            table.add_column(
-                name,
-                no_wrap=True,
-                overflow="ellipsis",
-                min_width=least,
-                max_width=20 if name == "Model" and not all(shown[1:6]) else None,
-                justify="right" if name in {"Tokens", "Messages"} else "left",
-            )
-    for view, short in zip(views, shorts, strict=True):
-        chain = main_chain(view)
-        row = [
-            Text(short),
-            _or_unknown(view.identity.runtime),
-            _or_unknown(chain.model or view.identity.model),
-            _gauge(view, chain, now_ms),
-            Text(f"{thousands(chain.used_tokens)}/{thousands(chain.window)}"),
-            Text(f"{chain.messages}/{chain.messages_total}"),
-            Text(_compactions(view)),
-            Text(ago(view.last_ms, now_ms), style="dim"),
-        ]
-        table.add_row(*[item for item, is_shown in zip(row, shown, strict=True) if is_shown])
+    for name in columns:
+        table.add_column(
+            name,
+            no_wrap=True,
+            overflow="ellipsis",
+            max_width=max(room, _LEAST_MODEL) if name == "Model" else None,
+            justify="right" if name in {"Tokens", "Messages"} else "left",
+        )
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
     return table
 
 
+def _tokens(chain: ChainView) -> Text:
+    return Text(f"{thousands(chain.used_tokens)}/{thousands(chain.window)}")
+
+
+def _messages(chain: ChainView) -> Text:
+    return Text(f"{chain.messages}/{chain.messages_total}")
+
+
 def _table() -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    return Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
 
 
 def short_ids(session_ids: Sequence[str]) -> list[str]:

@@ -140,8 +140,8 @@ def _describe_compaction(
         case CompactBoundary():
             return (
                 f"#{data.number} {data.trigger or 'trigger unknown'} · "
-                f"{exact(data.pre_tokens)} tokens before · took {duration(data.duration_ms)} · "
-                f"after {_count(data.messages_since_last, 'message')}"
+                f"{exact(data.pre_tokens)} tokens, {_count(data.messages_since_last, 'message')} "
+                f"· took {duration(data.duration_ms)}"
             )
         case CompactionSummary():
             return f"{exact(len(data.summary))} characters"
