@@ -13,7 +13,7 @@ from rich.text import Text
 from schemas.records import MAIN_CHAIN, CompactionComplete, Record
 from schemas.views import CompactionBrief, SessionView
 from streams.cli.render import sessions_table, short_ids
-from streams.cli.screen import duration, exact, out
+from streams.cli.screen import count, duration, exact, out
 from streams.cli.timeline import timeline
 from streams.edge.clock import SystemClock
 from streams.flow.publish import Published
@@ -86,10 +86,10 @@ def print_timeline(
     title(f"What happened in session {short}")
     shown, earlier, later = _around(records, brief)
     if earlier:
-        out.print(f"{exact(earlier)} records before these", style="dim")
+        out.print(f"{count(earlier, 'record')} before these", style="dim")
     out.print(timeline(shown))
     if later:
-        out.print(f"{exact(later)} records after these", style="dim")
+        out.print(f"{count(later, 'record')} after these", style="dim")
     if brief is None:
         out.print("\nNo session here was compacted.")
         return
@@ -120,7 +120,10 @@ def _in_short(brief: CompactionBrief) -> Text:
         "Compaction ",
         (f"#{brief.number}", "bold"),
         f" ({brief.trigger or 'trigger unknown'}) took ",
-        (duration(brief.duration_ms), "bold magenta"),
+        (
+            "an unknown time" if brief.duration_ms is None else duration(brief.duration_ms),
+            "bold magenta",
+        ),
         ": ",
         (exact(brief.tokens_before), "bold"),
         " → ",

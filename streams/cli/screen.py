@@ -58,6 +58,11 @@ def exact(tokens: int | None) -> str:
     return UNKNOWN if tokens is None else f"{tokens:,}"
 
 
+def count(number: int, name: str) -> str:
+    """Return a number of things: 1 message, 1,200 messages."""
+    return f"{exact(number)} {name}" + ("" if number == 1 else "s")
+
+
 def percent(value: float | None) -> str:
     """Return a percentage with one decimal, cut and not rounded: 99.99 is not yet 100."""
     # By whole hundredths, which is how exact a percentage is: 32.3 * 10 is not quite 323.

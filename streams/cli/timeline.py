@@ -26,7 +26,7 @@ from schemas.records import (
     SessionInfo,
 )
 from streams.cli.render import FULL_PERCENT, short_ids
-from streams.cli.screen import UNKNOWN, duration, exact, percent, safe, thousands
+from streams.cli.screen import UNKNOWN, count, duration, exact, percent, safe, thousands
 
 _STYLES = {
     CompactionStart.kind: "magenta",
@@ -90,7 +90,7 @@ def describe(data: RecordData) -> str:
         case ContextEdit():
             cleared = data.cleared_input_tokens
             told = "" if cleared is None else f" · {exact(cleared)} tokens cleared"
-            return f"{_count(len(data.edits), 'edit')}{told}"
+            return f"{count(len(data.edits), 'edit')}{told}"
         case ContextReset() | ContextExhausted():
             return data.reason
         case SessionInfo():
@@ -105,7 +105,7 @@ def _describe_size(data: ContextReading | ContextWarning | ContextLimits) -> str
     match data:
         case ContextReading():
             size = f"{exact(data.used_tokens)} tokens · {percent(data.used_percent)}"
-            return f"{size} · {_count(data.messages, 'message')}"
+            return f"{size} · {count(data.messages, 'message')}"
         case ContextWarning():
             crossed = ", ".join(f"{threshold}%" for threshold in data.thresholds_crossed)
             size = f"{thousands(data.used_tokens)} of {thousands(data.context_window)}"
@@ -140,7 +140,7 @@ def _describe_compaction(
         case CompactBoundary():
             return (
                 f"#{data.number} {data.trigger or 'trigger unknown'} · "
-                f"{exact(data.pre_tokens)} tokens, {_count(data.messages_since_last, 'message')} "
+                f"{exact(data.pre_tokens)} tokens, {count(data.messages_since_last, 'message')} "
                 f"· took {duration(data.duration_ms)}"
             )
         case CompactionSummary():
@@ -156,7 +156,3 @@ def _describe_compaction(
             return f"{outcome} · after {duration(data.duration_ms)}{why}"
         case _:
             assert_never(data)
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number:,} {name}" + ("" if number == 1 else "s")

@@ -12,6 +12,8 @@ from tests.conftest import Command
 
 PATIENCE_S = 90
 
+WORDS = "words-of-a-message"
+
 
 @pytest.fixture
 def settings(kafka: str, redis_url: str, prefix: str) -> dict[str, str]:
@@ -32,6 +34,11 @@ def _figures(view: dict[str, Any]) -> dict[str, Any]:
     return {name: part for name, part in view.items() if name != "position"}
 
 
+def _texts(lines: str) -> set[str]:
+    """Return what the messages say, where it is long enough to be told from other words."""
+    return set(re.findall(r'"text": ?"([^"]{20,})"', lines))
+
+
 def _sessions(command: Command, settings: dict[str, str]) -> list[dict[str, Any]]:
     done = command("sessions", "--json", **settings)
     assert done.returncode == 0, done.stderr
@@ -40,7 +47,7 @@ def _sessions(command: Command, settings: dict[str, str]) -> list[dict[str, Any]
 
 
 def test_from_publishing_to_reading(command: Command, settings: dict[str, str]) -> None:
-    lines = command("simulate", "--sample").stdout
+    lines = command("simulate", "--sample").stdout + f'{{"type": "{WORDS}\n'
     expected = {
         view["session_id"]: _figures(view)
         for view in map(
@@ -62,10 +69,14 @@ def test_from_publishing_to_reading(command: Command, settings: dict[str, str]) 
     assert found == expected
 
     _check_reading(command, settings, expected)
+    assert len(_texts(lines)) > 20
     for worker in workers:
         worker.send_signal(signal.SIGTERM)
-        worker.communicate(timeout=30)
+        _, log = worker.communicate(timeout=30)
         assert worker.returncode == 0
+        assert "stopped" in log
+        assert WORDS not in log
+        assert not [text for text in _texts(lines) if text in log]
 
 
 def _check_reading(command: Command, settings: dict[str, str], views: dict[str, Any]) -> None:

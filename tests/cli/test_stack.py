@@ -1,0 +1,59 @@
+"""`contextgauge stack`, with a folder of the test's own instead of the project's."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from streams import wiring
+from streams.cli import stack
+from streams.cli.app import app
+from streams.edge.local_stack import LocalStack
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the stack; no services are set, so that it stands in for them."""
+    own = tmp_path / "stack"
+    monkeypatch.setattr(stack, "STACK_FOLDER", own)
+    monkeypatch.setattr(wiring, "STACK_FOLDER", own)
+    monkeypatch.delenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", raising=False)
+    monkeypatch.delenv("CONTEXTGAUGE_REDIS_URL", raising=False)
+    return own
+
+
+def test_nothing_runs_at_first(folder: Path) -> None:
+    shown = CliRunner().invoke(app, ["stack", "status"])
+    assert shown.exit_code == 1
+    assert shown.stdout.count("not running") == 2
+    assert "nothing was running" in CliRunner().invoke(app, ["stack", "down"]).stderr
+    assert wiring.settings().bootstrap_servers == "127.0.0.1:9092"
+    assert not folder.exists()
+
+
+@pytest.mark.usefixtures("stack_parts")
+def test_up_status_and_down(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = CliRunner()
+    try:
+        assert run.invoke(app, ["stack", "up", "--heap-mib", "256"]).exit_code == 0
+        status = run.invoke(app, ["stack", "status", "--json"])
+        assert status.exit_code == 0
+        told = json.loads(status.stdout)
+        chosen = wiring.settings()
+        assert chosen.bootstrap_servers == told["kafka"]["address"]
+        assert chosen.redis_url == told["redis"]["address"]
+
+        monkeypatch.setenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", "mine:9092")
+        chosen = wiring.settings()
+        assert chosen.bootstrap_servers == "mine:9092"
+        assert chosen.redis_url == told["redis"]["address"]
+
+        again = run.invoke(app, ["stack", "up"])
+        assert again.exit_code == 0
+        assert str(told["kafka"]["pid"]) in again.stdout
+    finally:
+        down = run.invoke(app, ["stack", "down", "--delete"])
+    assert "stopped kafka and redis" in down.stderr
+    assert LocalStack(folder).services() == {}
+    assert not folder.exists()
