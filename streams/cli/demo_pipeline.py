@@ -233,11 +233,13 @@ async def _look(pipeline: Pipeline, readers: Sequence[PartitionReader]) -> Passe
     position = records = 0
     for partition in partitions:
         stored = generation and await pipeline.store.position(generation, partition)
-        if generation and stored:
+        if not generation or not stored:
+            continue
+        stats = await pipeline.store.stats(generation, partition)
+        counted = stats.get(PARTITION_FIELD.encode())
+        if counted is not None:  # a partition that was only just begun has counted nothing yet
             position += stored.offset
-            stats = await pipeline.store.stats(generation, partition)
-            kept = view_codec.decode(PartitionView, stats[PARTITION_FIELD.encode()])
-            records += kept.records
+            records += view_codec.decode(PartitionView, counted).records
     return Passed(
         messages=sum([(await messages.bounds(partition))[1] for partition in partitions]),
         derived=sum(committed.values()),
