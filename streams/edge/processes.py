@@ -74,11 +74,12 @@ def start_mark(pid: int) -> str | None:
     if Path("/proc/self/stat").exists():
         try:
             # The command's name is in parentheses and may hold anything; field 3 is the state
-            # (Z: ended, not yet collected) and field 22 the start in ticks since boot.
+            # (Z: ended, not yet collected), 20 the number of threads, 22 the start in ticks since
+            # boot. While one of its threads still ends, it holds its ports.
             fields = stat.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
             return None
-        return None if fields[0] == "Z" else fields[19]
+        return None if fields[0] == "Z" and int(fields[17]) <= 1 else fields[19]
     listed = subprocess.run(  # noqa: S603 -- fixed arguments, no shell
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)],  # noqa: S607 -- a tool of the system
         capture_output=True,
