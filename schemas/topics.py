@@ -14,6 +14,10 @@ MIB = 1024 * 1024
 MESSAGE_LIMIT_BYTES = 8 * MIB
 """Largest message that is derived from (R5); the topics take a little more, for headers."""
 
+RECORD_ROOM_BYTES = MIB // 2
+"""How much larger than a message a derived record's data may be; key and headers take the rest
+of what the topics take more."""
+
 DEFAULT_PARTITIONS = 4
 
 

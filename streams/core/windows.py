@@ -10,13 +10,14 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 _SUFFIX = re.compile(r"\[([0-9]{1,6})([km])\]\Z", re.IGNORECASE)
 _SUFFIX_UNIT = {"k": 1_000, "m": 1_000_000}
 _VENDOR = re.compile(r"(?:ft:|(?:[a-z]{2,6}(?:-[a-z]{2,4})?\.)?(?:anthropic|openai|google)\.)")
 """What clouds put before a name: Bedrock's `us.anthropic.`, OpenAI's `ft:` of tuned models."""
 _DIGIT_DOT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
+_REMEMBERED_NAMES = 256
+"""Answers kept: with every reading a name is asked for, and a fleet uses some dozens."""
 _BOUNDARIES = frozenset("-@:_")
 
 
@@ -42,6 +43,8 @@ class Catalog:
     rows: tuple[WindowRow, ...]
     digest: str
     _context_by_prefix: Mapping[str, int] = field(repr=False, compare=False)
+    _longest: int = field(repr=False, compare=False)
+    _remembered: dict[str, int | None] = field(repr=False, compare=False, default_factory=dict)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, object]]) -> "Catalog":
@@ -54,28 +57,34 @@ class Catalog:
         if len(context_by_prefix) != len(read):
             raise ValueError("the window catalog has two rows for one prefix")
         digest = hashlib.sha256(repr(sorted(context_by_prefix.items())).encode()).hexdigest()[:8]
-        return cls(read, digest, context_by_prefix)
+        longest = max(map(len, context_by_prefix), default=0)
+        return cls(read, digest, context_by_prefix, longest)
 
     def window(self, model: str) -> int | None:
         """Return the model's window in tokens, None where no row matches.
 
         A `[1m]`-like suffix is the window itself.
         """
+        try:
+            return self._remembered[model]
+        except KeyError:
+            found = self._look_up(model)
+        if len(self._remembered) >= _REMEMBERED_NAMES:
+            self._remembered.clear()
+        self._remembered[model] = found
+        return found
+
+    def _look_up(self, model: str) -> int | None:
         base, told = base_name(model)
         if told is not None:
             return told
-        for prefix in _prefixes(base):
-            if (context := self._context_by_prefix.get(prefix)) is not None:
+        name = plain_name(base)
+        for end in range(min(len(name), self._longest), 0, -1):
+            if end < len(name) and name[end] not in _BOUNDARIES:
+                continue
+            if (context := self._context_by_prefix.get(name[:end])) is not None:
                 return context
         return None
-
-
-@lru_cache(maxsize=1024)
-def _prefixes(model: str) -> tuple[str, ...]:
-    """Return what a row's prefix may be, the longest first; asked for with every reading."""
-    name = plain_name(model)
-    ends = [at for at, character in enumerate(name) if character in _BOUNDARIES]
-    return tuple(name[:end] for end in (len(name), *reversed(ends)))
 
 
 def base_name(model: str) -> tuple[str, int | None]:

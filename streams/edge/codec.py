@@ -33,6 +33,8 @@ _ADAPTERS: dict[str, TypeAdapter[Any]] = {cls.kind: TypeAdapter(cls) for cls in 
 _TYPES = {kind: f"contextgauge.{kind}.v{SCHEMA_VERSION}".encode() for kind in DATA_CLASS_BY_KIND}
 _COMPACTION, _EDITS = b"ompact", b"pplied"
 """In lines of which a record may take a part as it came: metadata, a block, an edit."""
+_KEPT_FIELDS = (b'"metadata":', b'"edits":')
+"""In records: where those parts are."""
 _LONG_NUMBER = re.compile(rb"[0-9]{20}")
 """A number that the fast parser may round to a float."""
 _KINDS = {name.decode(): kind for kind, name in _TYPES.items()}
@@ -116,9 +118,20 @@ def loads(value: bytes | str) -> Any:
     try:
         return orjson.loads(value)
     except orjson.JSONDecodeError:
-        # What lies MAX_DEPTH deep in a message lies a little deeper in an event around it.
-        with _room_for_depth():
-            return json.loads(value)
+        return _loads_standard(value)
+
+
+def _loads_standard(value: bytes | str) -> Any:
+    # What lies MAX_DEPTH deep in a message lies a little deeper in an event around it.
+    with _room_for_depth():
+        return json.loads(value)
+
+
+def _loads_data(value: bytes) -> Any:
+    """Parse a record's data; what it holds of a message as it came is kept to the last digit."""
+    if any(field in value for field in _KEPT_FIELDS) and _LONG_NUMBER.search(value):
+        return _loads_standard(value)
+    return loads(value)
 
 
 def dumps(value: Any) -> bytes:
@@ -176,10 +189,19 @@ def parse_rfc3339(text: str) -> int:
     return int(moment.timestamp()) * 1000 + moment.microsecond // 1000
 
 
-@lru_cache(maxsize=4096)
 def source(session_id: str) -> str:
     """Return the CloudEvents source of a session."""
+    short = len(session_id) <= _CACHED_CHARACTERS
+    return (_remembered_source if short else _source)(session_id)
+
+
+def _source(session_id: str) -> str:
     return "/sessions/" + quote(session_id, safe="", errors="surrogatepass")
+
+
+_CACHED_CHARACTERS = 256
+"""Longer ids are none that anyone has; remembering them could take gigabytes."""
+_remembered_source = lru_cache(maxsize=4096)(_source)
 
 
 def to_structured(record: Record) -> bytes:
@@ -244,7 +266,7 @@ def from_binary(headers: Headers, value: bytes) -> Record:
             time=found.get("ce_time"),
             sequence=found["ce_sequence"],
             rules=found["ce_rules"],
-            data=loads(value),
+            data=_loads_data(value),
         )
     except KeyError as error:
         raise VersionError(f"not a record of contextgauge: no header {error}") from error
@@ -271,7 +293,12 @@ def _record(
     try:
         parsed = _ADAPTERS[kind].validate_python(data)
     except ValidationError as error:
-        raise VersionError(f"record {record_id} of type {type_name!r}: {error}") from error
+        # Not the error itself: it quotes the value, which may be a message's text.
+        wrong = ", ".join(
+            f"{'.'.join(map(str, item['loc']))}: {item['msg']}"
+            for item in error.errors(include_input=False, include_context=False, include_url=False)
+        )
+        raise VersionError(f"record {record_id} of type {type_name!r}: {wrong}") from None
     return Record(
         id=record_id,
         subject=parsed.chain,

@@ -12,15 +12,21 @@ from streams.edge.codec import key_bytes
 _CACHED_SESSIONS = 65_536
 """The hash is plain Python, some 10 µs for a UUID; so many sessions at a time are remembered."""
 
+_CACHED_CHARACTERS = 256
+"""Longer ids are none that anyone has; remembering them could take gigabytes."""
+
 _SIGN_MASK = 0x7FFFFFFF
 """Java's hash is signed; its partitioner drops the sign."""
 
 
-@lru_cache(maxsize=_CACHED_SESSIONS)
 def _hash(session_id: str) -> int:
     return int(murmur2(key_bytes(session_id))) & _SIGN_MASK
 
 
+_remembered_hash = lru_cache(maxsize=_CACHED_SESSIONS)(_hash)
+
+
 def partition_of(session_id: str, partitions: int) -> int:
     """Return the partition of a session among `partitions`, as every Kafka client would."""
-    return _hash(session_id) % partitions
+    short = len(session_id) <= _CACHED_CHARACTERS
+    return (_remembered_hash if short else _hash)(session_id) % partitions

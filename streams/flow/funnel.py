@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from schemas.messages import DeadLetter, Message
 from schemas.records import Record
-from schemas.topics import MESSAGE_LIMIT_BYTES
+from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
 from streams.core.derive import derive
 from streams.core.normalise import normalise
 from streams.core.rules import Rules
@@ -18,8 +18,26 @@ from streams.edge import codec
 
 NO_SESSION = DeadLetter(
     "no_session",
-    "neither the message nor its key names a session: key messages by their session id",
+    "neither the message nor its key names a session: key messages by their session id, "
+    "of at most 16 384 characters",
 )
+
+
+_LARGE_BYTES = MIB
+"""From here on a record may outgrow its topic: numbers like 1e15 are written longer than they
+were read, four times at the most."""
+
+
+def _too_large(records: tuple[Record, ...], limit: int) -> DeadLetter | None:
+    """Say why records cannot be written, where one of them cannot."""
+    largest = max((len(codec.dumps(record.data)) for record in records), default=0)
+    if largest <= limit:
+        return None
+    return DeadLetter(
+        "too_large",
+        f"a record of it would have {largest} bytes; the limit is {limit}: "
+        "shorten the object that the record keeps whole",
+    )
 
 
 class Intake(NamedTuple):
@@ -81,5 +99,9 @@ class Funnel:
         after, records = derive(self._rules, before, normal, session_id)
         if after is before:
             return IGNORED
+        if len(value) > _LARGE_BYTES:
+            dead = _too_large(records, self._limit_bytes + RECORD_ROOM_BYTES)
+            if dead is not None:
+                return Taken(None, (), dead)
         self.sessions[session_id] = after
         return Taken(session_id, records, None)

@@ -231,3 +231,20 @@ def test_a_field_that_is_not_known_is_passed_over() -> None:
     event["data"]["later"] = 1
     again = json.loads(codec.to_structured(codec.from_structured(event)))
     assert json.dumps(again["data"]) == known
+
+
+def test_a_record_that_cannot_be_read_is_told_without_its_text() -> None:
+    headers, _ = codec.to_binary(session().take(assistant(read=9))[0])
+    data = json.dumps({"session_id": ["a message's own text"]}).encode()
+    with pytest.raises(VersionError, match="session_id") as caught:
+        codec.from_binary(headers, data)
+    assert "own text" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_r19_a_long_number_survives_being_read_back() -> None:
+    whole = {"trigger": "auto", "dropped": 10**30}
+    headers, value = codec.to_binary(session().take(boundary(whole))[0])
+    read = codec.from_binary(headers, value).data
+    assert isinstance(read, CompactBoundary)
+    assert read.metadata == whole

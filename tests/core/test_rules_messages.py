@@ -1,10 +1,13 @@
 """R1 to R3: which message counts, for which session and chain, in any spelling."""
 
+import json
+
 import pytest
 
 from schemas.records import (
     CompactBoundary,
     CompactionSummary,
+    ContextLimits,
     ContextReading,
     SessionInfo,
 )
@@ -317,3 +320,47 @@ def test_r03_a_sidechain_of_a_wrong_type_is_absent() -> None:
 def test_r03_a_uuid_of_a_wrong_type_is_absent() -> None:
     first, second = (assistant(f"r{number}", read=9, uuid=5) for number in (1, 2))
     assert len(every(Given().take(first, second), ContextReading)) == 2
+
+
+def test_r01_a_session_id_of_10_kb_is_one_and_a_longer_one_than_16_k_is_none() -> None:
+    long, longer = "語" * 10_000, "語" * 16_385
+    kept = Given().take(user(session_id=long), init(session_id=long))
+    assert one(kept, SessionInfo).session_id == long
+    named = Given().take(init(session_id=longer), hint="key")
+    assert one(named, SessionInfo).session_id == "key"
+    for hint in (None, "", longer):
+        taken = Given().funnel.take(Intake(json.dumps(init(session_id=longer)).encode(), hint))
+        assert taken.dead is not None
+        assert taken.dead.reason == "no_session"
+
+
+def test_r03_a_name_that_is_no_name_is_absent() -> None:
+    fits, longer = "m" * 1_024, "m" * 1_025
+    assert one(Given().take(init(model=fits)), SessionInfo).model == fits
+    told = one(Given().take(init(model=longer, cwd="/" * 16_385, version="x")), SessionInfo)
+    assert (told.model, told.cwd) == (None, None)
+    reading = one(Given().take(assistant("r" * 1_025, read=9, model=longer)), ContextReading)
+    assert (reading.model, reading.response_id) == (None, None)
+    side_line = side(assistant(read=9), agent=longer)
+    assert one(Given().take(side_line), ContextReading).chain != longer
+
+
+def test_r05_a_message_whose_record_could_not_be_written_is_too_large() -> None:
+    numbers = "1e15," * 700_000
+    head = '{"type": "system", "subtype": "compact_boundary", "session_id": "s", "uuid": "u"'
+    value = f'{head}, "compact_metadata": {{"x": [{numbers}0]}}}}'.encode()
+    assert len(value) < 4 * 1024 * 1024
+    funnel = Funnel(RULES)
+    taken = funnel.take(Intake(value, "s"))
+    assert taken.dead is not None
+    assert (taken.dead.reason, taken.records, funnel.sessions) == ("too_large", (), {})
+    small = value.replace(numbers.encode(), b"1e15," * 300_000)
+    assert len(funnel.take(Intake(small, "s")).records) == 1
+
+
+def test_r12_more_categories_than_anyone_has_are_none() -> None:
+    rows = [{"id": "x"}] * 1_001
+    body = {"totalTokens": 5, "categories": rows}
+    answer = {"type": "control_response", "response": {"response": body}}
+    told = one(session(init()).take(answer, hint=SESSION), ContextLimits)
+    assert (told.total_tokens, told.categories) == (5, None)

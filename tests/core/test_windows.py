@@ -125,3 +125,16 @@ def test_every_bundled_row_names_its_source_and_is_found_by_its_own_prefix() -> 
     assert {row.source for row in catalog.rows} == {"seed", "litellm", "models.dev"}
     assert all(catalog.window(row.prefix) == row.context for row in catalog.rows)
     assert next(row for row in catalog.rows if row.prefix == "gpt-5").input == 272_000
+
+
+def test_a_name_of_any_length_is_looked_up_cheaply() -> None:
+    catalog = Catalog.from_rows([{"prefix": "m", "context": 5, "source": "test"}])
+    assert catalog.window("-" * 1_000_000) is None
+    assert catalog.window("m" + "-" * 1_000_000) == 5
+
+
+def test_answers_are_forgotten_before_they_are_too_many() -> None:
+    catalog = Catalog.from_rows([{"prefix": "m", "context": 5, "source": "test"}])
+    for number in range(1_000):
+        assert catalog.window(f"m-{number}") == 5
+    assert catalog.window("m-1") == 5

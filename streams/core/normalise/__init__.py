@@ -11,7 +11,17 @@ from typing import Final
 
 from schemas.messages import Message
 from streams.core.normalise import claude, codex, responses
-from streams.core.normalise.fields import flag, in_range, mapping, text, timestamp
+from streams.core.normalise.fields import (
+    MAX_LONG_NAME,
+    MAX_NAME,
+    flag,
+    in_range,
+    long_name,
+    mapping,
+    name,
+    text,
+    timestamp,
+)
 from streams.core.signals import Body, Normal, Signal
 
 OWN_CALL_PREFIX = "acompact"
@@ -73,8 +83,8 @@ def normalise(message: Message) -> Normal | None:
     body = message.body
     kind = body.get("type")
     signals = _TYPES.get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
-    agent_id = text(body, "agent_id", "agentId")
-    parent_id = text(body, "parent_tool_use_id", "parentToolUseId")
+    agent_id = name(body, "agent_id", "agentId")
+    parent_id = name(body, "parent_tool_use_id", "parentToolUseId")
     sidechain = flag(body, "isSidechain", "is_sidechain")
     if kind != "system" or body.get("subtype") != "init":
         only_new = sidechain or parent_id is not None or not signals
@@ -82,7 +92,7 @@ def normalise(message: Message) -> Normal | None:
     own_call = sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
     if not signals or (own_call and parent_id is None):
         return None
-    uuid = text(body, "uuid")
+    uuid = name(body, "uuid")
     live_ms = message.received_ms
     return Normal(
         session_id=session_of(body, message.session_hint),
@@ -92,10 +102,15 @@ def normalise(message: Message) -> Normal | None:
         agent_id=agent_id,
         parent_id=parent_id,
         sidechain=sidechain,
-        subagent_type=text(body, "subagent_type", "subagentType"),
-        task_id=message.task_id or text(body, "task_id"),
+        subagent_type=name(body, "subagent_type", "subagentType"),
+        task_id=_short(message.task_id, MAX_NAME) or name(body, "task_id"),
         signals=signals,
     )
+
+
+def _short(told: str | None, limit: int) -> str | None:
+    """Return what the wrapping told, unless it is empty or longer than any such name is."""
+    return told if told and len(told) <= limit else None
 
 
 def _digest(raw: bytes) -> str:
@@ -109,10 +124,10 @@ def session_of(body: Body, hint: str | None) -> str | None:
     A hook callback belongs to the stream's session, its input's own is the last resort; so is
     a rollout's own id for its head.
     """
-    own = text(body, "session_id", "sessionId") or hint or None
+    own = long_name(body, "session_id", "sessionId") or _short(hint, MAX_LONG_NAME)
     if own is not None:
         return own
     if body.get("type") == "session_meta":
-        return text(mapping(body, "payload") or {}, "id")
+        return long_name(mapping(body, "payload") or {}, "id")
     request = mapping(body, "request") or {}
-    return text(mapping(request, "input") or {}, "session_id", "sessionId")
+    return long_name(mapping(request, "input") or {}, "session_id", "sessionId")

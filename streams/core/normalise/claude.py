@@ -4,7 +4,18 @@ import re
 from typing import Final
 
 from schemas.records import Category, ExhaustedReason, Runtime, Trigger
-from streams.core.normalise.fields import count, flag, items, mapping, text, truth, window
+from streams.core.normalise.fields import (
+    MAX_NAME,
+    count,
+    flag,
+    items,
+    long_name,
+    mapping,
+    name,
+    text,
+    truth,
+    window,
+)
 from streams.core.normalise.responses import is_no_response, read_response, text_of
 from streams.core.signals import (
     AutoCompact,
@@ -28,6 +39,9 @@ from streams.core.signals import (
     UserLine,
 )
 
+MAX_CATEGORIES = 1_000
+"""Rows of a context-usage answer; a longer list is none. Real ones have about ten."""
+
 _TRANSCRIPT_FIELDS = ("sessionId", "isSidechain", "parentUuid")
 _UNCOUNTED = ("<local-command-", "<command-")
 _COMMAND = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
@@ -43,7 +57,7 @@ _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
 
 def is_transcript(body: Body) -> bool:
     """Return whether a line is a transcript's (R1)."""
-    return any(name in body for name in _TRANSCRIPT_FIELDS)
+    return any(field in body for field in _TRANSCRIPT_FIELDS)
 
 
 def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
@@ -54,7 +68,7 @@ def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
     """
     if not is_transcript(body):
         return ()
-    version, cwd = text(body, "version"), text(body, "cwd")
+    version, cwd = name(body, "version"), long_name(body, "cwd")
     forked = _forked_from(body)
     if version is None and cwd is None and forked is None:
         return ()
@@ -64,8 +78,8 @@ def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
 def _forked_from(body: Body) -> str | None:
     origin = mapping(body, "forked_from", "forkedFrom")
     if origin is not None:
-        return text(origin, "session_id", "sessionId")
-    return text(body, "forked_from", "forkedFrom")
+        return long_name(origin, "session_id", "sessionId")
+    return long_name(body, "forked_from", "forkedFrom")
 
 
 def assistant(body: Body) -> tuple[Signal, ...]:
@@ -98,9 +112,9 @@ def user(body: Body) -> tuple[Signal, ...]:
         or begin.startswith(_UNCOUNTED)
     )
     if compacted:
-        signals.append(UserLine(counted, "compact_summary", text(body, "uuid"), text_of(content)))
+        signals.append(UserLine(counted, "compact_summary", name(body, "uuid"), text_of(content)))
     elif synthetic:
-        signals.append(UserLine(counted, "synthetic", text(body, "uuid"), text_of(content)))
+        signals.append(UserLine(counted, "synthetic", name(body, "uuid"), text_of(content)))
     elif counted:
         signals.append(UserLine(counted, None, None, None))
     return tuple(signals)
@@ -118,9 +132,10 @@ def result(body: Body) -> tuple[Signal, ...]:
     signals: list[Signal] = [TurnEnded()]
     usage = mapping(body, "modelUsage", "model_usage") or {}
     entries = tuple(
-        ModelWindow(name, text(entry, "canonicalModel", "canonical_model"), told)
-        for name, entry in usage.items()
+        ModelWindow(model, name(entry, "canonicalModel", "canonical_model"), told)
+        for model, entry in usage.items()
         if isinstance(entry, dict)
+        and len(model) <= MAX_NAME
         and (told := window(entry, "contextWindow", "context_window")) is not None
     )
     if entries:
@@ -135,12 +150,12 @@ def init(body: Body) -> tuple[Signal, ...]:
     """Return what `system/init` says: facts of the session, and the main chain's model."""
     told = body.get("runtime")
     runtime: Runtime = next((known for known in _RUNTIMES if known == told), "claude-code")
-    model = text(body, "model")
+    model = name(body, "model")
     facts = SessionFacts(
         runtime,
-        text(body, "claude_code_version", "claudeCodeVersion", "runtime_version"),
+        name(body, "claude_code_version", "claudeCodeVersion", "runtime_version"),
         model,
-        text(body, "cwd"),
+        long_name(body, "cwd"),
         _forked_from(body),
         only_new=False,
     )
@@ -178,8 +193,8 @@ def compact_boundary(body: Body) -> tuple[Signal, ...]:
         pre_tokens=count(metadata, "pre_tokens", "preTokens"),
         post_tokens=count(metadata, "post_tokens", "postTokens"),
         duration_ms=count(metadata, "duration_ms", "durationMs"),
-        anchor=text(kept, "anchor_uuid", "anchorUuid")
-        or text(segment, "anchor_uuid", "anchorUuid"),
+        anchor=name(kept, "anchor_uuid", "anchorUuid")
+        or name(segment, "anchor_uuid", "anchorUuid"),
         metadata=metadata,
         summary=None,
     )
@@ -195,7 +210,7 @@ def microcompact_boundary(body: Body) -> tuple[Signal, ...]:
 
 def model_fallback(body: Body) -> tuple[Signal, ...]:
     """Return the model that a refusal fell back to (R12)."""
-    model = text(body, "fallback_model", "fallbackModel")
+    model = name(body, "fallback_model", "fallbackModel")
     return () if model is None else (ModelTold(model, is_init=False),)
 
 
@@ -215,11 +230,12 @@ def context_usage(answer: Body) -> tuple[Signal, ...]:
     """Return what a context-usage answer says of limits (R12); it is no reading (R6)."""
     raw_max = window(answer, "rawMaxTokens", "raw_max_tokens")
     listed = answer.get("categories")
+    has_rows = isinstance(listed, list) and len(listed) <= MAX_CATEGORIES
     usage = ContextUsage(
-        model=text(answer, "model"),
+        model=name(answer, "model"),
         total_tokens=count(answer, "totalTokens", "total_tokens"),
         raw_max_tokens=raw_max,
-        categories=_categories(answer) if isinstance(listed, list) else None,
+        categories=_categories(answer) if has_rows else None,
     )
     facts = AutoCompact(
         truth(answer, "isAutoCompactEnabled", "is_auto_compact_enabled"),
@@ -232,9 +248,9 @@ def context_usage(answer: Body) -> tuple[Signal, ...]:
 def _categories(answer: Body) -> tuple[Category, ...]:
     return tuple(
         Category(
-            id=text(row, "id"),
-            name=text(row, "name"),
-            kind=text(row, "kind"),
+            id=name(row, "id"),
+            name=name(row, "name"),
+            kind=name(row, "kind"),
             tokens=count(row, "tokens"),
         )
         for row in items(answer, "categories")

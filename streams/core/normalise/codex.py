@@ -1,6 +1,6 @@
 """Codex rollouts: readings come from `token_count`, users from `response_item` (R7, R9, R23)."""
 
-from streams.core.normalise.fields import count, mapping, text, window
+from streams.core.normalise.fields import count, long_name, mapping, name, text, window
 from streams.core.normalise.usage import read_codex_usage, read_output
 from streams.core.signals import (
     Body,
@@ -28,10 +28,10 @@ def session_meta(body: Body) -> tuple[Signal, ...]:
     return (
         SessionFacts(
             "codex",
-            text(payload, "cli_version"),
+            name(payload, "cli_version"),
             None,
-            text(payload, "cwd"),
-            text(payload, "forked_from_id", "forked_from"),
+            long_name(payload, "cwd"),
+            long_name(payload, "forked_from_id", "forked_from"),
             only_new=False,
         ),
     )
@@ -40,8 +40,8 @@ def session_meta(body: Body) -> tuple[Signal, ...]:
 def turn_context(body: Body) -> tuple[Signal, ...]:
     """Return the facts of a turn: its model and folder."""
     payload = mapping(body, "payload") or {}
-    model = text(payload, "model")
-    facts = SessionFacts("codex", None, model, text(payload, "cwd"), None, only_new=False)
+    model = name(payload, "model")
+    facts = SessionFacts("codex", None, model, long_name(payload, "cwd"), None, only_new=False)
     return (facts,) if model is None else (facts, ModelTold(model, is_init=False))
 
 
@@ -68,7 +68,7 @@ def event_msg(body: Body) -> tuple[Signal, ...]:
     last = mapping(info, "last_token_usage")
     if last is not None:
         total = mapping(info, "total_token_usage")
-        key = None if total is None else f"total {[count(total, name) for name in _TOTALS]}"
+        key = None if total is None else f"total {[count(total, part) for part in _TOTALS]}"
         usage, output = read_codex_usage(last), read_output(last)
         signals.append(Response(key, None, None, usage, output, (), exhausted=False, boundary=None))
     return tuple(signals)

@@ -20,6 +20,14 @@ _FIRST_MS = (datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _END_MS = (datetime(_LAST_YEAR + 1, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
+MAX_NAME = 1_024
+"""Longest name of a model, an agent, a version and the like, characters. Real ones have some 60;
+a bound keeps what is stored of a session small, whatever is sent."""
+
+MAX_LONG_NAME = 16_384
+"""Longest session id and folder, characters: paths have up to 4 096."""
+
+
 def text(body: Body, *names: str) -> str | None:
     """Return a string that is not empty."""
     for name in names:
@@ -27,6 +35,18 @@ def text(body: Body, *names: str) -> str | None:
         if isinstance(value, str) and value:
             return value
     return None
+
+
+def name(body: Body, *names: str) -> str | None:
+    """Return a string of at most MAX_NAME characters; a longer one is no name."""
+    found = text(body, *names)
+    return found if found is None or len(found) <= MAX_NAME else None
+
+
+def long_name(body: Body, *names: str) -> str | None:
+    """Return a session's id or a folder, of at most MAX_LONG_NAME characters."""
+    found = text(body, *names)
+    return found if found is None or len(found) <= MAX_LONG_NAME else None
 
 
 def count(body: Body, *names: str) -> int | None:

@@ -3,7 +3,7 @@
 from typing import cast
 
 from schemas.records import Json
-from streams.core.normalise.fields import flag, items, mapping, text
+from streams.core.normalise.fields import flag, items, mapping, name
 from streams.core.normalise.usage import find_usage, read_output, read_usage
 from streams.core.signals import Body, Boundary, Response, ResponseEnd, Signal
 
@@ -22,13 +22,13 @@ def is_no_response(body: Body, message: Body) -> bool:
 
 def read_response(body: Body, message: Body, *, output_is_final: bool) -> Response:
     """Return the response that an assistant frame, a transcript line or a raw response is."""
-    key = text(message, "id", "responseId", "response_id") or text(body, "request_id", "requestId")
+    key = name(message, "id", "responseId", "response_id") or name(body, "request_id", "requestId")
     usage = find_usage(message) or find_usage(body)
     own_call = message.get("object") == _COMPACTION_CALL
     return Response(
         key=key,
         response_id=key,
-        model=text(message, "model", "modelVersion", "model_version"),
+        model=name(message, "model", "modelVersion", "model_version"),
         usage=None if usage is None or own_call else read_usage(usage),
         output=read_output(usage) if usage is not None and output_is_final else None,
         edits=applied_edits(message),
