@@ -57,8 +57,9 @@ class KafkaOptions:
     publish_linger_ms: int = 5
     """How long a published record may wait for others to share its batch."""
 
-    publish_in_flight: int = 64
-    """Batches that a publisher may have unacknowledged before `send` waits: 64 MiB at most."""
+    publish_buffer_bytes: int = 64 * MIB
+    """What a publisher may hold unacknowledged, before compression, until `send` waits: a second
+    of what a broker takes, so that it never waits for the publisher."""
 
     compression: str | None = "zstd"
     """Of all that is produced. Here it shrinks transcripts best and at 600 MB/s; aiokafka's lz4,

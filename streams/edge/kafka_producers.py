@@ -6,9 +6,9 @@ a batch's place after a lost reply; where that takes one of its private names, t
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError, ProducerFenced
@@ -21,6 +21,9 @@ from streams.ports import NewRecord
 
 _STOP_TIMEOUT_S = 5.0
 """An orderly stop has nothing to wait for but the closing of connections."""
+
+_BATCH_BYTES = 4_096
+"""What a batch takes in memory besides its records, about: its task, its lock, its buffer."""
 
 _UNKNOWN_OFFSET = -1
 """What the broker says of a batch that it had already taken."""
@@ -110,8 +113,10 @@ class KafkaProducer:
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
         self._producer: AIOKafkaProducer | None = None
-        self._open: dict[tuple[str, int], BatchBuilder] = {}
-        self._in_flight: deque[asyncio.Task[None]] = deque()
+        self._open: dict[tuple[str, int], _OpenBatch] = {}
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._settled = asyncio.Event()
+        self._unacknowledged_bytes = 0
         self._turns: dict[tuple[str, int], asyncio.Lock] = {}
         self._linger: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None
@@ -135,18 +140,20 @@ class KafkaProducer:
             raise
 
     async def send(self, record: NewRecord) -> None:
-        """Queue a record; waits while too many batches are unacknowledged."""
+        """Queue a record; waits while too many bytes are unacknowledged."""
         self._raise_failure()
+        while self._unacknowledged_bytes >= self._options.publish_buffer_bytes:
+            # What is still open counts too, and would never be acknowledged.
+            self._dispatch_all()
+            await self._settle()
         target = (record.topic, record.partition)
-        builder = self._open.get(target)
-        if builder is None:
-            builder = self._open[target] = self._started().create_batch()
-        if not _append(builder, record):
+        if target not in self._open:
+            self._begin_batch(target)
+        if not _append(self._open[target].builder, record):
             self._dispatch(target)
-            builder = self._open[target] = self._started().create_batch()
-            _append(builder, record)
-            while len(self._in_flight) >= self._options.publish_in_flight:
-                await self._settle_oldest()
+            self._begin_batch(target)
+            _append(self._open[target].builder, record)
+        self._count(self._open[target], _size(record))
         if self._linger is None:
             self._linger = asyncio.get_running_loop().call_later(
                 self._options.publish_linger_ms / 1000, self._dispatch_all
@@ -156,17 +163,18 @@ class KafkaProducer:
         """Wait until all that was queued is acknowledged; raises what failed."""
         self._dispatch_all()
         while self._in_flight:
-            await self._settle_oldest()
+            await self._settle()
         self._raise_failure()
 
     async def stop(self) -> None:
         """Close. What was not flushed is dropped."""
         if self._linger is not None:
             self._linger.cancel()
-        for task in self._in_flight:
-            task.cancel()
         unfinished = bool(self._open or self._in_flight)
-        await asyncio.gather(*self._in_flight, return_exceptions=True)
+        delivering = list(self._in_flight)
+        for task in delivering:
+            task.cancel()
+        await asyncio.gather(*delivering, return_exceptions=True)
         producer, self._producer = self._producer, None
         if producer is not None:
             await _close(producer, abandon=unfinished or self._failure is not None)
@@ -188,11 +196,27 @@ class KafkaProducer:
         for target in list(self._open):
             self._dispatch(target)
 
+    def _begin_batch(self, target: tuple[str, int]) -> None:
+        opened = self._open[target] = _OpenBatch(self._started().create_batch())
+        self._count(opened, _BATCH_BYTES)
+
+    def _count(self, opened: "_OpenBatch", size: int) -> None:
+        opened.size += size
+        self._unacknowledged_bytes += size
+
     def _dispatch(self, target: tuple[str, int]) -> None:
         """Hand a partition's open batch over. Tasks start, and so send, in their order."""
-        builder = self._open.pop(target)
-        builder.close()
-        self._in_flight.append(asyncio.create_task(self._deliver(builder, target)))
+        opened = self._open.pop(target)
+        opened.builder.close()
+        task = asyncio.create_task(self._deliver(opened.builder, target))
+        self._in_flight.add(task)
+
+        def settle(done: asyncio.Task[None]) -> None:
+            self._in_flight.discard(done)
+            self._unacknowledged_bytes -= opened.size
+            self._settled.set()
+
+        task.add_done_callback(settle)
 
     async def _deliver(self, builder: BatchBuilder, target: tuple[str, int]) -> None:
         topic, partition = target
@@ -204,11 +228,25 @@ class KafkaProducer:
         except (KafkaError, OSError) as error:
             self._failure = self._failure or error
 
-    async def _settle_oldest(self) -> None:
-        await self._in_flight[0]
-        while self._in_flight and self._in_flight[0].done():
-            _ = self._in_flight.popleft()
+    async def _settle(self) -> None:
+        """Wait until any batch in flight is acknowledged; raises what failed."""
+        self._settled.clear()
+        await self._settled.wait()
         self._raise_failure()
+
+
+@dataclass(slots=True)
+class _OpenBatch:
+    """A batch that still takes records, and the memory that it is counted with."""
+
+    builder: BatchBuilder
+    size: int = 0
+
+
+def _size(record: NewRecord) -> int:
+    """Return a record's bytes before compression: what it holds in memory until it is sent."""
+    headers = sum(len(name) + len(value) for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
 
 
 def _append(builder: BatchBuilder, record: NewRecord) -> bool:

@@ -1,0 +1,96 @@
+"""The publisher to Kafka: what it holds back, and what it waits for."""
+
+import asyncio
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from schemas.topics import MIB, Topic
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.kafka_producers import KafkaProducer
+from streams.ports import NewRecord
+
+PATIENCE_S = 30.0
+"""A test that waits for longer has failed; it never waits so long otherwise."""
+
+BOUND_BYTES = 256 * 1024
+
+
+class Broker:
+    """Stands in for the sending of batches: nothing is acknowledged until it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.batches: list[asyncio.Future[None]] = []
+        monkeypatch.setattr(AIOKafkaProducer, "send_batch", self.send_batch)
+
+    async def send_batch(
+        self, _batch: object, _topic: str, *, partition: int
+    ) -> asyncio.Future[None]:
+        assert partition in {0, 1}
+        self.batches.append(asyncio.get_running_loop().create_future())
+        return self.batches[-1]
+
+    def acknowledge(self) -> None:
+        """Acknowledge all that came so far."""
+        for batch in self.batches:
+            if not batch.done():
+                batch.set_result(None)
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    return Broker(monkeypatch)
+
+
+async def topic_on(kafka: str, prefix: str) -> str:
+    log = KafkaLog(KafkaOptions(kafka))
+    await log.start()
+    topic = Topic(prefix + "records", "any", "delete", -1, MIB)
+    await log.create_topics([topic], 2)
+    await log.stop()
+    return topic.name
+
+
+async def publisher(kafka: str, **options: int) -> KafkaProducer:
+    producer = KafkaProducer(
+        KafkaOptions(kafka, publish_buffer_bytes=BOUND_BYTES, **options)  # type: ignore[arg-type]
+    )
+    await producer.start()
+    return producer
+
+
+@pytest.mark.parametrize(("size", "linger_ms"), [(10_000, 0), (10_000, 3_600_000), (10, 0)])
+async def test_send_waits_at_the_bound_for_a_broker_that_does_not_answer(
+    kafka: str, prefix: str, broker: Broker, size: int, linger_ms: int
+) -> None:
+    """Also of batches that are far from full, whether time or the bound dispatches them."""
+    topic = await topic_on(kafka, prefix)
+    producer = await publisher(kafka, publish_linger_ms=linger_ms)
+    sent = 0
+
+    async def publish() -> None:
+        nonlocal sent
+        for number in range(1_000):
+            await producer.send(NewRecord(topic, number % 2, b"", b"x" * size))
+            sent += 1
+            await asyncio.sleep(0.001)  # time for the linger to dispatch
+
+    publishing = asyncio.create_task(publish())
+    await asyncio.wait([publishing], timeout=1)
+    assert not publishing.done()
+    held = sent * size
+    assert held <= BOUND_BYTES
+    assert size < 100 or held > BOUND_BYTES // 2
+    assert sent < 100
+    async with asyncio.timeout(PATIENCE_S):
+        while not publishing.done():
+            broker.acknowledge()
+            await asyncio.sleep(0.01)
+    assert sent == 1_000
+    flushing = asyncio.create_task(producer.flush())
+    async with asyncio.timeout(PATIENCE_S):
+        while not flushing.done():
+            broker.acknowledge()
+            await asyncio.sleep(0.01)
+    await producer.stop()
