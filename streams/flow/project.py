@@ -61,12 +61,12 @@ async def run_project(
         try:
             await patience.until_done(store.start)
             await patience.until_done(watch.look)
-            member = _Member(Tools(log, store, config, telemetry, clock, patience, watch), stop)
             await member.run()
-            backoff.reset()
         except RetryError as error:
             if stop.is_set():
                 return
+            if member.has_worked:
+                backoff.reset()
             telemetry.count("worker_retries", worker=_WORKER)
             logger.warning("trying again", error=str(error), pause_s=backoff.next_s)
             await backoff.wait()
@@ -78,12 +78,13 @@ class _Member:
     def __init__(self, tools: Tools, stop: asyncio.Event) -> None:
         self._tools = tools
         self._stop = stop
+        self._projecting: list[ProjectTask] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._partitions = 0
         self._leaving = False
         self.has_worked = False
-        """Whether it was given partitions: then a failure is a new one."""
+        """Whether any partition was read: then a failure is a new one."""
         config = tools.config
         self._reader = tools.log.group_reader(config.events_topic, config.group, config.instance_id)
 
@@ -135,7 +136,6 @@ class _Member:
             return
         logger.info("partitions assigned", partitions=sorted(partitions))
         self._tools.telemetry.gauge("worker_partitions", len(partitions), worker=_WORKER)
-        self.has_worked = True
         for partition in sorted(partitions):
             if partition >= self._partitions:
                 self._fail(
@@ -147,6 +147,7 @@ class _Member:
                 )
                 return
             task = ProjectTask(self._tools, self._reader, partition, self._partitions)
+            self._projecting.append(task)
             self._tasks += [
                 asyncio.create_task(self._guard(work))
                 for work in (task.follow(), task.build(), task.clean())
@@ -154,6 +155,8 @@ class _Member:
 
     async def _release(self) -> None:
         """End all partitions' work at once: a batch that was cut off is read again."""
+        self.has_worked = self.has_worked or any(task.has_read for task in self._projecting)
+        self._projecting.clear()
         tasks, self._tasks = set(self._tasks), []
         while tasks:
             # Again, if need be: a library may swallow a cancellation.

@@ -49,6 +49,8 @@ class ProjectTask:
         self._building: int | None = None
         self._built = asyncio.Event()
         self._verified_s = tools.clock.monotonic_s()
+        self.has_read = False
+        """Whether the log has answered: a batch came and what it changes is written."""
 
     async def follow(self) -> None:
         """Keep the active generation up to date."""
@@ -210,6 +212,7 @@ class ProjectTask:
             return
         began, writes = tools.clock.monotonic_s(), projector.writes
         records = await projector.apply(batch)
+        self.has_read = True
         tools.telemetry.gauge("project_position", projector.position, partition=label)
         if projector.writes > writes:
             tools.telemetry.count("project_writes", projector.writes - writes, partition=label)

@@ -4,16 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from itertools import zip_longest
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from schemas.topics import Topic
 from streams.core.errors import ConfigError, PositionError, VersionError
 from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
+from streams.edge.memory_log import MemoryLog, MemoryPartitionReader
 from streams.edge.memory_views import MemoryViews
 from streams.flow.generations import Watch
-from streams.ports import Generations, NewRecord, ViewChanges, ViewPosition
+from streams.ports import Batch, Generations, NewRecord, ViewChanges, ViewPosition
 from tests.flow.derive_kit import Figures, until
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 
@@ -245,6 +247,29 @@ async def test_a_log_that_is_away_is_waited_for(kit: ProjectKit, log: MemoryLog)
     assert await kit.documents(1) == await kit.expected()
 
 
+async def test_after_work_a_failure_is_tried_again_soon(
+    kit: ProjectKit, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll = MemoryPartitionReader.poll
+
+    async def failing(reader: MemoryPartitionReader, *asked: Any) -> Batch:
+        log.check()
+        return await poll(reader, *asked)
+
+    monkeypatch.setattr(MemoryPartitionReader, "poll", failing)
+    async with kit.running() as worker:
+        for records in (SOME, MORE):
+            await kit.append(records)
+            await kit.caught_up(worker)
+            before = worker.figures.total("worker_retries")
+            with capture_logs() as told:
+                log.away = True
+                await until(partial(has_retried, worker.figures, before + 2))
+                log.away = False
+            pauses = [line["pause_s"] for line in told if line["event"] == "trying again"]
+            assert pauses[:3] == [0.25, 0.5, 1.0]
+
+
 async def test_a_worker_stops_while_everything_is_away(
     kit: ProjectKit, log: MemoryLog, store: MemoryViews
 ) -> None:
@@ -256,8 +281,8 @@ async def test_a_worker_stops_while_everything_is_away(
         gone.away = False
 
 
-def has_retried(figures: Figures) -> bool:
-    return figures.total("worker_retries") > 1
+def has_retried(figures: Figures, times: float = 1) -> bool:
+    return figures.total("worker_retries") > times
 
 
 async def test_a_missing_topic_stops(store: MemoryViews) -> None:
