@@ -168,9 +168,10 @@ class KafkaGroupReader(KafkaPartitionReader):
             self._connected().resume(self._at(partition))
 
     def seek(self, partition: int, offset: int) -> None:
-        """Set an assigned partition's position; one that was revoked meanwhile is left alone."""
+        """Set the partition's position, which a poll tells even if it was revoked meanwhile."""
         if partition in self._assigned:
             super().seek(partition, offset)
+        self._positions[partition] = offset
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
         """Return what is there; nothing, and at once, where the partition was revoked."""

@@ -99,9 +99,8 @@ class MemoryGroupReader:
         return await self._reader.bounds(partition)
 
     def seek(self, partition: int, offset: int) -> None:
-        """Set an assigned partition's position."""
-        if partition in self.assigned:
-            self._reader.seek(partition, offset)
+        """Set the partition's position, which a poll tells even if it was revoked meanwhile."""
+        self._reader.seek(partition, offset)
 
     def resume(self, partition: int) -> None:
         """Begin to read an assigned partition."""

@@ -12,7 +12,14 @@ from streams.edge.clock import SystemClock
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
 from streams.edge.memory_log import MemoryLog
-from streams.ports import Log, LogRecord, NewRecord, PartitionReader, TransactionalProducer
+from streams.ports import (
+    GroupReader,
+    Log,
+    LogRecord,
+    NewRecord,
+    PartitionReader,
+    TransactionalProducer,
+)
 
 PATIENCE_S = 30.0
 """A test that waits for longer has failed; it never waits so long otherwise."""
@@ -47,12 +54,19 @@ class LogUnderTest:
 
     async def write(self, *values: bytes, partition: int = 0, topic: str | None = None) -> None:
         """Publish records without a transaction."""
+        target = topic or self.topic
+        await self.append(*[NewRecord(target, partition, b"key", value) for value in values])
+
+    async def append(self, *records: NewRecord) -> None:
+        """Publish records without a transaction."""
         producer = self.log.producer()
         await producer.start()
-        for value in values:
-            await producer.send(NewRecord(topic or self.topic, partition, b"key", value))
-        await producer.flush()
-        await producer.stop()
+        try:
+            for record in records:
+                await producer.send(record)
+            await producer.flush()
+        finally:
+            await producer.stop()
 
     @asynccontextmanager
     async def reading(
@@ -86,6 +100,31 @@ class LogUnderTest:
     async def values(self, partition: int = 0, topic: str | None = None) -> list[bytes | None]:
         """Read the values of a partition to its committed end."""
         return [record.value for record in await self.committed_records(partition, topic)]
+
+
+class Member:
+    """A member of a group that notes what it is given."""
+
+    def __init__(self, reader: GroupReader) -> None:
+        self.reader = reader
+        self.partitions: frozenset[int] = frozenset()
+        self.revoked: list[frozenset[int]] = []
+        self._changed = asyncio.Condition()
+
+    async def on_revoked(self, partitions: frozenset[int]) -> None:
+        self.revoked.append(partitions)
+        self.partitions = frozenset()
+
+    async def on_assigned(self, partitions: frozenset[int]) -> None:
+        self.partitions = partitions
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def until(self, count: int) -> frozenset[int]:
+        """Wait until it has so many partitions."""
+        async with asyncio.timeout(PATIENCE_S), self._changed:
+            await self._changed.wait_for(lambda: len(self.partitions) == count)
+        return self.partitions
 
 
 @pytest.fixture(params=["memory", "kafka"])

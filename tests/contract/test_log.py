@@ -3,14 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
-from aiokafka import AIOKafkaConsumer
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from schemas.topics import MIB, TOPICS, Topic
+from schemas.topics import MIB, Topic
 from streams.core.errors import (
     ConfigError,
     ContextgaugeError,
@@ -22,8 +18,8 @@ from streams.edge.clock import SystemClock
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
 from streams.edge.memory_log import MemoryLog
-from streams.ports import GroupReader, NewRecord
-from tests.contract.logs import PATIENCE_S, LogUnderTest
+from streams.ports import NewRecord
+from tests.contract.logs import PATIENCE_S, LogUnderTest, Member
 from tests.flow.derive_kit import until
 
 
@@ -173,31 +169,6 @@ async def test_a_position_out_of_range_is_an_error(under_test: LogUnderTest) -> 
             await reader.poll(0, 10, PATIENCE_S)
 
 
-class Member:
-    """A member of a group that notes what it is given."""
-
-    def __init__(self, reader: GroupReader) -> None:
-        self.reader = reader
-        self.partitions: frozenset[int] = frozenset()
-        self.revoked: list[frozenset[int]] = []
-        self._changed = asyncio.Condition()
-
-    async def on_revoked(self, partitions: frozenset[int]) -> None:
-        self.revoked.append(partitions)
-        self.partitions = frozenset()
-
-    async def on_assigned(self, partitions: frozenset[int]) -> None:
-        self.partitions = partitions
-        async with self._changed:
-            self._changed.notify_all()
-
-    async def until(self, count: int) -> frozenset[int]:
-        """Wait until it has so many partitions."""
-        async with asyncio.timeout(PATIENCE_S), self._changed:
-            await self._changed.wait_for(lambda: len(self.partitions) == count)
-        return self.partitions
-
-
 @asynccontextmanager
 async def joined(under_test: LogUnderTest, instance: str | None = None) -> AsyncIterator[Member]:
     member = Member(
@@ -278,6 +249,18 @@ async def test_a_rebalance_ends_a_poll(under_test: LogUnderTest) -> None:
     await member.reader.stop()
 
 
+async def test_a_partition_of_anothers_is_where_it_was_sought(under_test: LogUnderTest) -> None:
+    """One that is revoked while it is taken over must not be told an older position."""
+    async with joined(under_test) as member:
+        await member.until(2)
+        member.reader.seek(0, 100)
+        member.reader.seek(1, 100)
+        async with joined(under_test) as second:
+            (gone,) = await second.until(1)
+            member.reader.seek(gone, 50)
+            assert await member.reader.poll(gone, 10, PATIENCE_S) == ((), 50)
+
+
 async def test_a_static_member_comes_back_to_its_partitions(under_test: LogUnderTest) -> None:
     async with joined(under_test, "one") as first:
         await first.until(2)
@@ -295,24 +278,6 @@ async def test_a_watch_ends_with_the_membership_only(under_test: LogUnderTest) -
         watch.cancel()
         await asyncio.wait([watch])
     assert watch.cancelled()
-
-
-async def test_kafka_tells_a_member_that_its_group_is_anothers(kafka: str, prefix: str) -> None:
-    log = KafkaLog(KafkaOptions(kafka, session_timeout_ms=6_000))
-    await log.start()
-    topic = Topic(prefix + "records", "any", "delete", -1, MIB)
-    await log.create_topics([topic], 1)
-    stranger = AIOKafkaConsumer(topic.name, bootstrap_servers=kafka, group_id=prefix)
-    await stranger.start()
-    member = Member(log.group_reader(topic.name, prefix, None))
-    await member.reader.start()
-    await member.reader.join(member.on_revoked, member.on_assigned)
-    with pytest.raises(ConfigError, match="CONTEXTGAUGE_GROUP_PREFIX"):
-        async with asyncio.timeout(PATIENCE_S):
-            await member.reader.watch()
-    await member.reader.stop()
-    await stranger.stop()
-    await log.stop()
 
 
 async def test_a_broker_that_is_away_is_a_retry() -> None:
@@ -334,54 +299,3 @@ async def test_a_broker_that_is_away_is_a_retry() -> None:
                 await made.start()
             await made.stop()
         await log.stop()
-
-
-async def test_kafka_keeps_topics_as_they_are_described(kafka: str, prefix: str) -> None:
-    log = KafkaLog(KafkaOptions(kafka))
-    await log.start()
-    topics = [replace(topic, name=prefix + topic.name) for topic in TOPICS]
-    await log.create_topics(topics, 1)
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
-    await admin.start()
-    resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name) for topic in topics]
-    (answer,) = await admin.describe_configs(resources)
-    found = {
-        name: {config[0]: config[1] for config in configs}
-        for _, _, _, name, configs in answer.resources
-    }
-    for topic in topics:
-        configs = found[topic.name]
-        assert configs["cleanup.policy"] == topic.cleanup
-        assert int(configs["retention.ms"]) == topic.retention_ms
-        assert int(configs["max.message.bytes"]) == topic.max_message_bytes
-        assert (int(configs["segment.bytes"]) < 2**30) == (topic.cleanup == "compact")
-    await admin.close()
-    await log.stop()
-
-
-async def test_kafka_takes_the_largest_message_and_names_what_is_too_large(
-    kafka: str, prefix: str
-) -> None:
-    log = KafkaLog(KafkaOptions(kafka, compression=None))
-    await log.start()
-    topic = Topic(prefix + "large", "any", "delete", -1, 9 * MIB)
-    await log.create_topics([topic], 1)
-    producer = log.transactional_producer(prefix + "a")
-    await producer.start()
-    fits = NewRecord(topic.name, 0, b"key", b"x" * (8 * MIB + 1_000))
-    small = NewRecord(topic.name, 0, b"key", b"small")
-    await producer.commit([small, fits, small], "group", {})
-    reader = log.reader(topic.name, [0])
-    await reader.start()
-    reader.seek(0, 0)
-    sizes: list[int] = []
-    async with asyncio.timeout(PATIENCE_S):
-        while len(sizes) < 3:
-            batch = await reader.poll(0, 10, 1.0)
-            sizes.extend(len(record.value or b"") for record in batch.records)
-    assert sizes == [5, 8 * MIB + 1_000, 5]
-    with pytest.raises(ConfigError, match=r"max\.message\.bytes"):
-        await producer.commit([fits._replace(value=b"x" * 10 * MIB)], "group", {})
-    await producer.stop()
-    await reader.stop()
-    await log.stop()

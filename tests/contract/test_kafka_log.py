@@ -1,0 +1,85 @@
+"""What only a real Kafka shows of the log."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+from schemas.topics import MIB, TOPICS, Topic
+from streams.core.errors import ConfigError
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.ports import NewRecord
+from tests.contract.logs import PATIENCE_S, Member
+
+
+async def test_kafka_tells_a_member_that_its_group_is_anothers(kafka: str, prefix: str) -> None:
+    log = KafkaLog(KafkaOptions(kafka, session_timeout_ms=6_000))
+    await log.start()
+    topic = Topic(prefix + "records", "any", "delete", -1, MIB)
+    await log.create_topics([topic], 1)
+    stranger = AIOKafkaConsumer(topic.name, bootstrap_servers=kafka, group_id=prefix)
+    await stranger.start()
+    member = Member(log.group_reader(topic.name, prefix, None))
+    await member.reader.start()
+    await member.reader.join(member.on_revoked, member.on_assigned)
+    with pytest.raises(ConfigError, match="CONTEXTGAUGE_GROUP_PREFIX"):
+        async with asyncio.timeout(PATIENCE_S):
+            await member.reader.watch()
+    await member.reader.stop()
+    await stranger.stop()
+    await log.stop()
+
+
+async def test_kafka_keeps_topics_as_they_are_described(kafka: str, prefix: str) -> None:
+    log = KafkaLog(KafkaOptions(kafka))
+    await log.start()
+    topics = [replace(topic, name=prefix + topic.name) for topic in TOPICS]
+    await log.create_topics(topics, 1)
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+    await admin.start()
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name) for topic in topics]
+    (answer,) = await admin.describe_configs(resources)
+    found = {
+        name: {config[0]: config[1] for config in configs}
+        for _, _, _, name, configs in answer.resources
+    }
+    for topic in topics:
+        configs = found[topic.name]
+        assert configs["cleanup.policy"] == topic.cleanup
+        assert int(configs["retention.ms"]) == topic.retention_ms
+        assert int(configs["max.message.bytes"]) == topic.max_message_bytes
+        assert (int(configs["segment.bytes"]) < 2**30) == (topic.cleanup == "compact")
+    await admin.close()
+    await log.stop()
+
+
+async def test_kafka_takes_the_largest_message_and_names_what_is_too_large(
+    kafka: str, prefix: str
+) -> None:
+    log = KafkaLog(KafkaOptions(kafka, compression=None))
+    await log.start()
+    topic = Topic(prefix + "large", "any", "delete", -1, 9 * MIB)
+    await log.create_topics([topic], 1)
+    producer = log.transactional_producer(prefix + "a")
+    await producer.start()
+    fits = NewRecord(topic.name, 0, b"key", b"x" * (8 * MIB + 1_000))
+    small = NewRecord(topic.name, 0, b"key", b"small")
+    await producer.commit([small, fits, small], "group", {})
+    reader = log.reader(topic.name, [0])
+    await reader.start()
+    reader.seek(0, 0)
+    sizes: list[int] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while len(sizes) < 3:
+            batch = await reader.poll(0, 10, 1.0)
+            sizes.extend(len(record.value or b"") for record in batch.records)
+    assert sizes == [5, 8 * MIB + 1_000, 5]
+    with pytest.raises(ConfigError, match=r"max\.message\.bytes"):
+        await producer.commit([fits._replace(value=b"x" * 10 * MIB)], "group", {})
+    await producer.stop()
+    await reader.stop()
+    await log.stop()
