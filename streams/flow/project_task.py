@@ -175,7 +175,10 @@ class ProjectTask:
             active = watch.seen.active
             if active is not None and active > 1 and await self._is_there(active - 1):
                 await tools.clock.sleep(tools.config.drop_after_s)
-                await self._drop(active - 1)
+                # Much may have happened: of an emptied store the numbers begin again.
+                await tools.patience.until_done(watch.look)
+                if watch.seen.active == active and watch.seen.next != active - 1:
+                    await self._drop(active - 1)
             if watch.seen.active == active:
                 await watch.change()
 

@@ -1,0 +1,91 @@
+"""Former generations are deleted: not before readers have left them, and never another one."""
+
+import asyncio
+from dataclasses import replace
+from itertools import zip_longest
+
+import pytest
+
+from streams.edge.clock import SystemClock
+from streams.edge.memory_log import MemoryLog
+from streams.edge.memory_views import MemoryViews
+from streams.ports import Generations
+from tests.flow.derive_kit import until
+from tests.flow.project_kit import PARTITIONS, HastyClock, ProjectKit, sample_records
+
+RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn if record]
+SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
+DROP_AFTER_S = 60.0
+
+
+class GatedClock(HastyClock):
+    """A clock whose pauses before deleting end when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.gate = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        """Pause, until the gate opens if it is the pause before deleting."""
+        if seconds == DROP_AFTER_S:
+            self.waiting += 1
+            await self.gate.wait()
+        await super().sleep(seconds)
+
+
+@pytest.fixture
+def store() -> MemoryViews:
+    return MemoryViews()
+
+
+@pytest.fixture
+def clock() -> GatedClock:
+    return GatedClock()
+
+
+@pytest.fixture
+async def kit(store: MemoryViews, clock: GatedClock) -> ProjectKit:
+    """A worker's surroundings, with generation 2 active beside the former one."""
+    kit = ProjectKit(MemoryLog(SystemClock()), store, clock=clock)
+    kit.config = replace(kit.config, drop_after_s=DROP_AFTER_S)
+    await kit.create_topic()
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    live = store.snapshot().partitions
+    store.partitions.update({(2, partition): live[1, partition] for partition in range(PARTITIONS)})
+    store.kept = Generations(2, None)
+    return kit
+
+
+def generations(store: MemoryViews) -> set[int]:
+    return {generation for generation, _ in store.partitions}
+
+
+async def test_a_former_generation_stays_until_its_readers_have_left(
+    kit: ProjectKit, store: MemoryViews, clock: GatedClock
+) -> None:
+    async with kit.running() as worker:
+        await until(lambda: clock.waiting == PARTITIONS)
+        await kit.append(MORE)
+        await kit.caught_up(worker, at_least=2)
+        assert len(store.partitions) == 2 * PARTITIONS
+        clock.gate.set()
+        await until(lambda: generations(store) == {2})
+
+
+async def test_a_number_that_is_in_use_again_is_not_deleted(
+    kit: ProjectKit, store: MemoryViews, clock: GatedClock
+) -> None:
+    async with kit.running() as worker:
+        await until(lambda: clock.waiting == PARTITIONS)
+        # The store was emptied meanwhile, and a worker that knew no number began with 1.
+        store.kept = Generations(1, None)
+        for partition in range(PARTITIONS):
+            del store.partitions[2, partition]
+        clock.gate.set()
+        await kit.append(MORE)
+        assert await kit.caught_up(worker) == 1
+        assert worker.figures.total("project_mismatches") == 0
+    assert await kit.documents(1) == await kit.expected()
+    assert generations(store) == {1}
