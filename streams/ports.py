@@ -249,8 +249,8 @@ class Generations(NamedTuple):
 class ViewPosition(NamedTuple):
     """How far a partition of a generation has come.
 
-    `offset` is the next one to read (negative while the partition is dropped), `begin` the first
-    one that was ever read, `partitions` the number of partitions that sessions are spread over.
+    `offset` is the next one to read, `begin` the first one that was ever read, `partitions` the
+    number of partitions that sessions are spread over.
     `caught_up`: it has reached the end that the log had when the generation was begun.
     """
 
@@ -312,7 +312,8 @@ class ViewReader(Protocol):
 
     async def generations(self) -> Generations: ...
 
-    async def position(self, generation: int, partition: int) -> ViewPosition | None: ...
+    async def position(self, generation: int, partition: int) -> ViewPosition | None:
+        """Return a partition's position; None where it is not there or is being dropped."""
 
     async def views(
         self, generation: int, partition: int, sessions: Sequence[bytes]
@@ -380,6 +381,9 @@ class ViewStore(ViewReader, Protocol):
 
     async def begin_next(self, generation: int) -> int:
         """Set the generation to be built, unless there is one; return the one that stands."""
+
+    async def is_there(self, generation: int, partition: int) -> bool:
+        """Tell whether there is anything to drop: half dropped, or of any format, too."""
 
     async def caught_up(self, generation: int, partition: int) -> None:
         """Mark a partition of the next generation."""

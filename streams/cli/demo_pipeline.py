@@ -8,6 +8,7 @@ memory. Nothing of either is left behind.
 import asyncio
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -29,6 +30,9 @@ from streams.edge.metrics import NoTelemetry
 from streams.edge.processes import Running
 from streams.ports import Log, PartitionReader, ViewStore
 from streams.settings import PREFIX, Settings
+
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a polite kill, and a terminal that was closed."""
 
 WORKERS = ("derive", "derive", "project")
 
@@ -80,6 +84,17 @@ class Passed:
 
 
 @contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let no signal cut this short: an impatient Ctrl-C would leave processes behind."""
+    former = [signal.signal(each, signal.SIG_IGN) for each in ENDING_SIGNALS]
+    try:
+        yield
+    finally:
+        for each, handler in zip(ENDING_SIGNALS, former, strict=True):
+            signal.signal(each, handler)
+
+
+@contextmanager
 def real_services(progress: Callable[[str], None]) -> Iterator[tuple[Path, dict[Name, Service]]]:
     """Start a Kafka and a Redis under a folder of their own; stop and delete both at the end.
 
@@ -90,8 +105,9 @@ def real_services(progress: Callable[[str], None]) -> Iterator[tuple[Path, dict[
     try:
         yield folder, stack.start(progress=progress)
     finally:
-        stack.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        with uninterrupted():
+            stack.stop()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -117,8 +133,9 @@ def worker_processes(folder: Path, chosen: Settings) -> Iterator[list[Running]]:
             )
         yield running
     finally:
-        for process in running:
-            processes.stop(process, _STOP_TIMEOUT_S)
+        with uninterrupted():
+            for process in running:
+                processes.stop(process, _STOP_TIMEOUT_S)
 
 
 @asynccontextmanager
@@ -237,7 +254,7 @@ async def _look(pipeline: Pipeline, readers: Sequence[PartitionReader]) -> Passe
             continue
         stats = await pipeline.store.stats(generation, partition)
         counted = stats.get(PARTITION_FIELD.encode())
-        if counted is not None:  # a partition that was only just begun has counted nothing yet
+        if counted is not None:  # else it was dropped between the two reads
             position += stored.offset
             records += view_codec.decode(PartitionView, counted).records
     return Passed(

@@ -228,6 +228,11 @@ class MemoryViews:
             self.kept = self.kept._replace(next=generation)
         return self.kept.next or generation
 
+    async def is_there(self, generation: int, partition: int) -> bool:
+        """Tell whether anything is stored."""
+        self._check()
+        return (generation, partition) in self.partitions
+
     async def caught_up(self, generation: int, partition: int) -> None:
         """Mark a partition of the next generation."""
         found = self._partition(generation, partition)

@@ -106,10 +106,13 @@ class RedisViews:
         return Generations(_number(active), _number(following))
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
-        """Return a partition's position; VersionError where its format is another."""
+        """Return a partition's position, None where it is closed.
+
+        Raises VersionError where its format is another.
+        """
         key = self._keys.of(generation, partition).position
         found = await self._ask("reading a position", self._redis.hgetall(key))
-        if not found:
+        if not found or int(found[b"offset"]) == CLOSED_OFFSET:
             return None
         if int(found[b"format"]) != FORMAT_VERSION:
             raise VersionError(
@@ -231,6 +234,11 @@ class RedisViews:
         doing = "beginning a generation"
         await self._ask(doing, self._redis.set(self._keys.next, generation, nx=True))
         return int(await self._ask(doing, self._redis.get(self._keys.next)) or generation)
+
+    async def is_there(self, generation: int, partition: int) -> bool:
+        """Tell whether a position is stored, closed or not."""
+        key = self._keys.of(generation, partition).position
+        return bool(await self._ask("looking for a partition", self._redis.exists(key)))
 
     async def caught_up(self, generation: int, partition: int) -> None:
         """Mark a partition of the next generation."""

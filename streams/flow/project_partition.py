@@ -149,7 +149,7 @@ class PartitionProjector:
         """
         until_done, store, partitions = self._patience.until_done, self._store, self._place[2]
         stored = await until_done(lambda: store.position(*self._at))
-        if stored is None or stored.offset < 0:
+        if stored is None:
             return False
         if stored.partitions != partitions:
             raise ConfigError(

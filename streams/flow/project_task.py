@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import structlog
 
-from streams.core.errors import LostError, PositionError, ReseekError, VersionError
+from streams.core.errors import LostError, PositionError, ReseekError
 from streams.flow.generations import Watch
 from streams.flow.project_config import ProjectConfig
 from streams.flow.project_partition import PartitionProjector, Place
@@ -183,12 +183,8 @@ class ProjectTask:
                 await watch.change()
 
     async def _is_there(self, generation: int) -> bool:
-        position = partial(self._tools.store.position, generation, self._partition)
-        try:
-            return await self._tools.patience.until_done(position) is not None
-        except VersionError:
-            # An older build's: this build can delete it all the same.
-            return True
+        is_there = partial(self._tools.store.is_there, generation, self._partition)
+        return await self._tools.patience.until_done(is_there)
 
     def _projector(self, generation: int, *, strict: bool) -> PartitionProjector:
         place = Place(generation, self._partition, self._partitions)

@@ -1,5 +1,6 @@
 """What every view store does: the twin in memory and the one in a real Redis."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -308,6 +309,27 @@ async def test_a_dropped_partition_is_gone_whole(under_test: StoreUnderTest) -> 
     assert await under_test.apply(3, 4) == "mismatch"
     await store.drop(1, 0)
     assert await under_test.apply(None, 0) == "applied"
+
+
+async def test_a_partition_that_is_being_dropped_has_no_position(
+    under_test: StoreUnderTest,
+) -> None:
+    store = under_test.store
+    await under_test.apply(None, 0)
+    whole = await store.position(1, 0)
+    for start in range(0, 5_000, 500):
+        views = {b"%d" % number: b"x" for number in range(start, start + 500)}
+        await under_test.apply(start, start + 500, NOTHING._replace(views=views))
+    dropping = asyncio.create_task(store.drop(1, 0))
+    seen = set()
+    while not dropping.done():
+        position = await store.position(1, 0)
+        seen.add(position and position.partitions)
+        await asyncio.sleep(0)
+    await dropping
+    assert whole is not None
+    assert seen <= {None, whole.partitions}
+    assert not await store.is_there(1, 0)
 
 
 async def test_a_large_batch_is_one_call(under_test: StoreUnderTest) -> None:

@@ -155,6 +155,27 @@ async def test_a_user_without_rights_is_told(redis_url: str, redis: Redis) -> No
     await redis.acl_deluser("reader")
 
 
+async def test_a_drop_that_was_cut_off_leaves_no_position_and_something_to_drop(
+    store: RedisViews, redis: Redis, key_prefix: str
+) -> None:
+    await apply(store, None, 0, SOMETHING)
+    await redis.hset(f"{key_prefix}:{{1:0}}:pos", mapping={"offset": -1, "partitions": 0})
+    assert await store.position(1, 0) is None
+    assert await apply(store, None, 0) == "mismatch"
+    assert await store.is_there(1, 0)
+    await store.drop(1, 0)
+    assert not await store.is_there(1, 0)
+    assert await store.views(1, 0, [b"a"]) == [None]
+    assert await apply(store, None, 0) == "applied"
+
+
+async def test_a_partition_of_another_format_is_there_to_be_dropped(
+    store: RedisViews, redis: Redis, key_prefix: str
+) -> None:
+    await redis.hset(f"{key_prefix}:{{1:0}}:pos", mapping={"offset": 1, "format": 99})
+    assert await store.is_there(1, 0)
+
+
 async def test_what_redis_refuses_for_good_stops(
     store: RedisViews, redis: Redis, key_prefix: str
 ) -> None:
