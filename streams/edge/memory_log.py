@@ -15,6 +15,9 @@ from streams.core.errors import ConfigError, FencedError, PositionError, RetryEr
 from streams.edge.memory_group import Group, MemoryGroupReader
 from streams.ports import Batch, Clock, LogRecord, NewRecord
 
+_BATCH_BYTES = 61
+"""What Kafka puts in front of a batch's records; they are counted into a message's size."""
+
 Fate: TypeAlias = Literal["open", "committed", "aborted"]
 
 
@@ -43,8 +46,9 @@ class _Entry:
 class Partition:
     """One partition. An offset is an index; those before `first` are no longer kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_message_bytes: int) -> None:
         self.first = 0
+        self.max_message_bytes = max_message_bytes
         self._entries: list[_Entry] = []
         self._waiting: set[asyncio.Future[None]] = set()
         self._stable = 0
@@ -138,8 +142,9 @@ class MemoryLog:
         """Create those that are missing; return their names."""
         self.check()
         created = [topic.name for topic in topics if topic.name not in self._topics]
+        limits = {topic.name: topic.max_message_bytes for topic in topics}
         for name in created:
-            self._topics[name] = [Partition() for _ in range(partitions)]
+            self._topics[name] = [Partition(limits[name]) for _ in range(partitions)]
         return created
 
     async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
@@ -187,6 +192,20 @@ class MemoryLog:
         """Raise RetryError while the broker is away."""
         if self.away:
             raise RetryError("the broker in memory is away")
+
+    def check_size(self, record: NewRecord) -> None:
+        """Raise ConfigError for a record that its topic does not take, as a broker answers.
+
+        It is measured in a batch of its own and not compressed: no broker is stricter.
+        """
+        limit = self.partition(record.topic, record.partition).max_message_bytes
+        headers = sum(len(name.encode()) + len(value) for name, value in record.headers)
+        size = _BATCH_BYTES + len(record.key or b"") + len(record.value or b"") + headers
+        if size > limit:
+            raise ConfigError(
+                f"a record of {size} bytes for {record.topic} is larger than the topic's "
+                f"max.message.bytes, {limit}: raise it to what `contextgauge topics create` sets"
+            )
 
     def write(self, record: NewRecord, transaction: Transaction | None) -> None:
         """Append a record, as part of a transaction or on its own."""
@@ -252,6 +271,8 @@ class MemoryTransactionalProducer:
         self._log.check()
         if self._log.owner(self._id) is not self:
             raise FencedError(f"another producer took the transactional id {self._id} over")
+        for record in records:
+            self._log.check_size(record)
         transaction = self.running = Transaction()
         for record in records:
             self._log.write(record, transaction)
@@ -285,8 +306,9 @@ class MemoryProducer:
         self._log.check()
 
     async def send(self, record: NewRecord) -> None:
-        """Append a record."""
+        """Append a record. Raises ConfigError where it is too large for its topic."""
         self._log.check()
+        self._log.check_size(record)
         self._log.write(record, None)
 
     async def flush(self) -> None:

@@ -1,6 +1,7 @@
 """The contract of the log: the same tests on the log in memory and on a real Kafka."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -299,3 +300,27 @@ async def test_a_broker_that_is_away_is_a_retry() -> None:
                 await made.start()
             await made.stop()
         await log.stop()
+
+
+async def test_a_record_that_is_too_large_is_refused(under_test: LogUnderTest) -> None:
+    topic = Topic(under_test.prefix + "small", "any", "delete", -1, 64 * 1024)
+    await under_test.log.create_topics([topic], 1)
+    # Noise, which no compression makes smaller.
+    noise, more = os.urandom(64 * 1024), os.urandom(2048)
+    fits = NewRecord(topic.name, 0, b"key", noise[:-1024])
+    too_large = [
+        fits._replace(value=noise),
+        fits._replace(key=more),
+        fits._replace(headers=(("name", more),)),
+    ]
+    await under_test.write(noise[:-1024], topic=topic.name)
+    for record in too_large:
+        with pytest.raises(ConfigError, match=r"max\.message\.bytes"):
+            await under_test.append(record)
+        async with under_test.transactional("a") as producer:
+            await producer.commit([fits], "group", {})
+            with pytest.raises(ConfigError, match=r"max\.message\.bytes"):
+                await producer.commit([fits, record], "group", {})
+    async with under_test.transactional("a"):
+        values = await under_test.values(topic=topic.name)
+        assert values == [noise[:-1024]] * (1 + len(too_large))
