@@ -15,10 +15,10 @@ from streams.edge import codec
 from streams.edge.clock import SystemClock
 from streams.edge.partitioner import partition_of
 from streams.ports import Ranking
-from streams.serve.sessions import SessionLookupError, Sessions
+from streams.serve.sessions import SessionLookupError, Sessions, ViewsGoneError
 
 NOT_FOUND = 1
-"""Exit code where there is no such session."""
+"""Exit code where there is no such session, or where the views are gone."""
 
 SessionName = Annotated[
     str, typer.Argument(metavar="SESSION", help="A session's id, or enough of its beginning.")
@@ -136,7 +136,7 @@ def _asking(ask: Callable[[Sessions], Awaitable[None]]) -> None:
 
     try:
         asyncio.run(run())
-    except SessionLookupError as error:
+    except (SessionLookupError, ViewsGoneError) as error:
         err.print(f"contextgauge: {safe(str(error))}", markup=False, soft_wrap=True, style="red")
         raise typer.Exit(NOT_FOUND) from None
 

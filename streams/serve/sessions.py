@@ -26,6 +26,10 @@ class SessionLookupError(LookupError):
     """There is no such session, or there are several; the message says what to do."""
 
 
+class ViewsGoneError(LookupError):
+    """The active generation's views are gone; the message says what to do."""
+
+
 class _Place(NamedTuple):
     """The active generation, and how many partitions it has."""
 
@@ -34,7 +38,11 @@ class _Place(NamedTuple):
 
 
 class Sessions:
-    """All sessions of the active generation. `partition_of` gives a session's partition."""
+    """All sessions of the active generation. `partition_of` gives a session's partition.
+
+    Its methods raise RetryError while the store is away, ViewsGoneError where the store lost what
+    the active generation had.
+    """
 
     def __init__(
         self,
@@ -60,7 +68,7 @@ class Sessions:
     async def ranked(self, ranking: Ranking, limit: int) -> list[SessionView]:
         """Return the first sessions of a ranking, the highest first.
 
-        Raises RetryError while the store is away. Before the first projection there are none.
+        Before the first projection there are none.
         """
         place = await self._place()
         if place is None:
@@ -180,7 +188,13 @@ class Sessions:
         if generation is None:
             return None
         position = await self._reader.position(generation, 0)
-        return None if position is None else _Place(generation, position.partitions)
+        if position is None:
+            # It is no new store: a generation becomes active only once all its partitions are there.
+            raise ViewsGoneError(
+                f"the views of generation {generation} are gone from Redis: a project worker "
+                "builds them anew from the log. See that one runs, and ask again"
+            )
+        return _Place(generation, position.partitions)
 
     async def _views(
         self, generation: int, partition: int, sessions: list[bytes]

@@ -128,6 +128,22 @@ async def test_before_the_first_projection_there_is_nothing() -> None:
         await sessions.find("s")
 
 
+async def test_an_active_generation_that_is_gone_is_not_taken_for_an_empty_one(
+    records: list[Record],
+) -> None:
+    store = _store(records)
+    del store.partitions[1, 0]
+    sessions = await Sessions(store, partition_of).pinned()
+    for asked in (
+        sessions.ranked("recent", 10),
+        sessions.count(),
+        sessions.records("s"),
+        sessions.find("s"),
+    ):
+        with pytest.raises(LookupError, match="generation 1 are gone.*project worker"):
+            await asked
+
+
 async def test_only_the_active_generation_is_read(records: list[Record]) -> None:
     store = _store(records)
     being_built = _store(records[:1], generation=2)
