@@ -4,7 +4,7 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -19,7 +19,7 @@ from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli import demo_pipeline
-from streams.cli.demo_pipeline import Passed, Pipeline
+from streams.cli.demo_pipeline import ENDING_SIGNALS, Passed, Pipeline
 from streams.cli.demo_report import (
     most_telling,
     print_next,
@@ -107,19 +107,19 @@ def _ended_in_order() -> Iterator[None]:
 
     Once it is ending, further signals wait until everything is stopped.
     """
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def end(number: int, _frame: FrameType | None) -> None:
-        for each in signals:
+        for each in ENDING_SIGNALS:
             signal.signal(each, signal.SIG_IGN)
-        out.print("\nending: stopping what was started …", style="yellow")
+        with suppress(OSError):  # the terminal itself may be what has gone
+            out.print("\nending: stopping what was started …", style="yellow")
         raise SystemExit(128 + number)
 
-    former = [signal.signal(each, end) for each in signals]
+    former = [signal.signal(each, end) for each in ENDING_SIGNALS]
     try:
         yield
     finally:
-        for each, handler in zip(signals, former, strict=True):
+        for each, handler in zip(ENDING_SIGNALS, former, strict=True):
             signal.signal(each, handler)
 
 

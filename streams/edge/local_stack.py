@@ -14,6 +14,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import Template
@@ -142,10 +143,11 @@ class LocalStack:
         return found
 
     def stop(self) -> list[Name]:
-        """Stop what runs, Kafka last asked first; return the names. Data stays."""
+        """Stop what runs, and return the names. Data stays."""
         running = self.services()
-        for service in running.values():
-            processes.stop(service.process, STOP_TIMEOUT_S)
+        with ExitStack() as stopping:  # whatever becomes of one, the others are stopped
+            for service in running.values():
+                stopping.callback(processes.stop, service.process, STOP_TIMEOUT_S)
         (self.folder / STATE_FILE).unlink(missing_ok=True)
         return list(running)
 
