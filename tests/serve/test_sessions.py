@@ -140,7 +140,7 @@ async def test_an_active_generation_that_is_gone_is_not_taken_for_an_empty_one(
         sessions.records("s"),
         sessions.find("s"),
     ):
-        with pytest.raises(LookupError, match="generation 1 are gone.*project worker"):
+        with pytest.raises(LookupError, match=r"generation 1 are gone.*project worker"):
             await asked
 
 
