@@ -189,7 +189,7 @@ class Sessions:
             return None
         position = await self._reader.position(generation, 0)
         if position is None:
-            # It is no new store: a generation becomes active only once all its partitions are there.
+            # It is no new store: what is active once had all its partitions.
             raise ViewsGoneError(
                 f"the views of generation {generation} are gone from Redis: a project worker "
                 "builds them anew from the log. See that one runs, and ask again"
