@@ -240,10 +240,11 @@ stored is not what such a position left behind. Nothing was written but with `ap
 
 
 class Generations(NamedTuple):
-    """Which generation readers use, and which is being built; either may be missing."""
+    """Which generation readers use, and which is being built, by which build; or neither."""
 
     active: int | None
     next: int | None
+    build: str = ""
 
 
 class ViewPosition(NamedTuple):
@@ -251,13 +252,15 @@ class ViewPosition(NamedTuple):
 
     `offset` is the next one to read, `begin` the first one that was ever read, `partitions` the
     number of partitions that sessions are spread over.
-    `caught_up`: it has reached the end that the log had when the generation was begun.
+    `caught_up`: it has reached the end that the log had when the generation was begun. `build`:
+    of the generation, when the partition was begun.
     """
 
     offset: int
     begin: int
     partitions: int
     caught_up: bool
+    build: str = ""
 
 
 class Entry(NamedTuple):
@@ -379,16 +382,16 @@ class ViewStore(ViewReader, Protocol):
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
         """Tell of each session whether it left for idleness, which is no loss."""
 
-    async def begin_next(self, generation: int) -> int:
-        """Set the generation to be built, unless there is one; return the one that stands."""
+    async def begin_next(self, generation: int, build: str) -> None:
+        """Set the generation to be built, and its build, unless there is one."""
 
     async def is_there(self, generation: int, partition: int) -> bool:
-        """Tell whether there is anything to drop: half dropped, or of any format, too."""
+        """Tell whether there is something to drop: half dropped, or of any format, too."""
 
-    async def caught_up(self, generation: int, partition: int) -> None:
-        """Mark a partition of the next generation."""
+    async def caught_up(self, generation: int, partition: int, build: str) -> None:
+        """Mark a partition of the next generation, if it was begun for this build."""
 
-    async def activate(self, generation: int) -> None:
+    async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation, unless they use this or a later one already."""
 
     async def drop(self, generation: int, partition: int) -> None:

@@ -1,7 +1,7 @@
 -- Write one batch of a partition's documents together with its position, or nothing.
 --
 -- KEYS[1] is the partition's position; the other keys follow in the order of their first use.
--- ARGV: expected offset ('' begins the partition), new offset, begin, format, partitions; then
+-- ARGV: expected offset ('' begins the partition), new offset, begin, format, partitions, build; then
 -- groups of operations, each as: name, extra, number of operations, and for each operation its
 -- index into KEYS and its arguments.
 --
@@ -26,7 +26,7 @@ local COMMANDS = {
 }
 
 local function each(visit)
-  local i = 6
+  local i = 7
   while i <= #ARGV do
     local name, extra, count = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
     local command = COMMANDS[name]
@@ -39,14 +39,17 @@ local function each(visit)
 end
 
 local expected, offset = ARGV[1], ARGV[2]
-local stored = call('HMGET', KEYS[1], 'offset', 'format', 'partitions')
+local stored = call('HMGET', KEYS[1], 'offset', 'format', 'partitions', 'build')
 local at = stored[1] or ''
 if at ~= expected then
   -- There already: this call was made before, and its reply was lost.
   if at == offset then return 'done' end
   return 'mismatch'
 end
-if at ~= '' and (stored[2] ~= ARGV[4] or stored[3] ~= ARGV[5]) then return 'mismatch' end
+if at ~= '' then
+  local other = stored[2] ~= ARGV[4] or stored[3] ~= ARGV[5] or (stored[4] or '') ~= ARGV[6]
+  if other then return 'mismatch' end
+end
 
 local gone, seen, damaged = {}, {}, false
 each(function(command, key, i)
@@ -68,6 +71,7 @@ if damaged then return 'damaged' end
 each(function(command, key, i, extra) command[3](key, i, extra) end)
 call('HSET', KEYS[1], 'offset', offset)
 if at == '' then
-  call('HSET', KEYS[1], 'begin', ARGV[3], 'format', ARGV[4], 'partitions', ARGV[5])
+  call('HSET', KEYS[1], 'begin', ARGV[3], 'format', ARGV[4], 'partitions', ARGV[5],
+    'build', ARGV[6])
 end
 return 'applied'

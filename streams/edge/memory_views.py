@@ -38,7 +38,8 @@ class MemoryPartition:
         if stored != expected:
             return "done" if stored == position.offset else "mismatch"
         if self.position is not None:
-            if self.position.partitions != position.partitions:
+            here = (self.position.partitions, self.position.build)
+            if here != (position.partitions, position.build):
                 return "mismatch"
             position = self.position._replace(offset=position.offset)
         if self._is_ahead(changes):
@@ -221,29 +222,31 @@ class MemoryViews:
         held = self._partition(generation, partition).held
         return [session in held.left for session in sessions]
 
-    async def begin_next(self, generation: int) -> int:
+    async def begin_next(self, generation: int, build: str) -> None:
         """Set the generation to be built unless there is one."""
         self._check()
         if self.kept.next is None:
-            self.kept = self.kept._replace(next=generation)
-        return self.kept.next or generation
+            self.kept = self.kept._replace(next=generation, build=build)
 
     async def is_there(self, generation: int, partition: int) -> bool:
         """Tell whether anything is stored."""
         self._check()
         return (generation, partition) in self.partitions
 
-    async def caught_up(self, generation: int, partition: int) -> None:
+    async def caught_up(self, generation: int, partition: int, build: str) -> None:
         """Mark a partition of the next generation."""
         found = self._partition(generation, partition)
-        if found.position is not None:
+        if found.position is not None and found.position.build == build:
             found.position = found.position._replace(caught_up=True)
 
-    async def activate(self, generation: int) -> None:
+    async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation, unless a later one is active already."""
         self._check()
-        following = None if self.kept.next == generation else self.kept.next
-        self.kept = Generations(max(self.kept.active or 0, generation), following)
+        active = max(self.kept.active or 0, generation)
+        if (self.kept.next, self.kept.build) == (generation, build):
+            self.kept = Generations(active, None)
+        else:
+            self.kept = self.kept._replace(active=active)
 
     async def drop(self, generation: int, partition: int) -> None:
         """Delete a partition of a former generation."""

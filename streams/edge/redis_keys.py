@@ -44,7 +44,7 @@ class PartitionKeys:
 
     @property
     def position(self) -> bytes:
-        """Hash: offset, begin, format, partitions, and caught_up once it is."""
+        """Hash: offset, begin, format, partitions, build, and caught_up once it is."""
         return self.base + b"pos"
 
     @property
@@ -107,7 +107,7 @@ GroupName: TypeAlias = Literal["UNLINK", "ZREM", "ZTRIM", "SET", "HSET", "HDEL",
 
 
 class Operations:
-    """The keys and arguments of `apply.lua`, but for its first five.
+    """The keys and arguments of `apply.lua`, but for its first six.
 
     Operations of a kind are one group: a name for each would be half of all arguments.
     """

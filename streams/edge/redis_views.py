@@ -45,10 +45,11 @@ CLOSED_OFFSET = -1
 """The offset of a partition that is being dropped: no batch can follow it."""
 
 _MARK = """
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+local build = redis.call('HGET', KEYS[1], 'build')
+if build == ARGV[1] then redis.call('HSET', KEYS[1], 'caught_up', 1) end
+return 0
 """
-"""Set a field of a position that exists: a position is never made of a mark alone."""
+"""Mark a position of this build: one is never made of a mark alone, and another's is not marked."""
 
 _RAISE = """
 local now = tonumber(redis.call('GET', KEYS[1]) or '0')
@@ -103,7 +104,8 @@ class RedisViews:
         doing = "reading the generations"
         active = await self._ask(doing, self._redis.get(self._keys.active))
         following = await self._ask(doing, self._redis.get(self._keys.next))
-        return Generations(_number(active), _number(following))
+        number, _, build = (following or b"").decode().partition(":")
+        return Generations(_number(active), _number(number), build)
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
         """Return a partition's position, None where it is closed.
@@ -125,6 +127,7 @@ class RedisViews:
             begin=int(found[b"begin"]),
             partitions=int(found[b"partitions"]),
             caught_up=b"caught_up" in found,
+            build=found.get(b"build", b"").decode(),
         )
 
     async def views(
@@ -192,6 +195,7 @@ class RedisViews:
             position.begin,
             FORMAT_VERSION,
             position.partitions,
+            position.build,
         )
         reply = await self._ask("writing views", self._run(found.keys, [*head, *found.arguments]))
         result: ApplyResult = reply.decode()
@@ -229,27 +233,27 @@ class RedisViews:
         scores = await self._ask("reading who left", self._redis.zmscore(key, list(sessions)))
         return [score is not None for score in scores]
 
-    async def begin_next(self, generation: int) -> int:
+    async def begin_next(self, generation: int, build: str) -> None:
         """Set the generation to be built unless there is one."""
-        doing = "beginning a generation"
-        await self._ask(doing, self._redis.set(self._keys.next, generation, nx=True))
-        return int(await self._ask(doing, self._redis.get(self._keys.next)) or generation)
+        answer = self._redis.set(self._keys.next, _next(generation, build), nx=True)
+        await self._ask("beginning a generation", answer)
 
     async def is_there(self, generation: int, partition: int) -> bool:
         """Tell whether a position is stored, closed or not."""
         key = self._keys.of(generation, partition).position
         return bool(await self._ask("looking for a partition", self._redis.exists(key)))
 
-    async def caught_up(self, generation: int, partition: int) -> None:
+    async def caught_up(self, generation: int, partition: int, build: str) -> None:
         """Mark a partition of the next generation."""
         key = self._keys.of(generation, partition).position
-        await self._ask("marking a partition", self._redis.eval(_MARK, 1, key, "caught_up", 1))
+        await self._ask("marking a partition", self._redis.eval(_MARK, 1, key, build))
 
-    async def activate(self, generation: int) -> None:
+    async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation: one write, unless a later one is active already."""
         doing = "activating a generation"
         await self._ask(doing, self._redis.eval(_RAISE, 1, self._keys.active, generation))
-        await self._ask(doing, self._redis.eval(_FORGET, 1, self._keys.next, generation))
+        following = _next(generation, build)
+        await self._ask(doing, self._redis.eval(_FORGET, 1, self._keys.next, following))
 
     async def drop(self, generation: int, partition: int) -> None:
         """Delete a partition, whatever is in it. Until its position is gone no one can write."""
@@ -313,5 +317,10 @@ class RedisViews:
         return dict(await self._ask("dumping", self._redis.zrange(key, 0, -1, withscores=True)))
 
 
-def _number(value: bytes | None) -> int | None:
-    return None if value is None else int(value)
+def _number(value: bytes | str | None) -> int | None:
+    return int(value) if value else None
+
+
+def _next(generation: int, build: str) -> str:
+    """Return what the key of the next generation holds; a number alone is of no named build."""
+    return f"{generation}:{build}" if build else str(generation)

@@ -54,7 +54,7 @@ async def run_project(
     """
     patience = Patience(clock, telemetry, stop, _WORKER)
     backoff = Backoff(clock, stop)
-    watch = Watch(store)
+    watch = Watch(store, clock, config.instance_id)
     tools = Tools(log, store, config, telemetry, clock, patience, watch)
     while not stop.is_set():
         member = _Member(tools, stop)

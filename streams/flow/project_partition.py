@@ -141,15 +141,15 @@ class PartitionProjector:
         """The offset that is read next."""
         return self._stored.offset
 
-    async def open(self) -> bool:
-        """Take the stored position over; false where there is none.
+    async def open(self, build: str | None = None) -> bool:
+        """Take the stored position over; false where there is none, or none of this build.
 
         Raises LostError where the aggregates are gone, ConfigError where the views are for
         another number of partitions, VersionError.
         """
         until_done, store, partitions = self._patience.until_done, self._store, self._place[2]
         stored = await until_done(lambda: store.position(*self._at))
-        if stored is None:
+        if stored is None or (build is not None and stored.build != build):
             return False
         if stored.partitions != partitions:
             raise ConfigError(
@@ -163,9 +163,10 @@ class PartitionProjector:
         self._fold.load_stats(await until_done(lambda: store.stats(*self._at)))
         return True
 
-    async def begin(self, offset: int) -> None:
+    async def begin(self, offset: int, build: str = "") -> None:
         """Begin the partition at the log's first offset, unless another worker just did."""
-        position = ViewPosition(offset, offset, self._place.partitions, caught_up=False)
+        partitions = self._place.partitions
+        position = ViewPosition(offset, offset, partitions, caught_up=False, build=build)
         changes = Call(stats=dict(FIRST_STATS)).changes()
         await self._patience.until_done(
             lambda: self._store.apply(*self._at, expected=None, position=position, changes=changes)

@@ -112,20 +112,20 @@ class ProjectTask:
         watch, patience = self._tools.watch, self._tools.patience
         while True:
             if watch.seen.next is not None:
-                await self._build(watch.seen.next)
+                await self._build(watch.seen.next, watch.seen.build)
             elif watch.seen.active is None:
                 await patience.until_done(watch.begin)
             else:
                 await watch.change()
 
-    async def _build(self, generation: int) -> None:
+    async def _build(self, generation: int, build: str) -> None:
         tools = self._tools
         self._building = generation
         self._built.clear()
         reader = tools.log.reader(tools.config.events_topic, [self._partition])
         await reader.start()
         try:
-            await self._build_from(reader, generation)
+            await self._build_from(reader, generation, build)
         except LostError as error:
             await self._drop(generation)
             await self._mismatch(error)
@@ -136,15 +136,20 @@ class ProjectTask:
             self._building = None
             self._built.set()
 
-    async def _build_from(self, reader: PartitionReader, generation: int) -> None:
+    async def _build_from(self, reader: PartitionReader, generation: int, build: str) -> None:
         tools, partition, watch = self._tools, self._partition, self._tools.watch
+
+        def wanted() -> bool:
+            return (watch.seen.next, watch.seen.build) == (generation, build)
+
         begin, end = await reader.bounds(partition)
         projector = self._projector(generation, strict=False)
-        if not await projector.open():
-            # Whatever is there under this generation's keys is what an emptied store kept.
+        if not await projector.open(build):
+            # Whatever is there under this generation's keys is of another build: an emptied
+            # store's numbers begin again.
             await self._drop(generation)
-            await projector.begin(begin)
-            if not await projector.open():
+            await projector.begin(begin, build)
+            if not await projector.open(build):
                 raise ReseekError("another worker begins the partition")
         reader.seek(partition, projector.position)
         logger.info(
@@ -155,14 +160,14 @@ class ProjectTask:
             end=end,
         )
         caught_up = False
-        while watch.seen.next == generation:
+        while wanted():
             if projector.position >= end and not caught_up:
                 until_done = tools.patience.until_done
-                await until_done(partial(tools.store.caught_up, generation, partition))
-                await until_done(partial(watch.activate, generation, self._partitions))
+                await until_done(partial(tools.store.caught_up, generation, partition, build))
+                await until_done(partial(watch.activate, generation, build, self._partitions))
                 caught_up = True
             else:
-                await self._step(projector, reader, lambda: watch.seen.next == generation)
+                await self._step(projector, reader, wanted)
 
     async def _drop(self, generation: int) -> None:
         drop = partial(self._tools.store.drop, generation, self._partition)

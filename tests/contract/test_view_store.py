@@ -267,27 +267,42 @@ async def test_a_generation_is_begun_once_and_goes_live_once(
     under_test: StoreUnderTest,
 ) -> None:
     store = under_test.store
-    assert await store.begin_next(1) == 1
-    assert await store.begin_next(2) == 1
-    assert await store.generations() == Generations(None, 1)
-    await store.activate(1)
+    await store.begin_next(1, "a")
+    await store.begin_next(2, "b")
+    assert await store.generations() == Generations(None, 1, "a")
+    await store.activate(1, "a")
     assert await store.generations() == Generations(1, None)
-    assert await store.begin_next(2) == 2
-    await store.activate(1)
-    assert await store.generations() == Generations(1, 2)
-    await store.activate(2)
-    await store.activate(1)
+    await store.begin_next(2, "c:d")
+    await store.activate(1, "a")
+    await store.activate(1, "c:d")
+    assert await store.generations() == Generations(1, 2, "c:d")
+    await store.activate(2, "c:d")
+    await store.activate(1, "a")
     assert await store.generations() == Generations(2, None)
 
 
 async def test_catching_up_marks_a_position_that_is_there(under_test: StoreUnderTest) -> None:
     store = under_test.store
-    await store.caught_up(1, 0)
+    await store.caught_up(1, 0, "")
     assert await store.position(1, 0) is None
     await under_test.apply(None, 0)
-    await store.caught_up(1, 0)
+    await store.caught_up(1, 0, "")
     await under_test.apply(0, 4)
     assert await store.position(1, 0) == ViewPosition(4, 0, 2, caught_up=True)
+
+
+async def test_another_build_is_neither_marked_nor_written_to(
+    under_test: StoreUnderTest,
+) -> None:
+    store = under_test.store
+    position = ViewPosition(0, 0, 2, caught_up=False, build="new")
+    await store.apply(1, 0, expected=None, position=position, changes=NOTHING)
+    await store.caught_up(1, 0, "old")
+    assert await store.position(1, 0) == position
+    assert await under_test.apply(0, 3, one_view(b"a", b"1")) == "mismatch"
+    assert await under_test.view(b"a") is None
+    await store.caught_up(1, 0, "new")
+    assert await store.position(1, 0) == position._replace(caught_up=True)
 
 
 async def test_a_dropped_partition_is_gone_whole(under_test: StoreUnderTest) -> None:

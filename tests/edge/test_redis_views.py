@@ -9,7 +9,7 @@ from streams.core.errors import ConfigError, RetryError, StopError, VersionError
 from streams.edge.local_stack import LocalStack
 from streams.edge.redis_keys import Keys, entry_id, entry_offset
 from streams.edge.redis_views import RedisViews
-from streams.ports import ApplyResult, Entry, ViewChanges, ViewPosition
+from streams.ports import ApplyResult, Entry, Generations, ViewChanges, ViewPosition
 
 NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, ())
 SOMETHING = NOTHING._replace(views={b"a": b"1"})
@@ -56,8 +56,9 @@ async def test_the_keys_are_those_of_the_specification(
         live=[Entry(7, b"1")],
     )
     await apply(store, None, 8, changes)
-    await store.begin_next(1)
-    await store.activate(1)
+    await store.begin_next(1, "build")
+    assert await redis.get(f"{key_prefix}:next") == b"1:build"
+    await store.activate(1, "build")
     found = {
         as_text(name).removeprefix(f"{key_prefix}:"): as_text(await redis.type(name))
         async for name in redis.scan_iter(match=f"{key_prefix}:*")
@@ -77,6 +78,15 @@ async def test_the_keys_are_those_of_the_specification(
     }
     entries = await redis.xrange(f"{key_prefix}:{{1:0}}:r:a")
     assert entries == [(b"7-0", {b"d": b"1"})]
+
+
+async def test_the_next_generation_may_be_a_number_alone(
+    store: RedisViews, redis: Redis, key_prefix: str
+) -> None:
+    await redis.set(f"{key_prefix}:next", 7)
+    assert await store.generations() == Generations(None, 7)
+    await store.activate(7, "")
+    assert await store.generations() == Generations(7, None)
 
 
 async def test_a_flushed_script_is_sent_again(store: RedisViews, redis: Redis) -> None:

@@ -105,23 +105,27 @@ def has_half(figures: Figures) -> bool:
 async def test_a_generation_goes_live_when_all_partitions_have_caught_up(
     store: MemoryViews,
 ) -> None:
-    watch = Watch(store)
+    watch = Watch(store, SystemClock())
     await watch.begin()
+    build = watch.seen.build
+    assert build
     for partition in range(3):
-        await watch.activate(1, 3)
-        assert watch.seen == Generations(None, 1)
-        position = ViewPosition(0, 0, 3, caught_up=False)
+        await watch.activate(1, build, 3)
+        assert watch.seen == Generations(None, 1, build)
+        position = ViewPosition(0, 0, 3, caught_up=False, build=build)
         await store.apply(1, partition, expected=None, position=position, changes=NOTHING)
-        await watch.activate(1, 3)
-        assert watch.seen == Generations(None, 1)
-        await store.caught_up(1, partition)
-    await watch.activate(1, 3)
+        await watch.activate(1, build, 3)
+        assert watch.seen == Generations(None, 1, build)
+        await store.caught_up(1, partition, build)
+    await watch.activate(1, "another", 3)
+    assert watch.seen == Generations(None, 1, build)
+    await watch.activate(1, build, 3)
     assert watch.seen == Generations(1, None)
 
 
 async def test_a_generation_left_between_two_steps_is_settled(store: MemoryViews) -> None:
-    store.kept = Generations(2, 2)
-    watch = Watch(store)
+    store.kept = Generations(2, 2, "build")
+    watch = Watch(store, SystemClock())
     await watch.look()
     assert watch.seen == Generations(2, None)
 
@@ -203,6 +207,22 @@ async def test_leftovers_of_an_emptied_store_are_not_built_on(
     assert await kit.documents(generation) == await kit.expected()
 
 
+async def test_what_another_build_left_under_the_number_is_not_gone_on_from(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    # All but the generation is there still, and wrong: a worker that knows no number begins anew.
+    store.kept = Generations(None, None)
+    for partition in store.partitions.values():
+        for session, view in partition.held.views.items():
+            partition.held.views[session] = view.replace(b'"sequence":', b'"sequence":9')
+    async with kit.running() as worker:
+        assert await kit.caught_up(worker) == 1
+    assert await kit.documents(1) == await kit.expected()
+
+
 async def test_damage_while_building_is_built_over(kit: ProjectKit, store: MemoryViews) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
@@ -211,7 +231,7 @@ async def test_damage_while_building_is_built_over(kit: ProjectKit, store: Memor
     store.kept = Generations(None, 1)
     for partition in store.partitions.values():
         assert partition.position is not None
-        partition.position = partition.position._replace(offset=0, caught_up=False)
+        partition.position = partition.position._replace(offset=0, caught_up=False, build="")
         for session, view in partition.held.views.items():
             partition.held.views[session] = view.replace(b'"position":', b'"position":-')
     async with kit.running() as worker:
