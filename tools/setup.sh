@@ -22,6 +22,13 @@ find_python() {
     return 1
 }
 
+# A set-up that was interrupted leaves an environment that cannot install: make it anew.
+if [ -x .venv/bin/python ] && ! command -v uv > /dev/null 2>&1 \
+    && ! .venv/bin/python -m pip --version > /dev/null 2>&1; then
+    echo "setup: .venv was left half made: making it anew"
+    rm -rf .venv
+fi
+
 if command -v uv > /dev/null 2>&1; then
     echo "setup: making .venv with uv, from $lock"
     [ -x .venv/bin/python ] || uv venv --quiet --python '>=3.11' .venv \

@@ -86,6 +86,9 @@ class Shell:
         words = [word for word in shlex.split(command) if "=" not in word.split("/")[0]]
         if words[0] == "make":
             self._done(f"make -n -C {ROOT} {' '.join(words[1:])}")
+        elif words[0] == "kill":
+            assert words[1:] == [f"%{number + 1}" for number in range(len(self._background))]
+            self.end()
         elif command.endswith("&"):
             self._start(command.removesuffix("&").strip())
         elif words[0] not in ("cd", "git") and not (
@@ -100,6 +103,7 @@ class Shell:
         for command, process in self._background:
             _, told = process.communicate(timeout=_PATIENCE_S)
             assert process.returncode == 0, f"{command}: {told}"
+        self._background.clear()
 
     def kill(self) -> None:
         """End what a failed test left."""
