@@ -8,7 +8,8 @@ Names carry the prefix of the settings in front. All figures here are defaults; 
 from dataclasses import dataclass
 from typing import Literal
 
-DAY_MS = 24 * 60 * 60 * 1000
+HOUR_MS = 60 * 60 * 1000
+DAY_MS = 24 * HOUR_MS
 MIB = 1024 * 1024
 
 MESSAGE_LIMIT_BYTES = 8 * MIB
@@ -23,16 +24,24 @@ DEFAULT_PARTITIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic. `retention_ms` -1 keeps for ever; `max_message_bytes` is the broker's limit."""
+    """One topic. `retention_ms` -1 keeps for ever; `max_message_bytes` is the broker's limit.
+
+    `max_ahead_ms`: how far a record's time may lie ahead of the broker's clock; None: any time.
+    """
 
     name: str
     key: str
     cleanup: Literal["delete", "compact"]
     retention_ms: int
     max_message_bytes: int
+    max_ahead_ms: int | None = None
 
 
-AGENT_MESSAGES = Topic("agent.messages", "session id", "delete", 30 * DAY_MS, 9 * MIB)
+AGENT_MESSAGES = Topic(
+    "agent.messages", "session id", "delete", 30 * DAY_MS, 9 * MIB, max_ahead_ms=HOUR_MS
+)
+"""Others than we write to it, so a clock that is far ahead is refused: sessions are judged idle by
+the time of the messages, and retention goes by it too."""
 CONTEXT_EVENTS = Topic("context.events", "session id", "delete", -1, 9 * MIB)
 """Kept for ever: a rebuild of the projection needs it whole."""
 CONTEXT_STATE = Topic("context.state", "session id and part; position", "compact", -1, 9 * MIB)

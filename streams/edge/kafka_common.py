@@ -80,6 +80,7 @@ _CONFIG_ERRORS = (
     errors.InvalidGroupIdError,
     errors.InvalidReplicationFactorError,
     errors.InvalidSessionTimeoutError,
+    errors.InvalidTimestampError,
     errors.InvalidTopicError,
     errors.InvalidTransactionTimeout,
     errors.MessageSizeTooLargeError,
@@ -95,6 +96,8 @@ _CONFIG_ERRORS = (
 _HINTS: dict[type[errors.KafkaError], str] = {
     errors.InvalidSessionTimeoutError: "the broker's group.min.session.timeout.ms and "
     "group.max.session.timeout.ms do not allow this session time-out: change the setting",
+    errors.InvalidTimestampError: "a record's time is further ahead of the broker's clock than the "
+    "topic's message.timestamp.after.max.ms allows: set this machine's clock right",
     errors.InvalidTransactionTimeout: "above the broker's transaction.max.timeout.ms: lower the "
     "transaction time-out",
     errors.MessageSizeTooLargeError: "a record is larger than the topic's max.message.bytes: "

@@ -160,4 +160,6 @@ def _new_topic(topic: Topic, partitions: int, replicas: int) -> NewTopic:
     }
     if topic.cleanup == "compact":
         configs["segment.bytes"] = str(_COMPACTED_SEGMENT_BYTES)
+    if topic.max_ahead_ms is not None:
+        configs["message.timestamp.after.max.ms"] = str(topic.max_ahead_ms)
     return NewTopic(topic.name, partitions, replicas, topic_configs=configs)

@@ -4,7 +4,8 @@ The changelog holds, under keys that are JSON arrays, `[session, part]` for each
 session's state, `[session, "activity"]` for when it was last active, and `["position"]`. Every
 value is an object with its version `v`; an unknown one refuses the partition. All that is
 written follows from the messages alone, whatever the batches: idleness is counted in whole hours
-of the partition's Kafka time (the greatest timestamp so far) and looked at before each message.
+of the partition's Kafka time (`partition_time`) and looked at before each message. A session that
+was active while a later time was claimed is active at that time, should the claim come true.
 """
 
 from collections import Counter, OrderedDict
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, TASK_ID_HEADER
 from schemas.records import Json
+from schemas.topics import HOUR_MS
 from streams.core.errors import ConfigError, VersionError
 from streams.core.rules import Rules
 from streams.core.state import STATE_VERSION, Session, pack, part_names, unpack
@@ -20,12 +22,12 @@ from streams.edge import codec
 from streams.flow.dead_letters import dead_record, misrouted_check, source_headers
 from streams.flow.derive_config import DeriveConfig
 from streams.flow.funnel import Funnel, Intake
+from streams.flow.partition_time import Claim, PartitionTime
 from streams.ports import LogRecord, NewRecord
 
 POSITION_VERSION = 1
 """Version of the position's and the activities' documents."""
 
-HOUR_MS = 60 * 60 * 1000
 _HOURS_PER_DAY = 24
 
 _POSITION_KEY = codec.dumps(["position"])
@@ -57,6 +59,13 @@ class Place(NamedTuple):
     dead_partitions: int
 
 
+class _Activity(NamedTuple):
+    """When a session was last active: the hour, and the claim of a later one at that time."""
+
+    hour: int
+    claim: int | None
+
+
 class PartitionState:
     """The sessions of one partition. `position` is None until one is stored."""
 
@@ -78,9 +87,9 @@ class PartitionState:
         self._source = source_headers(config.messages_topic, place.partition)
         self._written: dict[str, Session] = {}
         # By last activity, the most idle first: Kafka time never goes back.
-        self._activity: OrderedDict[str, int] = OrderedDict()
-        self._time_ms = 0
-        self._hour = 0
+        self._activity: OrderedDict[str, _Activity] = OrderedDict()
+        self._time = PartitionTime()
+        self._now = _Activity(0, None)
         self._begin()
 
     @property
@@ -104,8 +113,8 @@ class PartitionState:
         config, place = self._config, self._place
         take, keep = self._funnel.take, self._records.append
         for message in messages:
-            if message.timestamp_ms > self._time_ms:
-                self._advance(message.timestamp_ms)
+            if message.timestamp_ms > self._time.time_ms:
+                self._advance(message)
             taken = take(_intake(message))
             self._dead.append(taken.dead is not None)
             if taken.dead is None and taken.session_id is None:
@@ -150,18 +159,9 @@ class PartitionState:
             written[session_id] = after
         for session_id in self._moved:
             if session_id in sessions:
-                changes[_key(session_id, _ACTIVITY_PART)] = codec.dumps(
-                    {"v": POSITION_VERSION, "hour": self._activity[session_id]}
-                )
+                changes[_key(session_id, _ACTIVITY_PART)] = self._activity_document(session_id)
         self.position = position
-        changes[_POSITION_KEY] = codec.dumps(
-            {
-                "v": POSITION_VERSION,
-                "position": position,
-                "kafka_time_ms": self._time_ms,
-                "partitions": self._place.partitions,
-            }
-        )
+        changes[_POSITION_KEY] = self._position_document(position)
         work = Work(
             self._records,
             changes,
@@ -175,27 +175,57 @@ class PartitionState:
         self._begin()
         return work
 
+    def _activity_document(self, session_id: str) -> bytes:
+        hour, claim = self._activity[session_id]
+        told = {} if claim is None else {"claim": claim}
+        return codec.dumps({"v": POSITION_VERSION, "hour": hour, **told})
+
+    def _position_document(self, position: int) -> bytes:
+        claim = self._time.claim
+        told = {} if claim is None else {"claim": claim._asdict()}
+        return codec.dumps(
+            {
+                "v": POSITION_VERSION,
+                "position": position,
+                "kafka_time_ms": self._time.time_ms,
+                "partitions": self._place.partitions,
+                **told,
+            }
+        )
+
     def _touch(self, session_id: str) -> None:
         self._touched[session_id] = None
-        if self._activity.get(session_id) != self._hour:
-            self._activity[session_id] = self._hour
+        self._be_active(session_id)
+
+    def _be_active(self, session_id: str) -> None:
+        if self._activity.get(session_id) != self._now:
+            self._activity[session_id] = self._now
             self._activity.move_to_end(session_id)
             self._moved[session_id] = None
 
-    def _advance(self, time_ms: int) -> None:
+    def _advance(self, message: LogRecord) -> None:
         """Move the partition's time on, and let sessions go that have become too idle."""
-        self._time_ms = time_ms
-        hour = time_ms // HOUR_MS
-        if hour == self._hour:
+        time, before = self._time, self._now
+        borne_out = time.take(message.offset, message.timestamp_ms)
+        hour, claim = time.time_ms // HOUR_MS, time.claim
+        self._now = _Activity(hour, None if claim is None else claim.begin)
+        if borne_out is not None:
+            self._activate_since(borne_out)
+        if hour == before.hour:
             return
-        self._hour = hour
         oldest = hour - self._config.idle_days * _HOURS_PER_DAY
         while self._activity:
             session_id, active = next(iter(self._activity.items()))
-            if active >= oldest:
+            if active.hour >= oldest:
                 break
             del self._activity[session_id], self._funnel.sessions[session_id]
             self._evicted[session_id] = None
+
+    def _activate_since(self, claim: Claim) -> None:
+        """Take sessions that were active since a claim began as active now that it is true."""
+        found = [name for name, active in self._activity.items() if active.claim == claim.begin]
+        for session_id in found:
+            self._be_active(session_id)
 
     def load_position(self, value: bytes) -> None:
         """Take the stored position. Raises VersionError, or ConfigError where counts changed."""
@@ -208,9 +238,15 @@ class PartitionState:
                 f"{partitions}, or create new topics under another CONTEXTGAUGE_TOPIC_PREFIX"
             )
         position, time_ms = document.get("position"), document.get("kafka_time_ms")
-        if not isinstance(position, int) or not isinstance(time_ms, int):
+        claim = document.get("claim", {})
+        figures = [claim.get(name) for name in Claim._fields] if isinstance(claim, dict) else [None]
+        counts = [figure for figure in figures if isinstance(figure, int)]
+        is_whole = len(counts) == len(Claim._fields) or claim == {}
+        if not isinstance(position, int) or not isinstance(time_ms, int) or not is_whole:
             raise VersionError(f"the position in {self._config.state_topic} cannot be read")
-        self.position, self._time_ms, self._hour = position, time_ms, time_ms // HOUR_MS
+        self.position = position
+        self._time = PartitionTime(time_ms, Claim(*counts) if counts else None)
+        self._now = _Activity(time_ms // HOUR_MS, counts[0] if counts else None)
 
     def load_session(self, session_id: str, values: dict[str, bytes]) -> None:
         """Take one stored session. Raises VersionError where it cannot be read."""
@@ -220,16 +256,17 @@ class PartitionState:
             name: _document(value, STATE_VERSION, what).get("part")
             for name, value in values.items()
         }
-        hour = None if activity is None else _document(activity, POSITION_VERSION, what).get("hour")
+        told = {} if activity is None else _document(activity, POSITION_VERSION, what)
+        hour, claim = told.get("hour"), told.get("claim")
         session = unpack(session_id, parts)
-        if not isinstance(hour, int):
+        if not isinstance(hour, int) or not isinstance(claim, int | None):
             raise VersionError(f"{what} cannot be read: when it was last active is not told")
         self._funnel.sessions[session_id] = self._written[session_id] = session
-        self._activity[session_id] = hour
+        self._activity[session_id] = _Activity(hour, claim)
 
     def loaded(self) -> None:
         """End loading: put the sessions in the order of their activity."""
-        self._activity = OrderedDict(sorted(self._activity.items(), key=lambda item: item[1]))
+        self._activity = OrderedDict(sorted(self._activity.items(), key=lambda item: item[1].hour))
 
 
 class StoredParts:

@@ -1,19 +1,24 @@
 """What only a real Kafka shows of the log."""
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.producer.message_accumulator import BatchBuilder
 
-from schemas.topics import MIB, TOPICS, Topic
+from schemas.topics import AGENT_MESSAGES, HOUR_MS, MIB, TOPICS, Topic
 from streams.core.errors import ConfigError
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
 from streams.ports import NewRecord
 from tests.contract.logs import PATIENCE_S, Member
+
+_OF_THE_TOPIC = 1
+"""Kafka's source of a config that was set for the topic, and is no default."""
 
 
 async def test_kafka_tells_a_member_that_its_group_is_anothers(kafka: str, prefix: str) -> None:
@@ -47,11 +52,19 @@ async def test_kafka_keeps_topics_as_they_are_described(kafka: str, prefix: str)
         name: {config[0]: config[1] for config in configs}
         for _, _, _, name, configs in answer.resources
     }
+    sources = {
+        name: {config[0]: config[3] for config in configs}
+        for _, _, _, name, configs in answer.resources
+    }
     for topic in topics:
         configs = found[topic.name]
         assert configs["cleanup.policy"] == topic.cleanup
         assert int(configs["retention.ms"]) == topic.retention_ms
         assert int(configs["max.message.bytes"]) == topic.max_message_bytes
+        if topic.max_ahead_ms is not None:
+            # Told to the broker: an hour is the default of newer ones only.
+            assert int(configs["message.timestamp.after.max.ms"]) == topic.max_ahead_ms
+            assert sources[topic.name]["message.timestamp.after.max.ms"] == _OF_THE_TOPIC
         assert (int(configs["segment.bytes"]) < 2**30) == (topic.cleanup == "compact")
     await admin.close()
     await log.stop()
@@ -82,4 +95,27 @@ async def test_kafka_takes_the_largest_message_and_names_what_is_too_large(
         await producer.commit([fits._replace(value=b"x" * 10 * MIB)], "group", {})
     await producer.stop()
     await reader.stop()
+    await log.stop()
+
+
+async def test_kafka_refuses_messages_of_a_clock_that_is_far_ahead(
+    kafka: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = KafkaLog(KafkaOptions(kafka))
+    await log.start()
+    topic = replace(AGENT_MESSAGES, name=prefix + AGENT_MESSAGES.name)
+    await log.create_topics([topic], 1)
+    append = BatchBuilder.append
+
+    def ahead(builder: BatchBuilder, **record: object) -> object:
+        time_ms = time.time_ns() // 1_000_000 + 2 * HOUR_MS
+        return append(builder, **record | {"timestamp": time_ms})
+
+    monkeypatch.setattr(BatchBuilder, "append", ahead)
+    producer = log.producer()
+    await producer.start()
+    await producer.send(NewRecord(topic.name, 0, b"key", b"value"))
+    with pytest.raises(ConfigError, match="clock"):
+        await producer.flush()
+    await producer.stop()
     await log.stop()

@@ -6,11 +6,13 @@ from typing import NamedTuple
 import pytest
 
 from schemas.records import Record
-from schemas.topics import DAY_MS
+from schemas.topics import DAY_MS, HOUR_MS
+from streams.core.errors import VersionError
 from streams.edge import codec
 from streams.edge.partitioner import partition_of
 from streams.flow.derive_config import DeriveConfig
-from streams.flow.partition_state import HOUR_MS, PartitionState, Place, StoredParts
+from streams.flow.partition_state import PartitionState, Place, StoredParts
+from streams.flow.partition_time import CLAIMS
 from streams.ports import Headers, LogRecord
 from tests.flow.derive_kit import RULES, expected, samples
 
@@ -74,12 +76,19 @@ def reading(session_id: str, number: int) -> bytes:
     )
 
 
-def at(steps: Iterable[tuple[str, int]]) -> list[LogRecord]:
-    """Return one reading for each (session, milliseconds after the start)."""
+def at(steps: Iterable[tuple[str, int]], times: int = 1) -> list[LogRecord]:
+    """Return so many readings for each (session, milliseconds after the start)."""
+    repeated = [step for step in steps for _ in range(times)]
     return [
         LogRecord(number, START_MS + ms, session.encode(), reading(session, number), ())
-        for number, (session, ms) in enumerate(steps)
+        for number, (session, ms) in enumerate(repeated)
     ]
+
+
+YEAR_9999_MS = 253_370_764_800_000 - START_MS
+DAYS_100_MS = 100 * DAY_MS
+OFTEN = CLAIMS + 1
+"""So many messages, and a later time is believed."""
 
 
 SAMPLES = [
@@ -110,7 +119,8 @@ def test_a_batch_writes_what_changed() -> None:
 
 def test_an_idle_session_leaves_with_all_its_parts() -> None:
     idle = CONFIG.idle_days * DAY_MS
-    done = run(at([("idle", 0), ("busy", 0), ("busy", idle // 2), ("busy", idle + 2 * HOUR_MS)]), 1)
+    steps = [("idle", 0), ("busy", 0), ("busy", idle // 2), ("busy", idle + 2 * HOUR_MS)]
+    done = run(at(steps, OFTEN), 50)
     assert done.evicted == 1
     assert {codec.loads(key)[0] for key in done.last_values()} == {"busy", "position"}
     gone = {key for key, value in done.changelog if value is None}
@@ -119,28 +129,80 @@ def test_an_idle_session_leaves_with_all_its_parts() -> None:
 
 def test_a_session_within_its_time_stays() -> None:
     idle = CONFIG.idle_days * DAY_MS
-    done = run(at([("idle", 0), ("busy", idle)]), 1)
+    done = run(at([("idle", 0), ("busy", idle)], OFTEN), 50)
     assert done.evicted == 0
 
 
-@pytest.mark.parametrize(("batch", "restore_every"), [(1, 1), (2, 0), (3, 1), (100, 0)])
+@pytest.mark.parametrize(("batch", "restore_every"), [(1, 0), (67, 1), (5_000, 0)])
 def test_idleness_is_judged_alike_in_any_batches(batch: int, restore_every: int) -> None:
     """Also of a session that comes back, and of one whose whole life is within one batch."""
     day = DAY_MS
     steps = [("a", 0), ("b", 0), ("c", 50 * day), ("a", 60 * day), ("b", 95 * day)]
     steps += [("d", 95 * day), ("c", 94 * day), ("e", 300 * day), ("a", 1), ("b", 300 * day)]
-    whole, done = run(at(steps), 1), run(at(steps), batch, restore_every)
+    messages = at(steps, OFTEN)
+    whole, done = run(messages, 1), run(messages, batch, restore_every)
     assert done.records == whole.records
     assert done.last_values() == whole.last_values()
     sequences = {(r.data.session_id, r.sequence) for r in whole.records if r.sequence == 1}
     firsts = [r.data.session_id for r in whole.records if r.sequence == 1]
-    assert sorted(firsts) == ["a", "a", "b", "b", "b", "c", "d", "e"]
+    assert sorted(firsts) == ["a", "a", "b", "b", "c", "d", "e"]
     assert len(sequences) == 5
 
 
 def test_a_timestamp_from_the_past_moves_nothing() -> None:
-    done = run(at([("a", 0), ("b", -400 * DAY_MS), ("b", 1)]), 1)
+    done = run(at([("a", 0), ("b", -400 * DAY_MS), ("b", 1)], OFTEN), 50)
     assert done.evicted == 0
+
+
+@pytest.mark.parametrize(("batch", "restore_every"), [(13, 1), (5_000, 0)])
+@pytest.mark.parametrize("wrong", [1, CLAIMS - 1])
+def test_a_wrong_clock_evicts_nobody_and_time_goes_on(
+    batch: int, restore_every: int, wrong: int
+) -> None:
+    busy = [("busy", ms) for ms in range(OFTEN)]
+    claims = [("wrong", YEAR_9999_MS)] * wrong
+    known = run(at([("idle", 0), *busy, *claims, ("busy", 500)]), batch, restore_every)
+    assert known.evicted == 0
+    days = [("busy", hour * 12 * HOUR_MS) for hour in range(2 * 91)]
+    later = at([("idle", 0), *busy, *claims, *days, ("wrong", YEAR_9999_MS)])
+    done = run(later, batch, restore_every)
+    assert done.evicted == len({"idle", "wrong"})
+    assert done.records == run(later, 1).records
+    assert done.last_values() == run(later, 1).last_values()
+    assert _time_ms(done) == START_MS + 181 * 12 * HOUR_MS
+
+
+@pytest.mark.parametrize(("batch", "restore_every"), [(13, 1), (5_000, 0)])
+def test_a_pause_is_believed_and_those_who_came_back_stay(batch: int, restore_every: int) -> None:
+    """Also with a clock of the year 9999 and one of 1970 among those that are right."""
+    before = [(session, ms) for ms in range(OFTEN) for session in ("idle", "back")]
+    after = [("back", DAYS_100_MS), ("wrong", YEAR_9999_MS), ("stuck", -START_MS)]
+    after += [("busy", DAYS_100_MS + ms) for ms in range(CLAIMS - 3)]
+    most = at([*before, *after])
+    assert run(most, batch, restore_every).evicted == 0
+    messages = at([*before, *after, ("busy", DAYS_100_MS + 999)])
+    done = run(messages, batch, restore_every)
+    assert done.evicted == 1
+    assert {codec.loads(key)[0] for key in done.last_values()} >= {"back", "wrong", "stuck"}
+    assert done.records == run(messages, 1).records
+    assert done.last_values() == run(messages, 1).last_values()
+    assert _time_ms(done) == START_MS + DAYS_100_MS
+
+
+def test_the_first_message_of_all_is_not_believed_alone() -> None:
+    done = run(at([("wrong", YEAR_9999_MS), *[("busy", ms) for ms in range(CLAIMS)]]), 1)
+    assert _time_ms(done) == START_MS + CLAIMS - 1
+    assert done.evicted == 0
+
+
+def test_a_claim_that_cannot_be_read_refuses_the_partition() -> None:
+    document = {"v": 1, "position": 1, "partitions": 1, "kafka_time_ms": 1, "claim": {"begin": 1}}
+    with pytest.raises(VersionError):
+        new_state().load_position(codec.dumps(document))
+
+
+def _time_ms(done: Run) -> object:
+    return codec.loads(done.last_values()[codec.dumps(["position"])])["kafka_time_ms"]
 
 
 @pytest.mark.parametrize(
