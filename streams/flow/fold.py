@@ -71,8 +71,8 @@ class Documents(NamedTuple):
 class Fold:
     """The documents of one partition that are in hand.
 
-    `strict`: a record whose session's documents are gone raises LostError; else, while a
-    generation is built from the log's beginning, the log is right and the view begins there.
+    `strict`: a record whose session's documents are gone raises LostError; else, where the log
+    does not have the session's beginning, the view begins there.
     """
 
     def __init__(self, *, strict: bool, idle_ms: int = SESSION_IDLE_MS) -> None:
@@ -174,7 +174,7 @@ class Fold:
         self._views[session] = before
         goes_on = before is None and record.sequence > 1
         if goes_on and self._strict and session not in self._excused:
-            raise LostError("a session's view is gone")
+            raise LostError(f"record {placed.offset} goes on from a view that is gone")
         view = project(before, record, placed.offset)
         if view is before:
             return None

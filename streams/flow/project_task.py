@@ -46,6 +46,10 @@ class ProjectTask:
         self._label = str(partition)
         self._lost: int | None = None
         """The generation whose documents of this partition are known to be lost."""
+        self._lost_building = ("", "")
+        """The last build in which documents were lost, and how."""
+        self._log_lacks: str | None = None
+        """The build in which the log itself was found to lack beginnings of sessions."""
         self._building: int | None = None
         self._built = asyncio.Event()
         self._verified_s = tools.clock.monotonic_s()
@@ -127,6 +131,7 @@ class ProjectTask:
         try:
             await self._build_from(reader, generation, build)
         except LostError as error:
+            self._judge(build, error)
             await self._drop(generation)
             await self._mismatch(error)
         except ReseekError as error:
@@ -136,6 +141,17 @@ class ProjectTask:
             self._building = None
             self._built.set()
 
+    def _judge(self, build: str, error: LostError) -> None:
+        """Tell a loss of the store, which building again mends, from one of the log."""
+        before, self._lost_building = self._lost_building, (build, str(error))
+        if before == self._lost_building:
+            logger.error(
+                "the log lacks records: sessions begin in between",
+                partition=self._partition,
+                error=str(error),
+            )
+            self._log_lacks = build
+
     async def _build_from(self, reader: PartitionReader, generation: int, build: str) -> None:
         tools, partition, watch = self._tools, self._partition, self._tools.watch
 
@@ -143,7 +159,7 @@ class ProjectTask:
             return (watch.seen.next, watch.seen.build) == (generation, build)
 
         begin, end = await reader.bounds(partition)
-        projector = self._projector(generation, strict=False)
+        projector = self._projector(generation, strict=self._log_lacks != build)
         if not await projector.open(build):
             # Whatever is there under this generation's keys is of another build: an emptied
             # store's numbers begin again.

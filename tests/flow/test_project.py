@@ -223,6 +223,39 @@ async def test_what_another_build_left_under_the_number_is_not_gone_on_from(
     assert await kit.documents(1) == await kit.expected()
 
 
+async def test_a_document_lost_while_building_is_built_over(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    # The next worker goes on with a build that was cut off, and some of it is lost.
+    build, ahead = "cut off", {record.data.session_id.encode() for record in MORE}
+    store.kept = Generations(None, 1, build)
+    for partition in store.partitions.values():
+        assert partition.position is not None
+        partition.position = partition.position._replace(caught_up=False, build=build)
+        for session in ahead & partition.held.views.keys():
+            del partition.held.views[session]
+    await kit.append(MORE)
+    async with kit.running() as worker:
+        assert await kit.caught_up(worker) == 1
+    assert worker.figures.total("project_mismatches") > 0
+    assert await kit.documents(1) == await kit.expected()
+
+
+async def test_a_log_that_lacks_records_is_said_to_and_projected_all_the_same(
+    kit: ProjectKit,
+) -> None:
+    await kit.append(MORE)
+    with capture_logs() as told:
+        async with kit.running() as worker:
+            assert await kit.caught_up(worker) == 1
+    assert await kit.documents(1) == await kit.expected()
+    said = [line for line in told if line["log_level"] == "error"]
+    assert {line["event"] for line in said} == {"the log lacks records: sessions begin in between"}
+
+
 async def test_damage_while_building_is_built_over(kit: ProjectKit, store: MemoryViews) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
