@@ -117,8 +117,8 @@ def _size(added: Documents) -> int:
 class PartitionProjector:
     """Folds batches of one partition into one generation; after an error it is spent.
 
-    `strict` as in `Fold`: false while the generation is built. `patience` waits for a store
-    that is away.
+    `strict` as in `Fold`: it never is where the log's beginning is no longer there. `patience`
+    waits for a store that is away.
     """
 
     def __init__(
@@ -175,8 +175,9 @@ class PartitionProjector:
     async def apply(self, batch: Batch) -> int:
         """Write what a batch changes; return how many of its records were new.
 
-        Raises ReseekError where another position is stored, LostError where documents are gone,
-        VersionError where a record cannot be read: then nothing of the batch was written.
+        Raises ReseekError where another position is stored, LostError where documents are gone:
+        then the calls before stand, with the position that they came to. Raises VersionError
+        where a record cannot be read: then nothing of the batch was written.
         """
         placed = [
             self._placed(record) for record in batch.records if record.offset >= self.position

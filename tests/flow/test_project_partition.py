@@ -316,6 +316,24 @@ async def test_while_building_a_compaction_that_is_gone_is_left_out() -> None:
     assert view.compactions.last[0].tokens_after == 30_000
 
 
+async def test_of_a_batch_that_fails_the_calls_before_stand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(project_partition, "MAX_DOCUMENTS", 20)
+    store = MemoryViews()
+    late = History("late")
+    late.reading(1)
+    log = [*SAMPLE[:100], *on_log([Told(late.reading(2))])]
+    log[-1] = log[-1]._replace(offset=200)
+    with pytest.raises(LostError, match="record 200 "):
+        await project_all(store, batches(log, []))
+    position = await store.position(1, 0)
+    assert position is not None
+    assert 0 < position.offset <= 200
+    done = [record for record in log if record.offset < position.offset]
+    assert stored(store) == wanted(done)
+
+
 async def test_damage_is_a_loss() -> None:
     first, second = batches(SAMPLE, [100])
     store = MemoryViews()
