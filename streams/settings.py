@@ -56,16 +56,17 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
     )
 
-    bootstrap_servers: str = Field(
-        default="127.0.0.1:9092",
+    bootstrap_servers: str | None = Field(
+        default=None,
         pattern=r"^[^\s,:]+:\d+(,[^\s,:]+:\d+)*$|^\[[0-9a-fA-F:]+\]:\d+$",
         description="Kafka brokers to begin with: host:port, several by commas. Not set, a stack "
-        "that `contextgauge stack up` started is used.",
+        "that `contextgauge stack up` started is used; there is no other default.",
     )
-    redis_url: str = Field(
-        default="redis://127.0.0.1:6379/0",
+    redis_url: str | None = Field(
+        default=None,
         description="Redis, as redis://[user:password@]host:port/database, rediss:// for TLS, or "
-        "unix://path. Not set, a stack that `contextgauge stack up` started is used.",
+        "unix://path. Not set, a stack that `contextgauge stack up` started is used; there is no "
+        "other default.",
     )
     topic_prefix: str = Field(
         default="",
@@ -235,7 +236,9 @@ class Settings(BaseSettings):
 
     @field_validator("redis_url")
     @classmethod
-    def _check_redis_url(cls, value: str) -> str:
+    def _check_redis_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
         parts = urlsplit(value)
         if parts.scheme not in {"redis", "rediss", "unix"}:
             raise ValueError("does not begin with redis://, rediss:// or unix://")

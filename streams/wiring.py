@@ -14,6 +14,7 @@ from schemas.topics import (
     DEAD_LETTERS,
     MIB,
 )
+from streams.core.errors import ConfigError
 from streams.core.rules import Rules
 from streams.edge.catalog import bundled
 from streams.edge.changelog import ChangelogStateStore
@@ -36,6 +37,9 @@ _STAND_INS = {"kafka": "bootstrap_servers", "redis": "redis_url"}
 
 _BEYOND_SESSION_S = 2.0
 """A worker that lost its place has heard of it so long after the session timeout."""
+
+_BEYOND_TRANSACTION_S = 10.0
+"""So long after the transaction timeout a commit's fate is sealed, and no one answers for it."""
 
 
 def settings() -> Settings:
@@ -60,14 +64,39 @@ def rules(chosen: Settings) -> Rules:
     )
 
 
+def bootstrap_servers(chosen: Settings) -> str:
+    """Return the brokers' addresses. Raises ConfigError where none is named.
+
+    An address that nobody named may be another's service, which must not get transcripts.
+    """
+    if chosen.bootstrap_servers is None:
+        raise ConfigError(_unnamed("Kafka", "bootstrap_servers"))
+    return chosen.bootstrap_servers
+
+
+def redis_url(chosen: Settings) -> str:
+    """Return the URL of Redis. Raises ConfigError where none is named."""
+    if chosen.redis_url is None:
+        raise ConfigError(_unnamed("Redis", "redis_url"))
+    return chosen.redis_url
+
+
+def _unnamed(service: str, field: str) -> str:
+    return (
+        f"no {service} is named: start one with `contextgauge stack up`, "
+        f"or set {PREFIX}{field.upper()}"
+    )
+
+
 def kafka_log(chosen: Settings, client_id: str = "contextgauge") -> KafkaLog:
-    """Return the cluster of the settings, not connected yet."""
+    """Return the cluster of the settings, not connected yet. Raises ConfigError."""
     return KafkaLog(
         KafkaOptions(
-            bootstrap_servers=chosen.bootstrap_servers,
+            bootstrap_servers=bootstrap_servers(chosen),
             client_id=client_id,
             session_timeout_ms=chosen.session_timeout_ms,
             transaction_timeout_ms=chosen.transaction_timeout_ms,
+            commit_timeout_s=chosen.transaction_timeout_ms / 1_000 + _BEYOND_TRANSACTION_S,
             # The largest message of any topic, and its headers.
             fetch_bytes=chosen.topic(DEAD_LETTERS).max_message_bytes + MIB,
             replicas=chosen.replicas,
@@ -76,8 +105,8 @@ def kafka_log(chosen: Settings, client_id: str = "contextgauge") -> KafkaLog:
 
 
 def redis_views(chosen: Settings) -> RedisViews:
-    """Return the view store of the settings, not connected yet."""
-    return RedisViews(chosen.redis_url, chosen.key_prefix)
+    """Return the view store of the settings, not connected yet. Raises ConfigError."""
+    return RedisViews(redis_url(chosen), chosen.key_prefix)
 
 
 def derive_config(chosen: Settings, *, allow_dead_letters: bool = False) -> DeriveConfig:

@@ -31,6 +31,11 @@ def test_defaults_are_those_of_the_contracts() -> None:
     assert chosen.metrics_port == 0
 
 
+def test_no_address_is_guessed() -> None:
+    chosen = load_settings()
+    assert (chosen.bootstrap_servers, chosen.redis_url) == (None, None)
+
+
 def test_every_setting_says_what_it_is_for() -> None:
     assert all(field.description for field in Settings.model_fields.values())
 

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from streams.cli import demo, files, read, schemas, stack, topics, workers
-from streams.cli.screen import err, out, safe
+from streams.cli import demo, files, logs, read, schemas, stack, topics, workers
+from streams.cli.screen import err, forgive_encodings, out, safe
 from streams.core.errors import ConfigError, ContextgaugeError, RetryError
 
 EXIT_STOPPED = 1
@@ -61,6 +61,8 @@ def _options(
 
 def main() -> None:
     """Run the command line; an expected error becomes one clear line and an exit code."""
+    logs.silence()
+    forgive_encodings()
     try:
         app()
     except ContextgaugeError as error:

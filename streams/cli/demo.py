@@ -3,9 +3,10 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -69,7 +70,8 @@ def demo(
     """
     given = _input(path)
     chosen = wiring.settings()
-    with _ended_in_order():
+    ending = _Ending()
+    with ending.in_order():
         out.print(Rule("contextgauge demo", style="dim"))
         try:
             with demo_pipeline.real_services(lambda what: say(f"{what} …")) as (folder, services):
@@ -81,12 +83,12 @@ def demo(
                         "redis_url": services["redis"].address,
                     }
                 )
-                _run(demo_pipeline.real_pipeline(folder, real), given)
+                ending.run(_show(demo_pipeline.real_pipeline(folder, real), given))
                 say("stopping the workers, Kafka and Redis …")
         except MissingPartError as error:
             out.print(Text(f"! {error}", style="yellow"), soft_wrap=True)
             say("running embedded: the same flows in one process, over memory", done=True)
-            _run(demo_pipeline.embedded_pipeline(chosen), given)
+            ending.run(_show(demo_pipeline.embedded_pipeline(chosen), given))
     say("nothing is left running", done=True)
     print_next(path)
 
@@ -101,31 +103,66 @@ def _input(path: str | None) -> _Input:
     return _Input(paced(lines, 0, None, SystemClock()), "simulated sessions")
 
 
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and a closed terminal end the demo through its `finally` blocks.
+class _Ending:
+    """Lets Ctrl-C, SIGTERM and a closed terminal end the demo through its `finally` blocks.
 
-    Once it is ending, further signals wait until everything is stopped.
+    While coroutines run a signal cancels them: an exception out of the middle of a task would be
+    lost in a library, or end the loop under the others. While services start, which blocks, it
+    is an exception. Once it is ending, further signals wait until everything is stopped.
     """
 
-    def end(number: int, _frame: FrameType | None) -> None:
+    def __init__(self) -> None:
+        self._cancel: Callable[[], object] | None = None
+        self._received: int | None = None
+
+    @contextmanager
+    def in_order(self) -> Iterator[None]:
+        """Take the signals."""
+        former = [signal.signal(each, self._end) for each in ENDING_SIGNALS]
+        try:
+            yield
+        finally:
+            for each, handler in zip(ENDING_SIGNALS, former, strict=True):
+                signal.signal(each, handler)
+
+    def run(self, work: Coroutine[None, None, None]) -> None:
+        """Run coroutines to their end, or to that of their cleaning up after a signal."""
+        try:
+            asyncio.run(self._cancellable(work))
+        except asyncio.CancelledError:
+            if self._received is None:
+                raise
+        if self._received is not None:
+            raise SystemExit(128 + self._received)
+
+    async def _cancellable(self, work: Coroutine[None, None, None]) -> None:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+
+        def cancel() -> None:
+            _say_ending()
+            task.cancel()
+
+        self._cancel = partial(loop.call_soon_threadsafe, cancel)
+        try:
+            await task
+        finally:
+            self._cancel = None
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
         for each in ENDING_SIGNALS:
             signal.signal(each, signal.SIG_IGN)
-        with suppress(OSError):  # the terminal itself may be what has gone
-            out.print("\nending: stopping what was started …", style="yellow")
+        self._received = number
+        if self._cancel is not None:
+            self._cancel()
+            return
+        _say_ending()
         raise SystemExit(128 + number)
 
-    former = [signal.signal(each, end) for each in ENDING_SIGNALS]
-    try:
-        yield
-    finally:
-        for each, handler in zip(ENDING_SIGNALS, former, strict=True):
-            signal.signal(each, handler)
 
-
-def _run(pipeline: AbstractAsyncContextManager[Pipeline], given: _Input) -> None:
-    """Publish, watch and show, over a pipeline that runs meanwhile."""
-    asyncio.run(_show(pipeline, given))
+def _say_ending() -> None:
+    with suppress(OSError):  # the terminal itself may be what has gone
+        out.print("\nending: stopping what was started …", style="yellow")
 
 
 async def _show(opening: AbstractAsyncContextManager[Pipeline], given: _Input) -> None:

@@ -1,4 +1,7 @@
-"""Logs of the workers: structured, on standard error, never with a message's text in them."""
+"""Logs: the workers' are structured, on standard error, and never hold a message's text.
+
+All other commands have none: what goes wrong is their error.
+"""
 
 import logging
 import sys
@@ -8,27 +11,27 @@ from structlog.typing import Processor
 
 from streams.settings import Settings
 
-_LIBRARIES = {"aiokafka": logging.WARNING, "asyncio": logging.ERROR}
-"""Libraries say at these levels what a worker's own log does not."""
+_KAFKA_CLIENT = "aiokafka"
+"""It tells of each of its own attempts, dozens a second while a broker is away. A worker says
+itself what failed and when it tries again, so these lines are for debugging only."""
 
 
-_NO_NEWS = (
-    # At the first produce of a transaction Kafka 4 still verifies it, refuses once, and takes
-    # the retry.
-    "NotEnoughReplicasError",
-    # A new broker makes its groups' topic at the first question, and answers the second.
-    "GroupCoordinatorNotAvailableError",
-    # A worker tells itself that a service is away, and when it tries again.
-    "Unable connect to",
-    "Unable to request metadata",
-)
-"""Lines of the libraries with these words are dropped."""
+class _WithoutKafkaClient(logging.Filter):
+    """Drops what the Kafka client says, and what asyncio says of futures that it forgot."""
 
-
-class _WithoutNoNews(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        return not any(words in message for words in _NO_NEWS)
+        error = record.exc_info[0] if record.exc_info else None
+        origins = (record.name, error.__module__ if error else "")
+        return _KAFKA_CLIENT not in {origin.partition(".")[0] for origin in origins}
+
+
+def silence() -> None:
+    """Let nothing be logged: neither by a library, nor by flows that run inside a command."""
+    logging.getLogger().handlers[:] = [logging.NullHandler()]
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
+        cache_logger_on_first_use=False,  # a worker configures anew
+    )
 
 
 def configure(settings: Settings) -> None:
@@ -58,7 +61,8 @@ def configure(settings: Settings) -> None:
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
-    handler.addFilter(_WithoutNoNews())
+    if settings.log_level != "debug":
+        handler.addFilter(_WithoutKafkaClient())
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -72,8 +76,7 @@ def configure(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())
-    for name, level in _LIBRARIES.items():
-        logging.getLogger(name).setLevel(max(level, root.level))
+    logging.getLogger("asyncio").setLevel(max(logging.ERROR, root.level))
 
 
 def _event_first(

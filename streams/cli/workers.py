@@ -58,7 +58,7 @@ def derive(*, allow_dead_letters: AllowDeadLetters = False) -> None:
         finally:
             await log.stop()
 
-    run("derive", work)
+    run("derive", work, wiring.bootstrap_servers)
 
 
 def project() -> None:
@@ -79,15 +79,18 @@ def project() -> None:
             await store.stop()
             await log.stop()
 
-    run("project", work)
+    run("project", work, wiring.bootstrap_servers, wiring.redis_url)
 
 
-def run(name: str, work: Work) -> None:
+def run(name: str, work: Work, *needed: Callable[[Settings], str]) -> None:
     """Run a worker to its end: settings, logs, metrics and signals are the same for all.
 
-    Raises StopError, ConfigError of the settings first of all.
+    `needed` are the addresses that it cannot do without. Raises StopError, ConfigError of the
+    settings first of all.
     """
     chosen = wiring.settings()
+    for address in needed:
+        address(chosen)
     logs.configure(chosen)
     structlog.contextvars.bind_contextvars(worker=name)
     uvloop.run(_run(name, work, chosen))

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from streams import wiring
 from streams.cli import stack
 from streams.cli.app import app
+from streams.core.errors import ConfigError
 from streams.edge.local_stack import LocalStack
 
 
@@ -28,8 +29,52 @@ def test_nothing_runs_at_first(folder: Path) -> None:
     assert shown.exit_code == 1
     assert shown.stdout.count("not running") == 2
     assert "nothing was running" in CliRunner().invoke(app, ["stack", "down"]).stderr
-    assert wiring.settings().bootstrap_servers == "127.0.0.1:9092"
+    chosen = wiring.settings()
+    assert (chosen.bootstrap_servers, chosen.redis_url) == (None, None)
     assert not folder.exists()
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["topics", "create"],
+        ["topics", "list"],
+        ["publish", "FILE"],
+        ["simulate", "--sample", "--publish"],
+        ["derive"],
+        ["project"],
+    ],
+)
+def test_without_a_stack_and_without_an_address_no_kafka_is_guessed(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "one.jsonl"
+    file.write_text('{"type":"user","sessionId":"s","message":{"content":"private"}}\n')
+    done = CliRunner().invoke(app, [str(file) if each == "FILE" else each for each in arguments])
+    assert isinstance(done.exception, ConfigError)
+    assert str(done.exception) == (
+        "no Kafka is named: start one with `contextgauge stack up`, "
+        "or set CONTEXTGAUGE_BOOTSTRAP_SERVERS"
+    )
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("arguments", [["sessions"], ["status", "s"], ["project"]])
+def test_no_redis_is_guessed(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    done = CliRunner().invoke(app, arguments)
+    assert isinstance(done.exception, ConfigError)
+    assert "no Redis is named" in str(done.exception)
+    assert str(done.exception).endswith("or set CONTEXTGAUGE_REDIS_URL")
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_needs_no_service_needs_no_address(tmp_path: Path) -> None:
+    file = tmp_path / "some.jsonl"
+    run = CliRunner()
+    assert run.invoke(app, ["simulate", "--sample", "--out", str(file)]).exit_code == 0
+    assert run.invoke(app, ["replay", str(file)]).exit_code == 0
 
 
 @pytest.mark.usefixtures("stack_parts")

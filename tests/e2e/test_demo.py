@@ -25,6 +25,7 @@ def _shown(output: str, *parts: str) -> None:
     assert not missing, output
 
 
+LOG_LINE = re.compile(r"\[(debug|info|warning|error) *\]|Traceback|never retrieved")
 COMPACTION = re.compile(r"Compaction #\d+ \(\w+\) took [\d.]+ \w+.*: [\d,]+ → [\d,]+ tokens")
 
 
@@ -74,7 +75,29 @@ def test_without_a_part_the_demo_says_so_and_runs_embedded(
     assert "apt-get install" in told
     _shown(done.stdout, "running embedded", "messages of 12 sessions became", NOTHING_LEFT)
     assert COMPACTION.search(done.stdout)
+    assert not done.stderr
+    assert not LOG_LINE.search(done.stdout)
     assert not _processes_of(tmp_path)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_an_embedded_demo_that_is_interrupted_ends_without_a_traceback(
+    command: Command, tmp_path: Path, ending: signal.Signals
+) -> None:
+    many = tmp_path / "many.jsonl"
+    command("simulate", "--sessions", "50", "--messages", "20000", "--out", str(many))
+    command.environment |= {"PATH": _path_without(tmp_path / "bin", "java")}
+    process = command.start("demo", str(many))
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "at work" in line:
+            break
+    process.send_signal(ending)
+    shown, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + ending, errors
+    assert "ending: stopping what was started" in shown
+    assert not errors
+    assert not LOG_LINE.search(shown)
 
 
 def test_the_readers_own_transcripts(command: Command, tmp_path: Path) -> None:
@@ -116,7 +139,9 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
             break
     assert _processes_of(temporary)
     process.send_signal(ending)
-    process.communicate(timeout=60)
+    shown, errors = process.communicate(timeout=60)
+    assert not errors
+    assert not LOG_LINE.search(shown)
     # Once everything is being stopped, a signal has nothing left to do.
     assert process.returncode in {128 + ending, 0 if "stopping" in moment else 128 + ending}
     assert not _processes_of(temporary)

@@ -1,0 +1,70 @@
+"""What is logged, and what is not: a worker's own lines, and none of the Kafka client's."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+from aiokafka.errors import NodeNotReadyError
+
+from streams.cli import logs
+from streams.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    levels = {name: logging.getLogger(name).level for name in ("asyncio", "aiokafka")}
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, former in levels.items():
+        logging.getLogger(name).setLevel(former)
+    structlog.reset_defaults()
+
+
+def _say() -> None:
+    structlog.get_logger().warning("trying again", pause_s=1)
+    logging.getLogger("aiokafka.consumer.fetcher").error("Failed fetch: NodeNotReadyError")
+    logging.getLogger("aiokafka").error("Unable to update metadata")
+    error = NodeNotReadyError()
+    logging.getLogger("asyncio").error(
+        "Future exception was never retrieved", exc_info=(type(error), error, None)
+    )
+    logging.getLogger("asyncio").error("Task was destroyed but it is pending!")
+
+
+def test_a_worker_logs_its_own_lines_only(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(Settings(log_format="json"))
+    _say()
+    shown = capsys.readouterr()
+    assert not shown.out
+    own, of_tasks = shown.err.splitlines()
+    assert '"event": "trying again"' in own
+    assert "destroyed" in of_tasks
+
+
+def test_the_kafka_client_is_heard_when_debugging(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(Settings(log_format="json", log_level="debug"))
+    _say()
+    assert "Failed fetch" in capsys.readouterr().err
+
+
+def test_a_command_that_is_no_worker_logs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.silence()
+    _say()
+    shown = capsys.readouterr()
+    assert not shown.out
+    assert not shown.err
+
+
+def test_a_worker_logs_after_all_was_silenced(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.silence()
+    logger = structlog.get_logger()
+    logger.warning("not heard")
+    logs.configure(Settings(log_format="json"))
+    logger.warning("heard")
+    shown = capsys.readouterr().err
+    assert "not heard" not in shown
+    assert "heard" in shown
