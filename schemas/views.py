@@ -287,19 +287,6 @@ def bucket(edges: tuple[int, ...], value: int) -> str:
     return str(edges[index]) if index < len(edges) else OVER
 
 
-def percentile(distribution: Distribution, percent: int) -> int | None:
-    """Return a percentile by its bucket: the upper edge, but never above the greatest value.
-
-    None where nothing was counted.
-    """
-    rank = -(-distribution.count * percent // 100)
-    for edge in sorted(int(name) for name in distribution.buckets if name != OVER):
-        rank -= distribution.buckets[str(edge)]
-        if rank <= 0 and distribution.max is not None:
-            return min(edge, distribution.max)
-    return distribution.max
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerAggregates:
     """Attempts of one trigger by outcome, and how long those that succeeded lasted.

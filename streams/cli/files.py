@@ -11,15 +11,15 @@ import typer
 
 from schemas.messages import DeadLetter
 from schemas.records import Json
-from schemas.views import SessionView
 from streams import wiring
 from streams.cli.lines import quiet_pipe, write_lines
 from streams.cli.publishing import publish_blocks, report
 from streams.cli.simulate import simulate
 from streams.core.containers import Line
 from streams.core.errors import ConfigError
-from streams.core.project import project
 from streams.edge import codec, files
+from streams.flow.fold import Placed
+from streams.flow.fold_views import ViewFold
 from streams.flow.funnel import Funnel
 from streams.flow.publish import in_thread
 from streams.flow.replay import Derived
@@ -97,15 +97,15 @@ def _write_records(derived: Iterator[Derived]) -> int:
 
 
 def _write_views(derived: Iterator[Derived]) -> int:
-    views: dict[str, SessionView] = {}
+    # Lines have no Kafka timestamps, so no session leaves for idleness.
+    fold = ViewFold(only_views=True)
     refused = position = 0
     for block in derived:
         refused += len(block.dead)
         for record in block.records:
-            session_id = record.data.session_id
-            views[session_id] = project(views.get(session_id), record, position)
+            fold.add(Placed(position, None, record))
             position += 1
-    write_lines([codec.dumps(session_view) for session_view in views.values()])
+    write_lines(list(fold.documents().views.values()))
     return refused
 
 

@@ -1,6 +1,6 @@
 """The fold of records into all documents, in memory: what the projection must come to.
 
-What the workers wrote to Redis is compared with it.
+`replay --view` prints its views, and what workers wrote to Redis must be equal to it.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,9 +15,13 @@ from streams.ports import PartitionDump
 
 
 class ViewFold:
-    """Folds one partition's records, as they come, into documents."""
+    """Folds one partition's records, as they come, into documents.
 
-    def __init__(self, idle_ms: int = SESSION_IDLE_MS) -> None:
+    `only_views`: the documents are not kept that grow with every record of a session.
+    """
+
+    def __init__(self, idle_ms: int = SESSION_IDLE_MS, *, only_views: bool = False) -> None:
+        self._only_views = only_views
         self._fold = Fold(strict=False, idle_ms=idle_ms)
         self._idle_ms = idle_ms
         self._kept = MemoryPartition()
@@ -37,7 +41,10 @@ class ViewFold:
         documents = fold.add(placed)
         if documents is not None:
             call.add(documents)
-        kept.write(call.changes())
+        changes = call.changes()
+        if self._only_views:
+            changes = changes._replace(compactions={}, entries=(), live=())
+        kept.write(changes)
 
     def documents(self) -> PartitionDump:
         """Return all documents."""

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from schemas.records import Record
-from schemas.views import Compaction, EntryStream, SessionView
+from schemas.views import EntryStream, SessionView
 from streams.edge import codec, view_codec
 from streams.ports import Entry, Ranking, ViewReader
-from streams.serve.stats import Stats, add_up
 
 _WHOLE = 10_000_000
 """Sessions of a ranking that are looked through for the beginning of an id: all."""
@@ -156,30 +155,6 @@ class Sessions:
             )
         entries.sort(key=lambda entry: entry.offset)
         return [codec.from_structured(codec.loads(entry.document)) for entry in entries]
-
-    async def compactions(self, session_id: str) -> list[Compaction]:
-        """Return a session's compactions that succeeded, whole, in the order of their times."""
-        place = await self._place()
-        if place is None:
-            return []
-        partition = self._partition_of(session_id, place.partitions)
-        found = await self._reader.compactions(
-            place.generation, partition, codec.key_bytes(session_id)
-        )
-        compactions = [view_codec.decode(Compaction, document) for document in found.values()]
-        return sorted(compactions, key=lambda each: (each.time_ms or 0, each.chain, each.number))
-
-    async def stats(self) -> Stats:
-        """Return the aggregates of all partitions, added up."""
-        place = await self._place()
-        if place is None:
-            return add_up([])
-        return add_up(
-            [
-                await self._reader.stats(place.generation, partition)
-                for partition in range(place.partitions)
-            ]
-        )
 
     async def _place(self) -> _Place | None:
         generation = self.generation

@@ -4,8 +4,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from schemas.records import Outcome, TriggerReason
 from schemas.topics import DAY_MS
@@ -19,7 +17,6 @@ from schemas.views import (
     PartitionView,
     TriggerAggregates,
     bucket,
-    percentile,
 )
 from streams.core.project_stats import (
     CLOCK_AHEAD_MS,
@@ -186,20 +183,3 @@ def test_edges_ascend_by_about_a_quarter(edges: tuple[int, ...]) -> None:
     assert bucket(edges, edges[0]) == str(edges[0])
     assert bucket(edges, edges[0] + 1) == str(edges[1])
     assert bucket(edges, edges[-1] + 1) == OVER
-
-
-def test_a_percentile_of_nothing_is_unknown() -> None:
-    assert percentile(Distribution(), 50) is None
-
-
-@given(st.lists(st.integers(0, 20_000_000), min_size=1, max_size=60), st.sampled_from([50, 95, 99]))
-def test_a_percentile_is_right_within_its_bucket(sizes: list[int], percent: int) -> None:
-    told = History()
-    total = NOTHING
-    for size in sizes:
-        total = counted(total, told.boundary(pre=size), None)
-    found = percentile(total.pre_tokens, percent)
-    exact = sorted(sizes)[-(-len(sizes) * percent // 100) - 1]
-    assert found is not None
-    assert exact <= found <= max(sizes)
-    assert bucket(TOKEN_EDGES, found) == bucket(TOKEN_EDGES, exact)

@@ -17,7 +17,7 @@ from streams.edge import codec, view_codec
 from streams.edge.catalog import bundled
 from streams.edge.memory_views import MemoryViews
 from streams.flow import project_partition
-from streams.flow.fold_views import fold_records
+from streams.flow.fold_views import ViewFold, fold_records
 from streams.flow.funnel import Funnel, Intake
 from streams.flow.project_partition import MAX_BYTES, MAX_DOCUMENTS
 from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
@@ -349,6 +349,15 @@ async def test_views_are_forgotten_and_loaded_again(monkeypatch: pytest.MonkeyPa
     store = MemoryViews()
     await project_all(store, batches(SAMPLE, range(0, len(SAMPLE), 7)))
     assert stored(store) == wanted(SAMPLE)
+
+
+def test_views_alone_are_those_of_the_whole_fold() -> None:
+    fold = ViewFold(only_views=True)
+    for item in placed(SAMPLE):
+        fold.add(item)
+    found = fold.documents()
+    assert found.views == wanted(SAMPLE).views
+    assert not any((found.compactions, *found.entries.values(), found.live))
 
 
 def test_records_of_a_replay_are_folded_by_partition() -> None:

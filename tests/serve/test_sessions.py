@@ -108,22 +108,11 @@ async def test_records_come_in_order_with_readings_on_request(
     ]
 
 
-async def test_compactions_come_whole(sessions: Sessions, records: list[Record]) -> None:
-    boundaries = [record for record in records if isinstance(record.data, CompactBoundary)]
-    session_id = boundaries[0].data.session_id
-    told = await sessions.compactions(session_id)
-    assert {each.boundary_id for each in told} == {
-        record.id for record in boundaries if record.data.session_id == session_id
-    }
-    assert all(each.summary for each in told)
-
-
 async def test_before_the_first_projection_there_is_nothing() -> None:
     sessions = Sessions(MemoryViews(), partition_of)
     assert await sessions.ranked("recent", 10) == []
     assert await sessions.count() == 0
     assert await sessions.records("s") == []
-    assert await sessions.compactions("s") == []
     with pytest.raises(SessionLookupError, match="project worker"):
         await sessions.find("s")
 
