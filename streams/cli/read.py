@@ -42,7 +42,10 @@ def sessions(
     limit: Annotated[int, typer.Option(min=1, help="List so many at most.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List the sessions: how full each is, of which window, and its compactions."""
+    """List the sessions: how full each is, of which window, and its compactions.
+
+    `~` marks a window that nobody told, and the percentage of it.
+    """
     ranking: Ranking = "pressure" if order is Order.pressure else "recent"
 
     async def ask(found: Sessions) -> None:
@@ -75,7 +78,8 @@ def status(
 ) -> None:
     """Show all that is known of a session: usage, breakdown, messages, compactions.
 
-    `--line` prints `Context: 45% (58K/128K tokens)`.
+    `--line` prints `Context: 45% (58K/128K tokens)`, and `~` before what rests on a window that
+    nobody told.
     """
 
     async def ask(found: Sessions) -> None:
@@ -115,7 +119,7 @@ def events(
             for record in shown:
                 write_json(codec.loads(codec.to_structured(record)))
             return
-        out.print(timeline(shown))
+        out.print(timeline(shown, view.chains))
         if len(shown) < len(records):
             err.print(f"the last {exact(len(shown))} of {exact(len(records))}", style="dim")
 

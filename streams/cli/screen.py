@@ -4,6 +4,8 @@ Results go to standard output and everything else to standard error, so a comman
 What is not known is shown as `unknown`, never as a zero.
 """
 
+import codecs
+import io
 import sys
 from typing import Any
 
@@ -14,8 +16,37 @@ from streams.edge import codec
 
 UNKNOWN = "unknown"
 
+GUESS = "~"
+"""Stands before a window that nobody told, and before what is computed from it."""
+
+GUESS_EXPLAINED = f"{GUESS} the window was not told: the default one is assumed"
+
+_DRAWN_PLAIN = {"█": "#", "░": "-", "·": "-", "→": ">", "✓": "*", "…": "."}
+"""What is drawn, for a terminal that cannot show it: one character for one, so columns stay."""
+
+_PLAIN = "contextgauge.plain"
+
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """Replace what an encoding lacks; a handler of `codecs.register_error`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_DRAWN_PLAIN.get(character, "?") for character in lacking), error.end
+
+
+def forgive_encodings() -> None:
+    """Let standard output and error replace what their encoding lacks, instead of failing.
+
+    One for which another way was chosen (as by `PYTHONIOENCODING=ascii:ignore`) keeps it.
+    """
+    codecs.register_error(_PLAIN, _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in {"strict", "surrogateescape"}:
+            stream.reconfigure(errors=_PLAIN)
 
 
 def safe(text: str) -> str:
@@ -42,12 +73,14 @@ def write_json(value: Any) -> None:  # noqa: ANN401 -- any JSON value
 
 
 def thousands(tokens: int | None) -> str:
-    """Return tokens as people read them: 58K, 1.2M, 950."""
+    """Return tokens as people read them: 950, 5.6K, 58K, 1.2M."""
     if tokens is None:
         return UNKNOWN
     sign, size = ("-", -tokens) if tokens < 0 else ("", tokens)
     if size < 1_000:
         return f"{sign}{size}"
+    if size < 9_950:
+        return f"{sign}{(size + 50) // 100 / 10:.1f}".removesuffix(".0") + "K"
     if size < 999_500:
         return f"{sign}{(size + 500) // 1_000}K"
     return f"{sign}{size / 1_000_000:.1f}".removesuffix(".0") + "M"

@@ -1,9 +1,12 @@
 """The command line: help, exit codes, and one clear line for what went wrong."""
 
 import json
+import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import urllib.request
 from importlib.metadata import version
 
@@ -53,6 +56,24 @@ def test_a_wrong_setting_is_exit_2_and_one_line(command: Command) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("contextgauge: CONTEXTGAUGE_PARTITIONS='0'")
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_encoding_that_lacks_a_character_is_no_error() -> None:
+    script = (
+        "import sys\n"
+        "from streams.cli import app\n"
+        "app.version = lambda name: '\\u2588'\n"
+        "sys.argv = ['contextgauge', '--version']\n"
+        "app.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "contextgauge #", "")
 
 
 def test_an_unknown_command_is_exit_2(command: Command) -> None:

@@ -6,7 +6,15 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, RenderableType
 
-from schemas.records import DATA_CLASSES, Record
+from schemas.records import (
+    DATA_CLASSES,
+    CompactionStart,
+    ContextLimits,
+    ContextReading,
+    ContextWarning,
+    Record,
+    WindowSource,
+)
 from schemas.views import (
     AttemptView,
     Breakdown,
@@ -16,8 +24,16 @@ from schemas.views import (
     Identity,
     SessionView,
 )
-from streams.cli.render import bar, sessions_table, short_ids, status_box, status_line
-from streams.cli.timeline import describe, timeline
+from streams.cli.render import (
+    bar,
+    chain_labels,
+    sessions_table,
+    short_ids,
+    status_box,
+    status_line,
+)
+from streams.cli.screen import GUESS_EXPLAINED
+from streams.cli.timeline import LOG_ORDER, describe, timeline
 from streams.core.project import project
 from streams.core.rules import Rules
 from streams.edge.catalog import bundled
@@ -77,6 +93,9 @@ ATTEMPT = AttemptView(
     used_percent=45.65,
 )
 NOTHING = ChainView(chain="main")
+GUESSED = replace(
+    CHAIN, used_tokens=16_200, used_percent=8.1, window=200_000, window_source="default"
+)
 
 
 def _shown(renderable: RenderableType, width: int = 120) -> str:
@@ -115,6 +134,11 @@ def test_the_status_line_is_that_of_the_manual() -> None:
             "Context: 109% (140K/128K tokens)",
         ),
         (replace(VIEW, chains={}), "Context: unknown (unknown/unknown tokens)"),
+        (_with(GUESSED), "Context: ~8% (16K/~200K tokens)"),
+        (
+            _with(replace(GUESSED, state="compacting"), attempt=ATTEMPT),
+            "Context: compacting at ~8% (16K/~200K tokens)",
+        ),
     ],
 )
 def test_the_status_line_never_makes_a_zero_of_the_unknown(view: SessionView, line: str) -> None:
@@ -196,6 +220,77 @@ def test_the_table_fits_the_screen(width: int) -> None:
     assert all(len(line) <= width for line in text.splitlines())
 
 
+@pytest.mark.parametrize("width", [32, 40, 50, 60, 70])
+def test_a_narrow_table_keeps_ids_percentages_and_compactions(width: int) -> None:
+    stalled = replace(ATTEMPT, started_ms=NOW_MS - 600_000)
+    views = [
+        VIEW,
+        replace(VIEW, session_id="z" * 30, compactions=CompactionsView(automatic=12, failed=3)),
+        replace(VIEW, session_id="z" * 29 + "y"),
+        _with(replace(CHAIN, state="compacting"), attempt=stalled, session_id="stalling"),
+    ]
+    text = _shown(sessions_table(views, NOW_MS, width), width)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert "…" not in text.replace("claude-opus-4-5", "")
+    assert "258c7280" in text
+    assert text.count("z") == 59
+    assert text.count("45.6%") == 3
+    assert all(part in text for part in ("1 auto", "12 auto, 3", "failed", "stalled"))
+    assert ("█" in text) <= (width == 70)
+
+
+def test_the_bar_goes_before_the_model_and_the_model_before_the_tokens() -> None:
+    def has(width: int) -> tuple[bool, bool, bool]:
+        text = _shown(sessions_table([VIEW], NOW_MS, width), width)
+        return "█" in text, "claude-opus-4-5" in text, "58K/128K" in text
+
+    assert has(80) == (True, True, True)
+    assert has(60) == (False, True, True)
+    assert has(45) == (False, False, True)
+    assert has(34) == (False, False, False)
+
+
+def test_a_guessed_window_is_marked_and_explained() -> None:
+    shown = _shown(sessions_table([VIEW, _with(GUESSED)], NOW_MS, 120))
+    assert "~8.1%" in shown
+    assert "16K/~200K" in shown
+    assert " 45.6%" in shown
+    assert GUESS_EXPLAINED in shown
+    assert "~" not in _shown(sessions_table([VIEW], NOW_MS, 120))
+    assert "~200,000 tokens · default, as it was not told" in _shown(
+        status_box(_with(GUESSED), NOW_MS)
+    )
+
+
+def test_responses_are_left_until_something() -> None:
+    chain = replace(CHAIN, growth_tokens=100, responses_left=335)
+    assert "335 responses left until the window is full" in _shown(status_box(_with(chain), NOW_MS))
+    assert "1 response left until compaction" in _shown(
+        status_box(_with(replace(chain, responses_left=1, until_compaction_tokens=150)), NOW_MS)
+    )
+
+
+def test_a_chain_is_called_the_same_on_every_screen(records: list[Record]) -> None:
+    chain = "toolu_01AbCdEfGhIjKlMnOp"
+    chains = {
+        name: replace(CHAIN, chain=name)
+        for name in ("main", "sidechain", chain, "toolu_01AbCdZzzzzzz")
+    }
+    view = replace(
+        VIEW, chains=chains, compactions=CompactionsView(last=(replace(BRIEF, chain=chain),))
+    )
+    labels = chain_labels(chains)
+    assert labels["sidechain"] == "sidechain"
+    assert labels[chain] == "toolu_01AbCdE"
+    box = _shown(status_box(view, NOW_MS))
+    assert "(toolu_01AbCdE)" in box
+    assert box.count("toolu_01AbCdE") == 2
+    assert "toolu_01AbCdEf" not in box
+    of_chain = replace(records[0], subject=chain)
+    lines = _shown(timeline([of_chain], chains)).splitlines()
+    assert "toolu_01AbCdE" in lines[-1].split()
+
+
 def test_ids_are_as_short_as_they_can_be_told_apart() -> None:
     ids = ["abcdefgh-1", "abcdefgh-2", "zyxwvutsr", "ab"]
     assert short_ids(ids) == ["abcdefgh-1", "abcdefgh-2", "zyxwvuts", "ab"]
@@ -249,12 +344,53 @@ def test_a_new_day_is_a_row_of_its_own(records: list[Record]) -> None:
     assert [len(line.split()) == 1 for line in lines[1:]] == [True, False, False, True, False]
 
 
+@pytest.mark.parametrize("width", [40, 60])
+def test_on_a_narrow_screen_figures_are_below_the_rest(records: list[Record], width: int) -> None:
+    text = _shown(timeline(records), width)
+    assert all(len(line) <= width for line in text.splitlines())
+    words = " ".join(text.split())
+    for record in records:
+        assert record.kind in words
+    sizes = [describe(record.data) for record in records if record.kind == "context_reading"]
+    assert sizes
+    assert all(size in words for size in sizes if len(size) < width - 2)
+
+
+def test_times_that_run_backwards_are_said_to(records: list[Record]) -> None:
+    first = replace(records[0], time_ms=NOW_MS)
+    earlier = replace(first, time_ms=NOW_MS - 60_000)
+    assert LOG_ORDER in _shown(timeline([first, earlier]))
+    assert LOG_ORDER not in _shown(timeline([earlier, first]))
+    assert LOG_ORDER not in _shown(timeline([earlier, replace(first, time_ms=None), first]))
+
+
+def test_a_timeline_marks_what_rests_on_a_guessed_window(records: list[Record]) -> None:
+    def of(kind: type) -> Record:
+        return next(record for record in records if isinstance(record.data, kind))
+
+    def by(source: WindowSource, kind: type) -> Record:
+        found = of(kind)
+        assert isinstance(found.data, ContextReading | ContextLimits | ContextWarning)
+        return replace(found, data=replace(found.data, window_source=source))
+
+    guessed = [by("default", kind) for kind in (ContextLimits, ContextReading, ContextWarning)]
+    start = replace(of(CompactionStart), subject=guessed[0].subject)
+    for record in guessed:
+        assert "~" in describe(record.data)
+    shown = _shown(timeline([guessed[0], start]))
+    assert shown.count("~") == 3
+    assert GUESS_EXPLAINED in shown
+    told = by("catalog", ContextLimits)
+    assert "~" not in _shown(timeline([told, start]))
+
+
 def test_the_sample_has_views_that_all_can_be_shown(records: list[Record]) -> None:
     views: dict[str, SessionView] = {}
     for position, record in enumerate(records):
         session_id = record.data.session_id
         views[session_id] = project(views.get(session_id), record, position)
     table = _shown(sessions_table(list(views.values()), NOW_MS, 120))
-    assert len(table.strip().splitlines()) == len(views) + 1
+    lines = [line for line in table.strip().splitlines() if line != GUESS_EXPLAINED]
+    assert len(lines) == len(views) + 1
     for view in views.values():
         assert view.session_id in _shown(status_box(view, NOW_MS))

@@ -1,5 +1,9 @@
 """How figures look, and that text from outside cannot command the terminal."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from streams.cli.screen import ago, cell, duration, exact, percent, safe, thousands
@@ -11,7 +15,13 @@ from streams.cli.screen import ago, cell, duration, exact, percent, safe, thousa
         (None, "unknown"),
         (0, "0"),
         (950, "950"),
+        (999, "999"),
         (1_000, "1K"),
+        (5_649, "5.6K"),
+        (8_192, "8.2K"),
+        (9_949, "9.9K"),
+        (9_950, "10K"),
+        (-1_250, "-1.3K"),
         (58_432, "58K"),
         (128_000, "128K"),
         (999_499, "999K"),
@@ -70,3 +80,22 @@ def test_controls_are_escaped() -> None:
     assert safe("a\x1b[2Jb\x07\u202ec\ud800é") == "a\\x1b[2Jb\\x07\\u202ec\\ud800é"
     assert cell("[red]x[/red]").plain == "[red]x[/red]"
     assert cell(None).plain == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [("ascii", b"##-- 1 > 2 ?"), ("ascii:ignore", b" 1  2 "), ("utf-8", "██░░ 1 → 2 é".encode())],
+)
+def test_what_an_encoding_lacks_is_replaced(encoding: str, shown: bytes) -> None:
+    script = (
+        "from streams.cli.screen import forgive_encodings, out\n"
+        "forgive_encodings()\n"
+        "out.print('██░░ 1 → 2 \xe9')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.stdout.rstrip(b"\r\n"), done.stderr) == (shown, b"")
