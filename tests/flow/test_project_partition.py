@@ -17,7 +17,6 @@ from streams.edge import codec, view_codec
 from streams.edge.catalog import bundled
 from streams.edge.memory_views import MemoryViews
 from streams.flow import project_partition
-from streams.flow.fold_views import ViewFold, fold_records
 from streams.flow.funnel import Funnel, Intake
 from streams.flow.project_partition import MAX_BYTES, MAX_DOCUMENTS
 from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
@@ -31,7 +30,6 @@ from tests.flow.project_kit import (
     placed,
     project_all,
     projector_of,
-    sample_records,
     stored,
     wanted,
 )
@@ -349,27 +347,6 @@ async def test_views_are_forgotten_and_loaded_again(monkeypatch: pytest.MonkeyPa
     store = MemoryViews()
     await project_all(store, batches(SAMPLE, range(0, len(SAMPLE), 7)))
     assert stored(store) == wanted(SAMPLE)
-
-
-def test_views_alone_are_those_of_the_whole_fold() -> None:
-    fold = ViewFold(only_views=True)
-    for item in placed(SAMPLE):
-        fold.add(item)
-    found = fold.documents()
-    assert found.views == wanted(SAMPLE).views
-    assert not any((found.compactions, *found.entries.values(), found.live))
-
-
-def test_records_of_a_replay_are_folded_by_partition() -> None:
-    from_partitions = sample_records()
-    mixed = [r for turn in zip_longest(*from_partitions) for r in turn if r is not None]
-    by_session = {record.data.session_id: part for part, records in enumerate(from_partitions)
-                  for record in records}  # fmt: skip
-    dumps = fold_records(mixed, lambda session_id, _: by_session[session_id], 4)
-    assert len(dumps) == 4
-    assert sum(len(dump.views) for dump in dumps) == len(by_session)
-    view = view_codec.decode(SessionView, next(iter(dumps[0].views.values())))
-    assert view.chains
 
 
 async def test_compactions_are_whole_documents() -> None:
