@@ -10,8 +10,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -61,12 +62,24 @@ class Command:
 
     def start(self, *arguments: str, **settings: str) -> "subprocess.Popen[str]":
         """Start it; its output is piped, and it is ended with the test."""
+        return self._start(arguments, settings, subprocess.PIPE)
+
+    def start_logging(
+        self, errors: Path, *arguments: str, **settings: str
+    ) -> "subprocess.Popen[str]":
+        """Start it with a file for its standard error."""
+        with errors.open("w") as target:
+            return self._start(arguments, settings, target)
+
+    def _start(
+        self, arguments: Sequence[str], settings: Mapping[str, str], errors: IO[str] | int
+    ) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
             [*_COMMAND, *arguments],
             cwd=_ROOT,
             env=command_environment(settings) | self.environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=errors,
             text=True,
         )
         self._started.append(process)

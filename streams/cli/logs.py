@@ -5,6 +5,7 @@ All other commands have none: what goes wrong is their error.
 
 import logging
 import sys
+from collections.abc import Callable
 
 import structlog
 from structlog.typing import Processor
@@ -16,11 +17,21 @@ _KAFKA_CLIENT = "aiokafka"
 itself what failed and when it tries again, so these lines are for debugging only."""
 
 
+_NO_BROKER_ANSWERS = "Unable to update metadata"
+"""A client that was connected says this when it finds none of its brokers."""
+
+
 class _WithoutKafkaClient(logging.Filter):
     """Drops what the Kafka client says, and what asyncio says of futures that it forgot."""
 
+    def __init__(self, no_broker: Callable[[], None]) -> None:
+        super().__init__()
+        self._no_broker = no_broker
+
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[0] if record.exc_info else None
+        if _NO_BROKER_ANSWERS in record.getMessage():
+            self._no_broker()
         origins = (record.name, error.__module__ if error else "")
         return _KAFKA_CLIENT not in {origin.partition(".")[0] for origin in origins}
 
@@ -34,8 +45,11 @@ def silence() -> None:
     )
 
 
-def configure(settings: Settings) -> None:
-    """Send structlog's and the libraries' logs to standard error, in the settings' form."""
+def configure(settings: Settings, no_broker: Callable[[], None] = lambda: None) -> None:
+    """Send structlog's and the libraries' logs to standard error, in the settings' form.
+
+    `no_broker` is called at each of the Kafka client's attempts in vain to find a broker.
+    """
     as_json = settings.log_format == "json" or (
         settings.log_format == "auto" and not sys.stderr.isatty()
     )
@@ -62,7 +76,7 @@ def configure(settings: Settings) -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     if settings.log_level != "debug":
-        handler.addFilter(_WithoutKafkaClient())
+        handler.addFilter(_WithoutKafkaClient(no_broker))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

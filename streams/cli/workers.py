@@ -13,11 +13,13 @@ import structlog
 import typer
 import uvloop
 
+from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli import logs
 from streams.core.errors import ConfigError
 from streams.edge.clock import SystemClock
 from streams.edge.metrics import PrometheusTelemetry, start_metrics_server
+from streams.flow.retry import Patience
 from streams.settings import Settings
 
 Work: TypeAlias = Callable[
@@ -91,12 +93,13 @@ def run(name: str, work: Work, *needed: Callable[[Settings], str]) -> None:
     chosen = wiring.settings()
     for address in needed:
         address(chosen)
-    logs.configure(chosen)
+    no_broker = asyncio.Event()
+    logs.configure(chosen, no_broker.set)
     structlog.contextvars.bind_contextvars(worker=name)
-    uvloop.run(_run(name, work, chosen))
+    uvloop.run(_run(name, work, chosen, no_broker))
 
 
-async def _run(name: str, work: Work, chosen: Settings) -> None:
+async def _run(name: str, work: Work, chosen: Settings, no_broker: asyncio.Event) -> None:
     telemetry = PrometheusTelemetry()
     try:
         port = start_metrics_server(telemetry, chosen.metrics_port, chosen.metrics_host)
@@ -120,8 +123,34 @@ async def _run(name: str, work: Work, chosen: Settings) -> None:
     loop = asyncio.get_running_loop()
     for received in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(received, end, received)
+    patience = Patience(SystemClock(), telemetry, stop, name)
+    telling = asyncio.create_task(_tell_of_outages(chosen, patience, no_broker))
     try:
         await work(chosen, telemetry, stop)
     except asyncio.CancelledError:
         raise typer.Exit(128 + signal.SIGTERM) from None
+    finally:
+        telling.cancel()
+        await asyncio.gather(telling, return_exceptions=True)
     logger.info("stopped", worker=name)
+
+
+async def _tell_of_outages(chosen: Settings, patience: Patience, no_broker: asyncio.Event) -> None:
+    """Say that Kafka is away, and when it works again.
+
+    A member whose broker goes away hears nothing of it: the client goes on trying on its own.
+    """
+    topic = chosen.topic(AGENT_MESSAGES).name
+
+    async def ask() -> None:
+        log = wiring.kafka_log(chosen, "contextgauge-watch")
+        await log.start()
+        try:
+            await log.partition_counts([topic])
+        finally:
+            await log.stop()
+
+    while True:
+        await no_broker.wait()
+        await patience.until_done(ask)
+        no_broker.clear()

@@ -6,11 +6,10 @@ offsets: `auto_offset_reset` is none.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
 from streams.edge.kafka_common import KafkaOptions, translated
@@ -77,13 +76,10 @@ class KafkaPartitionReader:
         consumer, self._made = self._made, None
         if consumer is None:
             return
-        try:
-            async with asyncio.timeout(_STOP_TIMEOUT_S):
-                await consumer.stop()
-        except (TimeoutError, KafkaError):
+        if not await _succeeds(consumer.stop()):
             # Away, or it had failed before, which its reads told. The rest of `stop` was not
             # reached: at least let go of the connections.
-            await consumer._client.close()  # noqa: SLF001 -- no public way after a failed stop
+            await _succeeds(consumer._client.close())  # noqa: SLF001 -- no public way after that
 
     def _consumer(self, group: str | None, instance_id: str | None) -> AIOKafkaConsumer:
         options = self._options
@@ -213,6 +209,21 @@ class KafkaGroupReader(KafkaPartitionReader):
         """Take a new assignment over, paused (for the listener)."""
         self._assigned = partitions
         self._connected().pause(*[self._at(partition) for partition in partitions])
+
+
+async def _succeeds(closing: Coroutine[None, None, None]) -> bool:
+    """Tell whether something closes, in time and without an error.
+
+    In a task of its own: what the client raises while a broker is away may be anything, even the
+    cancellation of a task of its own, which must not be taken for this task's.
+    """
+    task = asyncio.ensure_future(closing)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    try:
+        await asyncio.wait([task], timeout=_STOP_TIMEOUT_S)
+    finally:
+        task.cancel()
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed

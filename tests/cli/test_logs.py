@@ -36,8 +36,10 @@ def _say() -> None:
 
 
 def test_a_worker_logs_its_own_lines_only(capsys: pytest.CaptureFixture[str]) -> None:
-    logs.configure(Settings(log_format="json"))
+    told: list[bool] = []
+    logs.configure(Settings(log_format="json"), lambda: told.append(True))
     _say()
+    assert told == [True]
     shown = capsys.readouterr()
     assert not shown.out
     own, of_tasks = shown.err.splitlines()

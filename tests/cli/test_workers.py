@@ -1,0 +1,57 @@
+"""A worker whose Kafka goes away: a few lines of its own, and an end in good order."""
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streams.edge.local_stack import LocalStack
+from tests.conftest import Command
+
+_PATIENCE_S = 60.0
+
+
+def _until(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + _PATIENCE_S
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("name", ["derive", "project"])
+def test_an_outage_is_told_in_a_few_lines_and_that_it_is_over(
+    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path, name: str
+) -> None:
+    stack = own_stack("kafka", "redis")
+    services = stack.services()
+    settings = {
+        "BOOTSTRAP_SERVERS": services["kafka"].address,
+        "REDIS_URL": services["redis"].address,
+        "PARTITIONS": "2",
+        "REPLICAS": "1",
+        "LOG_FORMAT": "json",
+    }
+    assert command("topics", "create", **settings).returncode == 0
+    errors = tmp_path / "errors"
+    worker = command.start_logging(errors, name, **settings)
+
+    def times(words: str) -> int:
+        return errors.read_text().count(words)
+
+    running = "partition is running" if name == "derive" else '"following"'
+    _until(lambda: times(running) == 2)
+    stack.kill("kafka")
+    _until(lambda: times("trying again") >= 2)
+    stack.start(["kafka"])
+    _until(lambda: times("it works again") >= 1 or times("joined the group") >= 2)
+    stack.kill("kafka")
+    before = times("trying again")
+    _until(lambda: times("trying again") > before)
+    worker.send_signal(signal.SIGINT)
+    assert worker.wait(_PATIENCE_S) == 0, errors.read_text()
+    assert times('"stopped"') == 1
+    told = errors.read_text()
+    assert all(line.startswith("{") for line in told.splitlines()), told
+    assert len(told.splitlines()) < 60, told
