@@ -90,17 +90,20 @@ def _unnamed(service: str, field: str) -> str:
 
 def kafka_log(chosen: Settings, client_id: str = "contextgauge") -> KafkaLog:
     """Return the cluster of the settings, not connected yet. Raises ConfigError."""
-    return KafkaLog(
-        KafkaOptions(
-            bootstrap_servers=bootstrap_servers(chosen),
-            client_id=client_id,
-            session_timeout_ms=chosen.session_timeout_ms,
-            transaction_timeout_ms=chosen.transaction_timeout_ms,
-            commit_timeout_s=chosen.transaction_timeout_ms / 1_000 + _BEYOND_TRANSACTION_S,
-            # The largest message of any topic, and its headers.
-            fetch_bytes=chosen.topic(DEAD_LETTERS).max_message_bytes + MIB,
-            replicas=chosen.replicas,
-        )
+    return KafkaLog(kafka_options(chosen, client_id))
+
+
+def kafka_options(chosen: Settings, client_id: str = "contextgauge") -> KafkaOptions:
+    """Return how the settings have us talk to the broker. Raises ConfigError."""
+    return KafkaOptions(
+        bootstrap_servers=bootstrap_servers(chosen),
+        client_id=client_id,
+        session_timeout_ms=chosen.session_timeout_ms,
+        transaction_timeout_ms=chosen.transaction_timeout_ms,
+        commit_timeout_s=chosen.transaction_timeout_ms / 1_000 + _BEYOND_TRANSACTION_S,
+        # The largest message of any topic, and its headers.
+        fetch_bytes=chosen.topic(DEAD_LETTERS).max_message_bytes + MIB,
+        replicas=chosen.replicas,
     )
 
 
