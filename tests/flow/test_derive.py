@@ -182,6 +182,18 @@ async def test_a_broker_that_is_away_is_waited_for(kit: DeriveKit, log: MemoryLo
     assert kit.clock.pauses[:4] == [0.25, 0.5, 1.0, 2.0]
 
 
+async def test_after_a_success_pauses_are_short_again(kit: DeriveKit, log: MemoryLog) -> None:
+    """For a partition whose commits fail, and for a broker that goes away."""
+    assert isinstance(kit.clock, HastyClock)
+    pauses = kit.clock.pauses
+    async with kit.running() as worker:
+        for _ in range(3):
+            log.cut_commits = 1
+            await kit.publish(MESSAGES[:1])
+            await kit.caught_up(worker)
+        assert pauses == [0.25] * 3
+
+
 async def test_a_marker_alone_moves_the_stored_position(kit: DeriveKit, log: MemoryLog) -> None:
     """Or retention would overtake a position that stands before the last marker."""
     log.partition(kit.config.messages_topic, 2).append(None, None)
