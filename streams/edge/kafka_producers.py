@@ -6,12 +6,13 @@ a batch's place after a lost reply; where that takes one of its private names, t
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.errors import KafkaError, KafkaTimeoutError, ProducerFenced
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
@@ -117,6 +118,7 @@ class KafkaProducer:
         self._in_flight: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
         self._unacknowledged_bytes = 0
+        self._answered_s = 0.0
         self._turns: dict[tuple[str, int], asyncio.Lock] = {}
         self._linger: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None
@@ -135,9 +137,19 @@ class KafkaProducer:
         try:
             async with _patience(self._options.start_timeout_s, "starting the publisher"):
                 await self._producer.start()
+            # A batch that was given up would leave a hole in the idempotent sequence; there is
+            # no option for it.
+            self._producer._message_accumulator._batch_ttl = math.inf  # noqa: SLF001 -- as above
         except BaseException:
             await self.stop()
             raise
+
+    @property
+    def waiting_s(self) -> float:
+        """How long the broker has acknowledged nothing of what it was sent, in seconds."""
+        if not self._in_flight:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._answered_s
 
     async def send(self, record: NewRecord) -> None:
         """Queue a record; waits while too many bytes are unacknowledged."""
@@ -208,6 +220,8 @@ class KafkaProducer:
         """Hand a partition's open batch over. Tasks start, and so send, in their order."""
         opened = self._open.pop(target)
         opened.builder.close()
+        if not self._in_flight:
+            self._answered_s = asyncio.get_running_loop().time()
         task = asyncio.create_task(self._deliver(opened.builder, target))
         self._in_flight.add(task)
 
@@ -223,10 +237,24 @@ class KafkaProducer:
         try:
             # aiokafka lets the batches that wait for a place pass each other; the lock is fair.
             async with self._turns.setdefault(target, asyncio.Lock()):
-                acknowledged = await self._started().send_batch(builder, topic, partition=partition)
+                acknowledged = await self._place(builder, topic, partition)
             await acknowledged
+            self._answered_s = asyncio.get_running_loop().time()
         except (KafkaError, OSError) as error:
             self._failure = self._failure or error
+
+    async def _place(
+        self, builder: BatchBuilder, topic: str, partition: int
+    ) -> asyncio.Future[RecordMetadata]:
+        """Give a batch to aiokafka, however long the one before it takes."""
+        while True:
+            try:
+                acknowledged: asyncio.Future[RecordMetadata] = await self._started().send_batch(
+                    builder, topic, partition=partition
+                )
+            except KafkaTimeoutError:
+                continue  # nothing of it was taken
+            return acknowledged
 
     async def _settle(self) -> None:
         """Wait until any batch in flight is acknowledged; raises what failed."""

@@ -4,12 +4,14 @@ import asyncio
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaTimeoutError
 
 from schemas.topics import MIB, Topic
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
 from streams.edge.kafka_producers import KafkaProducer
 from streams.ports import NewRecord
+from tests.flow.derive_kit import until
 
 PATIENCE_S = 30.0
 """A test that waits for longer has failed; it never waits so long otherwise."""
@@ -22,12 +24,17 @@ class Broker:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.batches: list[asyncio.Future[None]] = []
+        self.timeouts = 0
+        """So many of the next batches find no place within aiokafka's patience."""
         monkeypatch.setattr(AIOKafkaProducer, "send_batch", self.send_batch)
 
     async def send_batch(
         self, _batch: object, _topic: str, *, partition: int
     ) -> asyncio.Future[None]:
         assert partition in {0, 1}
+        if self.timeouts:
+            self.timeouts -= 1
+            raise KafkaTimeoutError
         self.batches.append(asyncio.get_running_loop().create_future())
         return self.batches[-1]
 
@@ -93,4 +100,22 @@ async def test_send_waits_at_the_bound_for_a_broker_that_does_not_answer(
         while not flushing.done():
             broker.acknowledge()
             await asyncio.sleep(0.01)
+    await producer.stop()
+
+
+async def test_a_batch_waits_for_its_place_however_long(
+    kafka: str, prefix: str, broker: Broker
+) -> None:
+    """After 30 s aiokafka gives up, as long as a broker may well be away."""
+    topic = await topic_on(kafka, prefix)
+    producer = await publisher(kafka)
+    broker.timeouts = 3
+    await producer.send(NewRecord(topic, 0, b"", b"x"))
+    flushing = asyncio.create_task(producer.flush())
+    await until(lambda: broker.batches or flushing.done())
+    assert producer.waiting_s > 0
+    broker.acknowledge()
+    async with asyncio.timeout(PATIENCE_S):
+        await flushing
+    assert producer.waiting_s == 0
     await producer.stop()

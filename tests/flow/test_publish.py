@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import signal
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from streams.edge.clock import SystemClock
 from streams.edge.folders import write_folder
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
+from streams.edge.local_stack import LocalStack
 from streams.edge.memory_log import MemoryLog
 from streams.edge.partitioner import partition_of
 from streams.flow.funnel import Funnel, Intake
@@ -338,9 +340,37 @@ def _key(record: LogRecord) -> str:
     return record.key.decode()
 
 
-def test_a_broker_that_is_away_is_said_to_be(command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [("publish",), ("simulate", "--messages", "1", "--publish")])
+def test_a_broker_that_is_away_is_said_to_be_and_ctrl_c_ends_it(
+    command: Command, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"session_id":"s"}\n')
-    result = command("publish", str(path))
-    assert result.returncode == 1
-    assert "127.0.0.1:1" in result.stderr
+    process = command.start(*arguments, *([str(path)] if arguments == ("publish",) else []))
+    assert process.stderr is not None
+    told = process.stderr.readline()
+    assert "127.0.0.1:1" in told
+    assert "trying again" in told
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert "Traceback" not in rest
+    assert "aiokafka" not in told + rest
+
+
+def test_a_broker_that_comes_back_is_published_to(
+    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path
+) -> None:
+    stack = own_stack("kafka")
+    address = stack.services()["kafka"].address
+    assert command("topics", "create", BOOTSTRAP_SERVERS=address).returncode == 0
+    stack.kill("kafka")
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"session_id":"s"}\n')
+    process = command.start("publish", str(path), BOOTSTRAP_SERVERS=address)
+    assert process.stderr is not None
+    assert "trying again" in process.stderr.readline()
+    stack.start(["kafka"])
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 0, rest
+    assert "published 1 messages" in rest
