@@ -183,7 +183,7 @@ async def test_a_broker_that_is_away_is_waited_for(kit: DeriveKit, log: MemoryLo
 
 
 async def test_after_a_success_pauses_are_short_again(kit: DeriveKit, log: MemoryLog) -> None:
-    """For a partition whose commits fail, and for a broker that goes away."""
+    """Of a partition whose commits fail now and then."""
     assert isinstance(kit.clock, HastyClock)
     pauses = kit.clock.pauses
     async with kit.running() as worker:
