@@ -85,7 +85,11 @@ async def publish(
             done.read_bytes += line.size + 1
             if not line.value or line.value.isspace():
                 continue
-            keyed = _keyed(line, config.limit_bytes)
+            if line.size > config.limit_bytes:
+                # Shortening takes seconds, in which batches must go on being sent.
+                keyed = await asyncio.to_thread(_keyed, line, config.limit_bytes)
+            else:
+                keyed = _keyed(line, config.limit_bytes)
             if keyed is None:
                 done.ignored += 1
                 continue

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.records import Json
 from streams.core.stub import KEPT_CHARACTERS, MARK, shorten
 from streams.edge import codec
 
@@ -138,3 +140,81 @@ def test_what_comes_out_fits_and_the_same_goes_in_and_out(body: dict[str, Any], 
 @pytest.mark.parametrize("limit", [0, 10])
 def test_an_impossible_limit_is_told(limit: int) -> None:
     assert short({"type": "user"}, limit) is None
+
+
+def many(value: bytes, size: int) -> bytes:
+    """Return a JSON list of so many times the value as make about `size` bytes."""
+    return b"[" + (value + b",") * (size // (len(value) + 1)) + value + b"]"
+
+
+WIDE = [b"1", b'"abc"', b"[1]", b'{"a":[1,2]}', b'"' + b"t" * 500 + b'"']
+
+
+@pytest.mark.parametrize("value", WIDE)
+def test_small_values_are_measured_together_and_not_kept(value: bytes) -> None:
+    body = response(json.loads(many(value, 2_000_000)))
+    original = codec.dumps(body)
+    calls = highest = 0
+
+    def dump(part: Json) -> bytes:
+        # A copy, for the serialiser's own counts as larger than what of it is ever touched.
+        nonlocal calls, highest
+        calls += 1
+        highest = max(highest, tracemalloc.get_traced_memory()[0])
+        return bytes(bytearray(codec.dumps(part)))
+
+    tracemalloc.start()
+    told = shorten(body, original, 100_000, dump)
+    tracemalloc.stop()
+    assert told is not None
+    assert calls < 40_000
+    assert highest < 3 * len(original)
+
+
+def test_large_values_among_many_small_ones_are_found() -> None:
+    for small in (1, [1], "s"):
+        large: list[Any] = [small] * 100 + ["x" * 5_000] + [small] * 100
+        told = short({"type": "user", "a": {f"k{n}": v for n, v in enumerate(large)}}, 4_000)
+        assert told is not None
+        assert told["a"]["k100"].startswith("x" * KEPT_CHARACTERS + "[contextgauge: 5000 bytes")
+        assert told["a"]["k101"] == small
+        told = short({"type": "user", "a": [*large, [*large, "end"]]}, 6_000)
+        assert told is not None
+        assert told["a"][100].startswith("x" * KEPT_CHARACTERS + "[contextgauge: 5000 bytes")
+        assert told["a"][201][100] == told["a"][100]
+        assert told["a"][201][101:] == [small] * 100 + ["end"]
+
+
+def test_the_smallest_branch_is_found_within_others() -> None:
+    numbers = list(range(2_000))
+    body = {
+        "type": "x",
+        "a": [[0] * 100, {"b": numbers, "text": "t" * 2_000}, numbers * 4],
+        "too": ["little"] * 200,
+    }
+    told = short(body, len(codec.dumps(body)) - 6_000)
+    assert told is not None
+    assert told["a"][0] == [0] * 100
+    assert told["a"][1]["b"].startswith("[contextgauge: ")
+    assert told["a"][1]["text"].startswith("t" * KEPT_CHARACTERS + "[contextgauge: 2000 bytes")
+    assert told["a"][2] == numbers * 4
+    assert told["too"] == ["little"] * 200
+
+
+def test_wide_lists_within_wide_lists_are_written_a_few_times_only() -> None:
+    nested: Any = "x" * 100_000
+    for _ in range(500):
+        nested = [*[0] * 33, nested]
+    body = response(nested)
+    original = codec.dumps(body)
+    written = 0
+
+    def dump(part: Json) -> bytes:
+        nonlocal written
+        told = codec.dumps(part)
+        written += len(told)
+        return told
+
+    told = shorten(body, original, 60_000, dump)
+    assert told is not None
+    assert written < 20 * len(original)

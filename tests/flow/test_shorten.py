@@ -1,0 +1,142 @@
+"""Lines over the limit: quickly shortened, the same way through `publish` and `replay`."""
+
+import asyncio
+import gc
+import json
+import threading
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from schemas.messages import DeadLetter
+from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES
+from streams.core.containers import Line
+from streams.core.rules import Rules
+from streams.core.stub import MARK
+from streams.edge import codec
+from streams.edge.catalog import bundled
+from streams.edge.clock import SystemClock
+from streams.edge.memory_log import MemoryLog
+from streams.edge.partitioner import partition_of
+from streams.flow.funnel import Funnel, Intake
+from streams.flow.publish import PublishConfig, Published, publish
+from streams.flow.replay import replay
+from streams.flow.shorten import fit
+
+
+def response(content: object) -> dict[str, Any]:
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 9}
+    message = {"id": "m", "model": "claude-3", "content": content, "usage": usage}
+    return {"type": "assistant", "uuid": "u", "session_id": "s", "message": message}
+
+
+def many(value: bytes, size: int) -> bytes:
+    """Return a JSON list of so many times the value as make about `size` bytes."""
+    return b"[" + (value + b",") * (size // (len(value) + 1)) + value + b"]"
+
+
+def line_of(value: bytes) -> Line:
+    return Line("f", 1, value, len(value), None)
+
+
+def refuse(line: Line, letter: DeadLetter) -> None:
+    raise AssertionError((line.number, letter))
+
+
+async def published(line: Line, limit: int = MESSAGE_LIMIT_BYTES) -> tuple[Published, bytes]:
+    """Publish a line; return the value that came to stand in the log."""
+    log = MemoryLog(SystemClock())
+    await log.create_topics([AGENT_MESSAGES], 1)
+    producer = log.producer()
+    await producer.start()
+
+    async def blocks() -> AsyncIterator[Sequence[Line]]:
+        yield [line]
+
+    config = PublishConfig(
+        topic=AGENT_MESSAGES.name, partitions=1, partition_of=partition_of, limit_bytes=limit
+    )
+    done = await publish(producer, config, blocks(), refuse, lambda _: None)
+    reader = log.reader(AGENT_MESSAGES.name, [0])
+    await reader.start()
+    reader.seek(0, 0)
+    (record,) = (await reader.poll(0, 10, 5.0)).records
+    assert record.value is not None
+    return done, record.value
+
+
+async def test_shortening_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops_turn = threading.Event()
+    seen = []
+
+    def slow(line: Line, limit: int) -> bytes | DeadLetter:
+        # On the loop, it would wait in vain for what the loop has yet to do.
+        seen.append(loops_turn.wait(5.0))
+        return fit(line, limit)
+
+    monkeypatch.setattr("streams.flow.publish.fit", slow)
+    publishing = asyncio.create_task(published(line_of(codec.dumps(response("x" * 9_000))), 4_096))
+    turning = asyncio.create_task(asyncio.sleep(0.01))
+    turning.add_done_callback(lambda _: loops_turn.set())
+    done, _ = await publishing
+    await turning
+    assert done.shortened == 1
+    assert seen == [True]
+
+
+LONG = 50_000_000
+LONG_INPUTS = {
+    "numbers": lambda: many(b"1", LONG),
+    "short strings": lambda: many(b'"abc"', LONG),
+    "small lists": lambda: many(b"[1]", LONG),
+    "one string": lambda: b'"' + b"x" * LONG + b'"',
+    "medium strings": lambda: many(b'"' + b"m" * 2_000 + b'"', LONG),
+}
+
+
+def long_line(shape: str) -> Line:
+    begin = codec.dumps(response([{"type": "tool_use", "id": "t", "name": "n", "input": 0}]))
+    assert begin.count(b'"input":0') == 1
+    value = begin.replace(b'"input":0', b'"input":{"v":' + LONG_INPUTS[shape]() + b"}")
+    return line_of(value)
+
+
+@pytest.mark.parametrize("shape", LONG_INPUTS)
+async def test_a_line_of_50_mb_gives_the_same_through_publish_and_replay(shape: str) -> None:
+    line = long_line(shape)
+    done, value = await published(line)
+    assert (done.messages, done.shortened, done.sessions) == (1, 1, {"s"})
+    assert len(value) <= MESSAGE_LIMIT_BYTES
+    told = json.loads(value)
+    kept = response([])
+    assert {name: told[name] for name in ("type", "uuid", "session_id")} == {
+        name: kept[name] for name in ("type", "uuid", "session_id")
+    }
+    assert told["message"]["usage"] == kept["message"]["usage"]
+    assert told["message"]["model"] == kept["message"]["model"]
+    assert told[MARK]["bytes"] == line.size
+    (derived,) = replay(Funnel(Rules(bundled())), [[line]])
+    assert derived.records
+    taken = Funnel(Rules(bundled())).take(Intake(value, None))
+    assert derived.records == list(taken.records)
+
+
+def test_50_mb_of_garbage_are_a_dead_letter() -> None:
+    value = b"no json " * (LONG // 8)
+    letter = fit(line_of(value))
+    assert isinstance(letter, DeadLetter)
+    assert letter.reason == "too_large"
+    assert "cannot be shortened" in letter.detail
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(*, is_enabled: bool) -> None:
+    value = codec.dumps(response("x" * 9_000))
+    try:
+        if not is_enabled:
+            gc.disable()
+        fit(line_of(value), 6_000)
+        assert gc.isenabled() == is_enabled
+    finally:
+        gc.enable()
