@@ -8,6 +8,7 @@ with the reason elsewhere.
 import itertools
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,11 @@ def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE_" not in name}
     plain = {"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}
     return kept | plain | {f"CONTEXTGAUGE_{name}": value for name, value in given.items()}
+
+
+def _listen_to_interrupts() -> None:
+    """Undo what a shell does to jobs in the background: there SIGINT is ignored, and inherited."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Command:
@@ -81,6 +87,7 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
+            preexec_fn=_listen_to_interrupts,  # noqa: PLW1509 -- sets one signal, no more
         )
         self._started.append(process)
         return process
