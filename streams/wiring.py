@@ -30,7 +30,8 @@ from streams.flow.project import run_project
 from streams.flow.project_config import GROUP as PROJECT_GROUP
 from streams.flow.project_config import ProjectConfig
 from streams.ports import Clock, Log, Telemetry, ViewStore
-from streams.settings import PREFIX, Settings, load_settings
+from streams.settings import Settings, load_settings
+from streams.settings.forms import PREFIX
 
 _STAND_INS = {"kafka": "bootstrap_servers", "redis": "redis_url"}
 """The setting that a service of the local stack stands in for where the variable is not set."""

@@ -7,7 +7,8 @@ import pytest
 from schemas.topics import CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS, MIB, TOPICS
 from streams.core.errors import ConfigError
 from streams.core.rules import DEFAULT_THRESHOLDS
-from streams.settings import PREFIX, Settings, load_settings
+from streams.settings import Settings, load_settings
+from streams.settings.forms import PREFIX
 
 
 @pytest.fixture(autouse=True)

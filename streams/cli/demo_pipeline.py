@@ -29,7 +29,8 @@ from streams.edge.memory_views import MemoryViews
 from streams.edge.metrics import NoTelemetry
 from streams.edge.processes import Running
 from streams.ports import Log, PartitionReader, ViewStore
-from streams.settings import PREFIX, Settings
+from streams.settings import Settings
+from streams.settings.forms import PREFIX
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a polite kill, and a terminal that was closed."""

@@ -9,19 +9,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from dataclasses import dataclass, field
 from itertools import islice
 
-from schemas.messages import (
-    OBSERVED_HEADER,
-    OBSERVED_LIVE,
-    TASK_ID_HEADER,
-    DeadLetter,
-    Message,
-)
+from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, TASK_ID_HEADER, DeadLetter
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams.core.containers import Line
-from streams.core.normalise import normalise, session_of
 from streams.edge import codec
-from streams.flow.funnel import NO_SESSION
-from streams.flow.shorten import fit
+from streams.flow.keyed import keyed
 from streams.ports import Clock, Headers, NewRecord, Producer
 
 _UNPACED_LINES = 1_000
@@ -87,9 +79,9 @@ async def publish(
                 continue
             if line.size > config.limit_bytes:
                 # Shortening takes seconds, in which batches must go on being sent.
-                keyed = await asyncio.to_thread(_keyed, line, config.limit_bytes)
+                keyed = await asyncio.to_thread(keyed, line, config.limit_bytes)
             else:
-                keyed = _keyed(line, config.limit_bytes)
+                keyed = keyed(line, config.limit_bytes)
             if keyed is None:
                 done.ignored += 1
                 continue
@@ -108,24 +100,6 @@ async def publish(
         progress(done)
     await producer.flush()
     return done
-
-
-def _keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
-    """Return a line's session and the bytes to send; None where it means nothing to anyone.
-
-    What is no message at all goes to its container's session: the deriver will keep it as a
-    dead letter, whole.
-    """
-    value = fit(line, limit)
-    if isinstance(value, DeadLetter):
-        return value
-    body = codec.decode(value, limit)
-    if isinstance(body, DeadLetter):
-        return body if line.session_hint is None else (line.session_hint, value)
-    session_id = session_of(body, line.session_hint)
-    if session_id is not None:
-        return session_id, value
-    return None if normalise(Message(body, value)) is None else NO_SESSION
 
 
 async def in_thread(blocks: Iterable[Sequence[Line]]) -> AsyncIterator[Sequence[Line]]:

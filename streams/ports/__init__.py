@@ -1,0 +1,67 @@
+"""What the flows ask of the outside world, as Protocols.
+
+Each port has a real adapter and an in-memory twin under `streams/edge`, and one contract suite
+in `tests/contract` that both must pass.
+"""
+
+from streams.ports.clock import (
+    Clock,
+)
+from streams.ports.log import (
+    AssignmentCallback,
+    Batch,
+    GroupReader,
+    Headers,
+    Log,
+    LogRecord,
+    NewRecord,
+    PartitionReader,
+    Producer,
+    StateStore,
+    TransactionalProducer,
+)
+from streams.ports.telemetry import (
+    CounterName,
+    GaugeName,
+    HistogramName,
+    Telemetry,
+)
+from streams.ports.views import (
+    ApplyResult,
+    Entry,
+    Generations,
+    PartitionDump,
+    Ranking,
+    ViewChanges,
+    ViewPosition,
+    ViewReader,
+    ViewStore,
+)
+
+__all__ = [
+    "ApplyResult",
+    "AssignmentCallback",
+    "Batch",
+    "Clock",
+    "CounterName",
+    "Entry",
+    "GaugeName",
+    "Generations",
+    "GroupReader",
+    "Headers",
+    "HistogramName",
+    "Log",
+    "LogRecord",
+    "NewRecord",
+    "PartitionDump",
+    "PartitionReader",
+    "Producer",
+    "Ranking",
+    "StateStore",
+    "Telemetry",
+    "TransactionalProducer",
+    "ViewChanges",
+    "ViewPosition",
+    "ViewReader",
+    "ViewStore",
+]

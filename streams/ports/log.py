@@ -1,0 +1,168 @@
+"""The broker: records, readers, producers, topics; and the state store over a changelog.
+
+Offsets are never contiguous: transaction markers take some, so the next offset of a partition is
+what `position` says, never `last offset + 1`.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+from schemas.topics import Topic
+
+Headers: TypeAlias = tuple[tuple[str, bytes], ...]
+
+
+class LogRecord(NamedTuple):
+    """One record read from a partition.
+
+    `timestamp_ms` is the record's Kafka timestamp: the producer's clock (CreateTime) where
+    `created` is true, else the broker's (LogAppendTime).
+    """
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    created: bool = True
+
+
+class NewRecord(NamedTuple):
+    """One record to append. A `value` of None is a tombstone."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+class Batch(NamedTuple):
+    """What one poll of a partition gave: records, and the position after it.
+
+    `position` lies beyond the last record where a transaction marker follows; a batch without
+    records may still advance it.
+    """
+
+    records: Sequence[LogRecord]
+    position: int
+
+
+class TransactionalProducer(Protocol):
+    """The one producer of an input partition, with a transactional id of its own."""
+
+    async def start(self) -> None:
+        """Initialise: fence an older producer of this id and settle its transaction."""
+
+    async def commit(
+        self,
+        records: Sequence[NewRecord],
+        group: str,
+        group_offsets: Mapping[tuple[str, int], int],
+    ) -> Mapping[tuple[str, int], int]:
+        """Append all records and the group's offsets in one transaction, or nothing.
+
+        Returns the end of each partition written to, the transaction's marker included: the
+        partition's committed end as long as no one else has written since.
+        Raises FencedError if another producer took the id over, RetryError if the broker is
+        away or did not answer in time: then the transaction may have been committed or not, and
+        only what a new producer finds once it has started tells. The producer is spent then.
+        """
+
+    async def stop(self) -> None:
+        """Close. A transaction that was left running is settled by the id's next `start`."""
+
+
+class Producer(Protocol):
+    """An idempotent producer for publishing, in order within a partition."""
+
+    async def start(self) -> None: ...
+
+    async def send(self, record: NewRecord) -> None:
+        """Queue a record; waits while the buffer is full (back-pressure)."""
+
+    async def flush(self) -> None:
+        """Wait until all that was queued is acknowledged; raises what failed."""
+
+    async def stop(self) -> None: ...
+
+
+class PartitionReader(Protocol):
+    """Reads assigned partitions of one topic, `read_committed`, without a group."""
+
+    async def start(self) -> None: ...
+
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        """Return the first offset kept and the end: one past the last committed offset."""
+
+    def seek(self, partition: int, offset: int) -> None: ...
+
+    async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        """Return what is there, at once if anything is; at most `timeout_s` seconds later.
+
+        Raises PositionError if the position is out of the partition's range.
+        """
+
+    async def stop(self) -> None: ...
+
+
+AssignmentCallback: TypeAlias = Callable[[frozenset[int]], Awaitable[None]]
+
+
+class GroupReader(PartitionReader, Protocol):
+    """Reads one topic as a member of a consumer group.
+
+    An assigned partition stays paused until `resume`; `join` takes the two callbacks, which
+    are awaited inside the rebalance: all of the former assignment is revoked before the new one
+    is assigned (eager).
+    """
+
+    async def join(self, on_revoked: AssignmentCallback, on_assigned: AssignmentCallback) -> None:
+        """Join the group; the callbacks get partition numbers."""
+
+    def resume(self, partition: int) -> None:
+        """Begin to fetch the partition, from where `seek` put it."""
+
+    async def watch(self) -> None:
+        """Run until cancelled, or until the membership fails: RetryError or ConfigError.
+
+        A member without partitions polls none, and would not hear of it otherwise.
+        """
+
+
+class Log(Protocol):
+    """A broker: makes readers and producers, and tells of topics."""
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+    async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
+        """Create those that are missing; return their names."""
+
+    async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
+        """Return each topic's number of partitions, None where the topic is missing."""
+
+    def transactional_producer(self, transactional_id: str) -> TransactionalProducer: ...
+    def producer(self) -> Producer: ...
+    def reader(self, topic: str, partitions: Sequence[int]) -> PartitionReader: ...
+    def group_reader(self, topic: str, group: str, instance_id: str | None) -> GroupReader: ...
+
+    async def committed(self, group: str, topic: str) -> dict[int, int]:
+        """Return a group's committed offsets, for lag tools only."""
+
+
+class StateStore(Protocol):
+    """The state of one input partition: a changelog, read back on assignment.
+
+    Keys are opaque bytes; a value of None deletes. What is written goes through the partition's
+    transaction, so the store itself only turns changes into records and reads them back.
+    """
+
+    def restore(self, partition: int) -> AsyncGenerator[Sequence[tuple[bytes, bytes | None]], None]:
+        """Yield the changelog from its begin to its committed end, in batches, in order."""
+
+    async def end(self, partition: int) -> int:
+        """Return the changelog's committed end offset."""
+
+    def to_records(self, partition: int, changes: Mapping[bytes, bytes | None]) -> list[NewRecord]:
+        """Return the changelog records of these changes."""

@@ -1,0 +1,52 @@
+"""What a running worker tells of itself: names of a closed catalogue."""
+
+from typing import Literal, Protocol, TypeAlias
+
+CounterName: TypeAlias = Literal[
+    "derive_messages",
+    "derive_records",
+    "derive_dead_letters",
+    "derive_evictions",
+    "derive_restores",
+    "derive_restored_entries",
+    "project_records",
+    "project_writes",
+    "project_mismatches",
+    "worker_transactions",
+    "worker_retries",
+    "worker_fenced",
+]
+GaugeName: TypeAlias = Literal[
+    "derive_sessions",
+    "derive_position",
+    "project_position",
+    "worker_partitions",
+]
+HistogramName: TypeAlias = Literal[
+    "derive_commit_seconds",
+    "derive_batch_messages",
+    "derive_restore_seconds",
+    "derive_delay_seconds",
+    "project_write_seconds",
+    "project_batch_records",
+    "project_delay_seconds",
+]
+
+
+class Telemetry(Protocol):
+    """Figures of a running worker, under names of a closed catalogue.
+
+    `edge/metrics.py` tells what each name means and which labels it takes.
+    """
+
+    def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
+        """Add to a counter."""
+
+    def gauge(self, name: GaugeName, value: float, **labels: str) -> None:
+        """Set a gauge."""
+
+    def forget(self, name: GaugeName, **labels: str) -> None:
+        """Drop a gauge that is no longer this worker's to tell, as of a revoked partition."""
+
+    def observe(self, name: HistogramName, value: float, **labels: str) -> None:
+        """Add one observation to a histogram."""

@@ -1,0 +1,172 @@
+"""The view store: what readers may use, and what the projector writes with."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from schemas.views import EntryStream
+
+Ranking: TypeAlias = Literal["recent", "pressure"]
+"""How a partition's sessions are ranked: by last activity (ms), by used percent."""
+
+ApplyResult: TypeAlias = Literal["applied", "done", "mismatch", "damaged"]
+"""What became of a batch: written; there already; the stored position is another one; what is
+stored is not what such a position left behind. Nothing was written but with `applied`."""
+
+
+class Generations(NamedTuple):
+    """Which generation readers use, and which is being built, by which build; or neither."""
+
+    active: int | None
+    next: int | None
+    build: str = ""
+
+
+class ViewPosition(NamedTuple):
+    """How far a partition of a generation has come.
+
+    `offset` is the next one to read, `begin` the first one that was ever read, `partitions` the
+    number of partitions that sessions are spread over.
+    `caught_up`: it has reached the end that the log had when the generation was begun. `build`:
+    of the generation, when the partition was begun.
+    """
+
+    offset: int
+    begin: int
+    partitions: int
+    caught_up: bool
+    build: str = ""
+
+
+class Entry(NamedTuple):
+    """One entry of a stream: the record's offset, and a document."""
+
+    offset: int
+    document: bytes
+
+
+class ViewChanges(NamedTuple):
+    """Absolute values to write at once. Sessions are keys (`codec.key_bytes`), documents bytes.
+
+    `leaving` are sessions that go with all their documents before anything else is written, and
+    the Kafka time at which they go. A pressure of None takes a session out of that ranking; a
+    field of the stats that is None is dropped. `idle` is each session's last Kafka timestamp.
+    Entries ascend by offset.
+    """
+
+    leaving: Mapping[bytes, int]
+    views: Mapping[bytes, bytes]
+    compactions: Mapping[tuple[bytes, bytes], bytes]
+    entries: Sequence[tuple[EntryStream, bytes, Entry]]
+    recent: Mapping[bytes, int]
+    pressure: Mapping[bytes, float | None]
+    idle: Mapping[bytes, int]
+    stats: Mapping[bytes, bytes | None]
+    live: Sequence[Entry]
+
+
+class PartitionDump(NamedTuple):
+    """All documents of one partition of a generation; its position is not among them."""
+
+    views: dict[bytes, bytes]
+    compactions: dict[bytes, dict[bytes, bytes]]
+    entries: dict[EntryStream, dict[bytes, list[Entry]]]
+    rankings: dict[Ranking, dict[bytes, float]]
+    idle: dict[bytes, float]
+    left: dict[bytes, float]
+    stats: dict[bytes, bytes]
+    live: list[Entry]
+
+
+class ViewReader(Protocol):
+    """The reading half of the view store: all that readers may use.
+
+    Every method but `generations` names a generation, so no answer is put together of two.
+    Raises RetryError while the store is away, VersionError where its format is not known.
+    """
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+    async def generations(self) -> Generations: ...
+
+    async def position(self, generation: int, partition: int) -> ViewPosition | None:
+        """Return a partition's position; None where it is not there or is being dropped."""
+
+    async def views(
+        self, generation: int, partition: int, sessions: Sequence[bytes]
+    ) -> list[bytes | None]:
+        """Return the sessions' views, None where there is none."""
+
+    async def ranked(
+        self, generation: int, partition: int, ranking: Ranking, limit: int
+    ) -> list[tuple[bytes, float]]:
+        """Return the first sessions of a ranking with their scores, the highest first."""
+
+    async def session_count(self, generation: int, partition: int) -> int: ...
+
+    async def compactions(
+        self, generation: int, partition: int, session: bytes
+    ) -> dict[bytes, bytes]:
+        """Return a session's compactions by name."""
+
+    async def entries(
+        self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
+    ) -> list[Entry]:
+        """Return the entries of offsets above `after`, oldest first."""
+
+    async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]: ...
+
+    async def dump(self, generation: int, partition: int) -> PartitionDump:
+        """Return everything, for checks: not for a partition that is being served."""
+
+
+class ViewStore(ViewReader, Protocol):
+    """The views of all generations.
+
+    A generation's partition has one position, moved with its documents by compare-and-set: of
+    two writers one gets `mismatch`.
+    """
+
+    async def apply(
+        self,
+        generation: int,
+        partition: int,
+        *,
+        expected: int | None,
+        position: ViewPosition,
+        changes: ViewChanges,
+    ) -> ApplyResult:
+        """Write all changes and the position, or nothing.
+
+        `expected` is the offset that the stored position must have; None begins the partition,
+        which must not be there. RetryError leaves open whether it was written: the same call
+        again settles it.
+        """
+
+    async def pick_compactions(
+        self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]
+    ) -> list[bytes | None]:
+        """Return single compactions by session and name."""
+
+    async def idle(
+        self, generation: int, partition: int, before_ms: int, limit: int
+    ) -> list[bytes]:
+        """Return sessions whose last Kafka timestamp lies before, the longest idle first."""
+
+    async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
+        """Tell of each session whether it left for idleness, which is no loss."""
+
+    async def begin_next(self, generation: int, build: str) -> None:
+        """Set the generation to be built, and its build, unless there is one."""
+
+    async def is_there(self, generation: int, partition: int) -> bool:
+        """Tell whether there is something to drop: half dropped, or of any format, too."""
+
+    async def caught_up(self, generation: int, partition: int, build: str) -> None:
+        """Mark a partition of the next generation, if it was begun for this build."""
+
+    async def activate(self, generation: int, build: str) -> None:
+        """Make readers use a generation, unless they use this or a later one already."""
+
+    async def drop(self, generation: int, partition: int) -> None:
+        """Delete a partition, whatever is in it. No one can write to it before that is done."""

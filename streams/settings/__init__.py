@@ -1,0 +1,112 @@
+"""The settings: environment variables that begin with `CONTEXTGAUGE_`, each with its reason.
+
+Every value is checked when it is read, and an error names the variable and says what to do. A
+variable of the prefix that is not a setting is an error too: a typing error would otherwise be a
+setting that silently does nothing.
+"""
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from pydantic import ValidationError
+from pydantic_settings import SettingsConfigDict
+
+from schemas.topics import (
+    AGENT_MESSAGES,
+    CONTEXT_COMMANDS,
+    CONTEXT_EVENTS,
+    CONTEXT_STATE,
+    DAY_MS,
+    DEAD_LETTERS,
+    MESSAGE_LIMIT_BYTES,
+    Topic,
+)
+from streams.core.errors import ConfigError
+from streams.settings.connections import ConnectionSettings
+from streams.settings.derivation import DerivationSettings
+from streams.settings.forms import FOR_EVER, PREFIX
+from streams.settings.topics import TopicSettings
+from streams.settings.workers import WorkerSettings
+
+_SECRET = frozenset({"redis_url"})
+"""Settings that may hold a password: an error never shows their value."""
+
+
+class Settings(WorkerSettings, DerivationSettings, TopicSettings, ConnectionSettings):
+    """All settings, as read from the environment. Frozen; durations and sizes name their unit."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    def topic(self, topic: Topic) -> Topic:
+        """Return the topic under its full name, with the retention and sizes in force."""
+        days = {
+            AGENT_MESSAGES.name: self.messages_retention_days,
+            CONTEXT_EVENTS.name: self.events_retention_days,
+            CONTEXT_STATE.name: FOR_EVER,
+            DEAD_LETTERS.name: self.dead_retention_days,
+            CONTEXT_COMMANDS.name: self.commands_retention_days,
+        }[topic.name]
+        # The topics' own figures are for the default limit; a greater one moves them along.
+        more = 0 if topic is CONTEXT_COMMANDS else self.message_limit_bytes - MESSAGE_LIMIT_BYTES
+        return replace(
+            topic,
+            name=self.topic_prefix + topic.name,
+            retention_ms=_days_to_ms(days),
+            max_message_bytes=topic.max_message_bytes + max(more, 0),
+        )
+
+
+def _days_to_ms(days: int) -> int:
+    return FOR_EVER if days == FOR_EVER else days * DAY_MS
+
+
+def load_settings(found: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings. `found` are values by field name for variables that are not set.
+
+    Raises ConfigError, one line per wrong variable.
+    """
+    unknown = list(_unknown_variables())
+    if unknown:
+        raise ConfigError("\n".join(unknown))
+    values = {
+        name: value for name, value in (found or {}).items() if _variable(name) not in os.environ
+    }
+    try:
+        return Settings(**values)  # type: ignore[arg-type]  # texts, parsed like the environment's
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explain(error))) from None
+
+
+def _variable(field: str) -> str:
+    return PREFIX + field.upper()
+
+
+def _unknown_variables() -> Iterator[str]:
+    known = [_variable(name) for name in Settings.model_fields]
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+            hint = f"did you mean {near[0]}?" if near else "unset it"
+            yield f"{name} is not a setting: {hint}"
+
+
+def _explain(error: ValidationError) -> Iterator[str]:
+    told = set()
+    for item in error.errors(include_url=False):
+        field = str(item["loc"][0])
+        if field in told:  # what follows from the first error of a variable is no news
+            continue
+        told.add(field)
+        said = item["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        if item["type"] == "string_pattern_mismatch":
+            said = "is not of the form that is asked for"
+        value = os.environ.get(_variable(field), "")
+        shown = "" if field in _SECRET or not value else f"={value[:80]!r}"
+        yield (
+            f"{_variable(field)}{shown} {said}. "
+            f"{Settings.model_fields[field].description} Correct it, or unset it for the default."
+        )

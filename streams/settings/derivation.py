@@ -1,0 +1,67 @@
+"""What the derivation goes by."""
+
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode
+
+from streams.core.rules import DEFAULT_THRESHOLDS, DEFAULT_WINDOW
+from streams.edge import codec
+
+
+class DerivationSettings(BaseSettings):
+    """What the derivation goes by: windows and thresholds."""
+
+    default_window: int = Field(
+        default=DEFAULT_WINDOW,
+        ge=1,
+        description="Window in tokens, above 0, assumed for a model that nothing is known of.",
+    )
+    windows: Annotated[dict[str, int], NoDecode] = Field(
+        default_factory=dict,
+        description="Windows that you know better, as a JSON object from model to tokens, such as "
+        '{"my-model": 128000}. They win over all other sources.',
+    )
+    warning_thresholds: Annotated[tuple[int, ...], NoDecode] = Field(
+        default=DEFAULT_THRESHOLDS,
+        min_length=1,
+        description="Percent used at which a warning is given, ascending whole numbers above 0, "
+        "such as 80,90.",
+    )
+
+    @field_validator("windows", mode="before")
+    @classmethod
+    def _parse_windows(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            parsed = codec.loads(value)
+        except ValueError as error:
+            raise ValueError(f"is not JSON ({error})") from error
+        if not isinstance(parsed, dict):
+            raise ValueError("is not a JSON object")  # noqa: TRY004 -- pydantic reports ValueError
+        return parsed
+
+    @field_validator("windows")
+    @classmethod
+    def _check_windows(cls, value: dict[str, int]) -> dict[str, int]:
+        for model, tokens in value.items():
+            if not model or tokens < 1:
+                raise ValueError(f"gives the model {model!r} a window of {tokens} tokens")
+        return value
+
+    @field_validator("warning_thresholds", mode="before")
+    @classmethod
+    def _parse_thresholds(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        parts = value.strip().removeprefix("[").removesuffix("]").split(",")
+        return tuple(part.strip() for part in parts if part.strip())
+
+    @field_validator("warning_thresholds")
+    @classmethod
+    def _check_thresholds(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if value[0] < 1 or any(low >= high for low, high in pairwise(value)):
+            raise ValueError(f"does not ascend from above 0: {', '.join(map(str, value))}")
+        return value

@@ -1,0 +1,73 @@
+"""How topics are made, and what is taken of them."""
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings
+
+from schemas.topics import (
+    AGENT_MESSAGES,
+    CONTEXT_COMMANDS,
+    DAY_MS,
+    DEAD_LETTERS,
+    DEFAULT_PARTITIONS,
+    MESSAGE_LIMIT_BYTES,
+    MIB,
+)
+from streams.settings.forms import FOR_EVER, Days
+
+_BIGGEST_MESSAGE_BYTES = 512 * MIB
+"""A Kafka record is one piece of memory in broker and worker; beyond this neither is at ease."""
+
+
+class TopicSettings(BaseSettings):
+    """How topics are made; their names and limits in force."""
+
+    partitions: int = Field(
+        default=DEFAULT_PARTITIONS,
+        ge=1,
+        le=10_000,
+        description="Partitions of the topics that `contextgauge topics create` makes, 1 to "
+        "10 000: the unit of scale. It cannot be changed later.",
+    )
+    replicas: int = Field(
+        default=3,
+        ge=1,
+        le=32_767,
+        description="Copies of each partition of the topics that `contextgauge topics create` "
+        "makes, 1 to 32 767; at most as many as there are brokers.",
+    )
+    messages_retention_days: Days = Field(
+        default=AGENT_MESSAGES.retention_ms // DAY_MS,
+        description="Days that agent.messages is kept; -1 for ever.",
+    )
+    events_retention_days: Days = Field(
+        default=FOR_EVER,
+        description="Days that context.events is kept; -1 for ever, which a rebuild of the views "
+        "needs.",
+    )
+    dead_retention_days: Days = Field(
+        default=DEAD_LETTERS.retention_ms // DAY_MS,
+        description="Days that agent.messages.dead is kept; -1 for ever.",
+    )
+    commands_retention_days: Days = Field(
+        default=CONTEXT_COMMANDS.retention_ms // DAY_MS,
+        description="Days that context.commands is kept; -1 for ever.",
+    )
+    message_limit_bytes: int = Field(
+        default=MESSAGE_LIMIT_BYTES,
+        ge=64 * 1024,
+        le=_BIGGEST_MESSAGE_BYTES,
+        description="Largest message that is derived from, 65 536 bytes to 512 MiB. A larger one "
+        "is a dead letter; `contextgauge publish` shortens it. Topics take 1 MiB more.",
+    )
+
+    @field_validator(
+        "messages_retention_days",
+        "events_retention_days",
+        "dead_retention_days",
+        "commands_retention_days",
+    )
+    @classmethod
+    def _check_days(cls, value: int) -> int:
+        if value == 0:
+            raise ValueError("would delete every record at once")
+        return value
