@@ -79,17 +79,17 @@ async def publish(
                 continue
             if line.size > config.limit_bytes:
                 # Shortening takes seconds, in which batches must go on being sent.
-                keyed = await asyncio.to_thread(keyed, line, config.limit_bytes)
+                found = await asyncio.to_thread(keyed, line, config.limit_bytes)
             else:
-                keyed = keyed(line, config.limit_bytes)
-            if keyed is None:
+                found = keyed(line, config.limit_bytes)
+            if found is None:
                 done.ignored += 1
                 continue
-            if isinstance(keyed, DeadLetter):
+            if isinstance(found, DeadLetter):
                 done.refused += 1
-                refuse(line, keyed)
+                refuse(line, found)
                 continue
-            session_id, value = keyed
+            session_id, value = found
             partition = config.partition_of(session_id, config.partitions)
             key = codec.key_bytes(session_id)
             await producer.send(NewRecord(config.topic, partition, key, value, headers))
