@@ -97,7 +97,8 @@ _HINTS: dict[type[errors.KafkaError], str] = {
     errors.InvalidSessionTimeoutError: "the broker's group.min.session.timeout.ms and "
     "group.max.session.timeout.ms do not allow this session time-out: change the setting",
     errors.InvalidTimestampError: "a record's time is further ahead of the broker's clock than the "
-    "topic's message.timestamp.after.max.ms allows: set this machine's clock right",
+    "topic's message.timestamp.after.max.ms allows, or further behind than its "
+    "message.timestamp.before.max.ms: set this machine's clock right, or that limit",
     errors.InvalidTransactionTimeout: "above the broker's transaction.max.timeout.ms: lower the "
     "transaction time-out",
     errors.MessageSizeTooLargeError: "a record is larger than the topic's max.message.bytes: "

@@ -280,7 +280,10 @@ def _size(record: NewRecord) -> int:
 def _append(builder: BatchBuilder, record: NewRecord) -> bool:
     """Add a record; false where the batch is full. The first one always fits."""
     done = builder.append(
-        timestamp=None, key=record.key, value=record.value, headers=list(record.headers)
+        timestamp=record.timestamp_ms,
+        key=record.key,
+        value=record.value,
+        headers=list(record.headers),
     )
     return done is not None
 

@@ -61,6 +61,15 @@ class KafkaPartitionReader:
             )
         return first[at], end[at]
 
+    async def offset_at(self, partition: int, timestamp_ms: int) -> int:
+        """Return the first offset of a time or later, the committed end where there is none."""
+        at = self._at(partition)
+        with translated(f"asking for a time's offset in {self._topic}-{partition}"):
+            asked = self._connected().offsets_for_times({at: max(timestamp_ms, 0)})
+            found, end = await asyncio.gather(asked, self._connected().end_offsets([at]))
+        first = found[at]
+        return int(end[at] if first is None else min(first.offset, end[at]))
+
     def seek(self, partition: int, offset: int) -> None:
         """Read the partition from an offset."""
         self._connected().seek(self._at(partition), offset)

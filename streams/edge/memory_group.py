@@ -98,6 +98,10 @@ class MemoryGroupReader:
         """Return the first offset kept and the committed end."""
         return await self._reader.bounds(partition)
 
+    async def offset_at(self, partition: int, timestamp_ms: int) -> int:
+        """Return the first offset of a time or later."""
+        return await self._reader.offset_at(partition, timestamp_ms)
+
     def seek(self, partition: int, offset: int) -> None:
         """Set the partition's position, which a poll tells even if it was revoked meanwhile."""
         self._reader.seek(partition, offset)

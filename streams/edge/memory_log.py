@@ -94,6 +94,15 @@ class Partition:
             offset += 1
         return Batch(records, offset)
 
+    def offset_at(self, timestamp_ms: int) -> int:
+        """Return the offset of the first record of a time or later, else the committed end."""
+        end = self.stable_end()
+        for offset in range(self.first, end):
+            record = self._entries[offset].record
+            if record is not None and record.timestamp_ms >= timestamp_ms:
+                return offset
+        return end
+
     async def wait(self, timeout_s: float) -> None:
         """Wait for the next append, at most so long."""
         waiting = asyncio.get_running_loop().create_future()
@@ -215,7 +224,7 @@ class MemoryLog:
         partition.append(
             LogRecord(
                 partition.next_offset,
-                self._clock.now_ms(),
+                self._clock.now_ms() if record.timestamp_ms is None else record.timestamp_ms,
                 record.key,
                 record.value,
                 tuple(record.headers),
@@ -339,6 +348,11 @@ class MemoryPartitionReader:
         self._log.check()
         found = self._log.partition(self._topic, partition)
         return found.first, found.stable_end()
+
+    async def offset_at(self, partition: int, timestamp_ms: int) -> int:
+        """Return the first offset of a time or later, the committed end where there is none."""
+        self._log.check()
+        return self._log.partition(self._topic, partition).offset_at(timestamp_ms)
 
     def seek(self, partition: int, offset: int) -> None:
         """Read the partition from an offset."""

@@ -12,7 +12,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, TASK_ID_HEADER
 from schemas.records import Json
 from schemas.topics import HOUR_MS
 from streams.core.errors import ConfigError, VersionError
@@ -21,7 +20,8 @@ from streams.core.state import STATE_VERSION, Session, pack, part_names, unpack
 from streams.edge import codec
 from streams.flow.dead_letters import dead_record, misrouted_check, source_headers
 from streams.flow.derive_config import DeriveConfig
-from streams.flow.funnel import Funnel, Intake
+from streams.flow.funnel import Funnel
+from streams.flow.intake import intake
 from streams.flow.partition_time import Claim, PartitionTime
 from streams.ports import LogRecord, NewRecord
 
@@ -115,7 +115,7 @@ class PartitionState:
         for message in messages:
             if message.timestamp_ms > self._time.time_ms:
                 self._advance(message)
-            taken = take(_intake(message))
+            taken = take(intake(message))
             self._dead.append(taken.dead is not None)
             if taken.dead is None and taken.session_id is None:
                 continue
@@ -304,28 +304,6 @@ class StoredParts:
                 f"{key[:80]!r}. Upgrade contextgauge, or give it a topic of its own"
             )
         return session_id, name
-
-
-def _intake(message: LogRecord) -> Intake:
-    """Read what the record's wrapping tells. A record without a value is as a blank line."""
-    received_ms: int | None = None
-    task_id: str | None = None
-    for name, value in message.headers:
-        if name == OBSERVED_HEADER:
-            live = value == OBSERVED_LIVE and message.created and message.timestamp_ms >= 0
-            received_ms = message.timestamp_ms if live else None
-        elif name == TASK_ID_HEADER:
-            task_id = _text(value)
-    hint = None if message.key is None else _text(message.key)
-    return Intake(message.value or b"", hint, received_ms, task_id)
-
-
-def _text(value: bytes | None) -> str | None:
-    """Return a key's or header's text, None where there is none or it is not text."""
-    try:
-        return value.decode("utf-8", "surrogatepass") or None if value is not None else None
-    except UnicodeDecodeError:
-        return None
 
 
 def _key(session_id: str, name: str) -> bytes:

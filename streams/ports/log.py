@@ -28,13 +28,17 @@ class LogRecord(NamedTuple):
 
 
 class NewRecord(NamedTuple):
-    """One record to append. A `value` of None is a tombstone."""
+    """One record to append. A `value` of None is a tombstone.
+
+    `timestamp_ms` is its CreateTime; None, as for all that is new: the producer's clock.
+    """
 
     topic: str
     partition: int
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+    timestamp_ms: int | None = None
 
 
 class Batch(NamedTuple):
@@ -94,6 +98,14 @@ class PartitionReader(Protocol):
 
     async def bounds(self, partition: int) -> tuple[int, int]:
         """Return the first offset kept and the end: one past the last committed offset."""
+
+    async def offset_at(self, partition: int, timestamp_ms: int) -> int:
+        """Return an offset before which all records are older than a time; at most the end.
+
+        It is that of the first record of that time or later, or of a transaction marker before
+        it: a marker has the time of its writing. Where producers' clocks differ, records after
+        the offset may be older again.
+        """
 
     def seek(self, partition: int, offset: int) -> None: ...
 

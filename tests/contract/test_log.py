@@ -45,7 +45,7 @@ async def test_a_committed_transaction_is_read_as_it_was_written(under_test: Log
     async with under_test.transactional("a") as producer:
         await producer.commit(written, "group", {})
     read = await under_test.committed_records(0)
-    assert [(r.key, r.value, r.headers) for r in read] == [w[2:] for w in written[:3]]
+    assert [(r.key, r.value, r.headers) for r in read] == [w[2:5] for w in written[:3]]
     assert all(record.created and record.timestamp_ms > 0 for record in read)
     assert await under_test.values(1) == [b"partition"]
 
@@ -168,6 +168,43 @@ async def test_a_position_out_of_range_is_an_error(under_test: LogUnderTest) -> 
         reader.seek(0, 1_000)
         with pytest.raises(PositionError):
             await reader.poll(0, 10, PATIENCE_S)
+
+
+async def test_a_record_keeps_the_time_that_it_is_given(under_test: LogUnderTest) -> None:
+    begin_ms = SystemClock().now_ms()
+    given = NewRecord(under_test.topic, 0, b"key", b"given", timestamp_ms=1_600_000_000_123)
+    await under_test.append(given, given._replace(value=b"of now", timestamp_ms=None))
+    async with under_test.transactional("a") as producer:
+        await producer.commit([given], "group", {})
+    times = [record.timestamp_ms for record in await under_test.committed_records()]
+    assert times == [given.timestamp_ms, times[1], given.timestamp_ms]
+    assert times[1] >= begin_ms
+
+
+async def test_a_time_leads_to_an_offset(under_test: LogUnderTest) -> None:
+    async with under_test.transactional("a") as producer:
+        for times in ((1_000, 2_000), (3_000,), (2_500, 5_000)):
+            await producer.commit(
+                [NewRecord(under_test.topic, 0, None, b"", timestamp_ms=ms) for ms in times],
+                "group",
+                {},
+            )
+    read = await under_test.committed_records()
+    assert [record.timestamp_ms for record in read] == [1_000, 2_000, 3_000, 2_500, 5_000]
+    offsets = [record.offset for record in read]
+    async with under_test.reading(0, 1) as reader:
+        _, end = await reader.bounds(0)
+        found = [await reader.offset_at(0, ms) for ms in (-1, 1_000, 1_001, 2_000)]
+        assert found == [offsets[0], offsets[0], offsets[1], offsets[1]]
+        # A marker carries the time of its writing, which is now, and may be what is found.
+        assert offsets[1] < await reader.offset_at(0, 2_400) <= offsets[2]
+        assert offsets[1] < await reader.offset_at(0, 4_000) <= offsets[4]
+        assert await reader.offset_at(0, 2**42) == end
+        assert await reader.offset_at(1, 0) == 0
+    lost = NewRecord(under_test.topic, 1, None, b"", timestamp_ms=9_000)
+    await under_test.leave_open(under_test.prefix + "dead", [lost])
+    async with under_test.reading(1) as reader:
+        assert await reader.offset_at(1, 0) == 0
 
 
 @asynccontextmanager
