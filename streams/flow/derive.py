@@ -12,7 +12,8 @@ nothing. What ends what, by the error's name:
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable
+from typing import Final
 
 import structlog
 
@@ -21,11 +22,12 @@ from streams.core.rules import Rules
 from streams.flow.backoff import Backoff, sleep_until
 from streams.flow.dead_letters import FloodWatch
 from streams.flow.derive_config import DeriveConfig
+from streams.flow.membership import Membership, pause, stay_member
 from streams.flow.partition_state import Place
 from streams.flow.partition_task import Kept, PartitionTask, ReaderLostError, Tools
 from streams.ports import Clock, Log, StateStore, Telemetry
 
-_WORKER = "derive"
+_WORKER: Final = "derive"
 
 logger = structlog.get_logger()
 
@@ -57,23 +59,10 @@ async def run_derive(
         partition_of=partition_of,
         flood=FloodWatch(),
     )
-    backoff = Backoff(clock, stop)
     kept: dict[int, Kept] = {}
-    while not stop.is_set():
-        member = _Member(tools, kept, stop)
-        try:
-            await member.run()
-        except RetryError as error:
-            if member.has_worked:
-                backoff.reset()
-            await _pause(tools, backoff, error)
-
-
-async def _pause(tools: Tools, backoff: Backoff, error: RetryError, **context: object) -> None:
-    """Say what failed and when it is tried again, and wait for that."""
-    tools.telemetry.count("worker_retries", worker=_WORKER)
-    logger.warning("trying again", error=str(error), pause_s=backoff.next_s, **context)
-    await backoff.wait()
+    await stay_member(
+        lambda: _Member(tools, kept, stop), _WORKER, telemetry=telemetry, clock=clock, stop=stop
+    )
 
 
 class _Ownership:
@@ -93,50 +82,26 @@ class _Ownership:
             self.task.cancel()
 
 
-class _Member:
-    """One membership of the group, from joining to leaving."""
+class _Member(Membership):
+    """A task for each partition; `kept` are the states that former memberships let go of."""
 
     def __init__(self, tools: Tools, kept: dict[int, Kept], stop: asyncio.Event) -> None:
+        config = tools.config
+        super().__init__(
+            worker=_WORKER,
+            topic=config.messages_topic,
+            group=config.group,
+            instance_id=config.instance_id,
+            log=tools.log,
+            telemetry=tools.telemetry,
+            stop=stop,
+        )
         self._tools = tools
         self._kept = kept
-        self._stop = stop
         self._owned: dict[int, _Ownership] = {}
-        self._failure: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self._leaving = False
-        self._partitions = 0
         self._dead_partitions = 0
-        config = tools.config
-        self._reader = tools.log.group_reader(
-            config.messages_topic, config.group, config.instance_id
-        )
-        self.has_worked = False
-        """Whether any partition was committed to: then a failure is a new one."""
 
-    async def run(self) -> None:
-        """Be a member until stopped. Raises RetryError or StopError."""
-        await self._tools.log.start()
-        await self._check_topics()
-        stopping: asyncio.Future[object] = asyncio.ensure_future(self._stop.wait())
-        watching: asyncio.Task[None] | None = None
-        try:
-            await self._reader.start()
-            await self._reader.join(self._on_revoked, self._on_assigned)
-            logger.info("joined the group", group=self._tools.config.group)
-            watching = asyncio.create_task(self._guard(self._reader.watch()))
-            await asyncio.wait({stopping, self._failure}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopping.cancel()
-            self._leaving = True
-            if watching is not None:
-                watching.cancel()
-                await asyncio.wait([watching])
-            await self._release(list(self._owned))
-            await self._reader.stop()
-            self._tools.telemetry.gauge("worker_partitions", 0, worker=_WORKER)
-        if self._failure.done():
-            self._failure.result()
-
-    async def _check_topics(self) -> None:
+    async def _prepare(self) -> int:
         """Raise ConfigError where a topic is missing or the partition counts differ."""
         config = self._tools.config
         equal = (config.messages_topic, config.events_topic, config.state_topic)
@@ -154,38 +119,21 @@ class _Member:
                 "create` make them under another CONTEXTGAUGE_TOPIC_PREFIX, or delete the odd one "
                 "and create it anew"
             )
-        self._partitions = counts[config.messages_topic] or 0
         self._dead_partitions = counts[config.dead_topic] or 0
+        return counts[config.messages_topic] or 0
 
-    async def _on_revoked(self, partitions: frozenset[int]) -> None:
-        if partitions:
-            logger.info("partitions revoked", partitions=sorted(partitions))
-        await self._release(list(self._owned))
-
-    async def _on_assigned(self, partitions: frozenset[int]) -> None:
-        if self._leaving:
-            return
-        logger.info("partitions assigned", partitions=sorted(partitions))
-        self._tools.telemetry.gauge("worker_partitions", len(partitions), worker=_WORKER)
+    def _take(self, partitions: frozenset[int]) -> None:
         for gone in self._kept.keys() - partitions:
             # Another worker writes there now: what was kept is past.
             del self._kept[gone]
         for partition in sorted(partitions):
-            if partition >= self._partitions:
-                self._fail(
-                    ConfigError(
-                        f"{self._tools.config.messages_topic} has got more partitions, and "
-                        "sessions would be on others: create new topics under another "
-                        "CONTEXTGAUGE_TOPIC_PREFIX"
-                    )
-                )
-                return
             ownership = self._owned[partition] = _Ownership()
-            ownership.task = asyncio.create_task(self._guard(self._own(partition, ownership)))
+            ownership.task = self._spawn(self._own(partition, ownership))
 
-    async def _release(self, partitions: Iterable[int]) -> None:
-        """Let partitions go: give their running batches time, then give them up."""
-        ownerships = [self._owned.pop(partition) for partition in partitions]
+    async def _release(self) -> None:
+        """Let all partitions go: give their running batches time, then give them up."""
+        ownerships = list(self._owned.values())
+        self._owned.clear()
         for ownership in ownerships:
             ownership.release()
         tasks = [ownership.task for ownership in ownerships if ownership.task is not None]
@@ -194,18 +142,6 @@ class _Member:
             for task in late:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _fail(self, error: BaseException) -> None:
-        """End the membership with an error; the first one counts."""
-        if not self._failure.done():
-            self._failure.set_exception(error)
-
-    async def _guard(self, work: Coroutine[None, None, None]) -> None:
-        """Run a partition; what it raises ends the membership."""
-        try:
-            await work
-        except Exception as error:  # noqa: BLE001 -- told on by `run`, whatever it is
-            self._fail(error)
 
     async def _own(self, partition: int, ownership: _Ownership) -> None:
         """Run a partition, again and again if need be, until it is let go."""
@@ -233,7 +169,7 @@ class _Member:
                 tools.telemetry.count("worker_transactions", outcome="failed")
                 if task.committed:
                     backoff.reset()
-                await _pause(tools, backoff, error, partition=partition)
+                await pause(error, _WORKER, backoff, tools.telemetry, partition=partition)
             finally:
                 self.has_worked = self.has_worked or task.committed
                 ownership.current = None
