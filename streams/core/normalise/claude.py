@@ -43,8 +43,9 @@ MAX_CATEGORIES = 1_000
 """Rows of a context-usage answer; a longer list is none. Real ones have about ten."""
 
 _TRANSCRIPT_FIELDS = ("sessionId", "isSidechain", "parentUuid")
-_UNCOUNTED = ("<local-command-", "<command-")
-_COMMAND = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
+UNCOUNTED = ("<local-command-", "<command-")
+"""Beginnings of user lines that are no messages (R23)."""
+COMMAND = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
 """The two commands that matter; `/clear` only in its tag (R27), `/compact` also as typed (R24)."""
 _TRIGGERS: Final[tuple[Trigger, ...]] = ("manual", "auto")
 _RUNTIMES: Final[tuple[Runtime, ...]] = ("claude-code", "codex", "gemini", "openai", "other")
@@ -97,7 +98,7 @@ def user(body: Body) -> tuple[Signal, ...]:
     content = message.get("content") if isinstance(message, dict) else message
     begin = _first_text(content)
     signals: list[Signal] = []
-    command = _COMMAND.match(begin)
+    command = COMMAND.match(begin)
     if command is not None and command[1] == "compact":
         signals.append(TriggerHint("manual"))
     if command is not None and command[1] == "clear" and begin.startswith("<"):
@@ -109,7 +110,7 @@ def user(body: Body) -> tuple[Signal, ...]:
         or synthetic
         or flag(body, "isMeta", "is_meta")
         or flag(body, "isReplay", "is_replay")
-        or begin.startswith(_UNCOUNTED)
+        or begin.startswith(UNCOUNTED)
     )
     if compacted:
         signals.append(UserLine(counted, "compact_summary", name(body, "uuid"), text_of(content)))
@@ -177,9 +178,14 @@ def status(body: Body) -> tuple[Signal, ...]:
         return (CompactionSucceeded(),)
     if outcome == "failed":
         error = text(body, "compact_error", "compactError")
-        words = (error or "").lower()
-        return (CompactionRefused(error, "hook" in words and "block" in words),)
+        return (CompactionRefused(error, names_hook_block(error or "")),)
     return (StatusCleared(),)
+
+
+def names_hook_block(error: str) -> bool:
+    """Return whether an error says that a hook blocked the compaction (R17)."""
+    words = error.lower()
+    return "hook" in words and "block" in words
 
 
 def compact_boundary(body: Body) -> tuple[Signal, ...]:

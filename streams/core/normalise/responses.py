@@ -1,7 +1,5 @@
 """API responses of any provider: usage, edits, compactions inside a response (R6 to R10, R29)."""
 
-from typing import cast
-
 from schemas.records import Json
 from streams.core.normalise.fields import flag, items, mapping, name
 from streams.core.normalise.usage import find_usage, read_output, read_usage
@@ -11,6 +9,9 @@ SYNTHETIC_MODEL = "<synthetic>"
 _WINDOW_EXCEEDED = "model_context_window_exceeded"
 _COMPACTION_CALL = "response.compaction"
 """An OpenAI compaction's own response: its usage is that of the compacting call (R11)."""
+
+PROVIDER_OBJECTS = ("chat.completion", "response")
+"""Beginnings of the `object` by which a bare response is known."""
 
 
 def is_no_response(body: Body, message: Body) -> bool:
@@ -104,9 +105,8 @@ def stream_event(body: Body) -> tuple[Signal, ...]:
 
 def raw_response(body: Body) -> tuple[Signal, ...]:
     """Return what a provider's bare response object says, published as it is."""
-    known = isinstance(body.get("object"), str) and cast("str", body["object"]).startswith(
-        ("chat.completion", "response")
-    )
+    told = body.get("object")
+    known = isinstance(told, str) and told.startswith(PROVIDER_OBJECTS)
     if known or mapping(body, "usageMetadata", "usage_metadata") is not None:
         return (read_response(body, body, output_is_final=False),)
     return ()

@@ -1,0 +1,381 @@
+"""Without texts: the records stay the same but for the texts in them, and no text is left."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.messages import DeadLetter
+from schemas.records import CompactionSummary, Record
+from streams.core.containers import Line
+from streams.core.no_text import LEFT_OUT, MARK, without_text
+from streams.core.rules import Rules
+from streams.edge import codec
+from streams.edge.catalog import bundled
+from streams.flow.funnel import Funnel, Intake
+from streams.flow.no_text import strip_text
+from streams.flow.simulator import PROVIDERS, Casting, sample_sessions, simulate
+from tests.core.given import SESSION, assistant, boundary, compacting, one, summary, user
+from tests.core.strategies import SESSIONS, Action, write
+
+RULES = Rules(bundled())
+KEY = b"k" * 32
+SHARED = Path(__file__).parents[3] / "shared"
+_STUB = re.compile(r"\[contextgauge: [0-9]+ characters left out\]")
+_IDS = ("attempt_id", "boundary_id")
+
+
+def stub(text: str) -> str:
+    return f"[contextgauge: {len(text)} characters left out]"
+
+
+def stripped(body: dict[str, Any]) -> dict[str, Any]:
+    return without_text(body, json.dumps(body).encode(), KEY)
+
+
+def derived(lines: Iterable[bytes], hint: str = SESSION) -> list[Record]:
+    funnel = Funnel(RULES)
+    return [record for line in lines for record in funnel.take(Intake(line, hint)).records]
+
+
+def sent(lines: Iterable[bytes]) -> list[bytes]:
+    """Return what leaves the machine; what cannot be read does not."""
+    found = [strip_text(Line("f", 1, line, len(line), None), KEY) for line in lines]
+    return [line.value for line in found if isinstance(line, Line)]
+
+
+def check_same_records(lines: Sequence[bytes]) -> int:
+    """Check that the records are the same but for texts and ids; return how many there are."""
+    readable = [line for line in lines if not isinstance(codec.decode(line), DeadLetter)]
+    whole, without = derived(readable), derived(sent(lines))
+    names: list[dict[str, int]] = [
+        {record.id: number for number, record in enumerate(records)} for records in (whole, without)
+    ]
+    assert [record.type for record in whole] == [record.type for record in without]
+    for told, other in zip(whole, without, strict=True):
+        assert (told.subject, told.time_ms, told.sequence) == (
+            other.subject,
+            other.time_ms,
+            other.sequence,
+        )
+        data, shown = json.loads(codec.dumps(told.data)), json.loads(codec.dumps(other.data))
+        for field in _IDS:
+            if data.get(field) is not None:
+                data[field] = names[0][data[field]]
+                shown[field] = names[1][shown[field]]
+        assert alike(data, shown), (data, shown)
+    return len(whole)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Return whether they are equal, where a stub is equal to any text or unknown part."""
+    if isinstance(one, str) and isinstance(other, str):
+        # Every text of a summary of several blocks has a stub of its own.
+        return one == other or (bool(one) and _STUB.search(other) is not None)
+    if isinstance(one, dict) and isinstance(other, dict):
+        if LEFT_OUT in other:
+            return True
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        if len(other) == 1 and isinstance(other[0], str) and _STUB.fullmatch(other[0]):
+            return True
+        return len(one) == len(other) and all(map(alike, one, other))
+    return bool(one == other)
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Yield what is certainly a text: names and strings of several words."""
+    if isinstance(value, str):
+        if len(value) > 8 and re.search(r"\w\s+\w", value):
+            yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from texts(key)
+            yield from texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts(item)
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        for item in value.values():
+            yield from strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from strings(item)
+
+
+def check_no_text(lines: Iterable[bytes]) -> None:
+    for line in lines:
+        body = codec.decode(line)
+        if isinstance(body, DeadLetter):
+            continue
+        left = set(strings(codec.decode(sent([line])[0])))
+        kept = {text for text in texts(body) if text in left}
+        # A runtime's own words for the parts of a context are a figure's labels.
+        answers = (body.get("context_usage"), (body.get("response") or {}).get("response"))
+        labels = {
+            row.get("name")
+            for answer in answers
+            if isinstance(answer, dict)
+            for row in answer.get("categories", ())
+        }
+        assert kept <= labels, kept
+
+
+@given(SESSIONS)
+def test_any_session_gives_the_same_records(plan: tuple[list[Action], bool]) -> None:
+    actions, transcript = plan
+    check_same_records(write("s-1", actions, transcript=transcript))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_provider_gives_the_same_records(provider: str) -> None:
+    sample, more = Casting(seed=3, providers=(provider,)), Casting(seed=5, providers=(provider,))
+    lines = [message.named() for message in (*sample_sessions(sample), *simulate(more, 1_500))]
+    assert check_same_records(lines) > 20
+    check_no_text(lines)
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted([*SHARED.glob("fixtures/**/*.jsonl"), *SHARED.glob("samples/sequences/*.jsonl")]),
+    ids=lambda path: path.name,
+)
+def test_real_and_constructed_sessions_give_the_same_records(path: Path) -> None:
+    lines = path.read_bytes().splitlines()
+    assert (check_same_records(lines) > 0) != ("acompact" in path.name)
+    check_no_text(lines)
+
+
+@pytest.mark.parametrize("path", sorted(SHARED.glob("samples/*.json")), ids=lambda path: path.name)
+def test_every_sample_gives_the_same_records(path: Path) -> None:
+    message = json.loads(path.read_bytes())["message"]
+    lines = [json.dumps(message).encode()]
+    check_same_records(lines)
+    check_no_text(lines)
+
+
+WORDS = st.sampled_from(["S3cret", "a S3cret of mine", "src/S3cret.py", "", "<S3cret>", "S3cret\n"])
+"""What a user may write anywhere."""
+
+UNKNOWN = st.recursive(
+    st.one_of(WORDS, st.integers(), st.booleans(), st.none(), st.floats(allow_nan=False)),
+    lambda inner: st.one_of(
+        # A name like a runtime's own field stays where a runtime's object stands.
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["a S3cret", "S3cret?", ""]), inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+@given(UNKNOWN, UNKNOWN)
+def test_no_word_is_left_wherever_it_stands(one: Any, other: Any) -> None:
+    bodies = [
+        user(one, toolUseResult=other, attachment=one, summary=other),
+        user([{"type": "tool_result", "tool_use_id": "t", "content": one, "extra": other}]),
+        user([{"type": "text", "text": one}, other]),
+        {"type": "user", "session_id": "s", "message": one, "prompt": other},
+        assistant(inside={"content": [{"type": "tool_use", "name": one, "input": other}]}),
+        assistant(inside={"content": [{"type": "thinking", "thinking": one}], "choices": other}),
+        assistant(inside={"usage": {"input_tokens": 3, "note": one, "more": {"deep": other}}}),
+        boundary({"trigger": "auto", "userContext": one, "list": [other], "o": {"p": one}}),
+        {"type": "control_request", "request": {"subtype": "can_use_tool", "input": {
+            "session_id": "s", "status": one, "model": other, "cwd": one, "type": one}}},
+        {"type": "control_request", "request": {"subtype": "hook_callback", "input": {
+            "hook_event_name": "PreCompact", "custom_instructions": one, "tool_input": other}}},
+        {"type": "control_response", "response": {"response": {"memoryFiles": one, "x": other}}},
+        {"type": "event_msg", "payload": {"type": "user_message", "message": one, "cwd": other}},
+        {"type": "response_item", "payload": {"type": "f", "arguments": one, "output": other}},
+        {"type": "compacted", "payload": {"message": one, "replacement_history": other}},
+        {"type": "turn_context", "payload": {"summary": one, "user_instructions": other}},
+        {"type": "what is new", "payload": one, "request": other, "response": one},
+        {"type": "stream_event", "event": {"type": "content_block_delta", "delta": {
+            "type": "text_delta", "text": one}, "content_block": other}},
+        {"object": "chat.completion", "choices": one, "output": [{"type": "m", "content": other}]},
+        {"candidates": one, "usageMetadata": {"promptTokenCount": 3, "a": other}},
+    ]  # fmt: skip
+    for body in bodies:
+        assert "S3cret" not in json.dumps(stripped(body)), body
+        check_same_records([codec.dumps(body | {"session_id": "s"})])
+
+
+def test_a_name_that_is_a_text_goes_where_names_may_be_words() -> None:
+    assert "S3cret" not in json.dumps(stripped(user(answers={"S3cret": {"S3cret": 1}})))
+    told = stripped({"type": "user", "my own words": {"more words": "x"}, "uuid": "u"})
+    assert told == {"type": "user", "uuid": "u", LEFT_OUT: 23, MARK: True}
+
+
+def test_a_text_is_replaced_by_its_length() -> None:
+    told = stripped(user("hello"))
+    assert told["message"] == {"role": "user", "content": stub("hello")}
+    assert stripped(user([{"type": "text", "text": "hi"}]))["message"]["content"] == [
+        {"type": "text", "text": stub("hi")}
+    ]
+    assert stripped(user(""))["message"]["content"] == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "begin"),
+    [
+        ("<command-name>/clear</command-name>", "<command-name>/clear"),
+        ("/compact keep the plan", "/compact"),
+        ("<local-command-stdout>Compacted", "<local-command-"),
+        ("<command-message>is running", "<command-"),
+        ("/compacted", ""),
+        ("no command", ""),
+    ],
+)
+def test_the_beginning_by_which_a_command_is_known_stays(text: str, begin: str) -> None:
+    assert stripped(user(text))["message"]["content"] == begin + stub(text)
+
+
+def test_a_command_by_itself_is_no_text() -> None:
+    assert stripped(user("/compact"))["message"]["content"] == "/compact"
+
+
+def test_a_type_keeps_its_type() -> None:
+    block = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    told = stripped(assistant(inside={"content": [block, "loose"]}))
+    assert told["message"]["content"] == [
+        {"type": "tool_use", "id": "toolu_1", "name": stub("Bash"), "input": {LEFT_OUT: 9}},
+        stub("loose"),
+    ]
+    result = {"type": "tool_result", "content": [{"type": "text", "text": "out"}], "is_error": True}
+    told = stripped(user([result], toolUseResult=["a", "bc"], imagePasteIds=[], meta={}))
+    assert told["message"]["content"][0] == {
+        "type": "tool_result",
+        "content": [{"type": "text", "text": stub("out")}],
+        "is_error": True,
+    }
+    assert told["toolUseResult"] == [stub("abc")]
+    assert (told["imagePasteIds"], told["meta"]) == ([], {})
+
+
+def test_what_is_too_deep_to_be_known_goes_whole() -> None:
+    content: Any = "deep"
+    for _ in range(5):
+        content = [{"type": "tool_result", "content": content}]
+    told = json.dumps(stripped(user(content)))
+    assert "deep" not in told
+    metadata: Any = {"tokens": 1}
+    for _ in range(40):
+        metadata = {"inner": metadata}
+    told_metadata = stripped(boundary(metadata))["compact_metadata"]
+    assert json.dumps(told_metadata).count("inner") < 40
+    assert LEFT_OUT in json.dumps(told_metadata)
+
+
+def test_ids_in_metadata_stay_and_other_strings_go() -> None:
+    uuid = "258c7280-ae70-4798-800f-63464d01a85d"
+    metadata = {
+        "trigger": "manual",
+        "preTokens": 9,
+        "preserved": [uuid, "toolu_01ABCDEFGH", "words of mine"],
+        "userContext": "keep the plan",
+        "my words": "x",
+    }
+    assert stripped(boundary(metadata))["compact_metadata"] == {
+        "trigger": "manual",
+        "preTokens": 9,
+        "preserved": [uuid, "toolu_01ABCDEFGH", stub("words of mine")],
+        "userContext": stub("keep the plan"),
+        LEFT_OUT: 9,
+    }
+
+
+def test_an_error_keeps_that_a_hook_blocked() -> None:
+    body = {"type": "system", "subtype": "status", "status": None, "compact_result": "failed"}
+    blocked = stripped(body | {"compact_error": "Blocked by the hook of Ann"})
+    assert blocked["compact_error"] == f"blocked by a hook {stub('Blocked by the hook of Ann')}"
+    assert stripped(body | {"compact_error": "too few"})["compact_error"] == stub("too few")
+    assert blocked["status"] is None
+
+
+def test_a_summary_has_a_record_still() -> None:
+    lines = [json.dumps(body).encode() for body in (compacting(), boundary(), summary("Done: x."))]
+    assert one(derived(sent(lines)), CompactionSummary).summary == stub("Done: x.")
+
+
+def test_names_too_long_to_be_names_stay_so() -> None:
+    told = stripped({"session_id": "s" * 20_000, "uuid": "u" * 2_000, "cwd": "/x", "version": 3})
+    assert set(told["session_id"]) == set(told["uuid"]) == {"."}
+    assert (len(told["session_id"]), len(told["uuid"])) == (16_385, 1_025)
+    assert (told["cwd"], told["version"]) == ("/x", 3)
+    usage = {"m" * 2_000: {"contextWindow": 5}, "opus 4": {"canonicalModel": "o", "note": "n"}}
+    told = stripped({"type": "result", "modelUsage": usage | {"no": "entry"}})
+    assert (
+        told["modelUsage"]
+        == {
+            "opus 4": {"canonicalModel": "o", "note": stub("n")},
+            "no": stub("entry"),
+        }
+        or LEFT_OUT in told["modelUsage"]
+    )
+
+
+def test_a_time_stays_and_what_is_none_goes() -> None:
+    assert stripped({"timestamp": "2026-11-01T12:00:00.000Z"})["timestamp"].startswith("2026")
+    assert stripped({"timestamp": "tomorrow at noon"})["timestamp"] == stub("tomorrow at noon")
+    assert stripped({"timestamp": "2" * 90})["timestamp"] == stub("2" * 90)
+    assert stripped({"timestamp": 3})["timestamp"] == 3
+
+
+def test_a_providers_object_is_known_still() -> None:
+    assert stripped({"object": "chat.completion"})["object"] == "chat.completion"
+    assert stripped({"object": "response of mine"})["object"] == "response" + stub(
+        "response of mine"
+    )
+    assert stripped({"object": "my own"})["object"] == stub("my own")
+    assert stripped({"object": 3})["object"] == 3
+
+
+def test_a_fork_keeps_its_origin() -> None:
+    told = stripped({"forked_from": {"session_id": "a", "title": "my words"}, "forkedFrom": "b"})
+    assert told["forked_from"] == {"session_id": "a", "title": stub("my words")}
+    assert told["forkedFrom"] == "b"
+
+
+def test_what_json_has_no_number_for_is_no_null() -> None:
+    line = b'{"type":"system","subtype":"status","status":NaN,"session_id":"s"}'
+    assert json.loads(sent([line])[0])["status"] == 0.0
+    check_same_records([line])
+
+
+def test_two_messages_that_differ_in_their_texts_alone_still_differ() -> None:
+    first, second = (
+        json.dumps({"type": "user", "session_id": "s", "message": text}).encode()
+        for text in ("yes!", "no!!")
+    )
+    assert len(set(sent([first, second, first]))) == 2
+    other_key = strip_text(Line("f", 1, first, len(first), None), b"other")
+    assert isinstance(other_key, Line)
+    assert other_key.value != sent([first])[0]
+    assert other_key.size == len(other_key.value)
+
+
+def test_the_message_itself_is_left_alone() -> None:
+    body = user([{"type": "text", "text": "x"}], request={"input": {"a": "b"}})
+    before = json.dumps(body)
+    stripped(body)
+    assert json.dumps(body) == before
+
+
+def test_what_cannot_be_read_is_told_from_what_can() -> None:
+    for value, reason in ((b"no json", "not_json"), (b"[]", "not_object"), (b"\xff", "not_utf8")):
+        found = strip_text(Line("f", 1, value, len(value), "s"), KEY)
+        assert isinstance(found, DeadLetter)
+        assert found.reason == reason
+    gigantic = strip_text(Line("f", 1, b'{"a":', 10**9, "s"), KEY)
+    assert isinstance(gigantic, DeadLetter)
+    assert gigantic.reason == "too_large"
