@@ -4,7 +4,14 @@ What is made here is what the commands run; nothing else in the project chooses 
 """
 
 import asyncio
+import functools
 import os
+import ssl
+import warnings
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
 
 from schemas.topics import (
     AGENT_MESSAGES,
@@ -20,9 +27,12 @@ from streams.edge.catalog import bundled
 from streams.edge.changelog import ChangelogStateStore
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
+from streams.edge.kafka_security import KafkaSecurity
 from streams.edge.local_stack import STACK_FOLDER, LocalStack
 from streams.edge.partitioner import partition_of
+from streams.edge.redis_access import RedisAccess
 from streams.edge.redis_views import RedisViews
+from streams.edge.tls import TlsFiles, context_of
 from streams.flow.derive import run_derive
 from streams.flow.derive_config import GROUP as DERIVE_GROUP
 from streams.flow.derive_config import DeriveConfig
@@ -76,10 +86,19 @@ def bootstrap_servers(chosen: Settings) -> str:
 
 
 def redis_url(chosen: Settings) -> str:
-    """Return the URL of Redis. Raises ConfigError where none is named."""
+    """Return the URL of Redis, a password in it included: `redis_address` is the one to show.
+
+    Raises ConfigError where none is named.
+    """
     if chosen.redis_url is None:
         raise ConfigError(_unnamed("Redis", "redis_url"))
-    return chosen.redis_url
+    return chosen.redis_url.get_secret_value()
+
+
+def redis_address(chosen: Settings) -> str:
+    """Return the URL of Redis without user and password. Raises ConfigError."""
+    parts = urlsplit(redis_url(chosen))
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 
 def _unnamed(service: str, field: str) -> str:
@@ -105,12 +124,77 @@ def kafka_options(chosen: Settings, client_id: str = "contextgauge") -> KafkaOpt
         # The largest message of any topic, and its headers.
         fetch_bytes=chosen.topic(DEAD_LETTERS).max_message_bytes + MIB,
         replicas=chosen.replicas,
+        security=_kafka_security(chosen),
+    )
+
+
+def _kafka_security(chosen: Settings) -> KafkaSecurity:
+    protocol = chosen.kafka_security_protocol
+    encrypted = not protocol.endswith("plaintext")
+    if protocol == "sasl_plaintext":
+        warnings.warn(
+            f"{PREFIX}KAFKA_SECURITY_PROTOCOL=sasl_plaintext: whoever can listen on the network "
+            "reads the messages, and with PLAIN the password; sasl_ssl encrypts",
+            stacklevel=2,
+        )
+    return KafkaSecurity(
+        protocol=protocol,
+        ssl_context=_context(_tls_files(chosen, "kafka")) if encrypted else None,
+        mechanism=chosen.kafka_sasl_mechanism,
+        username=chosen.kafka_username,
+        password=_revealed(chosen.kafka_password),
+    )
+
+
+def redis_access(chosen: Settings) -> RedisAccess:
+    """Return who we are for Redis, and whom we trust. Raises ConfigError."""
+    files = _tls_files(chosen, "redis")
+    encrypted = redis_url(chosen).startswith("rediss://")
+    if encrypted:
+        _context(files)  # what is wrong with the files is told now, not at the first connection
+    return RedisAccess(
+        username=chosen.redis_username,
+        password=_revealed(chosen.redis_password),
+        password_file=chosen.redis_password_file,
+        password_variable=f"{PREFIX}REDIS_PASSWORD_FILE",
+        tls=files if encrypted else None,
     )
 
 
 def redis_views(chosen: Settings) -> RedisViews:
     """Return the view store of the settings, not connected yet. Raises ConfigError."""
-    return RedisViews(redis_url(chosen), chosen.key_prefix)
+    return RedisViews(redis_url(chosen), chosen.key_prefix, redis_access(chosen))
+
+
+def _tls_files(chosen: Settings, service: str) -> TlsFiles:
+    def file(name: str) -> str | None:
+        path: Path | None = getattr(chosen, f"{service}_{name}")
+        return None if path is None else str(path)
+
+    return TlsFiles(
+        variables=f"{PREFIX}{service.upper()}_",
+        ca_file=file("ca_file"),
+        certificate_file=file("certificate_file"),
+        key_file=file("key_file"),
+        key_password=_revealed(getattr(chosen, f"{service}_key_password")),
+        check_hostname=getattr(chosen, f"{service}_check_hostname"),
+    )
+
+
+@functools.cache
+def _context(files: TlsFiles) -> ssl.SSLContext:
+    """Return the context of these files, read once: a process is one client, not a mixture."""
+    if not files.check_hostname:
+        warnings.warn(
+            f"{files.variables}CHECK_HOSTNAME=false: any server whose certificate the same "
+            "authority signed is taken for the right one",
+            stacklevel=2,
+        )
+    return context_of(files)
+
+
+def _revealed(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()
 
 
 def derive_config(chosen: Settings, *, allow_dead_letters: bool = False) -> DeriveConfig:

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from schemas.topics import CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS, MIB, TOPICS
+from streams import wiring
 from streams.core.errors import ConfigError
 from streams.core.rules import DEFAULT_THRESHOLDS
 from streams.settings import Settings, load_settings
@@ -69,7 +70,7 @@ def test_what_was_found_serves_only_what_is_not_set(monkeypatch: pytest.MonkeyPa
         {"bootstrap_servers": "127.0.0.1:4711", "redis_url": "redis://127.0.0.1:4712/0"}
     )
     assert chosen.bootstrap_servers == "127.0.0.1:4711"
-    assert chosen.redis_url == "redis://mine:6379/0"
+    assert wiring.redis_url(chosen) == "redis://mine:6379/0"
 
 
 @pytest.mark.parametrize(

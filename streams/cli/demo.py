@@ -77,12 +77,7 @@ def demo(
             with demo_pipeline.real_services(lambda what: say(f"{what} …")) as (folder, services):
                 for name, service in services.items():
                     say(f"{name.capitalize()} is ready at {service.address}", done=True)
-                real = chosen.model_copy(
-                    update={
-                        "bootstrap_servers": services["kafka"].address,
-                        "redis_url": services["redis"].address,
-                    }
-                )
+                real = chosen.at(services["kafka"].address, services["redis"].address)
                 ending.run(_show(demo_pipeline.real_pipeline(folder, real), given))
                 say("stopping the workers, Kafka and Redis …")
         except MissingPartError as error:

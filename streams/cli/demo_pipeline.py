@@ -29,7 +29,7 @@ from streams.edge.memory_views import MemoryViews
 from streams.edge.metrics import NoTelemetry
 from streams.edge.processes import Running
 from streams.ports import Log, PartitionReader, ViewStore
-from streams.settings import Settings
+from streams.settings import CONNECTION_FIELDS, Settings
 from streams.settings.forms import PREFIX
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -114,11 +114,10 @@ def real_services(progress: Callable[[str], None]) -> Iterator[tuple[Path, dict[
 @contextmanager
 def worker_processes(folder: Path, chosen: Settings) -> Iterator[list[Running]]:
     """Run the workers as processes of their own; end them at the end."""
-    names = {"bootstrap_servers", "redis_url"}
-    environment = dict(os.environ) | {
-        PREFIX + name.upper(): str(value)
-        for name, value in chosen.model_dump(include=names).items()
-    }
+    others = {PREFIX + name.upper() for name in CONNECTION_FIELDS}
+    environment = {name: value for name, value in os.environ.items() if name not in others}
+    environment[PREFIX + "BOOTSTRAP_SERVERS"] = wiring.bootstrap_servers(chosen)
+    environment[PREFIX + "REDIS_URL"] = wiring.redis_url(chosen)
     environment[PREFIX + "LOG_FORMAT"] = "json"
     environment[PREFIX + "METRICS_PORT"] = "0"
     environment.pop(PREFIX + "INSTANCE_ID", None)

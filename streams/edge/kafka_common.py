@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from aiokafka import errors
 
 from schemas.topics import MIB
 from streams.core.errors import ConfigError, FencedError, PositionError, RetryError
+from streams.edge.kafka_security import KafkaSecurity
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,17 @@ class KafkaOptions:
     replicas: int = 3
     """Of topics that are created, at most as many as there are brokers: one can be away while
     another is restarted."""
+
+    security: KafkaSecurity = field(default_factory=KafkaSecurity)
+    """Who we are, and whom we trust."""
+
+    def connection(self) -> dict[str, Any]:
+        """Return what every client of aiokafka takes to connect."""
+        return {
+            "bootstrap_servers": self.bootstrap_servers,
+            "request_timeout_ms": self.request_timeout_ms,
+            **self.security.arguments(),
+        }
 
 
 _CONFIG_ERRORS = (

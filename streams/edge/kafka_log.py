@@ -116,9 +116,8 @@ class KafkaLog:
             with translated(action):
                 if self._admin is None:
                     self._admin = AIOKafkaAdminClient(
-                        bootstrap_servers=self._options.bootstrap_servers,
+                        **self._options.connection(),
                         client_id=f"{self._options.client_id}-admin",
-                        request_timeout_ms=self._options.request_timeout_ms,
                     )
                     await self._admin.start()
                 yield self._admin

@@ -42,11 +42,10 @@ class KafkaTransactionalProducer:
     async def start(self) -> None:
         """Take the id over: an older producer is fenced, its transaction settled."""
         producer = self._producer = AIOKafkaProducer(
-            bootstrap_servers=self._options.bootstrap_servers,
+            **self._options.connection(),
             client_id=f"{self._options.client_id}-{self._id}",
             transactional_id=self._id,
             transaction_timeout_ms=self._options.transaction_timeout_ms,
-            request_timeout_ms=self._options.request_timeout_ms,
             retry_backoff_ms=self._options.retry_backoff_ms,
             max_batch_size=self._options.batch_bytes,
             compression_type=self._options.compression,
@@ -126,10 +125,9 @@ class KafkaProducer:
     async def start(self) -> None:
         """Connect."""
         self._producer = AIOKafkaProducer(
-            bootstrap_servers=self._options.bootstrap_servers,
+            **self._options.connection(),
             client_id=f"{self._options.client_id}-publisher",
             enable_idempotence=True,
-            request_timeout_ms=self._options.request_timeout_ms,
             max_batch_size=self._options.batch_bytes,
             compression_type=self._options.compression,
             linger_ms=0,

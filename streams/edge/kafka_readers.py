@@ -93,7 +93,7 @@ class KafkaPartitionReader:
     def _consumer(self, group: str | None, instance_id: str | None) -> AIOKafkaConsumer:
         options = self._options
         return AIOKafkaConsumer(
-            bootstrap_servers=options.bootstrap_servers,
+            **options.connection(),
             client_id=options.client_id,
             group_id=group,
             group_instance_id=instance_id,
@@ -103,7 +103,6 @@ class KafkaPartitionReader:
             fetch_max_wait_ms=options.fetch_wait_ms,
             # The broker sends a first batch that is larger, so a greater message is no trap.
             max_partition_fetch_bytes=options.fetch_bytes,
-            request_timeout_ms=options.request_timeout_ms,
             session_timeout_ms=options.session_timeout_ms,
             rebalance_timeout_ms=options.rebalance_timeout_ms,
             heartbeat_interval_ms=options.session_timeout_ms // _HEARTBEATS_PER_SESSION,

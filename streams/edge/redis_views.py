@@ -16,6 +16,7 @@ from redis.exceptions import NoScriptError
 
 from schemas.views import FORMAT_VERSION, EntryStream
 from streams.core.errors import ConfigError, VersionError
+from streams.edge.redis_access import NO_ACCESS, RedisAccess
 from streams.edge.redis_errors import translated
 from streams.edge.redis_keys import (
     DOCUMENT,
@@ -65,11 +66,10 @@ _FORGET = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL'
 class RedisViews:
     """The view store. `url` as redis-py takes it, `prefix` the first part of every key."""
 
-    def __init__(self, url: str, prefix: str = "cg") -> None:
+    def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
         self._keys = Keys(prefix)
         try:
-            # Untyped for the replies: redis-py's own types are unions of both its clients'.
-            self._redis: Any = Redis.from_url(
+            pool = access.pool(
                 url,
                 # `_ask` has a time limit; redis-py's own may swallow a cancellation, as it waits
                 # by asyncio.wait_for, which did so before Python 3.12.
@@ -79,8 +79,14 @@ class RedisViews:
                 # More is for the flows, which say so; every call here may be made twice.
                 retry=Retry(NoBackoff(), 1),
             )
-        except ValueError as error:
-            raise ConfigError(f"CONTEXTGAUGE_REDIS_URL: {error}") from error
+        except ValueError:
+            # What it says of the URL may be a piece of the password.
+            raise ConfigError(
+                "CONTEXTGAUGE_REDIS_URL is no URL of Redis: redis://host:port/database, rediss:// "
+                "for TLS, or unix://path"
+            ) from None
+        # Untyped for the replies: redis-py's own types are unions of both its clients'.
+        self._redis: Any = Redis.from_pool(pool)
         self._script = resources.files(__package__).joinpath("apply.lua").read_text()
         # The name by which Redis knows a script, not a secret.
         self._script_sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()

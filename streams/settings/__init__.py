@@ -9,8 +9,10 @@ import difflib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import get_args
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict
 
 from schemas.topics import (
@@ -24,14 +26,15 @@ from schemas.topics import (
     Topic,
 )
 from streams.core.errors import ConfigError
+from streams.edge.secret_files import read_secret
+from streams.settings import kafka, redis
 from streams.settings.connections import ConnectionSettings
 from streams.settings.derivation import DerivationSettings
 from streams.settings.forms import FOR_EVER, PREFIX
+from streams.settings.kafka import KafkaSettings
+from streams.settings.redis import RedisSettings
 from streams.settings.topics import TopicSettings
 from streams.settings.workers import WorkerSettings
-
-_SECRET = frozenset({"redis_url"})
-"""Settings that may hold a password: an error never shows their value."""
 
 
 class Settings(WorkerSettings, DerivationSettings, TopicSettings, ConnectionSettings):
@@ -59,6 +62,24 @@ class Settings(WorkerSettings, DerivationSettings, TopicSettings, ConnectionSett
             max_message_bytes=topic.max_message_bytes + max(more, 0),
         )
 
+    def at(self, bootstrap_servers: str, redis_url: str) -> "Settings":
+        """Return these settings for services of this machine: no TLS, no user, nothing secret."""
+        plain = {name: Settings.model_fields[name].default for name in CONNECTION_FIELDS}
+        own = {"bootstrap_servers": bootstrap_servers, "redis_url": SecretStr(redis_url)}
+        return self.model_copy(update=plain | own)
+
+
+CONNECTION_FIELDS = frozenset(KafkaSettings.model_fields) | frozenset(RedisSettings.model_fields)
+"""The settings that say where Kafka and Redis are and how to connect to them."""
+
+_SECRETS = tuple(
+    name
+    for name, item in Settings.model_fields.items()
+    if item.annotation is not None and SecretStr in (item.annotation, *get_args(item.annotation))
+)
+"""Settings that may hold a password: nothing ever shows their value. Where there is a setting of
+the same name and `_file`, the secret may come from a file instead."""
+
 
 def _days_to_ms(days: int) -> int:
     return FOR_EVER if days == FOR_EVER else days * DAY_MS
@@ -67,7 +88,7 @@ def _days_to_ms(days: int) -> int:
 def load_settings(found: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. `found` are values by field name for variables that are not set.
 
-    Raises ConfigError, one line per wrong variable.
+    Secrets that are in files are read. Raises ConfigError, one line per wrong variable.
     """
     unknown = list(_unknown_variables())
     if unknown:
@@ -75,10 +96,37 @@ def load_settings(found: Mapping[str, str] | None = None) -> Settings:
     values = {
         name: value for name, value in (found or {}).items() if _variable(name) not in os.environ
     }
+    values |= _secrets_in_files()
     try:
-        return Settings(**values)  # type: ignore[arg-type]  # texts, parsed like the environment's
+        chosen = Settings(**values)  # type: ignore[arg-type]  # texts, as in the environment
     except ValidationError as error:
         raise ConfigError("\n".join(_explain(error))) from None
+    wrong = [*kafka.inconsistencies(chosen), *redis.inconsistencies(chosen)]
+    if wrong:
+        raise ConfigError("\n".join(wrong))
+    return chosen
+
+
+def _secrets_in_files() -> dict[str, str]:
+    """Return the secrets whose files are named. Raises ConfigError."""
+    found, wrong = {}, []
+    for name in _SECRETS:
+        variable = _variable(f"{name}_file")
+        path = os.environ.get(variable)
+        if path is None:
+            continue
+        if not path:
+            wrong.append(f"{variable} is empty: name a file, or unset it")
+        elif _variable(name) in os.environ:
+            wrong.append(f"{_variable(name)} and {variable} are both set: keep one of them")
+        else:
+            try:
+                found[name] = read_secret(Path(path), variable)
+            except ConfigError as error:
+                wrong.append(str(error))
+    if wrong:
+        raise ConfigError("\n".join(wrong))
+    return found
 
 
 def _variable(field: str) -> str:
@@ -105,7 +153,7 @@ def _explain(error: ValidationError) -> Iterator[str]:
         if item["type"] == "string_pattern_mismatch":
             said = "is not of the form that is asked for"
         value = os.environ.get(_variable(field), "")
-        shown = "" if field in _SECRET or not value else f"={value[:80]!r}"
+        shown = "" if field in _SECRETS or not value else f"={value[:80]!r}"
         yield (
             f"{_variable(field)}{shown} {said}. "
             f"{Settings.model_fields[field].description} Correct it, or unset it for the default."

@@ -1,0 +1,47 @@
+"""Who we are for Kafka, and whom we trust: what every client is given to connect with."""
+
+import logging
+import ssl
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSecurity:
+    """Protocol, TLS and user. The settings have been checked: they go together."""
+
+    protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = "plaintext"
+    ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
+    mechanism: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @property
+    def asks_for_user(self) -> bool:
+        """Whether a user is proven."""
+        return self.protocol.startswith("sasl_")
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether the connection is over TLS."""
+        return not self.protocol.endswith("plaintext")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return these as aiokafka takes them."""
+        found: dict[str, Any] = {"security_protocol": self.protocol.upper()}
+        if self.encrypts:
+            found["ssl_context"] = self.ssl_context
+        if self.asks_for_user:
+            found["sasl_mechanism"] = self.mechanism
+            found["sasl_plain_username"] = self.username
+            found["sasl_plain_password"] = self.password
+        return found
+
+
+def _without_payloads(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
+
+
+# For debugging aiokafka logs every request and answer whole: with PLAIN the password is in them,
+# and the text of all messages. A filter of the logger holds whatever else is configured.
+logging.getLogger("aiokafka.conn").addFilter(_without_payloads)

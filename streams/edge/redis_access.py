@@ -1,0 +1,71 @@
+"""Who we are for Redis, and whom we trust: users, passwords that may change, TLS."""
+
+import functools
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from redis.asyncio import ConnectionPool, SSLConnection
+from redis.credentials import CredentialProvider
+
+from streams.edge.secret_files import read_secret
+from streams.edge.tls import TlsFiles, context_of
+
+
+@dataclass(frozen=True, slots=True)
+class RedisAccess:
+    """User, password and TLS, where the URL does not tell them."""
+
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    password_file: Path | None = None
+    """Read for every connection, so that a password can be changed while we run."""
+    password_variable: str = "CONTEXTGAUGE_REDIS_PASSWORD_FILE"  # noqa: S105 -- a setting's name
+    tls: TlsFiles | None = None
+
+    def pool(self, url: str, **options: Any) -> ConnectionPool:  # noqa: ANN401 -- the driver's own
+        """Return a pool of connections. Raises ValueError for a URL that is none."""
+        if self.password is not None or self.password_file is not None:
+            url_user = unquote(urlsplit(url).username or "")
+            options["credential_provider"] = _Credentials(self, url_user or self.username)
+            url = _without_user(url)
+        pool: ConnectionPool = ConnectionPool.from_url(url, **options)
+        if self.tls is not None:
+            pool.connection_class = _TlsConnection
+            pool.connection_kwargs["made"] = functools.partial(context_of, self.tls)
+        return pool
+
+
+NO_ACCESS = RedisAccess()
+"""All that is told is in the URL."""
+
+
+class _Credentials(CredentialProvider):
+    """Tells user and password at the moment of connecting."""
+
+    def __init__(self, access: RedisAccess, username: str | None) -> None:
+        self._access, self._username = access, username
+
+    def get_credentials(self) -> tuple[str] | tuple[str, str]:
+        if self._access.password_file is not None:
+            password = read_secret(self._access.password_file, self._access.password_variable)
+        else:
+            password = self._access.password or ""
+        return (password,) if self._username is None else (self._username, password)
+
+
+class _TlsConnection(SSLConnection):
+    """Uses our own context: the driver's trusts the system's authorities beside the given ones."""
+
+    def __init__(self, *, made: Callable[[], ssl.SSLContext], **options: Any) -> None:  # noqa: ANN401 -- the driver's own
+        super().__init__(**options)
+        # Made for every connection, so that files may be renewed while we run.
+        self.ssl_context.context = made()
+
+
+def _without_user(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

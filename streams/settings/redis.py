@@ -1,0 +1,119 @@
+"""Where Redis is, and how to connect to it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings
+
+from streams.settings.forms import PREFIX, incomplete_pair, set_for_tls
+
+_URL_OPTIONS = frozenset({"db", "protocol", "client_name", "health_check_interval"})
+"""What may stand behind the question mark. Of the driver's other options some are settings here,
+some would undo what the settings say, and an unknown one fails at the first connection."""
+
+
+class RedisSettings(BaseSettings):
+    """Where Redis is, and how to connect to it."""
+
+    redis_url: SecretStr | None = Field(
+        default=None,
+        description="Redis, as redis://[user:password@]host:port/database, rediss:// for TLS, or "
+        "unix://path. Not set, a stack that `contextgauge stack up` started is used; there is no "
+        "other default.",
+    )
+    redis_username: str | None = Field(
+        default=None,
+        min_length=1,
+        description="User of Redis's access control list, where the URL names none; the default "
+        "user otherwise.",
+    )
+    redis_password: SecretStr | None = Field(
+        default=None,
+        min_length=1,
+        description="The user's password, where the URL has none. Prefer the file.",
+    )
+    redis_password_file: Path | None = Field(
+        default=None,
+        description="File that holds the password, as Docker and Kubernetes mount secrets; a line "
+        "end behind it does not count. Read anew for every connection.",
+    )
+    redis_ca_file: Path | None = Field(
+        default=None,
+        description="PEM file of the authorities that may sign Redis's certificate, instead of "
+        "the system's, for rediss://.",
+    )
+    redis_certificate_file: Path | None = Field(
+        default=None,
+        description="PEM file of this client's certificate and its chain, where Redis asks for "
+        "one (tls-auth-clients yes).",
+    )
+    redis_key_file: Path | None = Field(
+        default=None,
+        description="PEM file of the key of this client's certificate; may be the same file.",
+    )
+    redis_key_password: SecretStr | None = Field(
+        default=None, min_length=1, description="Password of that key, where it is encrypted."
+    )
+    redis_key_password_file: Path | None = Field(
+        default=None, description="File that holds the key's password."
+    )
+    redis_check_hostname: bool = Field(
+        default=True,
+        description="Whether Redis's certificate must be for the name that is connected to. "
+        "false takes any server's that the same authority signed, with a warning at every start.",
+    )
+
+    @field_validator("redis_url")
+    @classmethod
+    def _check_redis_url(cls, value: SecretStr | None) -> SecretStr | None:
+        # No part of the value is told: what cannot be read may be a piece of the password.
+        if value is None:
+            return None
+        scheme, _, rest = value.get_secret_value().partition("://")
+        if scheme not in {"redis", "rediss", "unix"} or not rest:
+            raise ValueError("does not begin with redis://, rediss:// or unix://")
+        try:
+            parts = urlsplit(value.get_secret_value())
+            readable = scheme == "unix" or bool(parts.hostname)
+            _ = parts.port if scheme != "unix" else None
+        except ValueError:
+            readable = False
+        if not readable:
+            raise ValueError(
+                "has no host and port that can be read; in a user or a password, write "
+                "characters such as / # ? : @ percent-encoded, or set "
+                f"{PREFIX}REDIS_PASSWORD instead"
+            )
+        if scheme != "unix" and not parts.path.removeprefix("/").isdecimal() and parts.path[1:]:
+            raise ValueError("does not end in /database, a number")
+        other = sorted(set(parse_qs(parts.query, keep_blank_values=True)) - _URL_OPTIONS)
+        if other:
+            raise ValueError(
+                f"has other options than {', '.join(sorted(_URL_OPTIONS))}; for users and TLS "
+                f"there are settings that begin with {PREFIX}REDIS_"
+            )
+        return value
+
+
+def inconsistencies(chosen: RedisSettings) -> Iterator[str]:
+    """Yield a line for each setting of Redis that contradicts another, or would do nothing."""
+    name = f"{PREFIX}REDIS_"
+    url = chosen.redis_url.get_secret_value() if chosen.redis_url is not None else None
+    if url is not None:
+        parts = urlsplit(url)
+        if parts.username and chosen.redis_username is not None:
+            yield f"{name}USERNAME is set and {name}URL names a user too: keep one of them"
+        if parts.password and chosen.redis_password is not None:
+            yield f"{name}PASSWORD is set and {name}URL has a password too: keep one of them"
+        named = parts.username or chosen.redis_username
+        if named and not parts.password and chosen.redis_password is None:
+            yield f"a user of Redis needs a password: set {name}PASSWORD or {name}PASSWORD_FILE"
+        if parts.scheme != "rediss":
+            for part in set_for_tls(chosen, "redis"):
+                yield (
+                    f"{name}{part} does nothing, as {name}URL begins with {parts.scheme}://: "
+                    "write rediss:// for TLS, or unset this"
+                )
+    yield from incomplete_pair(chosen, "redis")
