@@ -1,6 +1,6 @@
 """The command `contextgauge`: all commands by name, and what an error looks like.
 
-Exit codes: 0 done, 1 stopped or not found, 2 wrong arguments or settings.
+What the exit codes mean is in `streams.cli.exits`.
 """
 
 import sys
@@ -9,15 +9,17 @@ from typing import Annotated
 
 import typer
 
-from streams.cli import demo, files, logs, read, schemas, stack, topics, workers
+from streams.cli import demo, exits, files, logs, read, schemas, stack, topics, workers
 from streams.cli.screen import err, forgive_encodings, out, safe
-from streams.core.errors import ConfigError, ContextgaugeError, RetryError
+from streams.core.errors import ContextgaugeError, RetryError
 
-EXIT_STOPPED = 1
-EXIT_CONFIG = 2
 AWAY = (
     "Is it running? `contextgauge stack up` starts Kafka and Redis on this machine; "
     "CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL name others."
+)
+BUG = (
+    "contextgauge: this is an error in contextgauge itself: please report it with the lines above "
+    "(they hold no text of messages)"
 )
 
 app = typer.Typer(
@@ -70,4 +72,7 @@ def main() -> None:
             err.print(f"contextgauge: {safe(line)}", markup=False, soft_wrap=True, style="red")
         if isinstance(error, RetryError):
             err.print(AWAY, style="dim")
-        sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_STOPPED)
+        sys.exit(exits.code_of(error))
+    except Exception as error:  # noqa: BLE001 -- the last one to hear of it
+        err.print(f"{exits.where(error)}\n{BUG}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(exits.Exit.INTERNAL)

@@ -29,6 +29,7 @@ from streams.cli.demo_report import (
     print_timeline,
     say,
 )
+from streams.cli.exits import by_signal
 from streams.cli.screen import exact, out
 from streams.cli.simulate import as_lines, ending_now
 from streams.core.containers import Line
@@ -128,7 +129,7 @@ class _Ending:
             if self._received is None:
                 raise
         if self._received is not None:
-            raise SystemExit(128 + self._received)
+            raise SystemExit(by_signal(self._received))
 
     async def _cancellable(self, work: Coroutine[None, None, None]) -> None:
         loop = asyncio.get_running_loop()
@@ -152,7 +153,7 @@ class _Ending:
             self._cancel()
             return
         _say_ending()
-        raise SystemExit(128 + number)
+        raise SystemExit(by_signal(number))
 
 
 def _say_ending() -> None:

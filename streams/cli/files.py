@@ -12,6 +12,7 @@ import typer
 from schemas.messages import DeadLetter
 from schemas.records import Json
 from streams import wiring
+from streams.cli.exits import Exit
 from streams.cli.lines import quiet_pipe, write_lines
 from streams.cli.publishing import publish_blocks, report
 from streams.cli.simulate import simulate
@@ -25,7 +26,7 @@ from streams.flow.publish import in_thread
 from streams.flow.replay import Derived
 from streams.flow.replay import replay as replay_lines
 
-_REFUSED = 1
+_REFUSED = Exit.STOPPED
 """Exit code with `--strict` where a line was malformed."""
 
 Paths = Annotated[

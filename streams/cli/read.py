@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from streams import wiring
+from streams.cli.exits import Exit
 from streams.cli.render import sessions_table, status_box, status_line
 from streams.cli.screen import err, exact, out, safe, write_json
 from streams.cli.timeline import timeline
@@ -17,7 +18,7 @@ from streams.edge.partitioner import partition_of
 from streams.ports import Ranking
 from streams.serve.sessions import SessionLookupError, Sessions, ViewsGoneError
 
-NOT_FOUND = 1
+NOT_FOUND = Exit.STOPPED
 """Exit code where there is no such session, or where the views are gone."""
 
 SessionName = Annotated[

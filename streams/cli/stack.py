@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from streams.cli.exits import Exit
 from streams.cli.screen import err, out, write_json
 from streams.edge.local_stack import (
     DEFAULT_HEAP_MIB,
@@ -73,7 +74,7 @@ def status(
     else:
         _show(running)
     if len(running) < len(SERVICES):
-        raise typer.Exit(1)
+        raise typer.Exit(Exit.STOPPED)
 
 
 def _show(running: dict[Name, Service]) -> None:

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from schemas.topics import CO_PARTITIONED, DAY_MS, TOPICS, Topic
 from streams import wiring
+from streams.cli.exits import Exit
 from streams.cli.screen import err, out, write_json
 from streams.core.errors import ConfigError
 from streams.settings import Settings
@@ -42,7 +43,7 @@ def list_topics(
     else:
         _show(chosen, counts)
     if None in counts.values():
-        raise typer.Exit(1)
+        raise typer.Exit(Exit.STOPPED)
 
 
 async def create_topics(chosen: Settings) -> tuple[list[str], dict[str, int | None]]:

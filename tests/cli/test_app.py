@@ -80,9 +80,9 @@ def test_an_unknown_command_is_exit_2(command: Command) -> None:
     assert command("gauge").returncode == 2
 
 
-def test_a_broker_that_is_away_is_exit_1_with_the_remedy(command: Command) -> None:
+def test_a_broker_that_is_away_is_exit_75_with_the_remedy(command: Command) -> None:
     done = command("topics", "create")
-    assert done.returncode == 1
+    assert done.returncode == 75
     assert "127.0.0.1:1" in done.stderr
     assert "contextgauge stack up" in done.stderr
     assert "Traceback" not in done.stderr

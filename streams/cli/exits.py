@@ -1,0 +1,76 @@
+"""Exit codes of all commands: a closed table, by what a supervisor should do.
+
+`docs/RUNBOOK.md` has the same table, and a test holds it against this one. A code never changes
+its meaning.
+"""
+
+import traceback
+from enum import IntEnum
+from typing import Self
+
+from streams.core.errors import (
+    ConfigError,
+    DeadLetterFlood,
+    PositionError,
+    RetryError,
+    VersionError,
+)
+
+_SIGNALLED = 128
+"""A command that was ended by signal n ends with 128 + n, as a shell tells it."""
+
+
+class Exit(IntEnum):
+    """The codes. A restart helps after STOPPED (perhaps), TIME_LIMIT, INTERNAL and AWAY only."""
+
+    DONE = 0, "Done, or ended as it was told to."
+    STOPPED = 1, "It stopped, and the message says why; or what was asked for is not there."
+    WRONG = 2, "Wrong arguments or settings, a topic that is missing or has other partitions."
+    VERSION = 3, "Something stored has a version that this build cannot read."
+    POSITION = 4, "A stored position is not among what the log still has."
+    FLOOD = 5, "More than half of the last messages were dead letters."
+    TIME_LIMIT = 6, "Told to stop, it did not end in time and was ended by force."
+    INTERNAL = 70, "An error in the program itself; where it happened is told."
+    AWAY = 75, "Kafka or Redis is away, and the command does not wait for it."
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """Make a member of the table: its code is its value."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+
+def by_signal(number: int) -> int:
+    """Return the exit code of a command that a signal ended."""
+    return _SIGNALLED + number
+
+
+_CODES: tuple[tuple[type[BaseException], Exit], ...] = (
+    (ConfigError, Exit.WRONG),
+    (VersionError, Exit.VERSION),
+    (PositionError, Exit.POSITION),
+    (DeadLetterFlood, Exit.FLOOD),
+    (RetryError, Exit.AWAY),
+)
+
+
+def code_of(error: BaseException) -> Exit:
+    """Return the exit code for one of the project's errors."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), Exit.STOPPED)
+
+
+def where(error: BaseException) -> str:
+    """Return where an unexpected error happened: its kind and the frames, of its causes too.
+
+    What it says itself is left out: it may quote the text of a message.
+    """
+    told: list[str] = []
+    at: BaseException | None = error
+    while at is not None:
+        frames = "".join(traceback.format_tb(at.__traceback__))
+        told.insert(0, f"{frames}{type(at).__module__}.{type(at).__qualname__}")
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return "\n".join(told)
