@@ -14,6 +14,9 @@ OBSERVED_HEADER = "observed"
 OBSERVED_LIVE = b"live"
 TASK_ID_HEADER = "task_id"
 """Kafka header, or field of the message, by which a publisher names a task."""
+AGENT_ID_HEADER = "agent_id"
+"""Kafka header by which a publisher names the agent that runs the session: one agent has many
+sessions. It is not the `agent_id` in a message, which names a subagent's chain (R2)."""
 
 DeadReason: TypeAlias = Literal[
     "not_utf8",
@@ -37,8 +40,8 @@ class Message:
 
     `body` is the parsed object, `raw` its bytes without the line end. `session_hint` is what
     the container says (R1): the Kafka key, or the file's session. `received_ms` is the record's
-    CreateTime where the publisher marked it live, in milliseconds since 1970. `task_id` is the
-    publisher's header.
+    CreateTime where the publisher marked it live, in milliseconds since 1970. `task_id` and
+    `publisher_agent_id` are the publisher's headers.
     """
 
     body: Mapping[str, object]
@@ -46,6 +49,7 @@ class Message:
     session_hint: str | None = None
     received_ms: int | None = None
     task_id: str | None = None
+    publisher_agent_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

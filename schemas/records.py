@@ -240,7 +240,8 @@ class SessionInfo(Common):
     """Facts of the session, when first told and when one changes.
 
     The inherited `model` is this record's fact, not the chain's: `init` may tell it with a
-    `[1m]`-like suffix, and a response's model never changes it.
+    `[1m]`-like suffix, and a response's model never changes it. `publisher_agent_id` is the
+    agent that the publisher's header `agent_id` named, left out where it named none.
     """
 
     kind: ClassVar[Literal["session_info"]] = "session_info"
@@ -248,6 +249,7 @@ class SessionInfo(Common):
     runtime_version: str | None
     cwd: str | None
     forked_from: str | None
+    publisher_agent_id: str | None = None
 
 
 RecordData: TypeAlias = (
@@ -300,6 +302,10 @@ Kind: TypeAlias = Literal[
 ]
 
 DATA_CLASS_BY_KIND: dict[str, type[RecordData]] = {cls.kind: cls for cls in DATA_CLASSES}
+
+LATER_FIELDS: dict[type[RecordData], tuple[str, ...]] = {SessionInfo: ("publisher_agent_id",)}
+"""Fields that a kind got after its first records were written. Where null they are left out, so
+that the messages of then still give the same bytes."""
 
 
 @dataclass(frozen=True, slots=True)

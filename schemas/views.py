@@ -122,7 +122,10 @@ class ChainView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What is known of the session itself; each fact as last told."""
+    """What is known of the session itself; each fact as last told.
+
+    `publisher_agent_id` is the agent that the publisher named as the session's.
+    """
 
     runtime: Runtime | None = None
     runtime_version: str | None = None
@@ -130,6 +133,7 @@ class Identity:
     cwd: str | None = None
     forked_from: str | None = None
     task_id: str | None = None
+    publisher_agent_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

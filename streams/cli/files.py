@@ -155,6 +155,14 @@ def publish(
     task_id: Annotated[
         str | None, typer.Option("--task-id", metavar="ID", help="Name the task in every message.")
     ] = None,
+    agent_id: Annotated[
+        str | None,
+        typer.Option(
+            "--agent-id",
+            metavar="ID",
+            help="Name the agent that ran the sessions; one agent has many sessions.",
+        ),
+    ] = None,
     strict: Strict = False,
 ) -> None:
     """Publish transcripts to agent.messages, keyed by their sessions, each line unchanged.
@@ -166,7 +174,9 @@ def publish(
     sources = files.expand(paths)
     blocks = in_thread(files.read(sources, session))
     total = files.size_bytes(sources)
-    done = asyncio.run(publish_blocks(chosen, blocks, total, is_live=live, task_id=task_id))
+    done = asyncio.run(
+        publish_blocks(chosen, blocks, total, is_live=live, task_id=task_id, agent_id=agent_id)
+    )
     if strict and done.refused:
         raise typer.Exit(_REFUSED)
 

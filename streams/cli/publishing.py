@@ -41,6 +41,7 @@ async def publish_blocks(
     *,
     is_live: bool = False,
     task_id: str | None = None,
+    agent_id: str | None = None,
 ) -> Published:
     """Publish lines with a progress bar on a terminal, and tell at the end what was done.
 
@@ -59,6 +60,7 @@ async def publish_blocks(
             limit_bytes=chosen.message_limit_bytes,
             is_live=is_live,
             task_id=task_id,
+            agent_id=agent_id,
         )
         watching = asyncio.create_task(_watch(producer))
         try:

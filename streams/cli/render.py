@@ -213,6 +213,8 @@ def _facts(
         yield "Folder", Text(safe(identity.cwd))
     if identity.forked_from is not None:
         yield "Fork of", Text(safe(identity.forked_from))
+    if identity.publisher_agent_id is not None:
+        yield "Agent", Text(safe(identity.publisher_agent_id))
     if identity.task_id is not None:
         yield "Task", Text(safe(identity.task_id))
     yield "", ""

@@ -9,7 +9,14 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from schemas import views
-from schemas.records import DATA_CLASSES, SCHEMA_VERSION, SPEC_VERSION, RecordData, event_type
+from schemas.records import (
+    DATA_CLASSES,
+    LATER_FIELDS,
+    SCHEMA_VERSION,
+    SPEC_VERSION,
+    RecordData,
+    event_type,
+)
 from streams.cli.screen import err
 from streams.edge import codec
 from streams.edge.local_stack import PROJECT_FOLDER
@@ -88,6 +95,8 @@ def _event(cls: type[RecordData]) -> dict[str, Any]:
     """Return the schema of a kind's CloudEvent, its data included."""
     data = _schema(cls)
     definitions = data.pop("$defs", {})
+    later = LATER_FIELDS.get(cls, ())
+    data["required"] = [name for name in data["required"] if name not in later]
     envelope: dict[str, dict[str, Any]] = {
         "specversion": {"const": SPEC_VERSION},
         "id": {"type": "string", "format": "uuid"},

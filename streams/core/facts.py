@@ -13,16 +13,28 @@ def tell_facts(step: Step, told: SessionFacts) -> None:
     A subagent's line fills what is not known yet but changes nothing: its folder is its own.
     """
     facts = step.facts
-    known = (facts.runtime, facts.runtime_version, facts.model, facts.cwd, facts.forked_from)
+    known = (
+        facts.runtime,
+        facts.runtime_version,
+        facts.model,
+        facts.cwd,
+        facts.forked_from,
+        facts.publisher_agent_id,
+    )
     merged = tuple(
         old if new is None or (told.only_new and old is not None) else new
-        for new, old in zip(told[:5], known, strict=True)
+        for new, old in zip((*told[:5], told.publisher_agent_id), known, strict=True)
     )
     if merged == known:
         return
-    runtime, version, model, cwd, forked_from = merged
+    runtime, version, model, cwd, forked_from, agent_id = merged
     step.facts = facts._replace(
-        runtime=runtime, runtime_version=version, model=model, cwd=cwd, forked_from=forked_from
+        runtime=runtime,
+        runtime_version=version,
+        model=model,
+        cwd=cwd,
+        forked_from=forked_from,
+        publisher_agent_id=agent_id,
     )
     step.emit(
         Rank.SESSION_INFO,
@@ -33,5 +45,6 @@ def tell_facts(step: Step, told: SessionFacts) -> None:
             runtime_version=version,
             cwd=cwd,
             forked_from=forked_from,
+            publisher_agent_id=agent_id,
         ),
     )

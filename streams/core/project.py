@@ -94,6 +94,7 @@ def _identify(identity: Identity, data: SessionInfo) -> Identity:
         cwd=data.cwd or identity.cwd,
         forked_from=data.forked_from or identity.forked_from,
         task_id=identity.task_id,
+        publisher_agent_id=data.publisher_agent_id or identity.publisher_agent_id,
     )
 
 

@@ -162,6 +162,7 @@ class SessionFacts(NamedTuple):
     cwd: str | None
     forked_from: str | None
     only_new: bool
+    publisher_agent_id: str | None = None
 
 
 class TriggerHint(NamedTuple):

@@ -105,6 +105,7 @@ class Facts(NamedTuple):
     auto_compact_threshold: int | None = None
     effective_window: int | None = None
     usage: str | None = None
+    publisher_agent_id: str | None = None
 
 
 class Session(NamedTuple):

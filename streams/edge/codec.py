@@ -21,7 +21,15 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from schemas.messages import MAX_DEPTH, DeadLetter
-from schemas.records import DATA_CLASS_BY_KIND, DATA_CLASSES, SCHEMA_VERSION, SPEC_VERSION, Record
+from schemas.records import (
+    DATA_CLASS_BY_KIND,
+    DATA_CLASSES,
+    LATER_FIELDS,
+    SCHEMA_VERSION,
+    SPEC_VERSION,
+    Record,
+    RecordData,
+)
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB
 from streams.core.errors import VersionError
 from streams.ports import Headers
@@ -218,7 +226,7 @@ def to_structured(record: Record) -> bytes:
     event["datacontenttype"] = "application/json"
     event["sequence"] = str(record.sequence)
     event["rules"] = record.rules
-    event["data"] = record.data
+    event["data"] = _document(record.data)
     return dumps(event)
 
 
@@ -252,7 +260,18 @@ def to_binary(record: Record) -> tuple[Headers, bytes]:
     ]
     if record.time_ms is not None:
         headers.append(("ce_time", rfc3339(record.time_ms).encode()))
-    return tuple(headers), dumps(record.data)
+    return tuple(headers), dumps(_document(record.data))
+
+
+def _document(data: RecordData) -> RecordData | dict[str, Any]:
+    """Return the data as it is written: later fields are left out where they are null."""
+    later = LATER_FIELDS.get(type(data), ())
+    absent = {name for name in later if getattr(data, name) is None}
+    if not absent:
+        return data
+    return {
+        field.name: getattr(data, field.name) for field in fields(data) if field.name not in absent
+    }
 
 
 def from_binary(headers: Headers, value: bytes) -> Record:

@@ -47,6 +47,7 @@ class Intake(NamedTuple):
     session_hint: str | None = None
     received_ms: int | None = None
     task_id: str | None = None
+    publisher_agent_id: str | None = None
 
 
 class Taken(NamedTuple):
@@ -86,7 +87,14 @@ class Funnel:
         if isinstance(body, DeadLetter):
             return Taken(None, (), body)
         normal = normalise(
-            Message(body, value, intake.session_hint, intake.received_ms, intake.task_id)
+            Message(
+                body,
+                value,
+                intake.session_hint,
+                intake.received_ms,
+                intake.task_id,
+                intake.publisher_agent_id,
+            )
         )
         if normal is None:
             return IGNORED

@@ -1,6 +1,6 @@
-"""What a message's Kafka record tells beside its bytes: key, task, and when it was seen (R28)."""
+"""What a message's Kafka record tells beside its bytes: key, task, agent, and when it was seen (R28)."""
 
-from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, TASK_ID_HEADER
+from schemas.messages import AGENT_ID_HEADER, OBSERVED_HEADER, OBSERVED_LIVE, TASK_ID_HEADER
 from streams.flow.funnel import Intake
 from streams.ports import LogRecord
 
@@ -9,14 +9,17 @@ def intake(message: LogRecord) -> Intake:
     """Read what the record's wrapping tells. A record without a value is as a blank line."""
     received_ms: int | None = None
     task_id: str | None = None
+    agent_id: str | None = None
     for name, value in message.headers:
         if name == OBSERVED_HEADER:
             live = value == OBSERVED_LIVE and message.created and message.timestamp_ms >= 0
             received_ms = message.timestamp_ms if live else None
         elif name == TASK_ID_HEADER:
             task_id = text_of(value)
+        elif name == AGENT_ID_HEADER:
+            agent_id = text_of(value)
     hint = None if message.key is None else text_of(message.key)
-    return Intake(message.value or b"", hint, received_ms, task_id)
+    return Intake(message.value or b"", hint, received_ms, task_id, agent_id)
 
 
 def text_of(value: bytes | None) -> str | None:

@@ -1,11 +1,21 @@
-"""What a publisher makes of one line: its session, and the bytes to send."""
+"""What a publisher makes of one line: its session, the bytes to send, what goes beside them."""
 
-from schemas.messages import DeadLetter, Message
+from schemas.messages import (
+    AGENT_ID_HEADER,
+    OBSERVED_HEADER,
+    OBSERVED_LIVE,
+    TASK_ID_HEADER,
+    DeadLetter,
+    Message,
+)
 from streams.core.containers import Line
+from streams.core.errors import ConfigError
 from streams.core.normalise import normalise, session_of
+from streams.core.normalise.fields import MAX_NAME
 from streams.edge import codec
 from streams.flow.funnel import NO_SESSION
 from streams.flow.shorten import fit
+from streams.ports import Headers
 
 
 def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
@@ -24,3 +34,19 @@ def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
     if session_id is not None:
         return session_id, value
     return None if normalise(Message(body, value)) is None else NO_SESSION
+
+
+def headers_of(*, is_live: bool, task_id: str | None, agent_id: str | None) -> Headers:
+    """Return what a publisher says beside a message: seen now, the task, the session's agent.
+
+    Raises ConfigError for a name that the deriver would not take.
+    """
+    live = ((OBSERVED_HEADER, OBSERVED_LIVE),) if is_live else ()
+    named = ((TASK_ID_HEADER, task_id), (AGENT_ID_HEADER, agent_id))
+    return live + tuple((name, _name(name, told)) for name, told in named if told is not None)
+
+
+def _name(header: str, told: str) -> bytes:
+    if not 0 < len(told) <= MAX_NAME:
+        raise ConfigError(f"the {header} has {len(told)} characters: give it 1 to {MAX_NAME}")
+    return codec.key_bytes(told)

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from dataclasses import dataclass, field
 from itertools import islice
 
-from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, TASK_ID_HEADER, DeadLetter
+from schemas.messages import DeadLetter
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams.core.containers import Line
 from streams.edge import codec
-from streams.flow.keyed import keyed
+from streams.flow.keyed import headers_of, keyed
 from streams.ports import Clock, Headers, NewRecord, Producer
 
 _UNPACED_LINES = 1_000
@@ -34,13 +34,13 @@ class PublishConfig:
     is_live: bool = False
     """Mark the messages as seen when they are sent, which gives those without a time one."""
     task_id: str | None = None
+    agent_id: str | None = None
+    """The publisher's name for the agent that runs the sessions."""
 
     @property
     def headers(self) -> Headers:
-        """The headers that every message gets."""
-        live = ((OBSERVED_HEADER, OBSERVED_LIVE),) if self.is_live else ()
-        task = () if self.task_id is None else ((TASK_ID_HEADER, codec.key_bytes(self.task_id)),)
-        return live + task
+        """The headers that every message gets. Raises ConfigError for a name that is none."""
+        return headers_of(is_live=self.is_live, task_id=self.task_id, agent_id=self.agent_id)
 
 
 @dataclass(slots=True)

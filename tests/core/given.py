@@ -287,11 +287,13 @@ class Given:
         hint: str | None = None,
         received_ms: int | None = None,
         task_id: str | None = None,
+        agent_id: str | None = None,
     ) -> list[Record]:
         """Derive the messages one by one, and return their records."""
         found: list[Record] = []
         for body in bodies:
-            taken = self.funnel.take(Intake(json.dumps(body).encode(), hint, received_ms, task_id))
+            value = json.dumps(body).encode()
+            taken = self.funnel.take(Intake(value, hint, received_ms, task_id, agent_id))
             assert taken.dead is None, taken.dead
             found.extend(taken.records)
         self.records.extend(found)

@@ -78,7 +78,8 @@ def test_identity_is_as_last_told() -> None:
         told.info(runtime="claude-code", runtime_version="2.1.0", cwd="/a", model="m[1m]"),
         told.info(cwd="/b", forked_from="s-0"),
         told.reading(5, task_id="t-1"),
-        told.info(runtime_version="2.1.1"),
+        told.info(runtime_version="2.1.1", publisher_agent_id="a-1"),
+        told.info(model="m[1m]"),
     )
     assert view.identity == Identity(
         runtime="claude-code",
@@ -87,6 +88,7 @@ def test_identity_is_as_last_told() -> None:
         cwd="/b",
         forked_from="s-0",
         task_id="t-1",
+        publisher_agent_id="a-1",
     )
     assert list(view.chains) == ["main"]
     assert not view_of(told.info(cwd="/c")).chains

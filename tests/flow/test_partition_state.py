@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from schemas.records import Record
+from schemas.records import Record, SessionInfo
 from schemas.topics import DAY_MS, HOUR_MS
 from streams.core.errors import VersionError
 from streams.edge import codec
@@ -231,6 +231,15 @@ def test_a_header_names_the_task(value: bytes, task_id: str | None) -> None:
     state.apply([LogRecord(0, START_MS, b"s", reading("s", 1), (("task_id", value),))])
     (first, *_) = state.finish(1).records
     assert codec.from_binary(first.headers, first.value or b"").data.task_id == task_id
+
+
+@pytest.mark.parametrize(("value", "agent_id"), [(b"a-1", "a-1"), (b"\xff", None)])
+def test_a_header_names_the_agent_of_the_session(value: bytes, agent_id: str | None) -> None:
+    state = new_state()
+    state.apply([LogRecord(0, START_MS, b"s", reading("s", 1), (("agent_id", value),))])
+    read = [codec.from_binary(r.headers, r.value or b"").data for r in state.finish(1).records]
+    told = [data.publisher_agent_id for data in read if isinstance(data, SessionInfo)]
+    assert told == ([] if agent_id is None else [agent_id])
 
 
 def test_r01_the_key_names_a_session_that_the_message_does_not() -> None:

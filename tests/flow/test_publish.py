@@ -15,7 +15,7 @@ from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES, MIB, Topic
 from streams.core.containers import Line
-from streams.core.errors import RetryError
+from streams.core.errors import ConfigError, RetryError
 from streams.core.rules import Rules
 from streams.core.stub import MARK
 from streams.edge import codec, files
@@ -28,6 +28,7 @@ from streams.edge.local_stack import LocalStack
 from streams.edge.memory_log import MemoryLog
 from streams.edge.partitioner import partition_of
 from streams.flow.funnel import Funnel, Intake
+from streams.flow.keyed import headers_of
 from streams.flow.publish import PublishConfig, Published, in_thread, paced, publish
 from streams.flow.replay import replay
 from streams.flow.simulator import Casting, sample_sessions
@@ -135,9 +136,16 @@ async def test_live_messages_and_tasks_are_marked_in_headers() -> None:
         partition_of=partition_of,
         is_live=True,
         task_id="t1",
+        agent_id="a1",
     )
     _, _, (record,) = await sent(b'{"session_id":"s"}', config=config)
-    assert record.headers == (("observed", b"live"), ("task_id", b"t1"))
+    assert record.headers == (("observed", b"live"), ("task_id", b"t1"), ("agent_id", b"a1"))
+
+
+@pytest.mark.parametrize("name", ["", "n" * 1_025])
+def test_a_name_that_the_deriver_would_not_take_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"agent_id has {len(name)} characters"):
+        headers_of(is_live=False, task_id=None, agent_id=name)
 
 
 async def test_a_partition_is_the_one_that_every_kafka_client_would_choose() -> None:

@@ -22,7 +22,7 @@ from streams.core.normalise.fields import (
     text,
     timestamp,
 )
-from streams.core.signals import Body, Normal, Signal
+from streams.core.signals import Body, Normal, SessionFacts, Signal
 
 OWN_CALL_PREFIX = "acompact"
 """Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
@@ -92,6 +92,8 @@ def normalise(message: Message) -> Normal | None:
     own_call = sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
     if not signals or (own_call and parent_id is None):
         return None
+    if agent := _short(message.publisher_agent_id, MAX_NAME):
+        signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
     uuid = name(body, "uuid")
     live_ms = message.received_ms
     return Normal(
@@ -106,6 +108,18 @@ def normalise(message: Message) -> Normal | None:
         task_id=_short(message.task_id, MAX_NAME) or name(body, "task_id"),
         signals=signals,
     )
+
+
+def _of_agent(signals: tuple[Signal, ...], agent: str, *, only_new: bool) -> tuple[Signal, ...]:
+    """Add the agent that the publisher named to what the message tells of its session.
+
+    It goes into the facts that are there, so that one message gives one record of them.
+    """
+    for place, signal in enumerate(signals):
+        if isinstance(signal, SessionFacts):
+            told = signal._replace(publisher_agent_id=agent)
+            return (*signals[:place], told, *signals[place + 1 :])
+    return (SessionFacts(None, None, None, None, None, only_new, agent), *signals)
 
 
 def _short(told: str | None, limit: int) -> str | None:

@@ -1,0 +1,124 @@
+"""The agent that a publisher names as the session's: told once, and when it changes."""
+
+import pytest
+
+from schemas.records import ContextReading, SessionInfo
+from streams.core.state import pack, unpack
+from streams.edge import codec
+from tests.core.given import (
+    SESSION,
+    Body,
+    Given,
+    any_message,
+    assistant,
+    compacting,
+    every,
+    init,
+    line,
+    one,
+    record_of,
+    session,
+    side,
+    user,
+)
+
+
+def agents(given: Given) -> list[str | None]:
+    """Return the agents of the session's facts, in order."""
+    return [info.publisher_agent_id for info in every(given.records, SessionInfo)]
+
+
+@pytest.mark.parametrize("body", [init(), assistant(read=9), user(), compacting(), line(user())])
+def test_agent_is_told_with_the_first_message_that_bears_it_and_once(body: Body) -> None:
+    given = Given()
+    given.take(body, agent_id="a-1")
+    given.take(user(uuid="another"), assistant("b", read=10), agent_id="a-1")
+    assert agents(given) == ["a-1"]
+
+
+def test_agent_is_told_again_when_it_changes_and_stays_where_it_is_not_told() -> None:
+    given = Given()
+    given.take(init(), agent_id="a-1")
+    given.take(init(model="claude-haiku-4-5"))
+    given.take(user(), agent_id="a-2")
+    assert agents(given) == ["a-1", "a-1", "a-2"]
+
+
+def test_agent_of_a_message_with_facts_gives_one_record_of_both() -> None:
+    told = one(Given().take(init(), agent_id="a-1"), SessionInfo)
+    assert (told.runtime, told.publisher_agent_id) == ("claude-code", "a-1")
+
+
+def test_agent_comes_later_and_the_other_facts_stay() -> None:
+    given = session(init())
+    told = one(given.take(user(), agent_id="a-1"), SessionInfo)
+    assert (told.runtime, told.publisher_agent_id) == ("claude-code", "a-1")
+
+
+def test_agent_with_a_subagents_message_is_the_sessions_and_changes_nothing() -> None:
+    given = Given()
+    told = given.take(side(assistant("s", read=9)), agent_id="a-1")
+    assert (record_of(told, SessionInfo).subject, record_of(told, ContextReading).subject) == (
+        "main",
+        "a1b2",
+    )
+    given.take(side(assistant("t", read=9)), agent_id="a-2")
+    assert agents(given) == ["a-1"]
+
+
+def test_agent_of_a_line_that_says_nothing_else_only_fills_what_is_not_known() -> None:
+    flood = line(any_message("progress"))
+    given = Given()
+    given.take(flood, agent_id="a-1")
+    given.take(flood, agent_id="a-2")
+    assert agents(given) == ["a-1"]
+
+
+def test_agent_of_a_known_message_tells_nothing() -> None:
+    told = assistant(read=9)
+    assert session(told).take(told, agent_id="a-1") == []
+
+
+def test_agent_does_not_make_a_message_of_one_that_says_nothing() -> None:
+    assert Given().take(any_message("progress"), agent_id="a-1") == []
+
+
+@pytest.mark.parametrize("agent_id", ["", "x" * 1_025])
+def test_agent_is_none_where_the_name_is_none(agent_id: str) -> None:
+    given = Given()
+    given.take(init(), agent_id=agent_id)
+    assert agents(given) == [None]
+
+
+def test_agent_of_the_chain_is_another_thing() -> None:
+    given = Given()
+    given.take(init(), side(assistant("s", read=9), agent_id="of-the-chain"), agent_id="a-1")
+    assert agents(given) == ["a-1"]
+    assert record_of(given.records, ContextReading).subject == "of-the-chain"
+
+
+def test_agent_goes_through_the_state() -> None:
+    given = Given()
+    given.take(init(), agent_id="a-1")
+    parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
+    assert unpack(SESSION, parts).facts.publisher_agent_id == "a-1"
+
+
+def test_agent_that_is_not_told_leaves_bytes_of_record_and_state_as_they_were() -> None:
+    given = session(init(), user())
+    (info,) = (record for record in given.records if record.kind == "session_info")
+    _, value = codec.to_binary(info)
+    assert list(codec.loads(value)) == [
+        "session_id", "chain", "model", "task_id", "subagent_type",
+        "runtime", "runtime_version", "cwd", "forked_from",
+    ]  # fmt: skip
+    assert list(codec.loads(codec.to_structured(info))["data"]) == list(codec.loads(value))
+    assert b"publisher_agent_id" not in codec.dumps(pack(None, given.session()))
+
+
+def test_agent_goes_through_both_modes_of_a_record() -> None:
+    given = Given()
+    given.take(init(), agent_id="a-\ud800")
+    info = record_of(given.records, SessionInfo)
+    assert codec.from_structured(codec.loads(codec.to_structured(info))) == info
+    assert codec.loads(codec.to_binary(info)[1])["publisher_agent_id"] is not None
