@@ -189,8 +189,8 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:
             runtime = " ".join(part for part in (data.runtime, data.runtime_version) if part)
             fork = None if data.forked_from is None else f"fork of {data.forked_from}"
             agent = None if data.publisher_agent_id is None else f"agent {data.publisher_agent_id}"
-            told = (runtime, data.model, data.cwd, fork, agent)
-            return " · ".join(part for part in told if part)
+            parts = (runtime, data.model, data.cwd, fork, agent)
+            return " · ".join(part for part in parts if part)
         case _:
             assert_never(data)
 

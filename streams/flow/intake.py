@@ -1,4 +1,4 @@
-"""What a message's Kafka record tells beside its bytes: key, task, agent, and when it was seen (R28)."""
+"""What a record tells beside a message: key, task, agent, and when it was seen (R28)."""
 
 from schemas.messages import AGENT_ID_HEADER, OBSERVED_HEADER, OBSERVED_LIVE, TASK_ID_HEADER
 from streams.flow.funnel import Intake

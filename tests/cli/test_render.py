@@ -75,7 +75,9 @@ VIEW = SessionView(
     sequence=9,
     first_ms=NOW_MS - 7_200_000,
     last_ms=NOW_MS - 5_000,
-    identity=Identity(runtime="claude-code", runtime_version="2.1.39"),
+    identity=Identity(
+        runtime="claude-code", runtime_version="2.1.39", publisher_agent_id="billing-3"
+    ),
     chains={"main": CHAIN},
     attempt=None,
     compactions=CompactionsView(
@@ -153,6 +155,7 @@ def test_the_box_tells_bar_breakdown_messages_and_compactions() -> None:
         "128,000 tokens · runtime",
         "Cache read        58,000",
         "Cache creation  not told",
+        "billing-3",
         "47 active of 120 · oldest 2 h ago",
         "1 auto · one in 73 messages",
         "#1 auto",
