@@ -17,6 +17,9 @@ TASK_ID_HEADER = "task_id"
 AGENT_ID_HEADER = "agent_id"
 """Kafka header by which a publisher names the agent that runs the session: one agent has many
 sessions. It is not the `agent_id` in a message, which names a subagent's chain (R2)."""
+REDRIVEN_HEADER = "redriven_from"
+"""Kafka header of a message that was a dead letter: which one, as `PARTITION:OFFSET`. It tells
+where the message came from, and changes no record."""
 
 DeadReason: TypeAlias = Literal[
     "not_utf8",

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli import demo, exits, files, logs, read, schemas, stack, topics, workers
+from streams.cli import dead, demo, exits, files, logs, read, schemas, stack, topics, workers
 from streams.cli.screen import err, forgive_encodings, out, safe
 from streams.core.errors import ContextgaugeError, RetryError
 
@@ -33,6 +33,7 @@ app = typer.Typer(
 )
 app.add_typer(stack.app, name="stack")
 app.add_typer(topics.app, name="topics")
+app.add_typer(dead.app, name="dead")
 app.command()(workers.derive)
 app.command()(workers.project)
 app.command("schemas")(schemas.write)

@@ -1,0 +1,391 @@
+"""`contextgauge dead`: look at the dead letters, and send those back that can be derived from."""
+
+import asyncio
+import sys
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, NamedTuple, TypeVar
+
+import typer
+
+from schemas.topics import AGENT_MESSAGES, DEAD_LETTERS
+from streams import wiring
+from streams.cli import dead_screen as screen
+from streams.cli.dead_options import (
+    Addresses,
+    OfSession,
+    Reasons,
+    Since,
+    Until,
+    parse_address,
+    selection,
+)
+from streams.cli.lines import quiet_pipe
+from streams.cli.screen import err, exact, out, safe, write_json
+from streams.core.errors import ConfigError, RetryError
+from streams.core.normalise.fields import MAX_LONG_NAME
+from streams.edge.clock import SystemClock
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.kafka_producers import KafkaProducer
+from streams.edge.partitioner import partition_of
+from streams.flow.dead_letters import Letter
+from streams.flow.dead_reading import DeadReading, Selection, Span
+from streams.flow.redrive import RedriveConfig, Redriven
+from streams.flow.redrive import redrive as redrive_letters
+from streams.ports import PartitionReader
+from streams.settings import Settings
+
+NOT_ALL = 1
+"""Exit code where a letter that was named is not there, or one stays."""
+
+_SILENCE_S = 30.0
+"""A broker that has acknowledged nothing for so long is away."""
+
+_LOOK_S = 1.0
+
+T = TypeVar("T")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Messages that could not be derived from: look at them, and send them again.",
+)
+
+
+class _Open(NamedTuple):
+    """What a command works on: the cluster, a reader of the dead letters, partition counts."""
+
+    log: KafkaLog
+    reader: PartitionReader
+    partitions: Sequence[int]
+    message_partitions: int
+
+
+@app.command("list")
+def list_letters(
+    addresses: Addresses = None,
+    *,
+    reason: Reasons = None,
+    since: Since = None,
+    until: Until = None,
+    session: OfSession = None,
+    limit: Annotated[int, typer.Option(min=1, help="List so many at most.")] = 50,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Count them all by reason, instead of listing them.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, one object a line, for programs.")
+    ] = False,
+) -> None:
+    """List the dead letters, those that died last first: where, when, why, key and size.
+
+    What they say is not shown; `contextgauge dead show` does. A letter that was sent again is
+    listed until the topic's retention takes it: a log is not changed.
+    """
+    chosen = wiring.settings()
+    wanted = selection(addresses, reason, since, until, session, SystemClock().now_ms())
+
+    async def work(opened: _Open) -> None:
+        if summary:
+            await _count(opened, wanted, as_json=as_json)
+        else:
+            await _list(opened, wanted, limit, as_json=as_json)
+
+    with quiet_pipe():
+        _run(chosen, wanted, work)
+
+
+async def _list(opened: _Open, wanted: Selection, limit: int, *, as_json: bool) -> None:
+    shown: list[screen.Brief] = []
+    more = False
+    with screen.Bar("reading", shown=not (as_json and out.is_terminal)) as bar:
+        reading = await _begin(opened, wanted, screen.brief, bar)
+        async for letter in reading.newest_first():
+            more = len(shown) == limit
+            if more:
+                break
+            shown.append(letter)
+            if as_json:
+                write_json(screen.brief_json(letter))
+    if not shown:
+        _say_none(wanted)
+    elif not as_json:
+        out.print(screen.letters_table(shown, out.width))
+    if more:
+        last = f"the last {exact(len(shown))}: --limit shows more, --summary counts all"
+        err.print(last, style="dim", soft_wrap=True)
+
+
+async def _count(opened: _Open, wanted: Selection, *, as_json: bool) -> None:
+    tallies: defaultdict[str, screen.Tally] = defaultdict(screen.Tally)
+    with screen.Bar("counting") as bar:
+        reading = await _begin(opened, wanted, _counted, bar)
+        async for why, died_ms, size in reading.as_sent():
+            tallies[why].add(died_ms, size)
+    if as_json:
+        for line in screen.summary_json(tallies):
+            write_json(line)
+    elif tallies:
+        out.print(screen.summary_table(tallies))
+    else:
+        _say_none(wanted)
+
+
+def _counted(letter: Letter) -> tuple[str, int, int]:
+    return letter.reason, letter.died_ms, len(letter.value)
+
+
+def _say_none(wanted: Selection) -> None:
+    said = "no dead letters" if wanted == Selection() else "no such dead letters"
+    err.print(said, soft_wrap=True)
+
+
+@app.command()
+def show(
+    address: Annotated[
+        str, typer.Argument(metavar="PARTITION:OFFSET", help="Which, as `dead list` names it.")
+    ],
+    *,
+    characters: Annotated[
+        int, typer.Option(min=0, help="Show so many characters of the message at most.")
+    ] = 2_000,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Write the message's own bytes, exactly, and nothing else."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show one dead letter: why it died, what to do, its headers and what it says.
+
+    What could move the cursor or is no text is shown escaped.
+    """
+    chosen = wiring.settings()
+    span = parse_address(address)
+    if span.end != span.begin + 1:
+        raise ConfigError(f"{address!r} names several: give one, as PARTITION:OFFSET")
+    wanted = Selection(spans=(span,))
+
+    async def showing(opened: _Open) -> None:
+        with screen.Bar("reading", shown=False) as bar:
+            reading = await _begin(opened, wanted, _itself, bar)
+            found = [letter async for letter in reading.as_sent()]
+        if not found:
+            first, end = await opened.reader.bounds(span.partition)
+            _say_missing([span], f"partition {span.partition} holds offsets {first} to {end - 1}")
+            raise typer.Exit(NOT_ALL)
+        (letter,) = found
+        if raw:
+            sys.stdout.buffer.write(letter.value)
+            sys.stdout.buffer.flush()
+        elif as_json:
+            write_json(screen.letter_json(letter))
+        else:
+            out.print(screen.letter_box(letter, SystemClock().now_ms(), characters))
+
+    with quiet_pipe():
+        _run(chosen, wanted, showing)
+
+
+def _itself(letter: Letter) -> Letter:
+    return letter
+
+
+def _say_missing(spans: Sequence[Span], why: str) -> None:
+    names = ", ".join(f"{span.partition}:{span.begin}" for span in spans)
+    err.print(f"contextgauge: no dead letter at {names}: {why}", style="red", soft_wrap=True)
+
+
+@app.command()
+def redrive(  # noqa: PLR0913 -- an option each
+    addresses: Addresses = None,
+    *,
+    reason: Reasons = None,
+    since: Since = None,
+    until: Until = None,
+    session: OfSession = None,
+    every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    assign_session: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Session of messages that neither they nor their key name one for.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would be sent, and send nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before sending.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Send dead letters back to agent.messages, those that can be derived from now.
+
+    Each is tried first, as the derive worker would: what would die again stays, and is told by
+    reason. The bytes go unchanged, to the partition of their session; only what is over the limit
+    is shortened, as `publish` does. What had been derived already gives nothing a second time.
+    Which letters were sent is not remembered. Ends with exit code 1 where any of them stays.
+    """
+    chosen = wiring.settings()
+    wanted = selection(addresses, reason, since, until, session, SystemClock().now_ms())
+    if wanted == Selection() and not every:
+        raise ConfigError("say which: addresses, --reason, --since, --until, --session, or --all")
+    if wanted != Selection() and every:
+        raise ConfigError("--all is for all of them: leave it, or what else selects")
+    if assign_session is not None and not 0 < len(assign_session) <= MAX_LONG_NAME:
+        raise ConfigError(f"--assign-session takes 1 to {exact(MAX_LONG_NAME)} characters")
+    if not (dry_run or yes or sys.stdin.isatty()):
+        raise ConfigError("nobody can be asked here: give --yes to send, or --dry-run to look")
+
+    async def redriving(opened: _Open) -> None:
+        config = _redrive_config(chosen, opened, assign_session)
+        missing = {span for span in wanted.spans if _is_one(span)}
+        done = Redriven()
+        if not yes or dry_run:
+            done = await _pass(opened, wanted, config, None, missing)
+            _report(done, config, wanted, sent=False, as_json=as_json, asks=not dry_run)
+        if not dry_run and (yes or (done.messages and _agreed(done, config))):
+            producer = opened.log.producer()
+            await producer.start()
+            try:
+                done = await _guarded(_pass(opened, wanted, config, producer, missing), producer)
+            finally:
+                await producer.stop()
+            _report(done, config, wanted, sent=True, as_json=as_json)
+        if missing:
+            _say_missing(sorted(missing), "or none that the options select")
+        if missing or done.stay:
+            raise typer.Exit(NOT_ALL)
+
+    _run(chosen, wanted, redriving)
+
+
+def _redrive_config(chosen: Settings, opened: _Open, session: str | None) -> RedriveConfig:
+    topic = chosen.topic(AGENT_MESSAGES)
+    return RedriveConfig(
+        topic=topic.name,
+        partitions=opened.message_partitions,
+        partition_of=partition_of,
+        rules=wiring.rules(chosen),
+        limit_bytes=chosen.message_limit_bytes,
+        retention_ms=topic.retention_ms,
+        max_ahead_ms=topic.max_ahead_ms,
+        assign_session=session,
+    )
+
+
+async def _pass(
+    opened: _Open,
+    wanted: Selection,
+    config: RedriveConfig,
+    producer: KafkaProducer | None,
+    missing: set[Span],
+) -> Redriven:
+    """Go through the letters once, and send them where there is a producer.
+
+    Those that are found are taken out of the `missing` ones.
+    """
+
+    def take(letter: Letter) -> Letter:
+        missing.discard(Span(letter.partition, letter.offset, letter.offset + 1))
+        return letter
+
+    with screen.Bar("trying" if producer is None else "sending") as bar:
+        reading = await _begin(opened, wanted, take, bar)
+        return await redrive_letters(
+            reading.as_sent(), config, SystemClock(), producer, lambda _done: None
+        )
+
+
+def _is_one(span: Span) -> bool:
+    return span.end == span.begin + 1
+
+
+def _report(
+    done: Redriven,
+    config: RedriveConfig,
+    wanted: Selection,
+    *,
+    sent: bool,
+    as_json: bool,
+    asks: bool = False,
+) -> None:
+    """Tell what was done, or would be: as the result, or beside it where it comes to a question."""
+    if as_json and not asks:
+        write_json(screen.redriven_json(done, sent=sent))
+    elif done.letters:
+        console = err if asks else out
+        for line in screen.redriven_lines(done, config.topic, sent=sent):
+            console.print(safe(line), markup=False, soft_wrap=True)
+    else:
+        _say_none(wanted)
+
+
+def _agreed(done: Redriven, config: RedriveConfig) -> bool:
+    """Ask whether to send; a no is no failure."""
+    return typer.confirm(f"Send {exact(done.messages)} to {config.topic}?", err=True)
+
+
+async def _guarded(work: Coroutine[None, None, T], producer: KafkaProducer) -> T:
+    """Run what sends; raise RetryError where the broker has gone away meanwhile."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not task.done():
+            await asyncio.wait([task], timeout=_LOOK_S)
+            if producer.waiting_s > _SILENCE_S:
+                raise RetryError(
+                    f"the broker has not answered for {_SILENCE_S:.0f} s: not all was sent. Run it "
+                    "again when the broker is back: what was sent gives nothing twice"
+                )
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _begin(
+    opened: _Open, wanted: Selection, take: Callable[[Letter], T], bar: screen.Bar
+) -> DeadReading[T]:
+    reading = DeadReading(opened.reader, SystemClock(), wanted, take, bar.show)
+    await reading.begin(opened.partitions)
+    return reading
+
+
+def _run(chosen: Settings, wanted: Selection, work: Callable[[_Open], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with _opened(chosen, wanted) as opened:
+            await work(opened)
+
+    asyncio.run(run())
+
+
+@asynccontextmanager
+async def _opened(chosen: Settings, wanted: Selection) -> AsyncIterator[_Open]:
+    """Connect. Raises ConfigError where a topic or a partition is missing, RetryError."""
+    topic, messages = (chosen.topic(each).name for each in (DEAD_LETTERS, AGENT_MESSAGES))
+    log = wiring.kafka_log(chosen, "contextgauge-dead")
+    try:
+        await log.start()
+        counts = await log.partition_counts([topic, messages])
+        partitions, message_partitions = counts[topic], counts[messages]
+        if partitions is None or message_partitions is None:
+            missing = ", ".join(name for name, found in counts.items() if found is None)
+            raise ConfigError(
+                f"missing on {chosen.bootstrap_servers}: {missing}: "
+                "create the topics with `contextgauge topics create`"
+            )
+        named = sorted({span.partition for span in wanted.spans})
+        if named and named[-1] >= partitions:
+            raise ConfigError(
+                f"there is no partition {named[-1]}: {topic} has {partitions}, from 0 on"
+            )
+        which = named or range(partitions)
+        reader = log.reader(topic, which)
+        await reader.start()
+        try:
+            yield _Open(log, reader, which, message_partitions)
+        finally:
+            await reader.stop()
+    finally:
+        await log.stop()

@@ -1,0 +1,302 @@
+"""Dead letters sent again: what comes of them, what stays, and that nothing doubles."""
+
+import zlib
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, REDRIVEN_HEADER, TASK_ID_HEADER
+from schemas.records import Record
+from schemas.topics import DAY_MS, HOUR_MS
+from streams.core.errors import ConfigError
+from streams.core.stub import MARK
+from streams.edge import codec
+from streams.edge.clock import SystemClock
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.memory_log import MemoryLog
+from streams.edge.partitioner import partition_of
+from streams.flow.dead_letters import letter_of
+from streams.flow.dead_reading import Selection, Span
+from streams.flow.funnel import Funnel, Intake
+from streams.flow.redrive import Ready, Stays, prepare
+from streams.ports import Headers, LogRecord, NewRecord
+from tests.flow.dead_kit import NOW_MS, config_of, died, redriven
+from tests.flow.derive_kit import RULES, DeriveKit, Sent, samples
+
+LIVE: Headers = ((OBSERVED_HEADER, OBSERVED_LIVE),)
+MESSAGES = samples(5)
+SEEN_MS = NOW_MS - DAY_MS
+"""When the first of the messages was seen; each later one a second after the one before."""
+
+BySession = dict[str, list[Record]]
+
+
+@pytest.fixture(params=["memory", "kafka"])
+async def any_kit(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[DeriveKit]:
+    """Give topics of the test's own, in memory and on a real Kafka."""
+    if request.param == "memory":
+        kit = DeriveKit(MemoryLog(SystemClock()), prefix)
+    else:
+        address: str = request.getfixturevalue("kafka")
+        kit = DeriveKit(KafkaLog(KafkaOptions(address, session_timeout_ms=6_000)), prefix)
+    # Most of what is published here dies: that is the point, and no flood.
+    kit.config = replace(kit.config, allow_dead_letters=True)
+    await kit.create_topics()
+    yield kit
+    await kit.log.stop()
+
+
+def published(kit: DeriveKit, messages: list[Sent]) -> list[NewRecord]:
+    """Return messages as a live publisher sends them that partitions by another hash.
+
+    librdkafka's default is the CRC-32 of the key: all of a session goes to one wrong partition.
+    """
+    return [
+        NewRecord(
+            kit.config.messages_topic,
+            zlib.crc32(codec.key_bytes(session_id)) % kit.partitions,
+            codec.key_bytes(session_id),
+            value,
+            LIVE,
+            SEEN_MS + 1_000 * number,
+        )
+        for number, (session_id, value) in enumerate(messages)
+    ]
+
+
+def of_right_publishing(messages: list[Sent]) -> BySession:
+    """Return what comes of the messages, seen at the same times, on the right partitions."""
+    funnel = Funnel(RULES)
+    records: BySession = defaultdict(list)
+    for number, (session_id, value) in enumerate(messages):
+        found = funnel.take(Intake(value, session_id, SEEN_MS + 1_000 * number)).records
+        records[session_id] += found
+    return {session_id: found for session_id, found in records.items() if found}
+
+
+async def by_session(kit: DeriveKit) -> BySession:
+    records: BySession = defaultdict(list)
+    for partition, found in enumerate(await kit.events()):
+        for record in found:
+            assert partition_of(record.data.session_id, kit.partitions) == partition
+            records[record.data.session_id].append(record)
+    return dict(records)
+
+
+async def test_misrouted_messages_give_what_rightly_published_ones_give(any_kit: DeriveKit) -> None:
+    kit = any_kit
+    wrong = published(kit, MESSAGES)
+    await kit.append(wrong)
+    await kit.run_until_caught_up()
+    expected = of_right_publishing(MESSAGES)
+    assert await by_session(kit) != expected
+    dead = await kit.dead_letters()
+    assert {dict(letter.headers)["dead_reason"] for letter in dead} == {b"misrouted"}
+
+    tried = await redriven(kit, dry=True)
+    done = await redriven(kit)
+    assert (done.messages, done.stay, dict(done.reasons)) == (
+        len(dead),
+        0,
+        {"misrouted": len(dead)},
+    )
+    assert tried == done
+    await kit.run_until_caught_up()
+    assert await by_session(kit) == expected
+
+    # Once more, and what had been published rightly meanwhile: nothing is there twice.
+    assert (await redriven(kit)).messages == len(dead)
+    await kit.publish(MESSAGES)
+    await kit.run_until_caught_up()
+    assert await by_session(kit) == expected
+    assert len(await kit.dead_letters()) == len(dead)
+
+
+async def test_redriving_what_was_published_rightly_gives_nothing(any_kit: DeriveKit) -> None:
+    kit = any_kit
+    await kit.append(published(kit, MESSAGES))
+    await kit.publish(MESSAGES)
+    await kit.run_until_caught_up()
+    before = await by_session(kit)
+    assert (await redriven(kit)).messages > 100
+    await kit.run_until_caught_up()
+    assert await by_session(kit) == before
+
+
+async def test_what_is_sent_is_the_message_and_where_it_came_from(kit: DeriveKit) -> None:
+    line = b'{"type":"assistant","session_id":"mine","message":{"usage":{"input_tokens":5}}} '
+    own = (("a", b"\xff"), (TASK_ID_HEADER, b"t"), (REDRIVEN_HEADER, b"9:9"), ("a", b""))
+    await kit.append([died(1, value=line, key=b"another", headers=own, sent_ms=SEEN_MS)])
+    await redriven(kit)
+    right = partition_of("mine", 4)
+    (record,) = await kit.read(kit.config.messages_topic, right)
+    assert (record.key, record.value) == (b"mine", line)
+    assert record.headers == (*own[:2], own[3], (REDRIVEN_HEADER, b"1:0"))
+    # It was not seen live, so its Kafka time is that of the sending, as of all that is published.
+    assert record.timestamp_ms >= NOW_MS
+
+
+async def test_a_live_message_keeps_its_time(kit: DeriveKit) -> None:
+    line = b'{"type":"assistant","session_id":"mine","message":{"usage":{"input_tokens":5}}}'
+    await kit.append([died(value=line, headers=LIVE, sent_ms=SEEN_MS)])
+    await redriven(kit)
+    await kit.run_until_caught_up()
+    events = await kit.events()
+    times = {record.time_ms for partition in events for record in partition}
+    assert times == {SEEN_MS}
+
+
+def made(kit: DeriveKit, record: NewRecord, **changes: object) -> Ready | Stays | None:
+    """Return what becomes of a dead letter."""
+    letter = letter_of(0, LogRecord(5, NOW_MS, record.key, record.value, record.headers))
+    return prepare(letter, config_of(kit, **changes), NOW_MS)
+
+
+USAGE = b'"message":{"usage":{"input_tokens":5}}'
+ANONYMOUS = b'{"type":"assistant",' + USAGE + b"}"
+
+
+@pytest.mark.parametrize(
+    ("sent_ms", "stays"),
+    [
+        (NOW_MS - 30 * DAY_MS, "expired"),
+        (NOW_MS - 30 * DAY_MS + HOUR_MS - 1, "expired"),
+        (NOW_MS - 30 * DAY_MS + HOUR_MS, None),
+        (NOW_MS + HOUR_MS, None),
+        (NOW_MS + HOUR_MS + 1, "ahead"),
+    ],
+)
+def test_a_live_message_stays_where_its_time_does_not_fit(
+    kit: DeriveKit, sent_ms: int, stays: str | None
+) -> None:
+    found = made(kit, died(value=ANONYMOUS, headers=LIVE, sent_ms=sent_ms))
+    assert (found.reason if isinstance(found, Stays) else None) == stays
+    plain = made(kit, died(value=ANONYMOUS, sent_ms=sent_ms))
+    assert isinstance(plain, Ready)
+    assert plain.record.timestamp_ms is None
+    unlimited = {"retention_ms": -1, "max_ahead_ms": None}
+    kept = made(kit, died(value=ANONYMOUS, headers=LIVE, sent_ms=sent_ms), **unlimited)
+    assert isinstance(kept, Ready)
+    assert kept.record.timestamp_ms == sent_ms
+
+
+@pytest.mark.parametrize("told", [b"-1", b"never", None])
+def test_a_live_message_whose_time_is_not_told_gets_none(
+    kit: DeriveKit, told: bytes | None
+) -> None:
+    """It would be given the time of the sending, which is wrong."""
+    record = died(value=ANONYMOUS, headers=(("a", b"b"), *LIVE))
+    last = () if told is None else (("src_timestamp", told),)
+    found = made(kit, record._replace(headers=(*record.headers[:-1], *last)))
+    assert isinstance(found, Ready)
+    assert found.record.headers == (("a", b"b"), (REDRIVEN_HEADER, b"0:5"))
+    assert found.record.timestamp_ms is None
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"\xff", "not_utf8"),
+        (b"\xef\xbb\xbf{}", "byte_order_mark"),
+        (b"{", "not_json"),
+        (b"[]", "not_object"),
+        (b'{"a":' + b"[" * 1_024 + b"]" * 1_024 + b"}", "too_deep"),
+    ],
+)
+@pytest.mark.parametrize("key", [b"s", None])
+def test_what_cannot_be_read_stays(
+    kit: DeriveKit, value: bytes, reason: str, key: bytes | None
+) -> None:
+    for assign in (None, "s"):
+        found = made(kit, died(value=value, key=key), assign_session=assign)
+        assert isinstance(found, Stays)
+        assert found.reason == reason
+
+
+def test_a_message_without_a_session_is_given_one(kit: DeriveKit) -> None:
+    for key in (None, b"\xff", b""):
+        found = made(kit, died(value=ANONYMOUS, key=key))
+        assert isinstance(found, Stays)
+        assert found.reason == "no_session"
+        given = made(kit, died(value=ANONYMOUS, key=key), assign_session="given")
+        assert isinstance(given, Ready)
+        assert (given.record.key, given.record.value) == (b"given", ANONYMOUS)
+        assert given.record.partition == partition_of("given", 4)
+    keyed = made(kit, died(value=ANONYMOUS, key=b"its own"), assign_session="given")
+    assert isinstance(keyed, Ready)
+    assert keyed.session_id == "its own"
+    assert made(kit, died(value=b'{"type":"unheard of"}', key=None)) is None
+
+
+def test_what_is_too_large_is_shortened_as_publish_does(kit: DeriveKit) -> None:
+    text = b"x" * 5_000
+    line = b'{"type":"assistant","text":"' + text + b'",' + USAGE + b"}"
+    found = made(kit, died(reason="too_large", value=line), limit_bytes=3_000)
+    assert isinstance(found, Ready)
+    assert found.shortened
+    value = found.record.value or b""
+    assert len(value) <= 3_000
+    assert codec.loads(value)[MARK]["bytes"] == len(line)
+    broken = made(kit, died(reason="too_large", value=line[:-1]), limit_bytes=3_000)
+    assert isinstance(broken, Stays)
+    assert broken.reason == "too_large"
+
+
+def test_a_record_that_would_be_too_large_keeps_the_letter_back(kit: DeriveKit) -> None:
+    """The limit is of the message; a record of it may need more, as the deriver found."""
+    wide = b",".join([b"1e15"] * 1_500_000)
+    line = (
+        b'{"type":"system","subtype":"compact_boundary","session_id":"s","compact_metadata":'
+        b'{"trigger":"auto","pre_tokens":5,"more":[' + wide + b"]}}"
+    )
+    found = made(kit, died(reason="too_large", value=line))
+    assert isinstance(found, Stays)
+    assert found.reason == "too_large"
+    assert "a record of it" in found.detail
+
+
+async def test_what_stays_is_told_by_reason(kit: DeriveKit) -> None:
+    await kit.append(
+        [
+            *[died(n % 4, reason="not_json", value=b"{") for n in range(5)],
+            died(reason="no_session", key=None, value=ANONYMOUS),
+            died(reason="no_session", key=None, value=b'{"type":"unheard of"}'),
+            died(value=ANONYMOUS),
+        ]
+    )
+    done = await redriven(kit)
+    assert (done.messages, done.meaningless, done.stay, done.letters) == (1, 1, 6, 8)
+    assert {reason: left.letters for reason, left in done.left.items()} == {
+        "not_json": 5,
+        "no_session": 1,
+    }
+    assert len(done.left["not_json"].examples) == 3
+    again = await redriven(kit, Selection(spans=(Span(0, 2, 3),)), assign_session="x")
+    assert (again.messages, again.sessions) == (1, {"x"})
+
+
+async def test_nothing_is_sent_without_a_producer(kit: DeriveKit) -> None:
+    await kit.append([died(value=ANONYMOUS)])
+    assert (await redriven(kit, dry=True)).messages == 1
+    assert [await kit.read(kit.config.messages_topic, p) for p in range(4)] == [[]] * 4
+
+
+async def test_a_time_that_the_broker_does_not_take_is_said_so(kafka: str, prefix: str) -> None:
+    kit = DeriveKit(KafkaLog(KafkaOptions(kafka)), prefix)
+    await kit.create_topics()
+    await kit.append(
+        [
+            died(
+                value=ANONYMOUS,
+                headers=LIVE,
+                sent_ms=NOW_MS + 2 * HOUR_MS,
+                topic=kit.config.dead_topic,
+            )
+        ]
+    )
+    with pytest.raises(ConfigError, match=r"message\.timestamp"):
+        await redriven(kit, max_ahead_ms=None)
+    await kit.log.stop()
