@@ -21,6 +21,7 @@ from streams.cli.dead_options import (
     parse_address,
     selection,
 )
+from streams.cli.exits import Exit
 from streams.cli.lines import quiet_pipe
 from streams.cli.screen import err, exact, out, safe, write_json
 from streams.core.errors import ConfigError, RetryError
@@ -36,7 +37,7 @@ from streams.flow.redrive import redrive as redrive_letters
 from streams.ports import PartitionReader
 from streams.settings import Settings
 
-NOT_ALL = 1
+NOT_ALL = Exit.STOPPED
 """Exit code where a letter that was named is not there, or one stays."""
 
 _SILENCE_S = 30.0
