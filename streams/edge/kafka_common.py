@@ -88,6 +88,7 @@ _CONFIG_ERRORS = (
     errors.AuthenticationMethodNotSupported,
     errors.ClusterAuthorizationFailedError,
     errors.GroupAuthorizationFailedError,
+    errors.IllegalSaslStateError,
     errors.IncompatibleBrokerVersion,
     errors.InconsistentGroupProtocolError,
     errors.InvalidGroupIdError,
@@ -102,6 +103,7 @@ _CONFIG_ERRORS = (
     errors.SaslAuthenticationFailed,
     errors.TopicAuthorizationFailedError,
     errors.TransactionalIdAuthorizationFailed,
+    errors.UnsupportedSaslMechanismError,
     errors.UnsupportedVersionError,
 )
 """Errors that trying again does not mend."""

@@ -17,7 +17,8 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from schemas.topics import MIB, Topic
 from streams.core.errors import RetryError
-from streams.edge.kafka_common import KafkaOptions, translated
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_diagnosis import connecting
 from streams.edge.kafka_producers import KafkaProducer, KafkaTransactionalProducer
 from streams.edge.kafka_readers import KafkaGroupReader, KafkaPartitionReader
 
@@ -113,7 +114,7 @@ class KafkaLog:
     async def _asking(self, action: str) -> AsyncIterator[AIOKafkaAdminClient]:
         """Give the connected client; one that failed is dropped, for the brokers may have moved."""
         try:
-            with translated(action):
+            async with connecting(self._options, action):
                 if self._admin is None:
                     self._admin = AIOKafkaAdminClient(
                         **self._options.connection(),

@@ -18,6 +18,7 @@ from aiokafka.structs import RecordMetadata
 
 from streams.core.errors import RetryError
 from streams.edge.kafka_common import KafkaOptions, translated
+from streams.edge.kafka_diagnosis import connecting
 from streams.ports import NewRecord
 
 _STOP_TIMEOUT_S = 5.0
@@ -52,7 +53,11 @@ class KafkaTransactionalProducer:
             linger_ms=0,
         )
         self._spent = True
-        async with _patience(self._options.start_timeout_s, f"starting the producer {self._id}"):
+        doing = f"starting the producer {self._id}"
+        async with (
+            connecting(self._options, doing),
+            _patience(self._options.start_timeout_s, doing),
+        ):
             await producer.start()
         self._spent = False
 
@@ -133,7 +138,11 @@ class KafkaProducer:
             linger_ms=0,
         )
         try:
-            async with _patience(self._options.start_timeout_s, "starting the publisher"):
+            doing = "starting the publisher"
+            async with (
+                connecting(self._options, doing),
+                _patience(self._options.start_timeout_s, doing),
+            ):
                 await self._producer.start()
             # A batch that was given up would leave a hole in the idempotent sequence; there is
             # no option for it.

@@ -13,6 +13,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.structs import ConsumerRecord
 
 from streams.edge.kafka_common import KafkaOptions, translated
+from streams.edge.kafka_diagnosis import connecting
 from streams.ports import AssignmentCallback, Batch, LogRecord
 
 _NEVER_MS = 2**31 - 1
@@ -112,7 +113,7 @@ class KafkaPartitionReader:
 
     async def _start(self, consumer: AIOKafkaConsumer) -> None:
         try:
-            with translated(f"connecting to read {self._topic}"):
+            async with connecting(self._options, f"connecting to read {self._topic}"):
                 await consumer.start()
             consumer._fetcher._prefetch_backoff = _UNREAD_PAUSE_S  # noqa: SLF001 -- no option for it
         except BaseException:

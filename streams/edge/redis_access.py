@@ -1,5 +1,6 @@
 """Who we are for Redis, and whom we trust: users, passwords that may change, TLS."""
 
+import asyncio
 import functools
 import ssl
 from collections.abc import Callable
@@ -12,7 +13,13 @@ from redis.asyncio import ConnectionPool, SSLConnection
 from redis.credentials import CredentialProvider
 
 from streams.edge.secret_files import read_secret
-from streams.edge.tls import TlsFiles, context_of
+from streams.edge.tls import TlsFiles, context_of, refused_by, speaks_tls
+
+_PORT = 6379
+"""Redis's own, where the URL names none."""
+
+_PROBE_S = 3.0
+"""As long as a handshake may take: Redis answers at once or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,32 @@ class RedisAccess:
             pool.connection_kwargs["made"] = functools.partial(context_of, self.tls)
         return pool
 
+    async def wrong(self, url: str) -> str | None:
+        """Say which setting keeps us from connecting; None where Redis is just away."""
+        parts = urlsplit(url)
+        if parts.scheme == "unix":
+            return None
+        host, port = parts.hostname or "localhost", parts.port or _PORT
+        if self.tls is None:
+            if await speaks_tls(host, port):
+                return f"{host}:{port} speaks TLS: write rediss:// in CONTEXTGAUGE_REDIS_URL"
+            return None
+        if await _answers_in_the_clear(host, port):
+            return f"{host}:{port} speaks no TLS: write redis:// in CONTEXTGAUGE_REDIS_URL"
+        return await refused_by(host, port, self.tls)
+
+
+async def _answers_in_the_clear(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(_PROBE_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"PING\r\n")
+            answer = await reader.read(1)
+            writer.close()
+    except OSError:
+        return False
+    return answer in {b"+", b"-"}
+
 
 NO_ACCESS = RedisAccess()
 """All that is told is in the URL."""
@@ -55,6 +88,9 @@ class _Credentials(CredentialProvider):
         else:
             password = self._access.password or ""
         return (password,) if self._username is None else (self._username, password)
+
+    async def get_credentials_async(self) -> tuple[str] | tuple[str, str]:
+        return self.get_credentials()
 
 
 class _TlsConnection(SSLConnection):

@@ -19,6 +19,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from streams.core.errors import ConfigError, RetryError, StopError
+from streams.edge.tls import refusal
 
 _FOR_NOW = ("BUSY", "LOADING", "MISCONF", "NOREPLICAS", "UNKILLABLE")
 """Codes of replies by which Redis refuses for now: a slow script, start-up, a full disk, …"""
@@ -31,12 +32,18 @@ def translated(doing: str) -> Iterator[None]:
         yield
     except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
         raise ConfigError(
-            f"Redis refuses {doing}: {error}. Correct the user and password in "
-            "CONTEXTGAUGE_REDIS_URL, or the user's rights"
+            f"Redis refuses {doing}: {str(error).rstrip('.')}. Correct the user and password in "
+            "CONTEXTGAUGE_REDIS_URL or CONTEXTGAUGE_REDIS_USERNAME and CONTEXTGAUGE_REDIS_PASSWORD "
+            "(or its file), or the user's rights"
         ) from error
     except TimeoutError as error:
         raise RetryError(f"Redis does not answer while {doing}") from error
     except (RedisConnectionError, RedisTimeoutError, OSError) as error:
+        if isinstance(error.__cause__, ConfigError):  # of a file that is read when connecting
+            raise error.__cause__ from None
+        refused = refusal(error, "CONTEXTGAUGE_REDIS_", "the host in CONTEXTGAUGE_REDIS_URL")
+        if refused is not None:
+            raise ConfigError(f"Redis, {doing}: {refused}") from error
         raise RetryError(f"Redis is away while {doing}: {error}") from error
     except ResponseError as error:
         raise _refused(doing, error) from error

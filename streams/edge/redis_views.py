@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError
 
 from schemas.views import FORMAT_VERSION, EntryStream
-from streams.core.errors import ConfigError, VersionError
+from streams.core.errors import ConfigError, RetryError, VersionError
 from streams.edge.redis_access import NO_ACCESS, RedisAccess
 from streams.edge.redis_errors import translated
 from streams.edge.redis_keys import (
@@ -68,6 +68,7 @@ class RedisViews:
 
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
         self._keys = Keys(prefix)
+        self._url, self._access = url, access
         try:
             pool = access.pool(
                 url,
@@ -99,7 +100,13 @@ class RedisViews:
 
     async def start(self) -> None:
         """Connect. Raises RetryError while Redis is away, ConfigError where it refuses us."""
-        await self._ask("connecting", self._redis.ping())
+        try:
+            await self._ask("connecting", self._redis.ping())
+        except RetryError as error:
+            wrong = await self._access.wrong(self._url)
+            if wrong is not None:
+                raise ConfigError(f"connecting to Redis: {wrong}") from error
+            raise
 
     async def stop(self) -> None:
         """Close the connections."""

@@ -1,5 +1,7 @@
 """TLS for Kafka and Redis: what the files are checked for, and what a failed handshake means."""
 
+import asyncio
+import contextlib
 import ssl
 from dataclasses import dataclass, field
 
@@ -10,6 +12,12 @@ _HOSTNAME_MISMATCH = frozenset({62, 64})
 
 _UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
 """OpenSSL's codes of a chain that ends at no known authority, or is its own."""
+
+_PROBE_S = 3.0
+"""A server that is there answers a handshake in milliseconds, over the world in one second."""
+
+_ALERT_S = 0.5
+"""With TLS 1.3 the client's certificate is refused after the handshake, a round trip later."""
 
 _PASSING_ALERTS = ("CLOSE_NOTIFY", "INTERNAL_ERROR", "USER_CANCELLED")
 """Alerts of a server that is stopping or overloaded; all others refuse what we are."""
@@ -129,4 +137,38 @@ def _alerted(reason: str, variables: str) -> str | None:
             f"a client's certificate that it trusts: set {variables}CERTIFICATE_FILE and "
             f"{variables}KEY_FILE"
         )
+    return None
+
+
+async def speaks_tls(host: str, port: int) -> bool:
+    """Tell whether something on this port answers a TLS handshake, whoever it is."""
+    anyone = ssl.create_default_context()
+    anyone.check_hostname = False
+    anyone.verify_mode = ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(_PROBE_S):
+            _, writer = await asyncio.open_connection(host, port, ssl=anyone)
+    except ssl.SSLError as error:
+        return "ALERT_" in (error.reason or "")
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def refused_by(host: str, port: int, files: TlsFiles) -> str | None:
+    """Shake hands, say nothing and listen: return why the server refuses us, None if it does not.
+
+    Who sends at once may get a reset connection instead of the server's reason.
+    """
+    try:
+        async with asyncio.timeout(_PROBE_S):
+            reader, writer = await asyncio.open_connection(host, port, ssl=context_of(files))
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(reader.read(1), _ALERT_S)
+        finally:
+            writer.close()
+    except OSError as error:
+        return refusal(error, files.variables, host)
     return None

@@ -1,0 +1,192 @@
+"""A real Kafka and a real Redis with TLS, users and access control lists, on free ports."""
+
+import subprocess
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import Template
+from urllib.parse import quote
+
+from redis import Redis
+
+from streams.edge import processes
+from streams.edge.local_stack import (
+    PROJECT_FOLDER,
+    STOP_TIMEOUT_S,
+    LocalStack,
+    _free_ports,
+    _program,
+    _redis_answers,
+    _wait,
+)
+from streams.edge.processes import Running
+from tests.secure.certificates import Authority
+
+LISTENERS = ("plaintext", "ssl", "mutual", "sasl_ssl", "sasl_plaintext", "misnamed")
+
+PASSWORD = "marker-password"  # noqa: S105 -- of servers that live as long as a test session
+"""What no output may ever hold."""
+
+USERS = ("admin", "publisher", "deriver", "projector", "reader", "creator", "outsider")
+
+
+@dataclass
+class Secured:
+    """What runs in a folder; each is started on first use."""
+
+    folder: Path
+    ports: dict[str, int] = field(default_factory=dict)
+    running: list[Running] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        _program("openssl", "OpenSSL", "apt-get install openssl")  # type: ignore[arg-type]
+        self.authority = Authority.make(self.folder / "authority", "authority")
+        self.other = Authority.make(self.folder / "other", "other")
+        self.server = self.authority.sign("server", "localhost")
+        self.client = self.authority.sign("superuser")
+        self.stranger = self.other.sign("stranger")
+
+    def stop(self) -> None:
+        """End what was started."""
+        for process in self.running:
+            processes.stop(process, STOP_TIMEOUT_S)
+
+    # -- Kafka
+
+    def start_kafka(self) -> None:
+        """Start it once. Raises MissingPartError."""
+        if "ssl" not in self.ports:
+            java = LocalStack(self.folder / "parts").prepare(["kafka"])["kafka"]
+            self.ports |= zip(
+                (*LISTENERS, "controller_port"),
+                _free_ports(len(LISTENERS) + 1, self.folder),
+                strict=True,
+            )
+            self._java = [java, "-Xmx384m", "-cp", f"{PROJECT_FOLDER}/deploy/kafka/libs/*"]
+            self._format_kafka()
+            self.restart_kafka()
+
+    def _format_kafka(self) -> None:
+        keystore = self.folder / "keystore.pem"
+        keystore.write_text(self.server.key.read_text() + self.server.certificate.read_text())
+        template = Template((Path(__file__).parent / "kafka.properties").read_text())
+        self._config = self.folder / "kafka.properties"
+        self._config.write_text(
+            template.substitute(
+                {name: str(port) for name, port in self.ports.items()},
+                data_folder=self.folder / "kafka",
+                keystore=keystore,
+                truststore=self.authority.file,
+                plain_users=" ".join(f'user_{user}="{PASSWORD}"' for user in USERS),
+            )
+        )
+        scram = [
+            argument
+            for user in USERS
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+            for argument in ("-S", f"{mechanism}=[name={user},password={PASSWORD}]")
+        ]
+        cluster = str(uuid.uuid5(uuid.NAMESPACE_URL, str(self.folder)))
+        self._run_java(
+            *("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._config)), *scram
+        )
+
+    def restart_kafka(self) -> None:
+        """Start the broker, on the same ports and data."""
+        log_file = self.folder / "kafka.log"
+        begin = log_file.stat().st_size if log_file.exists() else 0
+        log4j = f"-Dlog4j2.configurationFile={PROJECT_FOLDER}/deploy/kafka/log4j2.properties"
+        self.kafka = self._start(
+            [self._java[0], log4j, *self._java[1:], "kafka.Kafka", str(self._config)],
+            log_file,
+            lambda: b"Kafka Server started" in log_file.read_bytes()[begin:],
+        )
+
+    def _run_java(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [*self._java, *arguments], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def acl(self, arguments: Sequence[str]) -> None:
+        """Do what `kafka-acls.sh` does with these arguments, as the broker's own user."""
+        server = f"localhost:{self.ports['plaintext']}"
+        self._run_java(
+            "org.apache.kafka.tools.AclCommand", "--bootstrap-server", server, *arguments
+        )
+
+    def config(self, arguments: Sequence[str]) -> None:
+        """Do what `kafka-configs.sh` does with these arguments, as the broker's own user."""
+        server = f"localhost:{self.ports['plaintext']}"
+        self._run_java("kafka.admin.ConfigCommand", "--bootstrap-server", server, *arguments)
+
+    def kafka_settings(
+        self, protocol: str = "sasl_ssl", user: str = "admin", mechanism: str = "SCRAM-SHA-512"
+    ) -> dict[str, str]:
+        """Return the settings, without prefix, that connect to the listener of this name."""
+        found = {"BOOTSTRAP_SERVERS": f"localhost:{self.ports[protocol]}"}
+        real = "ssl" if protocol in {"mutual", "misnamed"} else protocol
+        found["KAFKA_SECURITY_PROTOCOL"] = real
+        if real.startswith("sasl"):
+            found["KAFKA_SASL_MECHANISM"] = mechanism
+            found["KAFKA_USERNAME"] = user
+            found["KAFKA_PASSWORD"] = PASSWORD
+        if real.endswith("ssl"):
+            found["KAFKA_CA_FILE"] = str(self.authority.file)
+        if protocol == "mutual":
+            found["KAFKA_CERTIFICATE_FILE"] = str(self.client.certificate)
+            found["KAFKA_KEY_FILE"] = str(self.client.key)
+        return found
+
+    # -- Redis
+
+    def start_redis(self, *, mutual: bool = False) -> None:
+        """Start it once, with a port for TLS and one without. Raises MissingPartError."""
+        name = "redis_mutual" if mutual else "redis"
+        if name in self.ports:
+            return
+        program = _program("redis-server", "Redis", "apt-get install redis-server")
+        folder = self.folder / name
+        folder.mkdir()
+        plain, tls = _free_ports(2, folder)
+        arguments = [
+            *("--port", str(plain), "--tls-port", str(tls), "--dir", str(folder), "--save", ""),
+            *("--tls-cert-file", str(self.server.certificate)),
+            *("--tls-key-file", str(self.server.key)),
+            *("--tls-ca-cert-file", str(self.authority.file)),
+            *("--tls-auth-clients", "yes" if mutual else "no"),
+        ]
+        self._start([program, *arguments], folder / "log", lambda: _redis_answers(plain))
+        self.ports |= {name: tls, f"{name}_plain": plain}
+
+    def redis(self, name: str = "redis") -> Redis:
+        """Return a client of the port without TLS, as the default user, who may do everything."""
+        return Redis(host="localhost", port=self.ports[f"{name}_plain"])
+
+    def redis_settings(self, user: str | None = None) -> dict[str, str]:
+        """Return the settings, without prefix, that connect over TLS."""
+        found = {
+            "REDIS_URL": f"rediss://localhost:{self.ports['redis']}/0",
+            "REDIS_CA_FILE": str(self.authority.file),
+        }
+        if user is not None:
+            found |= {"REDIS_USERNAME": user, "REDIS_PASSWORD": PASSWORD}
+        return found
+
+    def _start(self, command: Sequence[str], log_file: Path, ready: Callable[[], bool]) -> Running:
+        process = processes.start(command, log_file, folder=self.folder)
+        self.running.append(process)
+        assert _wait(process, ready), log_file.read_text()[-2000:]
+        return process
+
+
+def url_with(url: str, user: str, password: str) -> str:
+    """Return a URL with user and password in it."""
+    return url.replace("://", f"://{quote(user, safe='')}:{quote(password, safe='')}@")
+
+
+def as_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return settings as variables."""
+    return {f"CONTEXTGAUGE_{name}": value for name, value in settings.items()}
