@@ -53,6 +53,10 @@ _BEYOND_TRANSACTION_S = 10.0
 """So long after the transaction timeout a commit's fate is sealed, and no one answers for it."""
 
 
+class UnsafeConnectionWarning(UserWarning):
+    """The settings allow a connection that others could listen to or answer."""
+
+
 def settings() -> Settings:
     """Read the settings; what is not set may come from a stack that runs in this project.
 
@@ -135,6 +139,7 @@ def _kafka_security(chosen: Settings) -> KafkaSecurity:
         warnings.warn(
             f"{PREFIX}KAFKA_SECURITY_PROTOCOL=sasl_plaintext: whoever can listen on the network "
             "reads the messages, and with PLAIN the password; sasl_ssl encrypts",
+            UnsafeConnectionWarning,
             stacklevel=2,
         )
     return KafkaSecurity(
@@ -188,6 +193,7 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
         warnings.warn(
             f"{files.variables}CHECK_HOSTNAME=false: any server whose certificate the same "
             "authority signed is taken for the right one",
+            UnsafeConnectionWarning,
             stacklevel=2,
         )
     return context_of(files)

@@ -62,9 +62,14 @@ def _options(
     del show_version
 
 
+def _warn(text: str) -> None:
+    err.print(f"contextgauge: warning: {safe(text)}", markup=False, soft_wrap=True, style="yellow")
+
+
 def main() -> None:
     """Run the command line; an expected error becomes one clear line and an exit code."""
     logs.silence()
+    logs.show_warnings(_warn)
     forgive_encodings()
     try:
         app()

@@ -5,12 +5,15 @@ All other commands have none: what goes wrong is their error.
 
 import logging
 import sys
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 from structlog.typing import Processor
 
 from streams.settings import Settings
+from streams.wiring import UnsafeConnectionWarning
 
 _KAFKA_CLIENT = "aiokafka"
 """It tells of each of its own attempts, dozens a second while a broker is away. A worker says
@@ -22,16 +25,21 @@ _NO_BROKER_ANSWERS = "Unable to update metadata"
 
 
 class _WithoutKafkaClient(logging.Filter):
-    """Drops what the Kafka client says, and what asyncio says of futures that it forgot."""
+    """Drops what the Kafka client says, and what asyncio says of futures that it forgot.
 
-    def __init__(self, no_broker: Callable[[], None]) -> None:
+    With `debugging` it only listens.
+    """
+
+    def __init__(self, no_broker: Callable[[], None], *, debugging: bool) -> None:
         super().__init__()
-        self._no_broker = no_broker
+        self._no_broker, self._debugging = no_broker, debugging
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[0] if record.exc_info else None
         if _NO_BROKER_ANSWERS in record.getMessage():
             self._no_broker()
+        if self._debugging:
+            return True
         origins = (record.name, error.__module__ if error else "")
         return _KAFKA_CLIENT not in {origin.partition(".")[0] for origin in origins}
 
@@ -43,6 +51,23 @@ def silence() -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
         cache_logger_on_first_use=False,  # a worker configures anew
     )
+
+
+def show_warnings(show: Callable[[str], object]) -> None:
+    """Have what is unsafe in the settings shown by `show`, once; other warnings as ever."""
+    others = warnings.showwarning
+
+    def showwarning(
+        message: Warning | str,
+        category: type[Warning],
+        *where: Any,  # noqa: ANN401 -- file, line and more: nothing that a user needs
+    ) -> None:
+        if issubclass(category, UnsafeConnectionWarning):
+            show(str(message))
+        else:
+            others(message, category, *where)
+
+    warnings.showwarning = showwarning  # type: ignore[assignment]  # takes all that it is given
 
 
 def configure(settings: Settings, no_broker: Callable[[], None] = lambda: None) -> None:
@@ -62,7 +87,11 @@ def configure(settings: Settings, no_broker: Callable[[], None] = lambda: None) 
     renderer: Processor = (
         structlog.processors.JSONRenderer(default=str)
         if as_json
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(),
+            # The default shows the variables of every frame: passwords, and texts of messages.
+            exception_formatter=structlog.dev.plain_traceback,
+        )
     )
     structlog.configure(
         processors=[
@@ -75,8 +104,8 @@ def configure(settings: Settings, no_broker: Callable[[], None] = lambda: None) 
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
-    if settings.log_level != "debug":
-        handler.addFilter(_WithoutKafkaClient(no_broker))
+    debugging = settings.log_level == "debug"
+    handler.addFilter(_WithoutKafkaClient(no_broker, debugging=debugging))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -87,6 +116,7 @@ def configure(settings: Settings, no_broker: Callable[[], None] = lambda: None) 
             ],
         )
     )
+    show_warnings(structlog.get_logger().warning)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())

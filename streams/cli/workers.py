@@ -16,7 +16,7 @@ import uvloop
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli import logs
-from streams.core.errors import ConfigError
+from streams.core.errors import ConfigError, StopError
 from streams.edge.clock import SystemClock
 from streams.edge.metrics import PrometheusTelemetry, start_metrics_server
 from streams.flow.retry import Patience
@@ -125,10 +125,22 @@ async def _run(name: str, work: Work, chosen: Settings, no_broker: asyncio.Event
         loop.add_signal_handler(received, end, received)
     patience = Patience(SystemClock(), telemetry, stop, name)
     telling = asyncio.create_task(_tell_of_outages(chosen, patience, no_broker))
+
+    def refused() -> StopError | None:
+        """Return why the broker will not have us any more, such as a password that has changed."""
+        wrong = telling.exception() if telling.done() and not telling.cancelled() else None
+        return wrong if isinstance(wrong, StopError) else None
+
+    def end_if_refused(_: asyncio.Task[None]) -> None:
+        if task is not None and refused() is not None:
+            task.cancel()
+
+    telling.add_done_callback(end_if_refused)
     try:
         await work(chosen, telemetry, stop)
     except asyncio.CancelledError:
-        raise typer.Exit(128 + signal.SIGTERM) from None
+        wrong = refused()
+        raise (typer.Exit(128 + signal.SIGTERM) if wrong is None else wrong) from None
     finally:
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)
@@ -136,7 +148,7 @@ async def _run(name: str, work: Work, chosen: Settings, no_broker: asyncio.Event
 
 
 async def _tell_of_outages(chosen: Settings, patience: Patience, no_broker: asyncio.Event) -> None:
-    """Say that Kafka is away, and when it works again.
+    """Say that Kafka is away, and when it works again. Raises StopError where it refuses us.
 
     A member whose broker goes away hears nothing of it: the client goes on trying on its own.
     """

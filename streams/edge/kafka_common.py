@@ -108,6 +108,9 @@ _CONFIG_ERRORS = (
 )
 """Errors that trying again does not mend."""
 
+_RIGHTS = "Kafka does not allow it: give this user the rights of docs/CONNECTING.md"
+"""Which rights each command needs is a table there, which a test goes by."""
+
 _HINTS: dict[type[errors.KafkaError], str] = {
     errors.InvalidSessionTimeoutError: "the broker's group.min.session.timeout.ms and "
     "group.max.session.timeout.ms do not allow this session time-out: change the setting",
@@ -120,6 +123,10 @@ _HINTS: dict[type[errors.KafkaError], str] = {
     "raise it to what `contextgauge topics create` sets",
     errors.RecordListTooLargeError: "records are larger than the topic's segment: raise its "
     "segment.bytes",
+    errors.ClusterAuthorizationFailedError: f"{_RIGHTS} on the cluster",
+    errors.GroupAuthorizationFailedError: f"{_RIGHTS} on the consumer group",
+    errors.TopicAuthorizationFailedError: f"{_RIGHTS} on the topic",
+    errors.TransactionalIdAuthorizationFailed: f"{_RIGHTS} on the transactional id",
     errors.InconsistentGroupProtocolError: "another kind of consumer is in this group: give each "
     "its own CONTEXTGAUGE_GROUP_PREFIX",
 }
@@ -135,8 +142,9 @@ def translated(action: str) -> Iterator[None]:
     except errors.OffsetOutOfRangeError as error:
         raise PositionError(f"{action}: the position is out of the log's range: {error}") from error
     except _CONFIG_ERRORS as error:
-        hint = _HINTS.get(type(error), str(error))
-        raise ConfigError(f"{action}: {type(error).__name__}: {hint}") from error
+        said = " ".join(map(str, error.args)).rstrip(".")
+        told = "; ".join(part for part in (said, _HINTS.get(type(error))) if part)
+        raise ConfigError(f"{action}: {type(error).__name__}: {told or error}") from error
     except (errors.KafkaError, errors.IllegalOperation, errors.ConsumerStoppedError) as error:
         raise RetryError(f"{action}: {error!r}") from error
     except OSError as error:

@@ -60,7 +60,7 @@ async def _look(options: KafkaOptions) -> str | None:
     for host, port in known:
         wrong = await _try(options.security, host, port, told)
         if wrong is not None:
-            return f"{host}:{port}: {wrong}"
+            return wrong if len(known) == 1 else f"{host}:{port}: {wrong}"
     for host, port in dict.fromkeys(told):
         if (host, port) not in known:
             wrong = await _try(options.security, host, port, [])

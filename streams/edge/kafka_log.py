@@ -11,8 +11,10 @@ from aiokafka.errors import (
     NoError,
     NotCoordinatorForGroupError,
     TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
     for_code,
 )
+from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from schemas.topics import MIB, Topic
@@ -85,7 +87,10 @@ class KafkaLog:
         async with self._asking("asking for topics") as admin:
             # All topics: to ask for one by name would create it on a broker that creates topics.
             found = await admin.describe_topics(None)
-        counts = {item["topic"]: len(item["partitions"]) for item in found}
+            counts = {item["topic"]: len(item["partitions"]) for item in found}
+            hidden = [name for name in names if name not in counts]
+            if hidden:
+                await _raise_if_not_allowed(admin, hidden)
         return {name: counts.get(name) for name in names}
 
     def transactional_producer(self, transactional_id: str) -> KafkaTransactionalProducer:
@@ -134,6 +139,23 @@ class KafkaLog:
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError as error:
             raise RetryError(f"the new topics {', '.join(names)} are not visible yet") from error
+
+
+async def _raise_if_not_allowed(admin: AIOKafkaAdminClient, names: Sequence[str]) -> None:
+    """Raise Kafka's error where topics are not missing but hidden from this user.
+
+    A list of all topics leaves those out; asked for by name they are told from missing ones.
+    """
+    answer = await admin._send_request(  # noqa: SLF001 -- the public way would create topics
+        MetadataRequest(list(names), allow_auto_topic_creation=False)
+    )
+    hidden = sorted(
+        item["topic"]
+        for item in answer.to_object()["topics"]
+        if for_code(item["error_code"]) is TopicAuthorizationFailedError
+    )
+    if hidden:
+        raise TopicAuthorizationFailedError(f"{', '.join(hidden)} cannot be seen")
 
 
 async def _offsets(
