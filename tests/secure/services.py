@@ -54,8 +54,8 @@ class Secured:
 
     # -- Kafka
 
-    def start_kafka(self) -> None:
-        """Start it once. Raises MissingPartError."""
+    def start_kafka(self) -> str:
+        """Start it once; return its folder. Raises MissingPartError."""
         if "ssl" not in self.ports:
             java = LocalStack(self.folder / "parts").prepare(["kafka"])["kafka"]
             self.ports |= zip(
@@ -66,6 +66,7 @@ class Secured:
             self._java = [java, "-Xmx384m", "-cp", f"{PROJECT_FOLDER}/deploy/kafka/libs/*"]
             self._format_kafka()
             self.restart_kafka()
+        return str(self.folder)
 
     def _format_kafka(self) -> None:
         keystore = self.folder / "keystore.pem"
@@ -142,13 +143,16 @@ class Secured:
 
     # -- Redis
 
-    def start_redis(self, *, mutual: bool = False) -> None:
-        """Start it once, with a port for TLS and one without. Raises MissingPartError."""
+    def start_redis(self, *, mutual: bool = False) -> str:
+        """Start it once, with a port for TLS and one without; return its folder.
+
+        Raises MissingPartError.
+        """
         name = "redis_mutual" if mutual else "redis"
-        if name in self.ports:
-            return
-        program = _program("redis-server", "Redis", "apt-get install redis-server")
         folder = self.folder / name
+        if name in self.ports:
+            return str(folder)
+        program = _program("redis-server", "Redis", "apt-get install redis-server")
         folder.mkdir()
         plain, tls = _free_ports(2, folder)
         arguments = [
@@ -160,6 +164,7 @@ class Secured:
         ]
         self._start([program, *arguments], folder / "log", lambda: _redis_answers(plain))
         self.ports |= {name: tls, f"{name}_plain": plain}
+        return str(folder)
 
     def redis(self, name: str = "redis") -> Redis:
         """Return a client of the port without TLS, as the default user, who may do everything."""

@@ -1,0 +1,37 @@
+"""One secured Kafka and Redis for all tests of this folder."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import require
+from tests.secure.services import Secured
+
+
+@pytest.fixture(scope="session")
+def secured_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """The authorities and certificates; services are started by those who need them."""
+    made: list[Secured] = []
+
+    def make() -> str:
+        made.append(Secured(tmp_path_factory.mktemp("secured")))
+        return ""
+
+    require(make)
+    yield made[0]
+    made[0].stop()
+
+
+@pytest.fixture(scope="session")
+def secured_kafka(secured_folder: Secured) -> Secured:
+    """A Kafka with a listener of every kind, users and access control."""
+    require(secured_folder.start_kafka)
+    return secured_folder
+
+
+@pytest.fixture(scope="session")
+def secured_redis(secured_folder: Secured) -> Secured:
+    """A Redis with TLS and users, and one that asks for clients' certificates."""
+    require(secured_folder.start_redis)
+    require(lambda: secured_folder.start_redis(mutual=True))
+    return secured_folder
