@@ -1,7 +1,8 @@
 """The view store's twin in memory, for the embedded mode, for folds and for tests."""
 
 import copy
-from collections.abc import Sequence
+import hashlib
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES, EntryStream
@@ -11,7 +12,11 @@ from streams.ports import (
     Entry,
     Generations,
     PartitionDump,
+    PartitionLook,
     Ranking,
+    SessionLook,
+    SessionSet,
+    SessionsLook,
     ViewChanges,
     ViewPosition,
 )
@@ -21,6 +26,12 @@ def _empty() -> PartitionDump:
     return PartitionDump(
         {}, {}, {"events": {}, "readings": {}}, {"recent": {}, "pressure": {}}, {}, {}, {}, []
     )
+
+
+def _digest(part: object) -> bytes | None:
+    if part in (None, []):
+        return None
+    return hashlib.sha256(repr(part).encode()).digest()
 
 
 @dataclass(slots=True)
@@ -98,6 +109,22 @@ class MemoryPartition:
             if then_ms <= left_ms - LEFT_KEPT_MS:
                 del held.left[former]
         held.left[session] = left_ms
+
+    def look(self, session: bytes) -> SessionLook:
+        """Return how a session is; the parts as `redis_looks.py` has them, by other digests."""
+        held = self.held
+        parts: dict[str, object] = {
+            "compactions": sorted(held.compactions.get(session, {}).items()),
+            "events": held.entries["events"].get(session),
+            "readings": held.entries["readings"].get(session),
+            "recent": held.rankings["recent"].get(session),
+            "pressure": held.rankings["pressure"].get(session),
+            "idle": held.idle.get(session),
+            "left": held.left.get(session),
+        }
+        return SessionLook(
+            held.views.get(session), {name: _digest(part) for name, part in parts.items()}
+        )
 
     def longest_idle(self, before_ms: int, limit: int) -> list[bytes]:
         """Return sessions whose last Kafka timestamp lies before, the longest idle first."""
@@ -222,11 +249,58 @@ class MemoryViews:
         held = self._partition(generation, partition).held
         return [session in held.left for session in sessions]
 
-    async def begin_next(self, generation: int, build: str) -> None:
+    async def look(
+        self, generation: int, partition: int, sessions: Sequence[bytes]
+    ) -> SessionsLook:
+        """Return how sessions are."""
+        found = self._partition(generation, partition)
+        return SessionsLook(
+            found.position and found.position.offset, [found.look(name) for name in sessions]
+        )
+
+    async def look_at_partition(self, generation: int, partition: int) -> PartitionLook:
+        """Return how the partition is, but for its sessions."""
+        found = self._partition(generation, partition)
+        held = found.held
+        counts = {
+            "recent": len(held.rankings["recent"]),
+            "pressure": len(held.rankings["pressure"]),
+            "idle": len(held.idle),
+            "left": len(held.left),
+        }
+        offset = found.position and found.position.offset
+        return PartitionLook(offset, dict(held.stats), list(held.live), counts)
+
+    async def pages(
+        self, generation: int, partition: int, of: SessionSet
+    ) -> AsyncGenerator[list[bytes], None]:
+        """Yield the sessions of a set, in one page."""
+        held = self._partition(generation, partition).held
+        yield list(held.left if of == "left" else held.rankings["recent"])
+
+    async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
         """Set the generation to be built unless there is one."""
         self._check()
         if self.kept.next is None:
-            self.kept = self.kept._replace(next=generation, build=build)
+            self.kept = Generations(self.kept.active, generation, build, held)
+
+    async def release(self, generation: int, build: str) -> None:
+        """Let a held build become active without a comparison."""
+        self._check()
+        if (self.kept.next, self.kept.build) == (generation, build):
+            self.kept = self.kept._replace(held=False)
+
+    async def abandon(self, generation: int, build: str) -> None:
+        """Build this generation no longer."""
+        self._check()
+        if (self.kept.next, self.kept.build) == (generation, build):
+            self.kept = Generations(self.kept.active, None)
+
+    async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
+        """Let a partition of this build go up to an offset; None: as far as there is."""
+        found = self._partition(generation, partition)
+        if found.position is not None and found.position.build == build:
+            found.position = found.position._replace(limit=offset)
 
     async def is_there(self, generation: int, partition: int) -> bool:
         """Tell whether anything is stored."""

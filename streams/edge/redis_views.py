@@ -5,7 +5,7 @@ Nothing is kept in this process, so any number of stores may work on one Redis.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from importlib import resources
 from typing import Any
 
@@ -18,6 +18,7 @@ from schemas.views import FORMAT_VERSION, EntryStream
 from streams.core.errors import ConfigError, RetryError, VersionError
 from streams.edge.redis_access import NO_ACCESS, RedisAccess
 from streams.edge.redis_errors import translated
+from streams.edge.redis_generations import RedisGenerations
 from streams.edge.redis_keys import (
     DOCUMENT,
     Keys,
@@ -26,12 +27,16 @@ from streams.edge.redis_keys import (
     entry_offset,
     operations,
 )
+from streams.edge.redis_looks import RedisLooks
 from streams.ports import (
     ApplyResult,
     Entry,
     Generations,
     PartitionDump,
+    PartitionLook,
     Ranking,
+    SessionSet,
+    SessionsLook,
     ViewChanges,
     ViewPosition,
 )
@@ -52,15 +57,12 @@ return 0
 """
 """Mark a position of this build: one is never made of a mark alone, and another's is not marked."""
 
-_RAISE = """
-local now = tonumber(redis.call('GET', KEYS[1]) or '0')
-if now < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end
-return now
+_LIMIT = """
+if redis.call('HGET', KEYS[1], 'build') ~= ARGV[1] then return 0 end
+if ARGV[2] == '' then return redis.call('HDEL', KEYS[1], 'limit') end
+return redis.call('HSET', KEYS[1], 'limit', ARGV[2])
 """
-"""Set a generation unless it is a later one already."""
-
-_FORGET = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end"
-"""Delete a key that has this value still."""
+"""Set how far a partition of this build may go, or that it may go as far as there is."""
 
 
 class RedisViews:
@@ -88,6 +90,8 @@ class RedisViews:
             ) from None
         # Untyped for the replies: redis-py's own types are unions of both its clients'.
         self._redis: Any = Redis.from_pool(pool)
+        self._generations = RedisGenerations(self._redis, self._keys, self._ask)
+        self._looks = RedisLooks(self._redis, self._ask)
         self._script = resources.files(__package__).joinpath("apply.lua").read_text()
         # The name by which Redis knows a script, not a secret.
         self._script_sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
@@ -114,11 +118,7 @@ class RedisViews:
 
     async def generations(self) -> Generations:
         """Return the active generation and the one being built."""
-        doing = "reading the generations"
-        active = await self._ask(doing, self._redis.get(self._keys.active))
-        following = await self._ask(doing, self._redis.get(self._keys.next))
-        number, _, build = (following or b"").decode().partition(":")
-        return Generations(_number(active), _number(number), build)
+        return await self._generations.read()
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
         """Return a partition's position, None where it is closed.
@@ -141,6 +141,7 @@ class RedisViews:
             partitions=int(found[b"partitions"]),
             caught_up=b"caught_up" in found,
             build=found.get(b"build", b"").decode(),
+            limit=int(found[b"limit"]) if b"limit" in found else None,
         )
 
     async def views(
@@ -246,10 +247,39 @@ class RedisViews:
         scores = await self._ask("reading who left", self._redis.zmscore(key, list(sessions)))
         return [score is not None for score in scores]
 
-    async def begin_next(self, generation: int, build: str) -> None:
+    async def look(
+        self, generation: int, partition: int, sessions: Sequence[bytes]
+    ) -> SessionsLook:
+        """Return how sessions are at one moment."""
+        return await self._looks.sessions(self._keys.of(generation, partition), sessions)
+
+    async def look_at_partition(self, generation: int, partition: int) -> PartitionLook:
+        """Return how the partition is at one moment, but for its sessions."""
+        return await self._looks.partition(self._keys.of(generation, partition))
+
+    def pages(
+        self, generation: int, partition: int, of: SessionSet
+    ) -> AsyncGenerator[list[bytes], None]:
+        """Yield the sessions of a set in pages, one perhaps twice."""
+        return self._looks.pages(self._keys.of(generation, partition), of)
+
+    async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
         """Set the generation to be built unless there is one."""
-        answer = self._redis.set(self._keys.next, _next(generation, build), nx=True)
-        await self._ask("beginning a generation", answer)
+        await self._generations.begin(generation, build, held=held)
+
+    async def release(self, generation: int, build: str) -> None:
+        """Let a held build become active without a comparison."""
+        await self._generations.release(generation, build)
+
+    async def abandon(self, generation: int, build: str) -> None:
+        """Build this generation no longer."""
+        await self._generations.forget(generation, build)
+
+    async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
+        """Let a partition of this build go up to an offset; None: as far as there is."""
+        key = self._keys.of(generation, partition).position
+        up_to = "" if offset is None else offset
+        await self._ask("limiting a build", self._redis.eval(_LIMIT, 1, key, build, up_to))
 
     async def is_there(self, generation: int, partition: int) -> bool:
         """Tell whether a position is stored, closed or not."""
@@ -263,10 +293,7 @@ class RedisViews:
 
     async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation: one write, unless a later one is active already."""
-        doing = "activating a generation"
-        await self._ask(doing, self._redis.eval(_RAISE, 1, self._keys.active, generation))
-        following = _next(generation, build)
-        await self._ask(doing, self._redis.eval(_FORGET, 1, self._keys.next, following))
+        await self._generations.activate(generation, build)
 
     async def drop(self, generation: int, partition: int) -> None:
         """Delete a partition, whatever is in it. Until its position is gone no one can write."""
@@ -328,12 +355,3 @@ class RedisViews:
 
     async def _scores(self, key: bytes) -> dict[bytes, float]:
         return dict(await self._ask("dumping", self._redis.zrange(key, 0, -1, withscores=True)))
-
-
-def _number(value: bytes | str | None) -> int | None:
-    return int(value) if value else None
-
-
-def _next(generation: int, build: str) -> str:
-    """Return what the key of the next generation holds; a number alone is of no named build."""
-    return f"{generation}:{build}" if build else str(generation)

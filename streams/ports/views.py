@@ -1,6 +1,6 @@
 """The view store: what readers may use, and what the projector writes with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from schemas.views import EntryStream
@@ -8,17 +8,25 @@ from schemas.views import EntryStream
 Ranking: TypeAlias = Literal["recent", "pressure"]
 """How a partition's sessions are ranked: by last activity (ms), by used percent."""
 
+SessionSet: TypeAlias = Literal["recent", "left"]
+"""Sessions that have views, and those that left for idleness."""
+
 ApplyResult: TypeAlias = Literal["applied", "done", "mismatch", "damaged"]
 """What became of a batch: written; there already; the stored position is another one; what is
 stored is not what such a position left behind. Nothing was written but with `applied`."""
 
 
 class Generations(NamedTuple):
-    """Which generation readers use, and which is being built, by which build; or neither."""
+    """Which generation readers use, and which is being built, by which build; or neither.
+
+    `held`: the one being built is compared with the active one before it takes its place; a
+    worker does not activate it.
+    """
 
     active: int | None
     next: int | None
     build: str = ""
+    held: bool = False
 
 
 class ViewPosition(NamedTuple):
@@ -27,7 +35,8 @@ class ViewPosition(NamedTuple):
     `offset` is the next one to read, `begin` the first one that was ever read, `partitions` the
     number of partitions that sessions are spread over.
     `caught_up`: it has reached the end that the log had when the generation was begun. `build`:
-    of the generation, when the partition was begun.
+    of the generation, when the partition was begun. `limit`: while it is being built it goes no
+    further than this offset, for a comparison.
     """
 
     offset: int
@@ -35,6 +44,7 @@ class ViewPosition(NamedTuple):
     partitions: int
     caught_up: bool
     build: str = ""
+    limit: int | None = None
 
 
 class Entry(NamedTuple):
@@ -75,6 +85,37 @@ class PartitionDump(NamedTuple):
     left: dict[bytes, float]
     stats: dict[bytes, bytes]
     live: list[Entry]
+
+
+class SessionLook(NamedTuple):
+    """A session in one generation: its view, and what tells whether all else of it is the same.
+
+    `parts` has an entry for `compactions`, `events`, `readings`, and the scores `recent`,
+    `pressure`, `idle` and `left`: a digest or the score as text, None where there is nothing. They
+    are to be compared with those of another look by the same store, for nothing else.
+    """
+
+    view: bytes | None
+    parts: Mapping[str, bytes | None]
+
+
+class SessionsLook(NamedTuple):
+    """Sessions of a partition as they were at one moment, and the position at that moment."""
+
+    offset: int | None
+    sessions: Sequence[SessionLook]
+
+
+class PartitionLook(NamedTuple):
+    """What a partition has beside its sessions, at one moment, and the position at that moment.
+
+    `counts` are the sessions of each ranking, of `idle` and of `left`.
+    """
+
+    offset: int | None
+    stats: Mapping[bytes, bytes]
+    live: Sequence[Entry]
+    counts: Mapping[str, int]
 
 
 class ViewReader(Protocol):
@@ -156,8 +197,36 @@ class ViewStore(ViewReader, Protocol):
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
         """Tell of each session whether it left for idleness, which is no loss."""
 
-    async def begin_next(self, generation: int, build: str) -> None:
+    async def look(
+        self, generation: int, partition: int, sessions: Sequence[bytes]
+    ) -> SessionsLook:
+        """Return how sessions are at one moment. Few at a time: Redis serves nobody meanwhile."""
+
+    async def look_at_partition(self, generation: int, partition: int) -> PartitionLook:
+        """Return how the partition is at one moment, but for its sessions."""
+
+    def pages(
+        self, generation: int, partition: int, of: SessionSet
+    ) -> AsyncGenerator[list[bytes], None]:
+        """Yield the sessions of a set in pages of about a thousand, one perhaps twice.
+
+        Those that come or go meanwhile may be there or not.
+        """
+
+    async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
         """Set the generation to be built, and its build, unless there is one."""
+
+    async def release(self, generation: int, build: str) -> None:
+        """Let a held build become active without a comparison, if it is this one."""
+
+    async def abandon(self, generation: int, build: str) -> None:
+        """Build this generation no longer, if it is this build. What it has is not deleted."""
+
+    async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
+        """Let a partition of this build go up to an offset; None: as far as there is.
+
+        One that is beyond it stays where it is, once what it has in hand is written.
+        """
 
     async def is_there(self, generation: int, partition: int) -> bool:
         """Tell whether there is something to drop: half dropped, or of any format, too."""

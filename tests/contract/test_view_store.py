@@ -1,66 +1,16 @@
 """What every view store does: the twin in memory and the one in a real Redis."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 import pytest
 
 from schemas.topics import DAY_MS
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES
-from streams.edge.memory_views import MemoryViews
-from streams.edge.redis_views import RedisViews
-from streams.ports import ApplyResult, Entry, Generations, ViewChanges, ViewPosition, ViewStore
+from streams.ports import Entry, Generations, ViewChanges, ViewPosition
+from tests.contract.stores import NOTHING, StoreUnderTest, one_view, store_under_test
 
-NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, ())
+under_test = store_under_test
 NAMES = [b"plain", b"}:{1:0}:s:", b"\x00\r\n\xff", "ü/😀".encode(), b"x" * 10_240]
-
-
-@dataclass
-class StoreUnderTest:
-    """A store, and what its tests do with partition 0 of generation 1, of two partitions."""
-
-    store: ViewStore
-
-    async def apply(
-        self,
-        expected: int | None,
-        offset: int,
-        changes: ViewChanges = NOTHING,
-        partitions: int = 2,
-    ) -> ApplyResult:
-        return await self.store.apply(
-            1,
-            0,
-            expected=expected,
-            position=ViewPosition(offset, 0, partitions, caught_up=False),
-            changes=changes,
-        )
-
-    async def offset(self) -> int | None:
-        position = await self.store.position(1, 0)
-        return None if position is None else position.offset
-
-    async def view(self, session: bytes) -> bytes | None:
-        return (await self.store.views(1, 0, [session]))[0]
-
-
-@pytest.fixture(params=["memory", "redis"])
-async def under_test(
-    request: pytest.FixtureRequest, key_prefix: str
-) -> AsyncIterator[StoreUnderTest]:
-    store: ViewStore
-    if request.param == "memory":
-        store = MemoryViews()
-    else:
-        store = RedisViews(request.getfixturevalue("redis_url"), key_prefix)
-    await store.start()
-    yield StoreUnderTest(store)
-    await store.stop()
-
-
-def one_view(session: bytes, document: bytes) -> ViewChanges:
-    return NOTHING._replace(views={session: document})
 
 
 async def test_an_empty_store_has_nothing(under_test: StoreUnderTest) -> None:

@@ -1,0 +1,61 @@
+"""The view stores under test: the twin in memory and the one in a real Redis."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from streams.edge.memory_views import MemoryViews
+from streams.edge.redis_views import RedisViews
+from streams.ports import ApplyResult, ViewChanges, ViewPosition, ViewStore
+
+NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, ())
+
+
+@dataclass
+class StoreUnderTest:
+    """A store, and what its tests do with partition 0 of generation 1, of two partitions."""
+
+    store: ViewStore
+
+    async def apply(
+        self,
+        expected: int | None,
+        offset: int,
+        changes: ViewChanges = NOTHING,
+        partitions: int = 2,
+    ) -> ApplyResult:
+        return await self.store.apply(
+            1,
+            0,
+            expected=expected,
+            position=ViewPosition(offset, 0, partitions, caught_up=False),
+            changes=changes,
+        )
+
+    async def offset(self) -> int | None:
+        position = await self.store.position(1, 0)
+        return None if position is None else position.offset
+
+    async def view(self, session: bytes) -> bytes | None:
+        return (await self.store.views(1, 0, [session]))[0]
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def store_under_test(
+    request: pytest.FixtureRequest, key_prefix: str
+) -> AsyncIterator[StoreUnderTest]:
+    """Give each store in turn."""
+    store: ViewStore
+    if request.param == "memory":
+        store = MemoryViews()
+    else:
+        store = RedisViews(request.getfixturevalue("redis_url"), key_prefix)
+    await store.start()
+    yield StoreUnderTest(store)
+    await store.stop()
+
+
+def one_view(session: bytes, document: bytes) -> ViewChanges:
+    """Return changes that write one view."""
+    return NOTHING._replace(views={session: document})
