@@ -9,7 +9,19 @@ from typing import Annotated
 
 import typer
 
-from streams.cli import dead, demo, exits, files, logs, read, schemas, stack, topics, workers
+from streams.cli import (
+    dead,
+    demo,
+    exits,
+    files,
+    logs,
+    read,
+    rebuild,
+    schemas,
+    stack,
+    topics,
+    workers,
+)
 from streams.cli.screen import err, forgive_encodings, out, safe
 from streams.core.errors import ContextgaugeError, RetryError
 
@@ -36,6 +48,7 @@ app.add_typer(topics.app, name="topics")
 app.add_typer(dead.app, name="dead")
 app.command()(workers.derive)
 app.command()(workers.project)
+app.command()(rebuild.rebuild)
 app.command("schemas")(schemas.write)
 files.register(app)
 read.register(app)

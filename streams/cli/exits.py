@@ -30,6 +30,7 @@ class Exit(IntEnum):
     POSITION = 4, "A stored position is not among what the log still has."
     FLOOD = 5, "More than half of the last messages were dead letters."
     TIME_LIMIT = 6, "Told to stop, it did not end in time and was ended by force."
+    DIFFERENT = 7, "Two generations of views differ, and nothing was swapped."
     INTERNAL = 70, "An error in the program itself; where it happened is told."
     AWAY = 75, "Kafka or Redis is away, and the command does not wait for it."
 

@@ -28,9 +28,9 @@ class Watch:
             found = await self._store.generations()
         if found == self.seen:
             return
-        logger.info("generations", active=found.active, next=found.next)
+        logger.info("generations", active=found.active, next=found.next, held=found.held)
         self.seen = found
-        self._newest = max(self._newest, found.active or 0, found.next or 0)
+        self._newest = max(self._newest, found.active or 0)
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -39,18 +39,36 @@ class Watch:
         await self._changed.wait()
 
     async def begin(self) -> None:
-        """Begin the next generation, unless there is one: with a number never seen here.
+        """Begin the next generation, unless there is one: with a number that was never active here.
 
         Another worker may have seen it, before the store was emptied, so the build has a name too.
+        One that is held for a comparison is no longer: there is nothing whole to compare it with.
         """
-        build = f"{self._clock.now_ms()}-{self._worker}"
-        await self._store.begin_next(self._newest + 1, build)
+        await self._store.begin_next(self._newest + 1, self.named())
         await self.look()
+        if self.seen.held and self.seen.next is not None:
+            logger.warning(
+                "the generation that is being built becomes active without a comparison",
+                generation=self.seen.next,
+            )
+            await self._store.release(self.seen.next, self.seen.build)
+            await self.look()
 
-    async def activate(self, generation: int, build: str, partitions: int) -> None:
-        """Make a generation active if all its partitions have caught up, in this build."""
+    def named(self) -> str:
+        """Return a name for a build that begins now."""
+        return f"{self._clock.now_ms()}-{self._worker}"
+
+    async def activate(
+        self, generation: int, build: str, partitions: int, *, compared: bool = False
+    ) -> None:
+        """Make a generation active if all its partitions have caught up, in this build.
+
+        One that is held must be `compared`, unless there is none that it could be compared with.
+        """
         found = await self._store.generations()
         if (found.next, found.build) != (generation, build):
+            return
+        if found.held and found.active is not None and not compared:
             return
         for partition in range(partitions):
             position = await self._store.position(generation, partition)

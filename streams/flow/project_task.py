@@ -12,10 +12,22 @@ from streams.flow.generations import Watch
 from streams.flow.project_config import ProjectConfig
 from streams.flow.project_partition import PartitionProjector, Place
 from streams.flow.retry import Patience
-from streams.ports import Clock, GroupReader, Log, PartitionReader, Telemetry, ViewStore
+from streams.ports import (
+    Batch,
+    Clock,
+    Generations,
+    GroupReader,
+    Log,
+    PartitionReader,
+    Telemetry,
+    ViewStore,
+)
 
 _BREATH_S = 0.1
 """Between a mismatch and reading again: two that write to one partition must not race."""
+
+_HELD_S = 0.05
+"""How often a build that is at its limit asks whether it may go on: a comparison waits for it."""
 
 logger = structlog.get_logger()
 
@@ -175,33 +187,59 @@ class ProjectTask:
             position=projector.position,
             end=end,
         )
-        caught_up = False
+        until_done = tools.patience.until_done
+        caught_up = asked = False
         while wanted():
-            if projector.position >= end and not caught_up:
-                until_done = tools.patience.until_done
+            if not caught_up and projector.position >= end:
                 await until_done(partial(tools.store.caught_up, generation, partition, build))
-                await until_done(partial(watch.activate, generation, build, self._partitions))
                 caught_up = True
+            elif caught_up and not asked and not (watch.seen.held and watch.seen.active):
+                await until_done(partial(watch.activate, generation, build, self._partitions))
+                asked = True
             else:
-                await self._step(projector, reader, wanted)
+                limit = await self._limit(generation) if caught_up else None
+                await self._step(projector, reader, wanted, limit)
+
+    async def _limit(self, generation: int) -> int | None:
+        """Return how far a build that has caught up may go: while it is compared."""
+        tools = self._tools
+        if not tools.watch.seen.held:
+            return None
+        position = await tools.patience.until_done(
+            partial(tools.store.position, generation, self._partition)
+        )
+        return None if position is None else position.limit
 
     async def _drop(self, generation: int) -> None:
         drop = partial(self._tools.store.drop, generation, self._partition)
         await self._tools.patience.until_done(drop)
 
     async def clean(self) -> None:
-        """Delete the generation before the active one, once no reader can be in it."""
+        """Delete generations that are not used, once no reader can be in them."""
         tools, watch = self._tools, self._tools.watch
         while True:
-            active = watch.seen.active
-            if active is not None and active > 1 and await self._is_there(active - 1):
+            seen = watch.seen
+            unused = await self._unused(seen)
+            if unused:
                 await tools.clock.sleep(tools.config.drop_after_s)
                 # Much may have happened: of an emptied store the numbers begin again.
                 await tools.patience.until_done(watch.look)
-                if watch.seen.active == active and watch.seen.next != active - 1:
-                    await self._drop(active - 1)
-            if watch.seen.active == active:
+                for generation in unused:
+                    if watch.seen.active == seen.active and watch.seen.next != generation:
+                        await self._drop(generation)
+            if watch.seen == seen:
                 await watch.change()
+
+    async def _unused(self, seen: Generations) -> list[int]:
+        """Return generations beside the active one: the former, and a build that was given up."""
+        if seen.active is None:
+            return []
+        beside = (seen.active - 1, seen.active + 1)
+        return [
+            generation
+            for generation in beside
+            if generation not in (0, seen.next) and await self._is_there(generation)
+        ]
 
     async def _is_there(self, generation: int) -> bool:
         is_there = partial(self._tools.store.is_there, generation, self._partition)
@@ -215,10 +253,17 @@ class ProjectTask:
         )
 
     async def _step(
-        self, projector: PartitionProjector, reader: PartitionReader, wanted: Callable[[], bool]
+        self,
+        projector: PartitionProjector,
+        reader: PartitionReader,
+        wanted: Callable[[], bool],
+        limit: int | None = None,
     ) -> None:
-        """Poll once and write what came, if it is still wanted then."""
+        """Poll once and write what came, up to the limit, if it is still wanted then."""
         tools, config, label = self._tools, self._tools.config, self._label
+        if limit is not None and projector.position >= limit:
+            await tools.clock.sleep(_HELD_S)
+            return
         try:
             batch = await reader.poll(self._partition, config.batch_records, config.poll_timeout_s)
         except PositionError as error:
@@ -230,6 +275,9 @@ class ProjectTask:
             ) from error
         if not wanted():
             return
+        if limit is not None and batch.position > limit:
+            batch = Batch([record for record in batch.records if record.offset < limit], limit)
+            reader.seek(self._partition, limit)
         began, writes = tools.clock.monotonic_s(), projector.writes
         records = await projector.apply(batch)
         self.has_read = True

@@ -1,0 +1,338 @@
+"""`contextgauge rebuild`: the views folded anew beside those that readers use, compared, swapped.
+
+The project workers do the folding: they build whatever generation is next, and one that is held
+they keep up to date without making it active. This is who begins it, compares it with the active
+one and activates it. All that it knows is in the store, so it may end at any moment and be run
+again:
+
+    begin ──▶ built by the workers ──all caught up──▶ compared ──equal──▶ active
+                      ▲                                  │
+                      └── documents of it were lost ◀────┴──▶ different: held further
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from streams.core.errors import ContextgaugeError, LostError, RetryError, StopError
+from streams.flow.backoff import Backoff
+from streams.flow.compare import Compared, Pair, PartitionComparison
+from streams.flow.generations import Watch
+from streams.ports import Clock, ViewPosition, ViewStore
+
+_LOOK_S = 0.5
+"""How often it is looked how far the workers are."""
+
+_PAUSE_S = 0.05
+"""How often it is looked whether a partition is where a comparison waits for it."""
+
+_NOTICED_S = 2.0
+"""So long after a build was given up all workers know of it."""
+
+Phase: TypeAlias = Literal["building", "comparing", "swapping"]
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """How far a partition is. `position` and `begin` are null before it is begun.
+
+    `end` is where the active generation is, null where its position is gone.
+    """
+
+    partition: int
+    begin: int | None
+    position: int | None
+    end: int | None
+    caught_up: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a rebuild is. `compared` of `sessions` are, once it is compared."""
+
+    phase: Phase
+    generation: int
+    former: int
+    held: bool
+    partitions: tuple[PartitionProgress, ...] = ()
+    compared: int = 0
+    sessions: int = 0
+
+
+class Cut(NamedTuple):
+    """A partition of which the log no longer has what the active generation was folded from."""
+
+    partition: int
+    former_begin: int
+    begin: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """What a rebuild came to. `compared` is null where there was nothing to compare with."""
+
+    generation: int
+    former: int
+    swapped: bool
+    compared: Compared | None
+    cut: list[Cut] = field(default_factory=list)
+
+
+class _ReleasedError(ContextgaugeError):
+    """The workers let the build become active by themselves: the active one lost documents."""
+
+
+class Rebuild:
+    """One run of the command. `show` gets the progress, `tell` what keeps it waiting."""
+
+    def __init__(
+        self,
+        store: ViewStore,
+        clock: Clock,
+        *,
+        show: Callable[[Progress], None],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._store, self._clock = store, clock
+        self._show, self._tell = show, tell
+        self._watch = Watch(store, clock, "rebuild")
+        self._pair = Pair(0, 0, "")
+        self._partitions = 0
+        self.resumed = False
+        """Whether the build had been begun before."""
+
+    async def status(self) -> Progress | None:
+        """Return how far the build is that is under way; None where there is none."""
+        await self._watch.look()
+        seen = self._watch.seen
+        if seen.next is None:
+            return None
+        self._pair = Pair(seen.active or 0, seen.next, seen.build)
+        await self._count_partitions()
+        return await self._progress("building")
+
+    async def abandon(self) -> int | None:
+        """Give up the build that is held and delete it; return its number, None without one.
+
+        Raises StopError where the workers need the build.
+        """
+        await self._watch.look()
+        seen = self._watch.seen
+        if seen.next is None:
+            return None
+        if not seen.held:
+            raise StopError(
+                f"generation {seen.next} is being built because views were lost or are not there "
+                "yet: it is needed, and becomes active by itself"
+            )
+        self._pair = Pair(seen.active or 0, seen.next, seen.build)
+        await self._count_partitions()
+        await self._store.abandon(seen.next, seen.build)
+        # A worker that does not know it yet would begin the partition again.
+        await self._clock.sleep(_NOTICED_S)
+        for partition in range(self._partitions):
+            await self._ask(partial(self._store.drop, seen.next, partition))
+        return seen.next
+
+    async def begin(self) -> Progress:
+        """Begin the next generation, or go on with the one that is being built.
+
+        Raises StopError where no generation is active.
+        """
+        await self._watch.look()
+        seen = self._watch.seen
+        if seen.active is None:
+            raise StopError(
+                "there are no views yet, so there is nothing to rebuild: project workers build "
+                "the first generation by themselves (`contextgauge project`)"
+            )
+        self.resumed = seen.next is not None
+        if seen.next is None:
+            await self._store.begin_next(seen.active + 1, self._watch.named(), held=True)
+            await self._watch.look()
+            seen = self._watch.seen
+        self._pair = Pair(seen.active or 0, seen.next or 0, seen.build)
+        await self._count_partitions()
+        return await self._progress("building")
+
+    async def run(self, *, accept: bool) -> Rebuilt:
+        """Wait until it is built, compare it, and swap if it is equal, or if told to `accept`."""
+        try:
+            while True:
+                try:
+                    rebuilt = await self._try(accept=accept)
+                except LostError as error:
+                    self._tell(f"{error}: it is compared once it has caught up")
+                else:
+                    if rebuilt is not None:
+                        return rebuilt
+        except _ReleasedError:
+            return await self._until_active()
+
+    async def _try(self, *, accept: bool) -> Rebuilt | None:
+        pair = self._pair
+        await self._until_caught_up()
+        compared, cut = await self._compare(), await self._cut()
+        swapped = False
+        if not (compared.different or cut) or accept:
+            await self._until_level()
+            activate = partial(
+                self._watch.activate, pair.following, pair.build, self._partitions, compared=True
+            )
+            await self._ask(activate)
+            swapped = self._watch.seen.active == pair.following
+            if not swapped:
+                return None
+        return Rebuilt(
+            generation=pair.following,
+            former=pair.former,
+            swapped=swapped,
+            compared=compared,
+            cut=cut,
+        )
+
+    async def _count_partitions(self) -> None:
+        for generation in (self._pair.former, self._pair.following):
+            position = await self._store.position(generation, 0) if generation else None
+            if position is not None:
+                self._partitions = position.partitions
+                return
+
+    async def _until_caught_up(self) -> None:
+        while True:
+            if not self._partitions:
+                await self._ask(self._count_partitions)
+            progress = await self._ask(partial(self._progress, "building"))
+            self._show(progress)
+            if progress.partitions and all(item.caught_up for item in progress.partitions):
+                return
+            await self._look()
+            await self._clock.sleep(_LOOK_S)
+
+    async def _until_level(self) -> None:
+        """Wait until the build has all that readers of the active one had been shown just now."""
+        progress = await self._ask(partial(self._progress, "swapping"))
+        ends = [item.end or 0 for item in progress.partitions]
+        while any(
+            (item.position or 0) < end for item, end in zip(progress.partitions, ends, strict=True)
+        ):
+            self._show(progress)
+            await self._pause()
+            progress = await self._ask(partial(self._progress, "swapping"))
+
+    async def _compare(self) -> Compared:
+        store, pair, total = self._store, self._pair, Compared()
+        progress = await self._ask(partial(self._progress, "comparing"))
+        for partition in range(self._partitions):
+
+            def count(sessions: int) -> None:
+                self._show(_with_compared(progress, total.sessions + sessions))
+
+            async def compare(partition: int = partition) -> Compared:
+                pause = self._pause
+                comparison = PartitionComparison(store, pair, partition, pause=pause, count=count)
+                return await comparison.run()
+
+            total.take(await self._ask(compare))
+        return total
+
+    async def _cut(self) -> list[Cut]:
+        found = []
+        for partition in range(self._partitions):
+            former, following = await self._positions(partition)
+            if former and following and former.begin < following.begin:
+                found.append(Cut(partition, former.begin, following.begin))
+        return found
+
+    async def _positions(self, partition: int) -> list[ViewPosition | None]:
+        ask = self._store.position
+        return [
+            await self._ask(partial(ask, generation, partition)) if generation else None
+            for generation in (self._pair.former, self._pair.following)
+        ]
+
+    async def _progress(self, phase: Phase) -> Progress:
+        pair, partitions = self._pair, []
+        sessions = 0
+        for partition in range(self._partitions):
+            former, following = await self._positions(partition)
+            is_there = following is not None and following.build == pair.build
+            partitions.append(
+                PartitionProgress(
+                    partition,
+                    following.begin if following and is_there else None,
+                    following.offset if following and is_there else None,
+                    former and former.offset,
+                    bool(following and is_there and following.caught_up),
+                )
+            )
+            if phase == "comparing":
+                sessions += await self._store.session_count(pair.former, partition)
+        return Progress(
+            phase=phase,
+            generation=pair.following,
+            former=pair.former,
+            held=self._watch.seen.held,
+            partitions=tuple(partitions),
+            sessions=sessions,
+        )
+
+    async def _until_active(self) -> Rebuilt:
+        pair = self._pair
+        while self._watch.seen.next == pair.following:
+            self._show(await self._ask(partial(self._progress, "building")))
+            await self._clock.sleep(_LOOK_S)
+            await self._ask(self._watch.look)
+        if self._watch.seen.active != pair.following:
+            raise _gone(pair.following)
+        return Rebuilt(generation=pair.following, former=pair.former, swapped=True, compared=None)
+
+    async def _pause(self) -> None:
+        await self._clock.sleep(_PAUSE_S)
+        await self._look()
+
+    async def _look(self) -> None:
+        """See that the build is still wanted, and held."""
+        pair = self._pair
+        await self._ask(self._watch.look)
+        seen = self._watch.seen
+        if seen.active == pair.following:
+            raise _ReleasedError("it is active already")
+        if (seen.next, seen.build) != (pair.following, pair.build):
+            raise _gone(pair.following)
+        if not seen.held:
+            raise _ReleasedError("it is held no longer")
+
+    async def _ask(self, attempt: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Do something with the store until it is done, however long the store is away."""
+        backoff = Backoff(self._clock, asyncio.Event())
+        while True:
+            try:
+                return await attempt()
+            except RetryError as error:
+                self._tell(f"{error}: trying again in {backoff.next_s:g} s (Ctrl-C ends it)")
+                await backoff.wait()
+
+
+def _with_compared(progress: Progress, compared: int) -> Progress:
+    return Progress(
+        phase=progress.phase,
+        generation=progress.generation,
+        former=progress.former,
+        held=progress.held,
+        partitions=progress.partitions,
+        compared=compared,
+        sessions=max(progress.sessions, compared),
+    )
+
+
+def _gone(generation: int) -> StopError:
+    return StopError(
+        f"generation {generation} is no longer being built: it was abandoned, or Redis was "
+        "emptied. The active generation is what it was; run `contextgauge rebuild` again to begin "
+        "anew"
+    )

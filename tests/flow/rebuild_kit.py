@@ -1,0 +1,163 @@
+"""A rebuild under test: what it shows and tells, and readers that poll meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from schemas.views import EntryStream, SessionView
+from streams.edge.partitioner import partition_of
+from streams.flow.rebuild import Progress, Rebuild, Rebuilt
+from streams.ports import (
+    Clock,
+    Entry,
+    Generations,
+    PartitionDump,
+    Ranking,
+    ViewPosition,
+    ViewReader,
+    ViewStore,
+)
+from streams.serve.sessions import Sessions
+from tests.flow.project_kit import HastyClock
+
+
+class Run:
+    """One run of the command, without a screen."""
+
+    def __init__(self, store: ViewStore, clock: Clock | None = None) -> None:
+        self.shown: list[Progress] = []
+        self.told: list[str] = []
+        self.rebuild = Rebuild(
+            store, clock or HastyClock(), show=self.shown.append, tell=self.told.append
+        )
+
+    async def to_end(self, *, accept: bool = False) -> Rebuilt:
+        """Begin, and go on to the end."""
+        await self.rebuild.begin()
+        return await self.rebuild.run(accept=accept)
+
+
+class Noting:
+    """A reader of views that notes which generations were read."""
+
+    def __init__(self, reader: ViewReader) -> None:
+        self._reader = reader
+        self.read: set[int] = set()
+
+    async def start(self) -> None:
+        await self._reader.start()
+
+    async def stop(self) -> None:
+        await self._reader.stop()
+
+    async def generations(self) -> Generations:
+        return await self._reader.generations()
+
+    async def position(self, generation: int, partition: int) -> ViewPosition | None:
+        self.read.add(generation)
+        return await self._reader.position(generation, partition)
+
+    async def views(
+        self, generation: int, partition: int, sessions: Sequence[bytes]
+    ) -> list[bytes | None]:
+        self.read.add(generation)
+        return await self._reader.views(generation, partition, sessions)
+
+    async def ranked(
+        self, generation: int, partition: int, ranking: Ranking, limit: int
+    ) -> list[tuple[bytes, float]]:
+        self.read.add(generation)
+        return await self._reader.ranked(generation, partition, ranking, limit)
+
+    async def session_count(self, generation: int, partition: int) -> int:
+        self.read.add(generation)
+        return await self._reader.session_count(generation, partition)
+
+    async def compactions(
+        self, generation: int, partition: int, session: bytes
+    ) -> dict[bytes, bytes]:
+        self.read.add(generation)
+        return await self._reader.compactions(generation, partition, session)
+
+    async def entries(
+        self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
+    ) -> list[Entry]:
+        self.read.add(generation)
+        return await self._reader.entries(generation, partition, stream, session, after)
+
+    async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
+        self.read.add(generation)
+        return await self._reader.stats(generation, partition)
+
+    async def dump(self, generation: int, partition: int) -> PartitionDump:
+        return await self._reader.dump(generation, partition)
+
+
+class Reader:
+    """Polls the sessions, and judges every answer."""
+
+    def __init__(self, reader: ViewReader, pause_s: float) -> None:
+        self._reader, self._pause_s = reader, pause_s
+        self._sequences: dict[tuple[int, str], int] = {}
+        self.polls = 0
+        self.generations: list[int] = []
+        """Those that answers came from, in order, each once in a row."""
+        self.lists: list[list[SessionView]] = []
+        """The last two lists: of the former generation, and of the present one."""
+
+    async def run(self) -> None:
+        """Poll until cancelled. Raises what a reader would, and AssertionError for a mixture."""
+        while True:
+            await self.poll()
+            await asyncio.sleep(self._pause_s)
+
+    async def poll(self) -> None:
+        """Ask for a list; then, of one generation, for one of its sessions and its records."""
+        noting = Noting(self._reader)
+        views = await Sessions(noting, partition_of).ranked("recent", 20)
+        self._judge(noting, views)
+        pinned = await Sessions(noting, partition_of).pinned()
+        noting.read.clear()
+        view = views[self.polls % len(views)]
+        found = await pinned.find(view.session_id)
+        records = await pinned.records(view.session_id, readings=True)
+        assert records or found.sequence
+        count = await pinned.count()
+        self._judge(noting, [found])
+        assert noting.read == {pinned.generation}
+        assert count >= len(views)
+        self.polls += 1
+
+    def _judge(self, noting: Noting, views: list[SessionView]) -> None:
+        assert len(noting.read) == 1, f"an answer was put together of {noting.read}"
+        assert views
+        (generation,) = noting.read
+        if not self.generations or self.generations[-1] != generation:
+            assert not self.generations or self.generations[-1] < generation
+            self.generations.append(generation)
+            self.lists.append(views)
+        if len(views) > 1:
+            self.lists[-1] = views
+        for view in views:
+            # Within a generation a session goes forward only.
+            before = self._sequences.get((generation, view.session_id), 0)
+            assert view.sequence >= before
+            self._sequences[generation, view.session_id] = view.sequence
+
+
+@asynccontextmanager
+async def polling(
+    reader: ViewReader, readers: int = 2, pause_s: float = 0.0
+) -> AsyncIterator[list[Reader]]:
+    """Poll with several readers; raises at the end what one of them raised."""
+    polled = [Reader(reader, pause_s) for _ in range(readers)]
+    tasks = [asyncio.create_task(each.run()) for each in polled]
+    try:
+        yield polled
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for error in ended:
+        if isinstance(error, Exception):
+            raise error

@@ -1,0 +1,336 @@
+"""`contextgauge rebuild` over log and views in memory: equal, swapped, and never a mixture."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from itertools import zip_longest
+
+import pytest
+from structlog.testing import capture_logs
+
+from schemas.records import Record
+from streams.core.errors import StopError
+from streams.edge.clock import SystemClock
+from streams.edge.memory_log import MemoryLog
+from streams.edge.memory_views import MemoryViews
+from streams.flow.rebuild import Rebuilt
+from streams.ports import Generations
+from tests.flow.derive_kit import until
+from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
+from tests.flow.rebuild_kit import Run, polling
+
+RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn if record]
+SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
+
+
+@pytest.fixture
+def store() -> MemoryViews:
+    return MemoryViews()
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    return MemoryLog(SystemClock())
+
+
+@pytest.fixture
+async def kit(log: MemoryLog, store: MemoryViews) -> AsyncIterator[ProjectKit]:
+    kit = ProjectKit(log, store)
+    await kit.create_topic()
+    yield kit
+    assert [task for task in asyncio.all_tasks() if "flow/project" in repr(task)] == []
+
+
+def views_of(store: MemoryViews, generation: int) -> dict[bytes, bytes]:
+    return {
+        session: view
+        for (number, _), partition in store.partitions.items()
+        if number == generation
+        for session, view in partition.held.views.items()
+    }
+
+
+def spoil(store: MemoryViews, generation: int) -> int:
+    """Give all views of a generation a task that no record told; return how many there are."""
+    spoilt = 0
+    for (number, _), partition in store.partitions.items():
+        for session, view in partition.held.views.items() if number == generation else ():
+            partition.held.views[session] = view.replace(b'"task_id":null', b'"task_id":"spoilt"')
+            spoilt += 1
+    return spoilt
+
+
+async def test_what_is_rebuilt_is_equal_and_takes_the_place(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        run = Run(store)
+        done = await run.to_end()
+        assert await store.generations() == Generations(2, None)
+        await kit.append(MORE)
+        await kit.caught_up(worker, at_least=2)
+        await until(lambda: {generation for generation, _ in store.partitions} == {2})
+    assert (done.generation, done.former, done.swapped, done.cut) == (2, 1, True, [])
+    assert done.compared is not None
+    assert (done.compared.sessions, done.compared.different) == (len(sessions(SOME)), 0)
+    assert await kit.documents(2) == await kit.expected()
+    assert worker.figures.total("project_mismatches") == 0
+    assert [progress.phase for progress in run.shown][-1] in {"comparing", "swapping"}
+    assert run.shown[-1].compared == len(sessions(SOME))
+    assert run.told == []
+
+
+def sessions(records: list[Record]) -> set[str]:
+    return {record.data.session_id for record in records}
+
+
+async def test_it_is_built_compared_and_swapped_under_load_while_readers_read(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        async with polling(store) as readers:
+            live = asyncio.create_task(drip(kit, MORE))
+            done = await Run(store).to_end()
+            assert not live.done()
+            await until(lambda: all(reader.generations == [1, 2] for reader in readers))
+            live.cancel()
+            await asyncio.wait([live])
+        await kit.caught_up(worker, at_least=2)
+    assert done.swapped
+    assert done.compared is not None
+    assert done.compared.different == 0
+    assert await kit.documents(2) == await kit.expected()
+    assert all(reader.polls > 3 for reader in readers)
+
+
+async def drip(kit: ProjectKit, records: list[Record]) -> None:
+    """Append records one by one, far more often than a generation is looked at."""
+    for record in records:
+        await kit.append([record])
+        await asyncio.sleep(0.002)
+
+
+async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: MemoryViews) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        run = Run(store)
+        progress = await run.rebuild.begin()
+        assert (progress.generation, progress.former, progress.held) == (2, 1, True)
+        await until(lambda: caught_up(store, 2))
+        await kit.append(MORE)
+        await kit.caught_up(worker)
+        # It follows on.
+        await until(lambda: views_of(store, 2) == views_of(store, 1))
+        assert (await store.generations())[:2] == (1, 2)
+        assert (await run.rebuild.run(accept=False)).swapped
+
+
+def caught_up(store: MemoryViews, generation: int) -> bool:
+    found = [store.partitions.get((generation, partition)) for partition in range(PARTITIONS)]
+    return all(part and part.position and part.position.caught_up for part in found)
+
+
+async def test_a_difference_is_told_and_nothing_is_swapped_unless_accepted(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(RECORDS)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        spoilt = spoil(store, 1)
+        refused = await Run(store).to_end()
+        assert not refused.swapped
+        assert refused.compared is not None
+        assert refused.compared.different == spoilt == len(sessions(RECORDS))
+        assert len(refused.compared.first) == 10
+        assert {found.fields for found in refused.compared.first} == {("identity.task_id",)}
+        assert {found.session for found in refused.compared.first} < sessions(RECORDS)
+        assert (await store.generations())[:2] == (1, 2)
+        async with polling(store) as readers:
+            await until(lambda: all(reader.generations == [1] for reader in readers))
+            again = Run(store)
+            accepted = await again.to_end(accept=True)
+            await until(lambda: all(reader.generations == [1, 2] for reader in readers))
+    assert again.rebuild.resumed
+    assert accepted == replace(refused, swapped=True)
+    for reader in readers:
+        # Every list is wholly of the spoilt generation, or wholly of the one after it.
+        told = [{view.identity.task_id for view in views} for views in reader.lists]
+        assert told == [{"spoilt"}, {None}]
+    assert await kit.documents(2) == await kit.expected()
+
+
+async def test_run_again_it_goes_on_with_the_same_build(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(RECORDS)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    # No worker runs: the first command waits, and is killed.
+    first = Run(store)
+    running = asyncio.create_task(first.to_end())
+    await until(lambda: len(first.shown) > 3)
+    running.cancel()
+    await asyncio.wait([running])
+    begun = await store.generations()
+    second = Run(store)
+    async with kit.running():
+        assert (await second.to_end()).swapped
+    assert (second.rebuild.resumed, begun.build) == (True, second.rebuild._pair.build)  # noqa: SLF001 -- the name is not shown
+    assert await kit.documents(2) == await kit.expected()
+
+
+async def test_given_up_it_leaves_nothing_and_can_be_begun_again(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(RECORDS)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        assert await Run(store).rebuild.abandon() is None
+        spoil(store, 1)
+        assert not (await Run(store).to_end()).swapped
+        assert await Run(store).rebuild.abandon() == 2
+        assert await store.generations() == Generations(1, None)
+        await until(lambda: {generation for generation, _ in store.partitions} == {1})
+        assert await Run(store).rebuild.status() is None
+        # The number is used again; the documents are not.
+        done = await Run(store).to_end(accept=True)
+        assert (done.generation, done.swapped) == (2, True)
+        await until(lambda: {generation for generation, _ in store.partitions} == {2})
+    assert await kit.documents(2) == await kit.expected()
+
+
+async def test_what_a_build_that_was_given_up_left_is_deleted_by_the_workers(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(RECORDS)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        await store.begin_next(2, "build", held=True)
+        await until(lambda: caught_up(store, 2))
+        # As a command does that is killed right after.
+        await store.abandon(2, "build")
+        await until(lambda: {generation for generation, _ in store.partitions} == {1})
+        assert await kit.caught_up(worker) == 1
+
+
+async def test_a_loss_in_the_active_generation_ends_the_holding(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        run = Run(store)
+        await run.rebuild.begin()
+        await until(lambda: caught_up(store, 2))
+        del store.partitions[1, 0]
+        with capture_logs() as told:
+            done = await run.rebuild.run(accept=False)
+        await kit.append(MORE)
+        assert await kit.caught_up(worker, at_least=2) == 2
+    assert done == Rebuilt(generation=2, former=1, swapped=True, compared=None)
+    assert any("without a comparison" in line["event"] for line in told)
+    assert await kit.documents(2) == await kit.expected()
+
+
+async def test_a_build_that_the_workers_need_is_watched_and_not_given_up(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    await store.begin_next(2, "build")
+    with pytest.raises(StopError, match="it is needed"):
+        await Run(store).rebuild.abandon()
+    status = await Run(store).rebuild.status()
+    assert status is not None
+    assert (status.held, status.generation, len(status.partitions)) == (False, 2, PARTITIONS)
+    async with kit.running():
+        done = await Run(store).to_end()
+    assert (done.swapped, done.compared) == (True, None)
+
+
+async def test_a_build_that_loses_documents_is_compared_once_it_is_whole(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(RECORDS)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        run = Run(store)
+        await run.rebuild.begin()
+        await until(lambda: caught_up(store, 2))
+        for partition in range(PARTITIONS):
+            del store.partitions[2, partition]
+        done = await run.rebuild.run(accept=False)
+    assert done.swapped
+    assert done.compared is not None
+    assert done.compared.different == 0
+    assert await kit.documents(2) == await kit.expected()
+
+
+async def test_a_build_that_is_gone_ends_the_command_and_nothing_else(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(RECORDS)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    run = Run(store)
+    running = asyncio.create_task(run.to_end())
+    await until(lambda: len(run.shown) > 3)
+    store.kept = Generations(1, None)
+    with pytest.raises(StopError, match="begin anew"):
+        await running
+    assert await store.generations() == Generations(1, None)
+
+
+async def test_without_views_there_is_nothing_to_rebuild(store: MemoryViews) -> None:
+    with pytest.raises(StopError, match="contextgauge project"):
+        await Run(store).rebuild.begin()
+    assert await store.generations() == Generations(None, None)
+
+
+async def test_workers_come_and_go_and_the_store_is_away_meanwhile(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    run = Run(store)
+    running = asyncio.create_task(run.to_end())
+    live = asyncio.create_task(drip(kit, MORE))
+    for pause in range(10):
+        worker = kit.start_worker()
+        await asyncio.sleep(0.01 + pause * 0.005)
+        store.away = pause % 2 == 0
+        await asyncio.sleep(0.01)
+        await worker.kill()
+        store.away = False
+    async with kit.running() as worker:
+        done = await running
+        live.cancel()
+        await asyncio.wait([live])
+        await kit.caught_up(worker, at_least=2)
+    assert done.swapped
+    assert done.compared is not None
+    assert done.compared.different == 0
+    assert await kit.documents(2) == await kit.expected()
+
+
+async def test_what_the_log_no_longer_has_is_told_and_must_be_accepted(
+    kit: ProjectKit, store: MemoryViews, log: MemoryLog
+) -> None:
+    await kit.append(RECORDS)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        log.delete_before(kit.topic.name, 1, 20)
+        refused = await Run(store).to_end()
+        assert not refused.swapped
+        assert [tuple(cut) for cut in refused.cut] == [(1, 0, 20)]
+        assert refused.compared is not None
+        assert {found.partition for found in refused.compared.first} == {1}
+        accepted = await Run(store).to_end(accept=True)
+    assert accepted == replace(refused, swapped=True)
