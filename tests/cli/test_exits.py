@@ -19,6 +19,7 @@ def test_the_codes_are_those_that_supervisors_were_told() -> None:
         "POSITION": 4,
         "FLOOD": 5,
         "TIME_LIMIT": 6,
+        "DIFFERENT": 7,
         "INTERNAL": 70,
         "AWAY": 75,
     }
