@@ -1,10 +1,11 @@
-"""What others import: the types of the derived records and of the views.
+"""What others import: `Publisher`, and the types of the derived records and of the views.
 
 Each record is a `Record`, a CloudEvents envelope around one of the data classes; `RecordData` is
-their closed union. `docs/RULES.md` tells what every field means and where it comes from.
+their closed union. `docs/RULES.md` tells what every field means and where it comes from,
+`docs/LIBRARY.md` how an agent publishes its messages.
 """
 
-from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from schemas.records import (
     Category,
@@ -26,11 +27,22 @@ from schemas.records import (
 )
 from schemas.views import ChainView, Compaction, SessionView
 
-__version__ = version("contextgauge")
+if TYPE_CHECKING:
+    from contextgauge.publisher import Fate, Publisher, PublisherStats, Stream, WhenFull
+    from streams.core.errors import (
+        ClosedError,
+        ConfigError,
+        ContextgaugeError,
+        RetryError,
+        UndeliveredError,
+    )
+
+    __version__: str
 
 __all__ = [
     "Category",
     "ChainView",
+    "ClosedError",
     "CompactBoundary",
     "Compaction",
     "CompactionComplete",
@@ -38,15 +50,59 @@ __all__ = [
     "CompactionProgress",
     "CompactionStart",
     "CompactionSummary",
+    "ConfigError",
     "ContextEdit",
     "ContextExhausted",
     "ContextLimits",
     "ContextReading",
     "ContextReset",
     "ContextWarning",
+    "ContextgaugeError",
+    "Fate",
+    "Publisher",
+    "PublisherStats",
     "Record",
     "RecordData",
+    "RetryError",
     "SessionInfo",
     "SessionView",
+    "Stream",
+    "UndeliveredError",
+    "WhenFull",
     "__version__",
 ]
+
+_LATE = {
+    "ClosedError": "streams.core.errors",
+    "ConfigError": "streams.core.errors",
+    "ContextgaugeError": "streams.core.errors",
+    "Fate": "contextgauge.publisher",
+    "Publisher": "contextgauge.publisher",
+    "PublisherStats": "contextgauge.publisher",
+    "RetryError": "streams.core.errors",
+    "Stream": "contextgauge.publisher",
+    "UndeliveredError": "streams.core.errors",
+    "WhenFull": "contextgauge.publisher",
+}
+"""Imported when first asked for: who reads records needs no Kafka client."""
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for the first time."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 -- only who asks pays for it
+
+        found: object = version("contextgauge")
+    elif name in _LATE:
+        from importlib import import_module  # noqa: PLC0415 -- as above
+
+        found = getattr(import_module(_LATE[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """Return what the package has, imported yet or not."""
+    return sorted(__all__)

@@ -8,6 +8,7 @@ import functools
 import os
 import ssl
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -57,16 +58,16 @@ class UnsafeConnectionWarning(UserWarning):
     """The settings allow a connection that others could listen to or answer."""
 
 
-def settings() -> Settings:
+def settings(given: Mapping[str, str] | None = None) -> Settings:
     """Read the settings; what is not set may come from a stack that runs in this project.
 
-    Raises ConfigError.
+    `given` are values by field name that a caller knows better. Raises ConfigError.
     """
     found = {}
     if any(PREFIX + field.upper() not in os.environ for field in _STAND_INS.values()):
         services = LocalStack(STACK_FOLDER).services()
         found = {_STAND_INS[name]: service.address for name, service in services.items()}
-    return load_settings(found)
+    return load_settings(found, given)
 
 
 def rules(chosen: Settings) -> Rules:

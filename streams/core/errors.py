@@ -3,13 +3,16 @@
     ContextgaugeError
     ├── StopError            stop with a clear message: going on would be wrong
     │   ├── ConfigError        a setting, a topic or an argument; the message says what to do
+    │   │   └── RecordError      the broker does not take this one record: leave it out
     │   ├── VersionError       a record, state or view of a version that this build cannot read
     │   ├── PositionError      the stored position is out of the log's range
     │   └── DeadLetterFlood    more than half of the last messages were dead letters
     ├── FencedError          another worker took the partition over: end its task at once
     ├── ReseekError          the view store's position is not the one read from: re-read from it
     ├── LostError            the view store lost documents: build a new generation of views
-    └── RetryError           the broker or Redis is away: back off, say so, try again
+    ├── RetryError           the broker or Redis is away: back off, say so, try again
+    ├── ClosedError          a publisher was given a message before it was opened or after it closed
+    └── UndeliveredError     a strict publisher could not send all that it had accepted
 
 A message that cannot be derived from is no error: it is a `DeadLetter`, committed with its batch.
 """
@@ -25,6 +28,10 @@ class StopError(ContextgaugeError):
 
 class ConfigError(StopError):
     """A setting, a topic or an argument is wrong."""
+
+
+class RecordError(ConfigError):
+    """The broker does not take a record, whoever sends it: others go through."""
 
 
 class VersionError(StopError):
@@ -53,3 +60,11 @@ class LostError(ContextgaugeError):
 
 class RetryError(ContextgaugeError):
     """A service is away for now."""
+
+
+class ClosedError(ContextgaugeError):
+    """A publisher takes messages only inside its `with`."""
+
+
+class UndeliveredError(ContextgaugeError):
+    """Accepted messages were not acknowledged by the broker before the publisher closed."""

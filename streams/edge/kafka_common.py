@@ -8,7 +8,7 @@ from typing import Any
 from aiokafka import errors
 
 from schemas.topics import MIB
-from streams.core.errors import ConfigError, FencedError, PositionError, RetryError
+from streams.core.errors import ConfigError, FencedError, PositionError, RecordError, RetryError
 from streams.edge.kafka_security import KafkaSecurity
 
 
@@ -97,9 +97,7 @@ _CONFIG_ERRORS = (
     errors.InvalidTimestampError,
     errors.InvalidTopicError,
     errors.InvalidTransactionTimeout,
-    errors.MessageSizeTooLargeError,
     errors.PolicyViolationError,
-    errors.RecordListTooLargeError,
     errors.SaslAuthenticationFailed,
     errors.TopicAuthorizationFailedError,
     errors.TransactionalIdAuthorizationFailed,
@@ -107,6 +105,9 @@ _CONFIG_ERRORS = (
     errors.UnsupportedVersionError,
 )
 """Errors that trying again does not mend."""
+
+_RECORD_ERRORS = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError)
+"""Errors that are one record's own; each has a hint."""
 
 _RIGHTS = "Kafka does not allow it: give this user the rights of docs/CONNECTING.md"
 """Which rights each command needs is a table there, which a test goes by."""
@@ -141,6 +142,8 @@ def translated(action: str) -> Iterator[None]:
         raise FencedError(f"{action}: another producer took the transactional id over") from error
     except errors.OffsetOutOfRangeError as error:
         raise PositionError(f"{action}: the position is out of the log's range: {error}") from error
+    except _RECORD_ERRORS as error:
+        raise RecordError(f"{action}: {type(error).__name__}: {_HINTS[type(error)]}") from error
     except _CONFIG_ERRORS as error:
         said = " ".join(map(str, error.args)).rstrip(".")
         told = "; ".join(part for part in (said, _HINTS.get(type(error))) if part)

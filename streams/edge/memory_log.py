@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from schemas.topics import Topic
-from streams.core.errors import ConfigError, FencedError, PositionError, RetryError
+from streams.core.errors import ConfigError, FencedError, PositionError, RecordError, RetryError
 from streams.edge.memory_group import Group, MemoryGroupReader
 from streams.ports import Batch, Clock, LogRecord, NewRecord
 
@@ -203,7 +203,7 @@ class MemoryLog:
             raise RetryError("the broker in memory is away")
 
     def check_size(self, record: NewRecord) -> None:
-        """Raise ConfigError for a record that its topic does not take, as a broker answers.
+        """Raise RecordError for a record that its topic does not take, as a broker answers.
 
         It is measured in a batch of its own and not compressed: no broker is stricter.
         """
@@ -211,7 +211,7 @@ class MemoryLog:
         headers = sum(len(name.encode()) + len(value) for name, value in record.headers)
         size = _BATCH_BYTES + len(record.key or b"") + len(record.value or b"") + headers
         if size > limit:
-            raise ConfigError(
+            raise RecordError(
                 f"a record of {size} bytes for {record.topic} is larger than the topic's "
                 f"max.message.bytes, {limit}: raise it to what `contextgauge topics create` sets"
             )
@@ -315,7 +315,7 @@ class MemoryProducer:
         self._log.check()
 
     async def send(self, record: NewRecord) -> None:
-        """Append a record. Raises ConfigError where it is too large for its topic."""
+        """Append a record. Raises RecordError where it is too large for its topic."""
         self._log.check()
         self._log.check_size(record)
         self._log.write(record, None)

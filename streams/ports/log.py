@@ -86,7 +86,10 @@ class Producer(Protocol):
         """Queue a record; waits while the buffer is full (back-pressure)."""
 
     async def flush(self) -> None:
-        """Wait until all that was queued is acknowledged; raises what failed."""
+        """Wait until all that was queued is acknowledged; raises what failed.
+
+        RecordError: the broker does not take one of the records; the producer is spent then.
+        """
 
     async def stop(self) -> None: ...
 

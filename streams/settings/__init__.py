@@ -85,8 +85,12 @@ def _days_to_ms(days: int) -> int:
     return FOR_EVER if days == FOR_EVER else days * DAY_MS
 
 
-def load_settings(found: Mapping[str, str] | None = None) -> Settings:
+def load_settings(
+    found: Mapping[str, str] | None = None, given: Mapping[str, str] | None = None
+) -> Settings:
     """Read the settings. `found` are values by field name for variables that are not set.
+
+    `given` are values by field name that come before the environment's.
 
     Secrets that are in files are read. Raises ConfigError, one line per wrong variable.
     """
@@ -97,6 +101,7 @@ def load_settings(found: Mapping[str, str] | None = None) -> Settings:
         name: value for name, value in (found or {}).items() if _variable(name) not in os.environ
     }
     values |= _secrets_in_files()
+    values |= given or {}
     try:
         chosen = Settings(**values)  # type: ignore[arg-type]  # texts, as in the environment
     except ValidationError as error:

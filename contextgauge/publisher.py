@@ -1,0 +1,235 @@
+"""`Publisher`: an agent's own messages, sent to Kafka while it works."""
+
+import logging
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self, TypeVar
+
+from schemas.topics import AGENT_MESSAGES, MIB
+from streams import wiring
+from streams.core.errors import ClosedError, UndeliveredError
+from streams.edge.claude_tap import tap
+from streams.edge.clock import SystemClock
+from streams.edge.partitioner import partition_of
+from streams.flow.delivery import Delivery, DeliveryConfig, Fate, PublisherStats
+from streams.flow.keyed import headers_of
+from streams.flow.outbox import WhenFull
+from streams.flow.outgoing import Form, Talk, is_talk
+from streams.flow.sender import SenderConfig
+from streams.ports import Log
+from streams.settings import Settings
+
+_logger = logging.getLogger("contextgauge")
+
+_CONNECT_TIMEOUT_S = 30.0
+"""Patience of a strict publisher at its start."""
+
+_MISSED = (
+    "this version of the Claude Agent SDK connects in a way that is not known here: nothing of "
+    "this client is published; publish its messages one by one"
+)
+
+Target = TypeVar("Target")
+
+
+class Publisher:
+    """Publishes an agent's messages to Kafka, in the background and in order.
+
+    ```python
+    async with Publisher(when_full="drop_oldest", agent_id="billing") as publisher:
+        await publisher.publish(message)
+    ```
+
+    `when_full` says what happens to a message that finds the queue full, of `max_messages` and
+    `max_bytes`: "wait" holds the agent up until there is room, "drop_new" drops the message,
+    "drop_oldest" drops those that have waited longest. The broker may be away at the start and
+    later. Leaving the `async with` sends what waits, for `close_timeout_s` seconds at most.
+
+    `agent_id`, `task_id` and `session_id` (for messages that name none) may be given here and
+    with each message. `live` marks messages as seen when they are sent, which gives those without
+    a time of their own one. `on_problem` gets a line of text, without a message's words, now and
+    then when something is wrong; without it the line goes to the logger `contextgauge`. A
+    `strict` publisher raises where others tell: ContextgaugeError at its start where the broker
+    is not there, UndeliveredError at its end where messages could not be sent.
+
+    `bootstrap_servers` and `topic_prefix` come before the settings of the environment, which
+    everything else is taken from. One publisher serves any number of sessions of one event loop.
+    """
+
+    def __init__(  # noqa: PLR0913 -- each has a name, and most a default
+        self,
+        *,
+        when_full: WhenFull,
+        agent_id: str | None = None,
+        task_id: str | None = None,
+        session_id: str | None = None,
+        live: bool = True,
+        bootstrap_servers: str | None = None,
+        topic_prefix: str | None = None,
+        max_messages: int = 10_000,
+        max_bytes: int = 32 * MIB,
+        close_timeout_s: float = 10.0,
+        strict: bool = False,
+        on_problem: Callable[[str], None] | None = None,
+    ) -> None:
+        self._when_full: WhenFull = when_full
+        self._agent_id, self._task_id, self._session_id = agent_id, task_id, session_id
+        self._is_live = live
+        self._headers = headers_of(is_live=live, task_id=task_id, agent_id=agent_id)
+        given = {"bootstrap_servers": bootstrap_servers, "topic_prefix": topic_prefix}
+        self._given = {name: value for name, value in given.items() if value is not None}
+        self._max_messages, self._max_bytes = max_messages, max_bytes
+        self._close_timeout_s = close_timeout_s
+        self._is_strict = strict
+        self._on_problem = on_problem
+        self._delivery: Delivery | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin to connect, in the background. Raises ConfigError where no Kafka is named."""
+        if self._delivery is not None:
+            raise ClosedError("a publisher is opened once: make another one")
+        chosen = wiring.settings(self._given)
+        delivery = self._delivery = Delivery(
+            self._log(chosen), SystemClock(), self._config(chosen), self._problem
+        )
+        delivery.start()
+        if self._is_strict:
+            try:
+                await delivery.connected(_CONNECT_TIMEOUT_S)
+            except BaseException:
+                await delivery.close(0)
+                raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Send what waits, and say what could not be sent. Raises UndeliveredError if strict."""
+        delivery = self._opened()
+        lost = await delivery.close(self._close_timeout_s)
+        if lost == 0:
+            return
+        why = delivery.stats.problem or "there was too little time"
+        told = f"{lost:,} messages were not acknowledged when the publisher closed: {why}"
+        self._problem(told)
+        if self._is_strict and kind is None:
+            raise UndeliveredError(told)
+
+    async def publish(
+        self,
+        message: object,
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        task_id: str | None = None,
+    ) -> Fate:
+        """Publish one message; returns what became of it, at once unless `when_full` is "wait".
+
+        A message is a mapping, one line of JSON (bytes or str), a message of the Claude Agent SDK
+        or an answer of a model SDK (an object with `model_dump`). `session_id` is for a message
+        that names none. Raises TypeError for anything else, ClosedError outside `async with`,
+        ConfigError for a name of more than 1 024 characters; nothing for what a message holds.
+        """
+        return await self.stream(session_id=session_id, agent_id=agent_id, task_id=task_id).publish(
+            message
+        )
+
+    def stream(
+        self,
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        task_id: str | None = None,
+    ) -> "Stream":
+        """Return the place for the messages of one conversation, some of which name no session."""
+        headers = self._headers
+        if agent_id is not None or task_id is not None:
+            headers = headers_of(
+                is_live=self._is_live,
+                task_id=self._task_id if task_id is None else task_id,
+                agent_id=self._agent_id if agent_id is None else agent_id,
+            )
+        return Stream(self._opened(), Talk(session_id or self._session_id, headers))
+
+    def tap(
+        self,
+        target: Target,
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        task_id: str | None = None,
+    ) -> Target:
+        """Publish all that a client of the Claude Agent SDK reads, as it came; return the client.
+
+        Takes a `ClaudeSDKClient` that is not connected yet, or a `Transport`. What the SDK's
+        typed objects drop is published too; what its frames say of permissions, tools and
+        accounts is not. The client works as before, whatever becomes of the messages.
+        """
+        stream = self.stream(session_id=session_id, agent_id=agent_id, task_id=task_id)
+
+        async def hand(frame: Mapping[str, object]) -> None:
+            try:
+                if is_talk(frame):
+                    await stream.publish(frame)
+            except Exception as error:  # noqa: BLE001 -- the client works on, whatever it is
+                self._problem(f"a frame could not be published: {type(error).__name__}")
+
+        return tap(target, hand, lambda: self._problem(_MISSED))
+
+    @property
+    def stats(self) -> PublisherStats:
+        """What became of the messages so far; still there after the end."""
+        return self._opened().stats
+
+    def _opened(self) -> Delivery:
+        if self._delivery is None:
+            raise ClosedError("the publisher is not open: use it inside its `async with`")
+        return self._delivery
+
+    def _log(self, chosen: Settings) -> Log:
+        quiet = logging.getLogger("aiokafka")
+        if quiet.level == logging.NOTSET:
+            # It would write a line for each attempt to reach a broker that is away.
+            quiet.setLevel(logging.CRITICAL)
+        return wiring.kafka_log(chosen, "contextgauge-publisher")
+
+    def _config(self, chosen: Settings) -> DeliveryConfig:
+        return DeliveryConfig(
+            sender=SenderConfig(
+                topic=chosen.topic(AGENT_MESSAGES).name,
+                partition_of=partition_of,
+                form=Form(chosen.message_limit_bytes),
+            ),
+            when_full=self._when_full,
+            max_messages=self._max_messages,
+            max_bytes=self._max_bytes,
+        )
+
+    def _problem(self, text: str) -> None:
+        if self._on_problem is None:
+            _logger.warning(text)
+            return
+        try:
+            self._on_problem(text)
+        except Exception:
+            _logger.exception("on_problem failed")
+
+
+class Stream:
+    """One conversation's messages, in order: one that names no session is of the last named one.
+
+    Made by `Publisher.stream`. It has no end of its own, the publisher's is its end.
+    """
+
+    def __init__(self, delivery: Delivery, talk: Talk) -> None:
+        self._delivery, self._talk = delivery, talk
+
+    async def publish(self, message: object) -> Fate:
+        """Publish one message; see `Publisher.publish`."""
+        return await self._delivery.submit(message, self._talk)
+
+
+__all__ = ["Fate", "Publisher", "PublisherStats", "Stream", "WhenFull"]
