@@ -16,6 +16,7 @@ from pydantic import SecretStr
 
 from schemas.topics import (
     AGENT_MESSAGES,
+    CONTEXT_COMMANDS,
     CONTEXT_EVENTS,
     CONTEXT_STATE,
     DAY_MS,
@@ -27,13 +28,16 @@ from streams.core.rules import Rules
 from streams.edge.catalog import bundled
 from streams.edge.changelog import ChangelogStateStore
 from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_inspector import KafkaInspector
 from streams.edge.kafka_log import KafkaLog
 from streams.edge.kafka_security import KafkaSecurity
 from streams.edge.local_stack import STACK_FOLDER, LocalStack
 from streams.edge.partitioner import partition_of
 from streams.edge.redis_access import RedisAccess
+from streams.edge.redis_inspector import RedisInspector
 from streams.edge.redis_views import RedisViews
 from streams.edge.tls import TlsFiles, context_of
+from streams.flow import doctor
 from streams.flow.derive import run_derive
 from streams.flow.derive_config import GROUP as DERIVE_GROUP
 from streams.flow.derive_config import DeriveConfig
@@ -41,6 +45,7 @@ from streams.flow.project import run_project
 from streams.flow.project_config import GROUP as PROJECT_GROUP
 from streams.flow.project_config import ProjectConfig
 from streams.ports import Clock, Log, Telemetry, ViewStore
+from streams.ports.inspection import Failure
 from streams.settings import Settings, load_settings
 from streams.settings.forms import PREFIX
 
@@ -229,6 +234,49 @@ def project_config(chosen: Settings) -> ProjectConfig:
         instance_id=chosen.instance_id or None,
         batch_records=chosen.batch_messages,
         idle_ms=chosen.session_idle_days * DAY_MS,
+    )
+
+
+def doctor_services(chosen: Settings, clock: Clock) -> doctor.Services:
+    """Return what the doctor asks; where a service is not named rightly, why."""
+    try:
+        options = kafka_options(chosen, "contextgauge-doctor")
+        brokers, log = KafkaInspector(options), KafkaLog(options)
+        kafka = None
+    except ConfigError as error:
+        kafka = Failure("away", str(error))
+    try:
+        store = RedisInspector(redis_url(chosen), chosen.key_prefix, redis_access(chosen))
+        views = redis_views(chosen)
+        redis = None
+    except ConfigError as error:
+        redis = Failure("away", str(error))
+    return doctor.Services(
+        brokers=kafka or brokers,
+        log=kafka or log,
+        store=redis or store,
+        views=redis or views,
+        clock=clock,
+        partition_of=partition_of,
+    )
+
+
+def doctor_expected(chosen: Settings) -> doctor.Expected:
+    """Return what the doctor holds the services against."""
+    return doctor.Expected(
+        messages=chosen.topic(AGENT_MESSAGES),
+        events=chosen.topic(CONTEXT_EVENTS),
+        state=chosen.topic(CONTEXT_STATE),
+        dead=chosen.topic(DEAD_LETTERS),
+        commands=chosen.topic(CONTEXT_COMMANDS),
+        partitions=chosen.partitions,
+        replicas=chosen.replicas,
+        session_timeout_ms=chosen.session_timeout_ms,
+        transaction_timeout_ms=chosen.transaction_timeout_ms,
+        message_limit_bytes=chosen.message_limit_bytes,
+        derive_group=chosen.group_prefix + DERIVE_GROUP,
+        project_group=chosen.group_prefix + PROJECT_GROUP,
+        bootstrap_servers=chosen.bootstrap_servers or "HOST:PORT",
     )
 
 

@@ -12,6 +12,7 @@ import typer
 from streams.cli import (
     dead,
     demo,
+    doctor,
     exits,
     files,
     logs,
@@ -53,6 +54,7 @@ app.command("schemas")(schemas.write)
 files.register(app)
 read.register(app)
 app.command()(demo.demo)
+app.command()(doctor.doctor)
 
 
 def _print_version(*, asked: bool) -> None:

@@ -30,7 +30,7 @@ POSITION_VERSION = 1
 
 _HOURS_PER_DAY = 24
 
-_POSITION_KEY = codec.dumps(["position"])
+POSITION_KEY = codec.dumps(["position"])
 _ACTIVITY_PART = "activity"
 
 
@@ -161,7 +161,7 @@ class PartitionState:
             if session_id in sessions:
                 changes[_key(session_id, _ACTIVITY_PART)] = self._activity_document(session_id)
         self.position = position
-        changes[_POSITION_KEY] = self._position_document(position)
+        changes[POSITION_KEY] = self._position_document(position)
         work = Work(
             self._records,
             changes,
@@ -282,7 +282,7 @@ class StoredParts:
         """Take entries in their order. Raises VersionError for a key that is none of ours."""
         self.entries += len(entries)
         for key, value in entries:
-            if key == _POSITION_KEY:
+            if key == POSITION_KEY:
                 self.position = value
                 continue
             session_id, name = self._split(key)
