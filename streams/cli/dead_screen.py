@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from schemas.records import Json
-from streams.cli.screen import ago, cell, count, err, exact, safe
+from streams.cli.screen import UNKNOWN, ago, cell, count, err, exact, safe
 from streams.edge import codec
 from streams.flow.dead_letters import MENDS, Letter, Origin
 from streams.flow.dead_reading import session_of_letter
@@ -206,7 +206,8 @@ def _facts(letter: Letter, now_ms: int) -> Iterator[tuple[str, str]]:
         yield "Detail", safe(letter.detail)
     yield "What to do", _mend(letter.reason)
     yield "", ""
-    yield "Died", f"{moment(letter.died_ms)} · {ago(letter.died_ms, now_ms)}"
+    died = moment(letter.died_ms)
+    yield "Died", UNKNOWN if died is None else f"{died} · {ago(letter.died_ms, now_ms)}"
     origin = letter.origin
     if origin is not None:
         yield "From", f"{safe(origin.topic)}, partition {origin.partition}, offset {origin.offset}"

@@ -1,0 +1,103 @@
+"""Which dead letters are meant: addresses, times and reasons, and what is said of wrong ones."""
+
+from datetime import UTC, datetime
+from typing import get_args
+
+import pytest
+
+from schemas.messages import DeadReason
+from schemas.topics import DAY_MS, HOUR_MS
+from streams.cli.dead_options import Reason, parse_address, parse_time, selection
+from streams.core.errors import ConfigError
+from streams.flow.dead_letters import UNKNOWN_REASON
+from streams.flow.dead_reading import Selection, Span
+
+NOW_MS = 1_800_000_000_000
+
+
+def test_the_reasons_are_those_of_the_contract() -> None:
+    assert {reason.value for reason in Reason} == {*get_args(DeadReason), UNKNOWN_REASON}
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("0:1234", Span(0, 1234, 1235)),
+        (" 12:0 ", Span(12, 0, 1)),
+        ("3:5-7", Span(3, 5, 8)),
+        ("3:5-5", Span(3, 5, 6)),
+        ("3:5-", Span(3, 5, None)),
+        ("3:", Span(3, 0, None)),
+    ],
+)
+def test_an_address(text: str, span: Span) -> None:
+    assert parse_address(text) == span
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "5",
+        ":5",
+        "a:5",
+        "0:x",
+        "0:-5",
+        "0:7-5",
+        "0:5:6",
+        "-1:5",
+        "\u0663:\u0661",
+        "0:" + "9" * 19,
+    ],
+)
+def test_no_address(text: str) -> None:
+    with pytest.raises(ConfigError, match="PARTITION:"):
+        parse_address(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "time_ms"),
+    [
+        ("90s", NOW_MS - 90_000),
+        ("15m", NOW_MS - 900_000),
+        ("15min", NOW_MS - 900_000),
+        ("2h", NOW_MS - 2 * HOUR_MS),
+        ("2 h", NOW_MS - 2 * HOUR_MS),
+        ("3d ago", NOW_MS - 3 * DAY_MS),
+        ("1w", NOW_MS - 7 * DAY_MS),
+        ("999999999d", 0),
+        ("2026-05-01", 1_777_593_600_000),
+        ("2026-05-01T14:30", 1_777_645_800_000),
+        ("2026-05-01 14:30:00", 1_777_645_800_000),
+        ("2026-05-01T14:30:00.250Z", 1_777_645_800_250),
+        ("2026-05-01T14:30:00+02:00", 1_777_638_600_000),
+        ("0001-01-01", 0),
+    ],
+)
+def test_a_time(text: str, time_ms: int) -> None:
+    assert parse_time("--since", text, NOW_MS) == time_ms
+
+
+def test_the_times_above_are_right() -> None:
+    assert datetime.fromtimestamp(1_777_645_800, UTC).isoformat() == "2026-05-01T14:30:00+00:00"
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2x", "h", "-2h", "2026-13-01", "14:30", "12"])
+def test_no_time(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"--since .* is no time: give"):
+        parse_time("--since", text, NOW_MS)
+
+
+def test_a_selection() -> None:
+    assert selection(None, None, None, None, None, NOW_MS) == Selection()
+    found = selection(["0:1", "1:"], [Reason.not_json], "2h", "1h", "s", NOW_MS)
+    assert found == Selection(
+        spans=(Span(0, 1, 2), Span(1, 0, None)),
+        reasons=frozenset({"not_json"}),
+        since_ms=NOW_MS - 2 * HOUR_MS,
+        until_ms=NOW_MS - HOUR_MS,
+        session_id="s",
+    )
+    for since, until in (("1h", "2h"), ("1h", "1h")):
+        with pytest.raises(ConfigError, match="nothing is between"):
+            selection(None, None, since, until, None, NOW_MS)

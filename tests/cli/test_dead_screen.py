@@ -1,0 +1,146 @@
+"""How dead letters look: nothing of a message in a list, nothing that commands the terminal."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console, RenderableType
+
+from schemas.messages import DeadReason
+from streams.cli import dead_screen
+from streams.edge import codec
+from streams.flow.dead_letters import Letter, letter_of
+from streams.flow.redrive import Left, Redriven
+from streams.ports import Headers, LogRecord
+from tests.flow.dead_kit import died
+
+DIED_MS = 1_777_645_800_250
+WORDS = "words-of-a-message"
+LINE = f'{{"session_id":"mine","text":"{WORDS}\x9b2J"}}'.encode()
+
+
+def letter(
+    *,
+    key: bytes | None = b"a-key-of-thirty-six-characters-as-ids",
+    value: bytes = LINE,
+    headers: Headers = (),
+    reason: DeadReason = "misrouted",
+) -> Letter:
+    record = died(2, reason=reason, key=key, value=value, headers=headers, sent_ms=DIED_MS - 5)
+    return letter_of(2, LogRecord(17, DIED_MS, record.key, record.value, record.headers))
+
+
+def drawn(what: RenderableType, width: int) -> str:
+    target = io.StringIO()
+    Console(file=target, width=width).print(what)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("width", "parts"),
+    [
+        (140, ["2026-05-01 14:30:00", "a-key-of-thirty-six-cha…", "why"]),
+        (80, ["2026-05-01 14:30", "a-key-o…", "why"]),
+        (60, ["2026-05-01 14:30", "a-key-o…"]),
+    ],
+)
+def test_a_list_fits_the_screen_and_holds_no_text(width: int, parts: list[str]) -> None:
+    table = drawn(dead_screen.letters_table([dead_screen.brief(letter())] * 2, width), width)
+    lines = table.splitlines()
+    assert len(lines) == 3
+    assert all(part in lines[1] for part in ["2:17", "misrouted", f"{len(LINE)} B", *parts])
+    assert ("Detail" in lines[0]) == ("why" in parts)
+    assert WORDS not in table
+
+
+def test_a_listed_letter_for_programs() -> None:
+    told = dead_screen.brief_json(dead_screen.brief(letter()))
+    assert WORDS not in codec.dumps(told).decode()
+    assert told == {
+        "address": "2:17",
+        "died": "2026-05-01T14:30:00.250Z",
+        "reason": "misrouted",
+        "detail": "why",
+        "key": "a-key-of-thirty-six-characters-as-ids",
+        "session_id": "mine",
+        "bytes": len(LINE),
+        "source": {
+            "topic": "agent.messages",
+            "partition": 2,
+            "offset": 7,
+            "time": "2026-05-01T14:30:00.245Z",
+        },
+    }
+
+
+def test_a_letter_is_shown_whole_and_commands_nothing() -> None:
+    shown = drawn(
+        dead_screen.letter_box(
+            letter(key=b"\x1b[0m\xff", headers=(("a\x1b", b"\x00"),)), DIED_MS + 5_000, 2_000
+        ),
+        100,
+    )
+    assert not {"\x1b", "\x9b"} & set(shown)
+    for part in (r"\x1b[0m\xff", r"a\x1b: \x00", f"{WORDS}\\x9b2J", "mine", "5 s ago", "redrive"):
+        assert part in shown
+
+
+def test_the_beginning_of_a_long_letter_is_shown() -> None:
+    shown = drawn(dead_screen.letter_box(letter(value=b"x" * 5_000), DIED_MS, 10), 100)
+    assert "x" * 10 in shown
+    assert "x" * 11 not in shown
+    assert "4,990 characters more" in shown
+
+
+def test_bytes_for_programs_are_told_exactly() -> None:
+    told = dead_screen.letter_json(letter(key=None, value=b"\xff", headers=(("a", b"\xfe"),)))
+    assert (told["key"], told["value_base64"]) == (None, "/w==")
+    assert told["headers"] == [{"name": "a", "value_base64": "/g=="}]
+    assert "murmur2" in str(told["mend"])
+
+
+@pytest.mark.parametrize("time_ms", [-(2**62), 2**62])
+def test_a_time_that_no_calendar_has_is_unknown(time_ms: int) -> None:
+    strange = letter()._replace(died_ms=time_ms)
+    assert dead_screen.brief_json(dead_screen.brief(strange))["died"] is None
+    assert "unknown" in drawn(dead_screen.letters_table([dead_screen.brief(strange)], 120), 120)
+    assert "unknown" in drawn(dead_screen.letter_box(strange, DIED_MS, 10), 100)
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(0, "0 B"), (999, "999 B"), (4_200, "4.2 kB"), (8_388_609, "8.4 MB")]
+)
+def test_sizes(number: int, shown: str) -> None:
+    assert dead_screen.size(number) == shown
+
+
+def test_what_a_redrive_did_is_told() -> None:
+    done = Redriven(messages=2, sent_bytes=2_000, shortened=1, meaningless=3, sessions={"s"})
+    done.reasons.update(misrouted=2)
+    done.left["not_json"] = Left("why", 4, ["0:1", "0:2", "0:3"])
+    done.left["expired"] = Left("too old", 1, ["0:9"])
+    lines = list(dead_screen.redriven_lines(done, "agent.messages", sent=True))
+    assert lines[0] == ("sent 2 messages (2.0 kB) of 1 session to agent.messages: 2 misrouted")
+    assert lines[3] == "4 left, not_json (0:1, 0:2, 0:3, …): why"
+    assert lines[5] == "1 left, expired (0:9): too old"
+    would = next(dead_screen.redriven_lines(done, "agent.messages", sent=False))
+    assert would.startswith("would send 2")
+    told = json.loads(codec.dumps(dead_screen.redriven_json(done, sent=True)))
+    assert (told["messages"], told["meaningless"], told["reasons"]) == (2, 3, {"misrouted": 2})
+    assert [left["letters"] for left in told["left"]] == [4, 1]
+
+
+def test_counts_are_ordered_by_number() -> None:
+    tallies = {"misrouted": dead_screen.Tally(), "not_json": dead_screen.Tally()}
+    tallies["misrouted"].add(DIED_MS, 5)
+    for late in (1_000, 0):
+        tallies["not_json"].add(DIED_MS + late, 5)
+    table = drawn(dead_screen.summary_table(tallies), 120).splitlines()
+    assert [line.split()[0] for line in table[1:]] == ["not_json", "misrouted"]
+    assert dead_screen.summary_json(tallies)[0] == {
+        "reason": "not_json",
+        "letters": 2,
+        "bytes": 10,
+        "first_died": "2026-05-01T14:30:00.250Z",
+        "last_died": "2026-05-01T14:30:01.250Z",
+    }
