@@ -28,6 +28,7 @@ from schemas.records import (
 from schemas.views import ChainView, Compaction, SessionView
 
 if TYPE_CHECKING:
+    from contextgauge.blocking import BlockingPublisher
     from contextgauge.publisher import Fate, Publisher, PublisherStats, Stream, WhenFull
     from streams.core.errors import (
         ClosedError,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "BlockingPublisher",
     "Category",
     "ChainView",
     "ClosedError",
@@ -73,6 +75,7 @@ __all__ = [
 ]
 
 _LATE = {
+    "BlockingPublisher": "contextgauge.blocking",
     "ClosedError": "streams.core.errors",
     "ConfigError": "streams.core.errors",
     "ContextgaugeError": "streams.core.errors",

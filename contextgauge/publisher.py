@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
 
+from contextgauge.blocking import BlockingPublisher
 from schemas.topics import AGENT_MESSAGES, MIB
 from streams import wiring
 from streams.core.errors import ClosedError, UndeliveredError
@@ -53,7 +54,8 @@ class Publisher:
     is not there, UndeliveredError at its end where messages could not be sent.
 
     `bootstrap_servers` and `topic_prefix` come before the settings of the environment, which
-    everything else is taken from. One publisher serves any number of sessions of one event loop.
+    everything else is taken from. One publisher serves any number of sessions of one event loop;
+    `with` instead of `async with` gives a `BlockingPublisher`, for programs that have none.
     """
 
     def __init__(  # noqa: PLR0913 -- each has a name, and most a default
@@ -83,6 +85,7 @@ class Publisher:
         self._is_strict = strict
         self._on_problem = on_problem
         self._delivery: Delivery | None = None
+        self._blocking: BlockingPublisher | None = None
 
     async def __aenter__(self) -> Self:
         """Begin to connect, in the background. Raises ConfigError where no Kafka is named."""
@@ -117,6 +120,24 @@ class Publisher:
         self._problem(told)
         if self._is_strict and kind is None:
             raise UndeliveredError(told)
+
+    def __enter__(self) -> BlockingPublisher:
+        """Do the same for a program without an event loop, in a thread of its own."""
+        if self._blocking is not None:
+            raise ClosedError("a publisher is opened once: make another one")
+        self._blocking = BlockingPublisher(self)
+        self._blocking.open()
+        return self._blocking
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Send what waits, and say what could not be sent. Raises UndeliveredError if strict."""
+        if self._blocking is not None:
+            self._blocking.close(kind, error, traceback)
 
     async def publish(
         self,
@@ -232,4 +253,4 @@ class Stream:
         return await self._delivery.submit(message, self._talk)
 
 
-__all__ = ["Fate", "Publisher", "PublisherStats", "Stream", "WhenFull"]
+__all__ = ["BlockingPublisher", "Fate", "Publisher", "PublisherStats", "Stream", "WhenFull"]
