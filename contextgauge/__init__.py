@@ -90,20 +90,22 @@ _LATE = {
 """Imported when first asked for: who reads records needs no Kafka client."""
 
 
-def __getattr__(name: str) -> object:
-    """Import what is asked for the first time."""
-    if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 -- only who asks pays for it
+if not TYPE_CHECKING:  # a type checker would take any name for one that is here
 
-        found: object = version("contextgauge")
-    elif name in _LATE:
-        from importlib import import_module  # noqa: PLC0415 -- as above
+    def __getattr__(name: str) -> object:
+        """Import what is asked for the first time."""
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415 -- only who asks pays for it
 
-        found = getattr(import_module(_LATE[name]), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+            found: object = version("contextgauge")
+        elif name in _LATE:
+            from importlib import import_module  # noqa: PLC0415 -- as above
+
+            found = getattr(import_module(_LATE[name]), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,81 @@
+"""What the tests of a publisher share: a delivery over a broker in memory, and what arrived."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from schemas.topics import AGENT_MESSAGES, Topic
+from streams.edge.clock import SystemClock
+from streams.edge.memory_log import MemoryLog
+from streams.edge.partitioner import partition_of
+from streams.flow.delivery import Delivery, DeliveryConfig
+from streams.flow.outbox import WhenFull
+from streams.flow.outgoing import Form, Talk
+from streams.flow.sender import SenderConfig
+from streams.ports import LogRecord
+
+PARTITIONS = 3
+LIMIT = 2_000
+
+
+async def memory(*topics: Topic) -> MemoryLog:
+    log = MemoryLog(SystemClock())
+    await log.create_topics(topics or (AGENT_MESSAGES,), PARTITIONS)
+    return log
+
+
+def delivery_over(
+    log: MemoryLog,
+    when_full: WhenFull = "wait",
+    max_messages: int = 100,
+    max_bytes: int = 1_000_000,
+    text_key: bytes | None = None,
+) -> tuple[Delivery, list[str]]:
+    """Return a delivery, and what it tells."""
+    told: list[str] = []
+    sender = SenderConfig(
+        topic=AGENT_MESSAGES.name, partition_of=partition_of, form=Form(LIMIT, text_key)
+    )
+    config = DeliveryConfig(
+        sender=sender, when_full=when_full, max_messages=max_messages, max_bytes=max_bytes
+    )
+    return Delivery(log, SystemClock(), config, told.append), told
+
+
+@asynccontextmanager
+async def opened(log: MemoryLog, **options: Any) -> AsyncIterator[tuple[Delivery, list[str]]]:
+    """Open a delivery, and close it with all that waits sent."""
+    delivery, told = delivery_over(log, **options)
+    delivery.start()
+    try:
+        yield delivery, told
+    finally:
+        await delivery.close(5)
+
+
+def message(number: int, session: str = "s") -> dict[str, object]:
+    return {"type": "user", "session_id": session, "uuid": f"{session}-{number}", "message": "hi"}
+
+
+def written(log: MemoryLog) -> list[LogRecord]:
+    partitions = (log.partition(AGENT_MESSAGES.name, number) for number in range(PARTITIONS))
+    return [record for each in partitions for record in each.read(0, 10**6).records]
+
+
+def numbers(log: MemoryLog, session: str = "s") -> list[int]:
+    """Return what arrived of a session, in order."""
+    bodies = [json.loads(record.value or b"") for record in written(log)]
+    return [int(b["uuid"].rpartition("-")[2]) for b in bodies if b["session_id"] == session]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds that tells of no event."""
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 -- as above
+            await asyncio.sleep(0.01)
+
+
+def talk(session_id: str | None = None) -> Talk:
+    return Talk(session_id, (("observed", b"live"),))
