@@ -259,7 +259,13 @@ def redrive(  # noqa: PLR0913 -- an option each
         if missing or done.stay:
             raise typer.Exit(NOT_ALL)
 
-    _run(chosen, wanted, redriving)
+    try:
+        _run(chosen, wanted, redriving)
+    except KeyboardInterrupt:
+        err.print(
+            "stopped: what was sent stays sent, and gives nothing twice when it is sent again"
+        )
+        raise
 
 
 def _redrive_config(chosen: Settings, opened: _Open, session: str | None) -> RedriveConfig:

@@ -83,6 +83,7 @@ async def test_a_flood_of_dead_letters_stops_the_worker_after_they_are_kept(
     error = await kit.start_worker().failed()
     assert isinstance(error, DeadLetterFlood)
     assert "501 of the last 1000" in str(error)
+    assert "`contextgauge dead list`" in str(error)
     assert len(await kit.dead_letters()) == 501
     committed = await kit.log.committed(kit.config.group, kit.config.messages_topic)
     assert sum(committed.values()) == 501
