@@ -14,7 +14,7 @@ from aiokafka.structs import ConsumerRecord
 
 from streams.edge.kafka_common import KafkaOptions, translated
 from streams.edge.kafka_diagnosis import connecting
-from streams.ports import AssignmentCallback, Batch, LogRecord
+from streams.ports import AssignmentCallback, Batch, Ends, LogRecord
 
 _NEVER_MS = 2**31 - 1
 """aiokafka drops a member that has not polled for so long. A partition is not polled while it is
@@ -80,6 +80,14 @@ class KafkaPartitionReader:
         """Return what is there; see the port."""
         with translated(f"reading {self._topic}-{partition}"):
             return await self._fetch(partition, max_records, timeout_s)
+
+    def ends(self, partition: int) -> Ends | None:
+        """Return where the partition ended by the last fetch; see the port."""
+        consumer, at = self._connected(), self._at(partition)
+        if at not in consumer.assignment():
+            return None
+        stable, high = consumer.last_stable_offset(at), consumer.highwater(at)
+        return None if stable is None or high is None else Ends(stable, high)
 
     async def stop(self) -> None:
         """Close. A broker that is away does not hold it up."""

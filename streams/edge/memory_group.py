@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from streams.ports import AssignmentCallback, Batch, PartitionReader
+from streams.ports import AssignmentCallback, Batch, Ends, PartitionReader
 
 
 class _Positioned(PartitionReader, Protocol):
@@ -132,6 +132,10 @@ class MemoryGroupReader:
         if task.cancelled():
             return Batch((), self._reader.position(partition))
         return task.result()
+
+    def ends(self, partition: int) -> Ends | None:
+        """Return where the partition ends, where it is this member's."""
+        return self._reader.ends(partition) if partition in self.assigned else None
 
     async def stop(self) -> None:
         """Leave the group."""

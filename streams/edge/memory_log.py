@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from schemas.topics import Topic
 from streams.core.errors import ConfigError, FencedError, PositionError, RecordError, RetryError
 from streams.edge.memory_group import Group, MemoryGroupReader
-from streams.ports import Batch, Clock, LogRecord, NewRecord
+from streams.ports import Batch, Clock, Ends, LogRecord, NewRecord
 
 _BATCH_BYTES = 61
 """What Kafka puts in front of a batch's records; they are counted into a message's size."""
@@ -373,6 +373,13 @@ class MemoryPartitionReader:
             batch = found.read(self._positions[partition], max_records)
         self._positions[partition] = batch.position
         return batch
+
+    def ends(self, partition: int) -> Ends | None:
+        """Return where the partition ends; None before it was sought."""
+        if partition not in self._positions:
+            return None
+        found = self._log.partition(self._topic, partition)
+        return Ends(found.stable_end(), found.next_offset)
 
     async def stop(self) -> None:
         """Nothing is held that would have to be closed."""

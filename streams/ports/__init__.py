@@ -10,6 +10,7 @@ from streams.ports.clock import (
 from streams.ports.log import (
     AssignmentCallback,
     Batch,
+    Ends,
     GroupReader,
     Headers,
     Log,
@@ -48,6 +49,7 @@ __all__ = [
     "Batch",
     "Clock",
     "CounterName",
+    "Ends",
     "Entry",
     "GaugeName",
     "Generations",

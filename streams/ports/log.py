@@ -94,6 +94,17 @@ class Producer(Protocol):
     async def stop(self) -> None: ...
 
 
+class Ends(NamedTuple):
+    """Where a partition ended when it was last fetched from.
+
+    `stable` is one past the last settled offset, `high` the end with what is not settled yet:
+    between the two lie open transactions, and what waits behind them.
+    """
+
+    stable: int
+    high: int
+
+
 class PartitionReader(Protocol):
     """Reads assigned partitions of one topic, `read_committed`, without a group."""
 
@@ -116,6 +127,12 @@ class PartitionReader(Protocol):
         """Return what is there, at once if anything is; at most `timeout_s` seconds later.
 
         Raises PositionError if the position is out of the partition's range.
+        """
+
+    def ends(self, partition: int) -> Ends | None:
+        """Return where the partition ended by the last fetch; None before there was one.
+
+        Nothing is asked of the broker, so it may be as old as that fetch.
         """
 
     async def stop(self) -> None: ...

@@ -19,7 +19,7 @@ from streams.edge.clock import SystemClock
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
 from streams.edge.memory_log import MemoryLog
-from streams.ports import NewRecord
+from streams.ports import Batch, Ends, NewRecord
 from tests.contract.logs import PATIENCE_S, LogUnderTest, Member
 from tests.flow.derive_kit import until
 
@@ -168,6 +168,33 @@ async def test_a_position_out_of_range_is_an_error(under_test: LogUnderTest) -> 
         reader.seek(0, 1_000)
         with pytest.raises(PositionError):
             await reader.poll(0, 10, PATIENCE_S)
+
+
+async def test_a_reader_knows_where_its_partition_ended(under_test: LogUnderTest) -> None:
+    await under_test.write(b"one", b"two")
+    async with under_test.reading(0) as reader:
+        assert (await reader.poll(0, 10, PATIENCE_S)).position == 2
+        assert reader.ends(0) == Ends(2, 2)
+        open_one = NewRecord(under_test.topic, 0, b"key", b"open")
+        await under_test.leave_open(under_test.prefix + "hanging", [open_one])
+        await under_test.write(b"behind it")
+
+        async def seen() -> bool:
+            assert await reader.poll(0, 10, 0.1) == Batch([], 2)
+            return reader.ends(0) == Ends(2, 4)
+
+        await until(seen)
+
+
+async def test_where_a_partition_of_anothers_ends_is_not_known(under_test: LogUnderTest) -> None:
+    await under_test.write(b"one")
+    async with joined(under_test) as member:
+        await member.until(2)
+        assert member.reader.ends(7) is None
+        member.reader.seek(0, 0)
+        member.reader.resume(0)
+        await member.reader.poll(0, 10, PATIENCE_S)
+        assert member.reader.ends(0) == Ends(1, 1)
 
 
 async def test_a_record_keeps_the_time_that_it_is_given(under_test: LogUnderTest) -> None:
