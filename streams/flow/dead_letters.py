@@ -38,10 +38,18 @@ FLOOD_WINDOW = 1_000
 """So many last messages of a worker are looked at; more than half of them dead is a flood."""
 
 
-def source_headers(topic: str, partition: int) -> Callable[[int], Headers]:
-    """Return what makes the headers that tell where a record came from (provenance only)."""
+def source_headers(topic: str, partition: int) -> Callable[[LogRecord], Headers]:
+    """Return what makes the headers that tell where a record came from (provenance only).
+
+    `src_timestamp` is the message's Kafka time: what becomes of the message later can tell its
+    age by it. Of a dead letter it is the event time too, where the publisher marked it live (R28).
+    """
     always = (("src_topic", topic.encode()), ("src_partition", str(partition).encode()))
-    return lambda offset: (*always, ("src_offset", str(offset).encode()))
+    return lambda message: (
+        *always,
+        ("src_offset", str(message.offset).encode()),
+        ("src_timestamp", str(message.timestamp_ms).encode()),
+    )
 
 
 def dead_record(
@@ -49,8 +57,7 @@ def dead_record(
 ) -> NewRecord:
     """Return the dead letter: original bytes, key and headers, the reason, and the origin.
 
-    `src_timestamp` keeps the message's Kafka time, which is its event time where the publisher
-    marked it live (R28); `dead_detail` is a sentence that says what to do.
+    `dead_detail` is a sentence that says what to do.
     """
     return NewRecord(
         topic,
@@ -62,7 +69,6 @@ def dead_record(
             (_REASON_HEADER, dead.reason.encode()),
             ("dead_detail", codec.utf8(dead.detail)),
             *source,
-            ("src_timestamp", str(record.timestamp_ms).encode()),
         ),
     )
 

@@ -122,13 +122,13 @@ class PartitionState:
             if taken.dead is not None:
                 self._reasons[taken.dead.reason] += 1
                 target = place.partition % place.dead_partitions
-                source = self._source(message.offset)
+                source = self._source(message)
                 keep(dead_record(message, taken.dead, source, config.dead_topic, target))
             elif taken.session_id is not None:
                 self._touch(taken.session_id)
                 if not taken.records:
                     continue
-                source = self._source(message.offset)
+                source = self._source(message)
                 key = codec.key_bytes(taken.session_id)
                 for record in taken.records:
                     self._kinds[record.kind] += 1

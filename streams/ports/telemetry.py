@@ -11,16 +11,27 @@ CounterName: TypeAlias = Literal[
     "derive_restored_entries",
     "project_records",
     "project_writes",
+    "project_documents",
     "project_mismatches",
+    "project_losses",
     "worker_transactions",
     "worker_retries",
     "worker_fenced",
+    "worker_rebalances",
 ]
 GaugeName: TypeAlias = Literal[
     "derive_sessions",
     "derive_position",
+    "derive_lag_messages",
+    "derive_lag_seconds",
     "project_position",
+    "project_lag_records",
+    "project_lag_seconds",
+    "project_unsettled_records",
+    "project_generation_active",
+    "project_generation_next",
     "worker_partitions",
+    "worker_build",
 ]
 HistogramName: TypeAlias = Literal[
     "derive_commit_seconds",
@@ -30,13 +41,14 @@ HistogramName: TypeAlias = Literal[
     "project_write_seconds",
     "project_batch_records",
     "project_delay_seconds",
+    "project_age_seconds",
 ]
 
 
 class Telemetry(Protocol):
     """Figures of a running worker, under names of a closed catalogue.
 
-    `edge/metrics.py` tells what each name means and which labels it takes.
+    `edge/metric_catalogue.py` tells what each name means and which labels it takes.
     """
 
     def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
