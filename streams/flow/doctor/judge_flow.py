@@ -209,8 +209,8 @@ def _generation(report: Report, views: Views, now_ms: int) -> None:
             f"{told}{sessions}; generation {following} is being built since {age(since_ms)}, "
             f"{ready} of {some(len(views.building), 'partition')} ready"
             + (", held for a comparison" if views.generations.held else ""),
-            mend="`contextgauge rebuild --status` tells how far it is; else look at the project workers' "
-            "logs",
+            mend="`contextgauge rebuild --status` tells how far it is; if it does not move, look "
+            "at the project workers' logs",
             figures={"active": active, "building": following, "ready": ready},
         )
 
