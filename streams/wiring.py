@@ -44,7 +44,7 @@ from streams.flow.derive_config import DeriveConfig
 from streams.flow.project import run_project
 from streams.flow.project_config import GROUP as PROJECT_GROUP
 from streams.flow.project_config import ProjectConfig
-from streams.ports import Clock, Log, Telemetry, ViewStore
+from streams.ports import Clock, Health, Log, Telemetry, ViewStore
 from streams.ports.inspection import Failure
 from streams.settings import Settings, load_settings
 from streams.settings.forms import PREFIX
@@ -130,7 +130,7 @@ def kafka_options(chosen: Settings, client_id: str = "contextgauge") -> KafkaOpt
         client_id=client_id,
         session_timeout_ms=chosen.session_timeout_ms,
         transaction_timeout_ms=chosen.transaction_timeout_ms,
-        commit_timeout_s=chosen.transaction_timeout_ms / 1_000 + _BEYOND_TRANSACTION_S,
+        commit_timeout_s=_commit_timeout_s(chosen),
         # The largest message of any topic, and its headers.
         fetch_bytes=chosen.topic(DEAD_LETTERS).max_message_bytes + MIB,
         replicas=chosen.replicas,
@@ -170,6 +170,10 @@ def redis_access(chosen: Settings) -> RedisAccess:
         password_variable=f"{PREFIX}REDIS_PASSWORD_FILE",
         tls=files if encrypted else None,
     )
+
+
+def _commit_timeout_s(chosen: Settings) -> float:
+    return chosen.transaction_timeout_ms / 1_000 + _BEYOND_TRANSACTION_S
 
 
 def redis_views(chosen: Settings) -> RedisViews:
@@ -222,6 +226,7 @@ def derive_config(chosen: Settings, *, allow_dead_letters: bool = False) -> Deri
         limit_bytes=chosen.message_limit_bytes,
         idle_days=chosen.session_idle_days,
         allow_dead_letters=allow_dead_letters,
+        commit_timeout_s=_commit_timeout_s(chosen),
         fenced_pause_s=chosen.session_timeout_ms / 1_000 + _BEYOND_SESSION_S,
     )
 
@@ -285,6 +290,7 @@ async def derive(
     log: Log,
     *,
     telemetry: Telemetry,
+    health: Health,
     clock: Clock,
     stop: asyncio.Event,
     allow_dead_letters: bool = False,
@@ -297,6 +303,7 @@ async def derive(
         rules=rules(chosen),
         config=config,
         telemetry=telemetry,
+        health=health,
         clock=clock,
         partition_of=partition_of,
         stop=stop,
@@ -309,6 +316,7 @@ async def project(
     store: ViewStore,
     *,
     telemetry: Telemetry,
+    health: Health,
     clock: Clock,
     stop: asyncio.Event,
 ) -> None:
@@ -318,6 +326,7 @@ async def project(
         store=store,
         config=project_config(chosen),
         telemetry=telemetry,
+        health=health,
         clock=clock,
         stop=stop,
     )

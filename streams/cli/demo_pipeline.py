@@ -23,6 +23,7 @@ from streams import wiring
 from streams.core.errors import RetryError, StopError
 from streams.edge import processes, view_codec
 from streams.edge.clock import SystemClock
+from streams.edge.health import HealthBoard
 from streams.edge.local_stack import LocalStack, Name, Service
 from streams.edge.memory_log import MemoryLog
 from streams.edge.memory_views import MemoryViews
@@ -166,12 +167,20 @@ async def embedded_pipeline(chosen: Settings) -> AsyncIterator[Pipeline]:
     """Run the same workers as tasks of this process, over memory."""
     clock, telemetry, stop = SystemClock(), NoTelemetry(), asyncio.Event()
     log, store = MemoryLog(clock), MemoryViews()
+
+    def health(name: str) -> HealthBoard:
+        return HealthBoard(name, clock, chosen.stuck_after_s)
+
     await _create_topics(chosen, log)
     tasks = [
         asyncio.create_task(
-            wiring.derive(chosen, log, telemetry=telemetry, clock=clock, stop=stop)
+            wiring.derive(
+                chosen, log, telemetry=telemetry, health=health(name), clock=clock, stop=stop
+            )
             if name == "derive"
-            else wiring.project(chosen, log, store, telemetry=telemetry, clock=clock, stop=stop)
+            else wiring.project(
+                chosen, log, store, telemetry=telemetry, health=health(name), clock=clock, stop=stop
+            )
         )
         for name in WORKERS
     ]

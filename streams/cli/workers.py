@@ -1,12 +1,12 @@
 """`contextgauge derive` and `contextgauge project`: the long-running workers.
 
-SIGTERM and SIGINT (Ctrl-C) end a worker in good order; a second one ends it at once, which is
-safe too: what was not committed is done again by the next.
+SIGTERM and SIGINT (Ctrl-C) end a worker in good order, within a time limit; a second one ends it
+at once, which is safe too: what was not committed is done again by the next.
 """
 
 import asyncio
-import signal
 from collections.abc import Callable, Coroutine
+from importlib.metadata import version
 from typing import Annotated, TypeAlias
 
 import structlog
@@ -16,14 +16,19 @@ import uvloop
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli import logs
-from streams.core.errors import ConfigError, StopError
+from streams.cli.exits import Exit, code_of
+from streams.cli.serving import serving
+from streams.cli.stopping import Stopping
+from streams.core.errors import ContextgaugeError, RetryError
 from streams.edge.clock import SystemClock
-from streams.edge.metrics import PrometheusTelemetry, start_metrics_server
+from streams.edge.health import HealthBoard
+from streams.edge.metrics import PrometheusTelemetry
+from streams.edge.status_server import METRICS
 from streams.flow.retry import Patience
 from streams.settings import Settings
 
 Work: TypeAlias = Callable[
-    [Settings, PrometheusTelemetry, asyncio.Event], Coroutine[None, None, None]
+    [Settings, PrometheusTelemetry, HealthBoard, asyncio.Event], Coroutine[None, None, None]
 ]
 """A worker: it runs until the event is set."""
 
@@ -46,13 +51,19 @@ def derive(*, allow_dead_letters: AllowDeadLetters = False) -> None:
     start as many workers as there are partitions, and kill any at any time.
     """
 
-    async def work(chosen: Settings, telemetry: PrometheusTelemetry, stop: asyncio.Event) -> None:
+    async def work(
+        chosen: Settings,
+        telemetry: PrometheusTelemetry,
+        health: HealthBoard,
+        stop: asyncio.Event,
+    ) -> None:
         log = wiring.kafka_log(chosen, "contextgauge-derive")
         try:
             await wiring.derive(
                 chosen,
                 log,
                 telemetry=telemetry,
+                health=health,
                 clock=SystemClock(),
                 stop=stop,
                 allow_dead_letters=allow_dead_letters,
@@ -70,12 +81,23 @@ def project() -> None:
     context.events. Start as many workers as there are partitions, and kill any at any time.
     """
 
-    async def work(chosen: Settings, telemetry: PrometheusTelemetry, stop: asyncio.Event) -> None:
+    async def work(
+        chosen: Settings,
+        telemetry: PrometheusTelemetry,
+        health: HealthBoard,
+        stop: asyncio.Event,
+    ) -> None:
         log = wiring.kafka_log(chosen, "contextgauge-project")
         store = wiring.redis_views(chosen)
         try:
             await wiring.project(
-                chosen, log, store, telemetry=telemetry, clock=SystemClock(), stop=stop
+                chosen,
+                log,
+                store,
+                telemetry=telemetry,
+                health=health,
+                clock=SystemClock(),
+                stop=stop,
             )
         finally:
             await store.stop()
@@ -85,7 +107,7 @@ def project() -> None:
 
 
 def run(name: str, work: Work, *needed: Callable[[Settings], str]) -> None:
-    """Run a worker to its end: settings, logs, metrics and signals are the same for all.
+    """Run a worker to its end: settings, logs, metrics, health and signals are the same for all.
 
     `needed` are the addresses that it cannot do without. Raises StopError, ConfigError of the
     settings first of all.
@@ -96,55 +118,39 @@ def run(name: str, work: Work, *needed: Callable[[Settings], str]) -> None:
     no_broker = asyncio.Event()
     logs.configure(chosen, no_broker.set)
     structlog.contextvars.bind_contextvars(worker=name)
-    uvloop.run(_run(name, work, chosen, no_broker))
-
-
-async def _run(name: str, work: Work, chosen: Settings, no_broker: asyncio.Event) -> None:
-    telemetry = PrometheusTelemetry()
+    stopping = Stopping(SystemClock(), chosen.stop_timeout_s)
     try:
-        port = start_metrics_server(telemetry, chosen.metrics_port, chosen.metrics_host)
-    except OSError as error:
-        raise ConfigError(
-            f"CONTEXTGAUGE_METRICS_PORT={chosen.metrics_port} cannot be used on "
-            f"{chosen.metrics_host} ({error.strerror}): choose another, or 0 for any free one"
-        ) from error
-    logger.info("started", metrics=f"http://{chosen.metrics_host}:{port}/metrics")
-    stop = asyncio.Event()
-    task = asyncio.current_task()
+        uvloop.run(_run(name, work, chosen, stopping, no_broker))
+    except Exception as error:
+        code = code_of(error) if isinstance(error, ContextgaugeError) else Exit.INTERNAL
+        logger.error("stopped", error=type(error).__name__, exit_code=int(code))  # noqa: TRY400 -- told in full by whoever ran the command
+        raise
 
-    def end(received: signal.Signals) -> None:
-        if stop.is_set() and task is not None:
-            logger.warning("ending at once", signal=received.name)
-            task.cancel()
-            return
-        logger.info("stopping", signal=received.name)
-        stop.set()
 
-    loop = asyncio.get_running_loop()
-    for received in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(received, end, received)
-    patience = Patience(SystemClock(), telemetry, stop, name)
-    telling = asyncio.create_task(_tell_of_outages(chosen, patience, no_broker))
-
-    def refused() -> StopError | None:
-        """Return why the broker will not have us any more, such as a password that has changed."""
-        wrong = telling.exception() if telling.done() and not telling.cancelled() else None
-        return wrong if isinstance(wrong, StopError) else None
-
-    def end_if_refused(_: asyncio.Task[None]) -> None:
-        if task is not None and refused() is not None:
-            task.cancel()
-
-    telling.add_done_callback(end_if_refused)
-    try:
-        await work(chosen, telemetry, stop)
-    except asyncio.CancelledError:
-        wrong = refused()
-        raise (typer.Exit(128 + signal.SIGTERM) if wrong is None else wrong) from None
-    finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
-    logger.info("stopped", worker=name)
+async def _run(
+    name: str, work: Work, chosen: Settings, stopping: Stopping, no_broker: asyncio.Event
+) -> None:
+    telemetry, clock, stop = PrometheusTelemetry(), SystemClock(), asyncio.Event()
+    health = HealthBoard(name, clock, chosen.stuck_after_s)
+    stopping.listen(stop, lambda: health.worker("stopping"), health.doing)
+    async with serving(chosen, telemetry, health) as address:
+        logger.info("started", metrics=f"{address}{METRICS}", version=version("contextgauge"))
+        patience = Patience(clock, telemetry, health, stop, "kafka")
+        telling = asyncio.create_task(_tell_of_outages(chosen, patience, no_broker))
+        working = asyncio.create_task(work(chosen, telemetry, health, stop))
+        try:
+            await asyncio.wait({telling, working}, return_when=asyncio.FIRST_COMPLETED)
+            wrong = telling.exception() if telling.done() else None
+            if wrong is not None and not isinstance(wrong, RetryError):
+                # The broker will not have us any more, as after a password has changed.
+                raise wrong
+            # Else the watch has only given up waiting, being told to stop.
+            await working
+        finally:
+            for task in (telling, working):
+                task.cancel()
+            await asyncio.gather(telling, working, return_exceptions=True)
+    logger.info("stopped", seconds=round(stopping.taken_s or 0.0, 2))
 
 
 async def _tell_of_outages(chosen: Settings, patience: Patience, no_broker: asyncio.Event) -> None:

@@ -204,7 +204,7 @@ HISTOGRAMS: dict[HistogramName, tuple[Metric, tuple[float, ...]]] = {
     ),
     "project_age_seconds": (
         Metric(
-            "Age of the message behind a batch's first record, by its Kafka timestamp, when written",
+            "Age of the message behind a batch's first record, by Kafka's clock, when written",
             (),
             "End to end, what a user feels: from message to Redis, of the oldest of each batch. A "
             "generation that is built beside the active one does not count.",

@@ -9,7 +9,6 @@ from prometheus_client import (
     Gauge,
     Histogram,
     ProcessCollector,
-    generate_latest,
 )
 
 from streams.edge.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
@@ -67,10 +66,6 @@ class PrometheusTelemetry:
         """Add one observation to a histogram."""
         histogram = self._histograms[name]
         (histogram.labels(**labels) if labels else histogram).observe(value)
-
-    def text(self) -> bytes:
-        """Return all figures in Prometheus' text format. May be called from any thread."""
-        return generate_latest(self.registry)
 
 
 class NoTelemetry:

@@ -38,20 +38,6 @@ FLOOD_WINDOW = 1_000
 """So many last messages of a worker are looked at; more than half of them dead is a flood."""
 
 
-def source_headers(topic: str, partition: int) -> Callable[[LogRecord], Headers]:
-    """Return what makes the headers that tell where a record came from (provenance only).
-
-    `src_timestamp` is the message's Kafka time: what becomes of the message later can tell its
-    age by it. Of a dead letter it is the event time too, where the publisher marked it live (R28).
-    """
-    always = (("src_topic", topic.encode()), ("src_partition", str(partition).encode()))
-    return lambda message: (
-        *always,
-        ("src_offset", str(message.offset).encode()),
-        ("src_timestamp", str(message.timestamp_ms).encode()),
-    )
-
-
 def dead_record(
     record: LogRecord, dead: DeadLetter, source: Headers, topic: str, partition: int
 ) -> NewRecord:

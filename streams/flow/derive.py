@@ -25,20 +25,21 @@ from streams.flow.derive_config import DeriveConfig
 from streams.flow.membership import Membership, pause, stay_member
 from streams.flow.partition_state import Place
 from streams.flow.partition_task import Kept, PartitionTask, ReaderLostError, Tools
-from streams.ports import Clock, Log, StateStore, Telemetry
+from streams.ports import Clock, Health, Log, StateStore, Telemetry
 
 _WORKER: Final = "derive"
 
 logger = structlog.get_logger()
 
 
-async def run_derive(
+async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
     *,
     log: Log,
     state_store: StateStore,
     rules: Rules,
     config: DeriveConfig,
     telemetry: Telemetry,
+    health: Health,
     clock: Clock,
     partition_of: Callable[[str, int], int],
     stop: asyncio.Event,
@@ -55,13 +56,18 @@ async def run_derive(
         rules=rules,
         config=config,
         telemetry=telemetry,
+        health=health,
         clock=clock,
         partition_of=partition_of,
         flood=FloodWatch(),
     )
     kept: dict[int, Kept] = {}
     await stay_member(
-        lambda: _Member(tools, kept, stop), _WORKER, telemetry=telemetry, clock=clock, stop=stop
+        lambda: _Member(tools, kept, stop),
+        telemetry=telemetry,
+        health=health,
+        clock=clock,
+        stop=stop,
     )
 
 
@@ -94,6 +100,7 @@ class _Member(Membership):
             instance_id=config.instance_id,
             log=tools.log,
             telemetry=tools.telemetry,
+            health=tools.health,
             stop=stop,
         )
         self._tools = tools
@@ -161,6 +168,7 @@ class _Member(Membership):
             except FencedError as error:
                 tools.telemetry.count("worker_fenced", partition=str(partition))
                 tools.telemetry.count("worker_transactions", outcome="fenced")
+                tools.health.partition(partition, "waiting", str(error))
                 logger.warning("fenced", partition=partition, error=str(error))
                 await sleep_until(tools.clock, ownership.released, tools.config.fenced_pause_s)
             except ReaderLostError:
@@ -169,7 +177,8 @@ class _Member(Membership):
                 tools.telemetry.count("worker_transactions", outcome="failed")
                 if task.committed:
                     backoff.reset()
-                await pause(error, _WORKER, backoff, tools.telemetry, partition=partition)
+                tools.health.partition(partition, "waiting", str(error))
+                await pause(error, backoff, tools.telemetry, partition=partition)
             finally:
                 self.has_worked = self.has_worked or task.committed
                 ownership.current = None

@@ -52,6 +52,12 @@ class DeriveConfig:
     """Patience with a running batch when its partition is revoked, below the time that the
     group waits for its members; after it the batch is given up and derived anew elsewhere."""
 
+    commit_timeout_s: float = 20.0
+    """By when a commit ends by itself, in one way or the other: the adapter sees to that."""
+
+    restore_silence_s: float = 60.0
+    """By when taking over gets on by itself: a producer's start, the next entries."""
+
     def transactional_id(self, partition: int) -> str:
         """Return the transactional id of an input partition: one for each, never per process."""
         return f"{self.group}-{partition}"

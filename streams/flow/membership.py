@@ -15,7 +15,7 @@ import structlog
 
 from streams.core.errors import ConfigError, RetryError
 from streams.flow.backoff import Backoff
-from streams.ports import Clock, GroupReader, Log, Telemetry
+from streams.ports import Clock, GroupReader, Health, Log, Telemetry
 
 Worker: TypeAlias = Literal["derive", "project"]
 
@@ -37,8 +37,10 @@ class Membership(ABC):
         instance_id: str | None,
         log: Log,
         telemetry: Telemetry,
+        health: Health,
         stop: asyncio.Event,
     ) -> None:
+        self._health = health
         self._worker = worker
         self._topic = topic
         self._group = group
@@ -71,27 +73,38 @@ class Membership(ABC):
 
     async def run(self) -> None:
         """Be a member until stopped. Raises RetryError or StopError."""
-        await self._log.start()
-        self._partitions = await self._prepare()
+        self._health.worker("joining")
         stopping: asyncio.Future[object] = asyncio.ensure_future(self._stop.wait())
-        beside = [self._spawn(work) for work in self._beside()]
+        # Whatever does not answer, being told to stop ends it.
+        entering: asyncio.Future[object] = asyncio.ensure_future(self._enter())
+        beside: list[asyncio.Task[None]] = []
         try:
-            await self._reader.start()
-            await self._reader.join(self._on_revoked, self._on_assigned)
-            beside.append(self._spawn(self._reader.watch()))
+            await asyncio.wait({stopping, entering}, return_when=asyncio.FIRST_COMPLETED)
+            if not entering.done():
+                return
+            entering.result()
             logger.info("joined the group", group=self._group)
+            beside += [self._spawn(work) for work in (self._reader.watch(), *self._beside())]
             await asyncio.wait({stopping, self._failure}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._leaving = True
             stopping.cancel()
+            entering.cancel()
             for task in beside:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(stopping, entering, *beside, return_exceptions=True)
             await self._release()
             await self._reader.stop()
+            self._health.released()
             self._telemetry.gauge("worker_partitions", 0, worker=self._worker)
         if self._failure.done():
             self._failure.result()
+
+    async def _enter(self) -> None:
+        await self._log.start()
+        self._partitions = await self._prepare()
+        await self._reader.start()
+        await self._reader.join(self._on_revoked, self._on_assigned)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Begin some work of the membership; what it raises ends the membership."""
@@ -111,12 +124,15 @@ class Membership(ABC):
     async def _on_revoked(self, partitions: frozenset[int]) -> None:
         if partitions:
             logger.info("partitions revoked", partitions=sorted(partitions))
+        self._health.worker("joining", "the group gives its partitions out anew")
         await self._release()
+        self._health.released()
 
     async def _on_assigned(self, partitions: frozenset[int]) -> None:
         if self._leaving:
             return
         logger.info("partitions assigned", partitions=sorted(partitions))
+        self._telemetry.count("worker_rebalances", worker=self._worker)
         self._telemetry.gauge("worker_partitions", len(partitions), worker=self._worker)
         if any(partition >= self._partitions for partition in partitions):
             self._fail(
@@ -126,14 +142,17 @@ class Membership(ABC):
                 )
             )
             return
+        for partition in partitions:
+            self._health.partition(partition, "restoring")
         self._take(partitions)
+        self._health.worker("member")
 
 
 async def stay_member(
     join: Callable[[], Membership],
-    worker: Worker,
     *,
     telemetry: Telemetry,
+    health: Health,
     clock: Clock,
     stop: asyncio.Event,
 ) -> None:
@@ -151,13 +170,14 @@ async def stay_member(
                 return
             if member.has_worked:
                 backoff.reset()
-            await pause(error, worker, backoff, telemetry)
+            health.worker("waiting", str(error))
+            await pause(error, backoff, telemetry)
 
 
 async def pause(
-    error: RetryError, worker: Worker, backoff: Backoff, telemetry: Telemetry, **context: object
+    error: RetryError, backoff: Backoff, telemetry: Telemetry, **context: object
 ) -> None:
-    """Say what failed and when it is tried again, and wait for that."""
-    telemetry.count("worker_retries", worker=worker)
+    """Say what of Kafka failed and when it is tried again, and wait for that."""
+    telemetry.count("worker_retries", service="kafka")
     logger.warning("trying again", error=str(error), pause_s=backoff.next_s, **context)
     await backoff.wait()

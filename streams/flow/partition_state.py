@@ -18,11 +18,12 @@ from streams.core.errors import ConfigError, VersionError
 from streams.core.rules import Rules
 from streams.core.state import STATE_VERSION, Session, pack, part_names, unpack
 from streams.edge import codec
-from streams.flow.dead_letters import dead_record, misrouted_check, source_headers
+from streams.flow.dead_letters import dead_record, misrouted_check
 from streams.flow.derive_config import DeriveConfig
 from streams.flow.funnel import Funnel
 from streams.flow.intake import intake
 from streams.flow.partition_time import Claim, PartitionTime
+from streams.flow.provenance import source_headers
 from streams.ports import LogRecord, NewRecord
 
 POSITION_VERSION = 1

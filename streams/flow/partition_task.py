@@ -21,13 +21,16 @@ from streams.core.errors import PositionError, RetryError
 from streams.core.rules import Rules
 from streams.flow.dead_letters import FloodWatch
 from streams.flow.derive_config import DeriveConfig
+from streams.flow.lag import Lag
 from streams.flow.partition_state import PartitionState, Place, StoredParts, Work
 from streams.ports import (
     Batch,
     Clock,
     GroupReader,
+    Health,
     Log,
     StateStore,
+    Step,
     Telemetry,
     TransactionalProducer,
 )
@@ -54,6 +57,7 @@ class Tools:
     rules: Rules
     config: DeriveConfig
     telemetry: Telemetry
+    health: Health
     clock: Clock
     partition_of: Callable[[str, int], int]
     flood: FloodWatch
@@ -79,6 +83,13 @@ class PartitionTask:
         self._label = str(place.partition)
         self._stop = asyncio.Event()
         self._end: int | None = None
+        self._lag = Lag(
+            tools.telemetry,
+            tools.clock,
+            place.partition,
+            "derive_lag_messages",
+            "derive_lag_seconds",
+        )
         self.running = False
         """Whether it has been restored. Until then it can be cancelled without loss."""
         self.committed = False
@@ -95,11 +106,13 @@ class PartitionTask:
         """
         tools, partition = self._tools, self._place.partition
         began = tools.clock.monotonic_s()
+        tools.health.partition(partition, "restoring")
         producer = tools.log.transactional_producer(tools.config.transactional_id(partition))
         try:
-            await producer.start()
-            state = await self._take_over(kept)
-            await self._begin(state)
+            with tools.health.step("restore", partition, tools.config.restore_silence_s) as step:
+                await producer.start()
+                state = await self._take_over(kept, step)
+                await self._begin(state)
             tools.telemetry.observe("derive_restore_seconds", tools.clock.monotonic_s() - began)
             logger.info(
                 "partition is running",
@@ -108,14 +121,16 @@ class PartitionTask:
                 sessions=state.sessions,
             )
             self.running = True
+            tools.health.partition(partition, "running")
             await self._loop(producer, state)
             return Kept(state, self._end)
         finally:
             await producer.stop()
             for gauge in ("derive_sessions", "derive_position"):
                 tools.telemetry.forget(gauge, partition=self._label)
+            self._lag.forget()
 
-    async def _take_over(self, kept: Kept | None) -> PartitionState:
+    async def _take_over(self, kept: Kept | None, step: Step) -> PartitionState:
         """Return the state: the kept one if the changelog ends where this worker ended it."""
         tools, partition = self._tools, self._place.partition
         # Nobody else writes from here on: whoever tried would find its producer fenced.
@@ -127,11 +142,14 @@ class PartitionTask:
         async with aclosing(tools.state_store.restore(partition)) as batches:
             async for entries in batches:
                 stored.add(entries)
+                step.again()
+                tools.health.partition(partition, "restoring", done=stored.entries)
         state = PartitionState(tools.rules, tools.config, self._place, tools.partition_of)
         if stored.position is not None:
             state.load_position(stored.position)
         for number, (session_id, values) in enumerate(stored.sessions.items()):
             if number % _SLICE_SESSIONS == 0:
+                step.again()
                 await asyncio.sleep(0)
             state.load_session(session_id, values)
         state.loaded()
@@ -173,7 +191,9 @@ class PartitionTask:
                     self._tools.telemetry.gauge(
                         "derive_sessions", state.sessions, partition=self._label
                     )
-                elif commit is not None and commit.done():
+                elif commit is None:
+                    self._tell_lag(state.position)
+                elif commit.done():
                     await commit
                     commit = None
             if commit is not None:
@@ -184,11 +204,12 @@ class PartitionTask:
                 await asyncio.gather(commit, return_exceptions=True)
 
     async def _poll(self) -> Batch:
-        config = self._tools.config
+        tools, config, partition = self._tools, self._tools.config, self._place.partition
         try:
-            return await self._reader.poll(
-                self._place.partition, config.batch_messages, config.poll_timeout_s
-            )
+            with tools.health.step("poll", partition, config.poll_timeout_s):
+                return await self._reader.poll(
+                    partition, config.batch_messages, config.poll_timeout_s
+                )
         except RetryError as error:
             raise ReaderLostError(str(error)) from error
 
@@ -203,11 +224,12 @@ class PartitionTask:
         tools, config, partition = self._tools, self._tools.config, self._place.partition
         began = tools.clock.monotonic_s()
         changes = tools.state_store.to_records(partition, work.changes)
-        ends = await producer.commit(
-            [*work.records, *changes],
-            config.group,
-            {(config.messages_topic, partition): work.position},
-        )
+        with tools.health.step("commit", partition, config.commit_timeout_s):
+            ends = await producer.commit(
+                [*work.records, *changes],
+                config.group,
+                {(config.messages_topic, partition): work.position},
+            )
         self.committed = True
         self._end = ends.get((config.state_topic, partition))
         self._account(work, tools.clock.monotonic_s() - began)
@@ -217,11 +239,16 @@ class PartitionTask:
             if not config.allow_dead_letters:
                 tools.flood.check()
 
+    def _tell_lag(self, position: int, last_ms: int | None = None) -> None:
+        ends = self._reader.ends(self._place.partition)
+        self._lag.tell(position, None if ends is None else ends.high, last_ms)
+
     def _account(self, work: Work, seconds: float) -> None:
         telemetry, label = self._tools.telemetry, self._label
         telemetry.count("worker_transactions", outcome="committed")
         telemetry.observe("derive_commit_seconds", seconds)
         telemetry.gauge("derive_position", work.position, partition=label)
+        self._tell_lag(work.position, work.last_ms)
         if work.dead:
             telemetry.observe("derive_batch_messages", len(work.dead))
             telemetry.count("derive_messages", len(work.dead), partition=label)

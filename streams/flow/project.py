@@ -26,7 +26,7 @@ from streams.flow.membership import Membership, stay_member
 from streams.flow.project_config import ProjectConfig
 from streams.flow.project_task import ProjectTask, Tools
 from streams.flow.retry import Patience
-from streams.ports import Clock, Log, Telemetry, ViewStore
+from streams.ports import Clock, Health, Log, Telemetry, ViewStore
 
 _WORKER: Final = "project"
 
@@ -40,6 +40,7 @@ async def run_project(
     store: ViewStore,
     config: ProjectConfig,
     telemetry: Telemetry,
+    health: Health,
     clock: Clock,
     stop: asyncio.Event,
 ) -> None:
@@ -49,11 +50,15 @@ async def run_project(
     StopError where going on would be wrong: a missing topic, views for another number of
     partitions, an unknown version, a position out of range.
     """
-    patience = Patience(clock, telemetry, stop, _WORKER)
+    patience = Patience(clock, telemetry, health, stop, "redis")
     watch = Watch(store, clock, config.instance_id)
-    tools = Tools(log, store, config, telemetry, clock, patience, watch)
+    tools = Tools(log, store, config, telemetry, health, clock, patience, watch)
     await stay_member(
-        lambda: _Member(tools, stop), _WORKER, telemetry=telemetry, clock=clock, stop=stop
+        lambda: _Member(tools, stop),
+        telemetry=telemetry,
+        health=health,
+        clock=clock,
+        stop=stop,
     )
 
 
@@ -69,6 +74,7 @@ class _Member(Membership):
             instance_id=config.instance_id,
             log=tools.log,
             telemetry=tools.telemetry,
+            health=tools.health,
             stop=stop,
         )
         self._tools = tools
@@ -79,7 +85,7 @@ class _Member(Membership):
         """Wait for the store. Raises ConfigError where the topic is missing."""
         tools = self._tools
         await tools.patience.until_done(tools.store.start)
-        await tools.patience.until_done(tools.watch.look)
+        await self._look()
         topic = tools.config.events_topic
         count = (await tools.log.partition_counts([topic]))[topic]
         if count is None:
@@ -94,7 +100,14 @@ class _Member(Membership):
         tools = self._tools
         while True:
             await tools.clock.sleep(tools.config.watch_s)
-            await tools.patience.until_done(tools.watch.look)
+            await self._look()
+
+    async def _look(self) -> None:
+        tools = self._tools
+        await tools.patience.until_done(tools.watch.look)
+        seen = tools.watch.seen
+        tools.telemetry.gauge("project_generation_active", seen.active or 0)
+        tools.telemetry.gauge("project_generation_next", seen.next or 0)
 
     def _take(self, partitions: frozenset[int]) -> None:
         for partition in sorted(partitions):

@@ -135,6 +135,8 @@ class PartitionProjector:
         self._stored = ViewPosition(0, 0, place.partitions, caught_up=False)
         self.writes = 0
         """Calls that were written."""
+        self.documents = 0
+        """Documents that these calls wrote or took away."""
 
     @property
     def position(self) -> int:
@@ -262,6 +264,7 @@ class PartitionProjector:
             raise LostError("documents are not what their position left behind")
         self._stored = position
         self.writes += 1
+        self.documents += call.documents()
 
 
 def _pieces(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:

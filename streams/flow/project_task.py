@@ -1,7 +1,7 @@
 """One partition while a worker has it: following the active generation, building the next."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -9,15 +9,20 @@ import structlog
 
 from streams.core.errors import LostError, PositionError, ReseekError
 from streams.flow.generations import Watch
+from streams.flow.lag import Lag
 from streams.flow.project_config import ProjectConfig
 from streams.flow.project_partition import PartitionProjector, Place
+from streams.flow.provenance import source_timestamp_ms
 from streams.flow.retry import Patience
 from streams.ports import (
     Batch,
     Clock,
+    GaugeName,
     Generations,
     GroupReader,
+    Health,
     Log,
+    LogRecord,
     PartitionReader,
     Telemetry,
     ViewStore,
@@ -29,6 +34,9 @@ _BREATH_S = 0.1
 _HELD_S = 0.05
 """How often a build that is at its limit asks whether it may go on: a comparison waits for it."""
 
+_GAUGES: tuple[GaugeName, ...] = ("project_position", "project_unsettled_records")
+"""What is told of a partition while its generation is followed, beside its lag."""
+
 logger = structlog.get_logger()
 
 
@@ -39,6 +47,7 @@ class Tools(NamedTuple):
     store: ViewStore
     config: ProjectConfig
     telemetry: Telemetry
+    health: Health
     clock: Clock
     patience: Patience
     watch: Watch
@@ -62,9 +71,14 @@ class ProjectTask:
         """The last build in which documents were lost, and how."""
         self._log_lacks: str | None = None
         """The build in which the log itself was found to lack beginnings of sessions."""
+        self._is_following = False
+        """Whether the partition is followed for readers, beside what is built."""
         self._building: int | None = None
         self._built = asyncio.Event()
         self._verified_s = tools.clock.monotonic_s()
+        self._lag = Lag(
+            tools.telemetry, tools.clock, partition, "project_lag_records", "project_lag_seconds"
+        )
         self.has_read = False
         """Whether the log has answered: a batch came and what it changes is written."""
 
@@ -75,6 +89,10 @@ class ProjectTask:
             while True:
                 active = watch.seen.active
                 if active is None or active == self._lost:
+                    self._is_following = False
+                    self._tools.health.partition(
+                        self._partition, "building", "readers wait for the next generation"
+                    )
                     await watch.change()
                 elif active == self._building:
                     # It was activated a moment ago; one at a time writes to it.
@@ -82,7 +100,9 @@ class ProjectTask:
                 else:
                     await self._follow_or_lose(active)
         finally:
-            self._tools.telemetry.forget("project_position", partition=self._label)
+            for gauge in _GAUGES:
+                self._tools.telemetry.forget(gauge, partition=self._label)
+            self._lag.forget()
 
     async def _follow_or_lose(self, generation: int) -> None:
         try:
@@ -99,6 +119,8 @@ class ProjectTask:
             raise LostError("the partition's position is gone")
         self._reader.seek(self._partition, projector.position)
         self._reader.resume(self._partition)
+        self._is_following = True
+        self._tools.health.partition(self._partition, "running")
         logger.info(
             "following",
             partition=self._partition,
@@ -115,6 +137,7 @@ class ProjectTask:
         if watch.seen.active != generation:
             return
         self._lost = generation
+        self._tools.telemetry.count("project_losses", partition=self._label)
         logger.error(
             "documents are gone from the view store: building them anew from the log",
             partition=self._partition,
@@ -155,6 +178,7 @@ class ProjectTask:
 
     def _judge(self, build: str, error: LostError) -> None:
         """Tell a loss of the store, which building again mends, from one of the log."""
+        self._tools.telemetry.count("project_losses", partition=self._label)
         before, self._lost_building = self._lost_building, (build, str(error))
         if before == self._lost_building:
             logger.error(
@@ -197,6 +221,14 @@ class ProjectTask:
                 await until_done(partial(watch.activate, generation, build, self._partitions))
                 asked = True
             else:
+                if not self._is_following:
+                    tools.health.partition(
+                        partition,
+                        "building",
+                        "readers wait for the next generation",
+                        done=projector.position,
+                        total=end,
+                    )
                 limit = await self._limit(generation) if caught_up else None
                 await self._step(projector, reader, wanted, limit)
 
@@ -265,7 +297,10 @@ class ProjectTask:
             await tools.clock.sleep(_HELD_S)
             return
         try:
-            batch = await reader.poll(self._partition, config.batch_records, config.poll_timeout_s)
+            with tools.health.step("poll", self._partition, config.poll_timeout_s):
+                batch = await reader.poll(
+                    self._partition, config.batch_records, config.poll_timeout_s
+                )
         except PositionError as error:
             raise PositionError(
                 f"the views' position {projector.position} of {config.events_topic}-"
@@ -278,12 +313,18 @@ class ProjectTask:
         if limit is not None and batch.position > limit:
             batch = Batch([record for record in batch.records if record.offset < limit], limit)
             reader.seek(self._partition, limit)
-        began, writes = tools.clock.monotonic_s(), projector.writes
-        records = await projector.apply(batch)
+        began, writes, documents = (
+            tools.clock.monotonic_s(),
+            projector.writes,
+            projector.documents,
+        )
+        with tools.health.step("write", self._partition):
+            records = await projector.apply(batch)
         self.has_read = True
-        tools.telemetry.gauge("project_position", projector.position, partition=label)
         if projector.writes > writes:
             tools.telemetry.count("project_writes", projector.writes - writes, partition=label)
+            changed = projector.documents - documents
+            tools.telemetry.count("project_documents", changed, partition=label)
         now_s = tools.clock.monotonic_s()
         if not batch.records and now_s - self._verified_s >= config.watch_s:
             self._verified_s = now_s
@@ -292,8 +333,29 @@ class ProjectTask:
             tools.telemetry.observe("project_write_seconds", now_s - began)
             tools.telemetry.observe("project_batch_records", records)
             tools.telemetry.count("project_records", records, partition=label)
-            age_ms = tools.clock.now_ms() - batch.records[-1].timestamp_ms
-            tools.telemetry.observe("project_delay_seconds", max(age_ms, 0) / 1000)
+        if reader is self._reader:
+            self._tell_age(projector.position, batch.records)
+
+    def _tell_age(self, position: int, records: Sequence[LogRecord]) -> None:
+        """Tell how far the active generation has come; what is built beside it ages nobody."""
+        telemetry, label = self._tools.telemetry, self._label
+        now_ms = self._tools.clock.now_ms()
+        telemetry.gauge("project_position", position, partition=label)
+        ends = self._reader.ends(self._partition)
+        if ends is not None:
+            unsettled = max(ends.high - ends.stable, 0)
+            telemetry.gauge("project_unsettled_records", unsettled, partition=label)
+        self._lag.tell(
+            position,
+            None if ends is None else ends.high,
+            records[-1].timestamp_ms if records else None,
+        )
+        if records:
+            age_ms = now_ms - records[-1].timestamp_ms
+            telemetry.observe("project_delay_seconds", max(age_ms, 0) / 1000)
+            told_ms = source_timestamp_ms(records[0].headers)
+            if told_ms is not None:
+                telemetry.observe("project_age_seconds", max(now_ms - told_ms, 0) / 1000)
 
     async def _mismatch(self, error: Exception) -> None:
         """Say that the partition is read again, after a breath: another worker may be at it."""

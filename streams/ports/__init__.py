@@ -7,6 +7,12 @@ in `tests/contract` that both must pass.
 from streams.ports.clock import (
     Clock,
 )
+from streams.ports.health import (
+    Health,
+    PartitionPhase,
+    Step,
+    WorkerPhase,
+)
 from streams.ports.log import (
     AssignmentCallback,
     Batch,
@@ -25,6 +31,7 @@ from streams.ports.telemetry import (
     CounterName,
     GaugeName,
     HistogramName,
+    Service,
     Telemetry,
 )
 from streams.ports.views import (
@@ -55,23 +62,28 @@ __all__ = [
     "Generations",
     "GroupReader",
     "Headers",
+    "Health",
     "HistogramName",
     "Log",
     "LogRecord",
     "NewRecord",
     "PartitionDump",
     "PartitionLook",
+    "PartitionPhase",
     "PartitionReader",
     "Producer",
     "Ranking",
+    "Service",
     "SessionLook",
     "SessionSet",
     "SessionsLook",
     "StateStore",
+    "Step",
     "Telemetry",
     "TransactionalProducer",
     "ViewChanges",
     "ViewPosition",
     "ViewReader",
     "ViewStore",
+    "WorkerPhase",
 ]

@@ -44,6 +44,9 @@ HistogramName: TypeAlias = Literal[
     "project_age_seconds",
 ]
 
+Service: TypeAlias = Literal["kafka", "redis"]
+"""What a worker may have to wait for."""
+
 
 class Telemetry(Protocol):
     """Figures of a running worker, under names of a closed catalogue.

@@ -50,14 +50,30 @@ class WorkerSettings(BaseSettings):
     metrics_host: str = Field(
         default="127.0.0.1",
         min_length=1,
-        description="Address that a worker's metrics are served on; 0.0.0.0 for all.",
+        description="Address that a worker's metrics and health are served on; 0.0.0.0 for all.",
     )
     metrics_port: int = Field(
         default=0,
         ge=0,
         le=65_535,
-        description="Port that a worker's metrics are served on; 0: any free one, which the log "
-        "tells. Two workers on one machine need two.",
+        description="Port that a worker's /metrics, /healthz and /readyz are served on; 0: any "
+        "free one, which the log tells. Two workers on one machine need two.",
+    )
+    stop_timeout_s: int = Field(
+        default=20,
+        ge=1,
+        le=3_600,
+        description="A worker that is told to stop has so many seconds to finish what it has in "
+        "hand and to leave its group, 1 to 3 600; then it is ended by force. Keep it below the "
+        "patience of what stops it, 30 s in Kubernetes.",
+    )
+    stuck_after_s: int = Field(
+        default=60,
+        ge=5,
+        le=3_600,
+        description="A worker whose event loop stands still for so many seconds, or whose poll, "
+        "commit or write takes so much longer than its own time limit, is no longer live, 5 to "
+        "3 600.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severe log lines shown: debug, info, warning or error."

@@ -1,16 +1,19 @@
-"""The catalogue of metrics is closed and served."""
+"""The catalogue of metrics is closed, all of it is reported, and the document is made from it."""
 
 import re
-import socket
-import urllib.request
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from prometheus_client import generate_latest
 
 from streams.edge import metrics
-from streams.edge.metrics import COUNTERS, GAUGES, HISTOGRAMS, PrometheusTelemetry
+from streams.edge.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS
+from streams.edge.metrics import PrometheusTelemetry
 from streams.ports import CounterName, GaugeName, HistogramName
+from tools.list_metrics import DOCUMENT, document
+
+STREAMS = Path(metrics.__file__).parents[1]
 
 
 def test_the_catalogue_is_that_of_the_port() -> None:
@@ -19,17 +22,35 @@ def test_the_catalogue_is_that_of_the_port() -> None:
     assert list(HISTOGRAMS) == list(get_args(HistogramName))
 
 
-def test_every_metric_is_reported_by_a_flow() -> None:
-    flows = Path(metrics.__file__).parents[1] / "flow"
+def test_every_metric_is_reported_by_the_code() -> None:
+    paths = [*(STREAMS / "flow").rglob("*.py"), *(STREAMS / "cli").rglob("*.py")]
     used = {
         name
-        for path in flows.rglob("*.py")
-        for name in re.findall(r'"((?:derive|project|worker)_[a-z_]+)"', path.read_text())
+        for path in (*paths, STREAMS / "edge" / "metrics.py")
+        for name in re.findall(r'"([a-z]+_[a-z_]+)"', path.read_text(encoding="utf-8"))
     }
-    assert set(COUNTERS) | set(GAUGES) | set(HISTOGRAMS) <= used
+    assert [name for name in (*COUNTERS, *GAUGES, *HISTOGRAMS) if name not in used] == []
 
 
-def test_figures_are_served_over_http() -> None:
+def test_every_metric_says_what_it_is_and_what_for() -> None:
+    buckets = [buckets for _, buckets in HISTOGRAMS.values()]
+    assert all(list(edges) == sorted(set(edges)) for edges in buckets)
+    described = [
+        *COUNTERS.values(),
+        *GAUGES.values(),
+        *(metric for metric, _ in HISTOGRAMS.values()),
+    ]
+    assert all(not metric.help.endswith(".") and metric.why.endswith(".") for metric in described)
+    labels = {label for metric in described for label in metric.labels}
+    assert labels == {"kind", "outcome", "partition", "reason", "service", "version", "worker"}
+
+
+def test_the_document_of_metrics_is_current() -> None:
+    told = DOCUMENT.read_text(encoding="utf-8")
+    assert told == document(), "run `python tools/list_metrics.py`"
+
+
+def test_the_figures_are_as_prometheus_reads_them() -> None:
     telemetry = PrometheusTelemetry()
     telemetry.count("derive_messages", 3, partition="1")
     telemetry.gauge("derive_position", 7, partition="1")
@@ -38,22 +59,14 @@ def test_figures_are_served_over_http() -> None:
     telemetry.forget("derive_position", partition="2")
     telemetry.observe("derive_commit_seconds", 0.004)
     telemetry.gauge("worker_partitions", 4, worker="derive")
-    port = metrics.start_metrics_server(telemetry, 0)
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-        lines = answer.read().decode().splitlines()
+    lines = generate_latest(telemetry.registry).decode().splitlines()
     assert 'contextgauge_derive_messages_total{partition="1"} 3.0' in lines
     assert 'contextgauge_derive_position{partition="1"} 7.0' in lines
     assert not [line for line in lines if "derive_position" in line and 'partition="2"' in line]
     assert 'contextgauge_derive_commit_seconds_bucket{le="0.005"} 1.0' in lines
     assert 'contextgauge_worker_partitions{worker="derive"} 4.0' in lines
-
-
-def test_a_taken_port_is_an_error() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        with pytest.raises(OSError, match="in use"):
-            metrics.start_metrics_server(PrometheusTelemetry(), taken.getsockname()[1])
+    assert any(line.startswith("contextgauge_worker_build{version=") for line in lines)
+    assert any(line.startswith("process_cpu_seconds_total ") for line in lines)
 
 
 def test_an_unknown_label_is_an_error() -> None:

@@ -14,6 +14,7 @@ from streams.edge import codec
 from streams.edge.catalog import bundled
 from streams.edge.changelog import ChangelogStateStore
 from streams.edge.clock import SystemClock
+from streams.edge.health import HealthBoard
 from streams.edge.partitioner import partition_of
 from streams.flow.derive import run_derive
 from streams.flow.derive_config import DeriveConfig
@@ -84,6 +85,11 @@ class Figures:
         return sum(amount for key, amount in self.counts.items() if key[0] == name)
 
 
+def board() -> HealthBoard:
+    """Return a board for the notes of workers, whose steps have a minute."""
+    return HealthBoard("test", SystemClock(), 60.0)
+
+
 class HastyClock(SystemClock):
     """A clock whose pauses are over at once, and are noted."""
 
@@ -129,6 +135,7 @@ class DeriveKit:
     def __init__(self, log: Log, prefix: str, clock: Clock | None = None) -> None:
         self.log = log
         self.clock: Clock = clock or SystemClock()
+        self.health = board()
         self.topics = [replace(topic, name=prefix + topic.name) for topic in TOPICS]
         self.config = DeriveConfig(
             messages_topic=prefix + "agent.messages",
@@ -181,6 +188,7 @@ class DeriveKit:
             rules=RULES,
             config=config,
             telemetry=figures,
+            health=self.health,
             clock=self.clock,
             partition_of=partition_of,
             stop=stop,

@@ -31,7 +31,7 @@ from streams.ports import (
     ViewStore,
 )
 from tests.core.history import START_MS
-from tests.flow.derive_kit import PATIENCE_S, Figures, expected, samples, until
+from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, until
 
 PARTITIONS = 4
 
@@ -119,7 +119,7 @@ def projector_of(
         stopped.set()
     return PartitionProjector(
         store,
-        Patience(HastyClock(), Figures(), stopped, "project"),
+        Patience(HastyClock(), Figures(), board(), stopped, "redis"),
         Place(1, 0, partitions),
         strict=strict,
         idle_ms=SESSION_IDLE_MS,
@@ -170,6 +170,7 @@ class ProjectKit:
     ) -> None:
         self.log, self.store = log, store
         self.clock = clock or HastyClock()
+        self.health = board()
         self.topic = replace(CONTEXT_EVENTS, name=prefix + CONTEXT_EVENTS.name)
         self.config = ProjectConfig(
             events_topic=self.topic.name,
@@ -208,6 +209,7 @@ class ProjectKit:
             store=self.store,
             config=config or self.config,
             telemetry=figures,
+            health=self.health,
             clock=self.clock,
             stop=stop,
         )

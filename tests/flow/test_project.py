@@ -53,7 +53,11 @@ async def test_with_nothing_there_the_first_generation_is_active_at_once(kit: Pr
     assert sum(len(dump.views) for dump in await kit.documents(1)) > 5
     assert worker.figures.total("project_records") == len(RECORDS)
     assert worker.figures.total("project_mismatches") == 0
-    assert worker.figures.gauges == {("worker_partitions", "project"): 0}
+    assert worker.figures.gauges == {
+        ("worker_partitions", "project"): 0,
+        ("project_generation_active",): 1,
+        ("project_generation_next",): 0,
+    }
 
 
 async def test_what_is_there_already_is_built_before_anyone_sees_it(kit: ProjectKit) -> None:

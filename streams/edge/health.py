@@ -1,0 +1,193 @@
+"""The health of a worker: what its work notes here, and what a prober is told of it.
+
+Live is a worker whose event loop turns and whose steps end; one that is not is helped by a restart.
+One that is idle is live, and one that waits for a service too: a restart does not bring that back.
+Ready is a worker that has joined its group and follows all partitions that it was given (or stands
+by without any), with its services there.
+
+The work notes from the event loop's thread and probes ask from others, so a lock is held.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from schemas.records import Json
+from streams.ports import Clock, PartitionPhase, Service, WorkerPhase
+
+_READY: frozenset[PartitionPhase] = frozenset({"running"})
+_LOOP_TURNS_S = 10.0
+"""The loop's patience where that of steps is less: a loaded machine may stand still for seconds."""
+
+
+class Verdict(NamedTuple):
+    """The answer to a probe: whether all is well, and a document that tells why, or why not."""
+
+    ok: bool
+    document: dict[str, Json]
+
+
+class _PartitionNote(NamedTuple):
+    phase: PartitionPhase
+    since_s: float
+    reason: str
+    done: int | None
+    total: int | None
+
+
+class _Step:
+    """A step under way."""
+
+    def __init__(self, clock: Clock, name: str, partition: int, limit_s: float) -> None:
+        self._clock = clock
+        self.name, self.partition, self.limit_s = name, partition, limit_s
+        self.since_s = clock.monotonic_s()
+
+    def again(self) -> None:
+        """Begin its time anew."""
+        self.since_s = self._clock.monotonic_s()
+
+
+class HealthBoard:
+    """The notes of one worker. `patience_s` is how long a step or the loop may stand still."""
+
+    def __init__(self, name: str, clock: Clock, patience_s: float) -> None:
+        self._name = name
+        self._clock = clock
+        self._patience_s = patience_s
+        self._lock = threading.Lock()
+        self._phase: WorkerPhase = "starting"
+        self._reason = ""
+        self._partitions: dict[int, _PartitionNote] = {}
+        self._away: dict[object, tuple[Service, str]] = {}
+        self._back_s = clock.monotonic_s()
+        self._steps: set[_Step] = set()
+        self._beat_s: float | None = None
+
+    def beat(self) -> None:
+        """Note that the event loop turns; whoever runs the loop calls it about each second."""
+        self._beat_s = self._clock.monotonic_s()
+
+    def worker(self, phase: WorkerPhase, reason: str = "") -> None:
+        """Note where the worker is; once it stops it does nothing else."""
+        with self._lock:
+            if self._phase != "stopping":
+                self._phase, self._reason = phase, reason
+
+    def partition(
+        self,
+        partition: int,
+        phase: PartitionPhase,
+        reason: str = "",
+        *,
+        done: int | None = None,
+        total: int | None = None,
+    ) -> None:
+        """Note where a partition is."""
+        with self._lock:
+            before = self._partitions.get(partition)
+            is_same = before is not None and before.phase == phase
+            since_s = before.since_s if before and is_same else self._clock.monotonic_s()
+            self._partitions[partition] = _PartitionNote(phase, since_s, reason, done, total)
+
+    def released(self, partition: int | None = None) -> None:
+        """Forget a partition, or all."""
+        with self._lock:
+            if partition is None:
+                self._partitions.clear()
+            else:
+                self._partitions.pop(partition, None)
+
+    def away(self, asker: object, service: Service, reason: str) -> None:
+        """Note that someone waits for a service."""
+        with self._lock:
+            self._away[asker] = (service, reason)
+
+    def back(self, asker: object) -> None:
+        """Note that this one no longer waits."""
+        with self._lock:
+            if self._away.pop(asker, None) is not None:
+                self._back_s = self._clock.monotonic_s()
+
+    @contextmanager
+    def step(self, name: str, partition: int, own_limit_s: float = 0.0) -> Iterator[_Step]:
+        """Note a step while it is under way."""
+        step = _Step(self._clock, name, partition, own_limit_s + self._patience_s)
+        with self._lock:
+            self._steps.add(step)
+        try:
+            yield step
+        finally:
+            with self._lock:
+                self._steps.discard(step)
+
+    def doing(self) -> list[str]:
+        """Return the steps that are under way, in words."""
+        with self._lock:
+            return sorted(f"{step.name} of partition {step.partition}" for step in self._steps)
+
+    def live(self) -> Verdict:
+        """Tell whether it gets on, or waits for good reason; if not, a restart helps."""
+        with self._lock:
+            now_s = self._clock.monotonic_s()
+            reasons: list[Json] = []
+            limit_s = max(self._patience_s, _LOOP_TURNS_S)
+            if self._beat_s is not None and now_s - self._beat_s > limit_s:
+                reasons.append(
+                    f"the event loop has stood still for {now_s - self._beat_s:.0f} s "
+                    f"(limit {limit_s:.0f} s)"
+                )
+            if not self._away:
+                for step in self._steps:
+                    taken_s = now_s - max(step.since_s, self._back_s)
+                    if taken_s > step.limit_s:
+                        reasons.append(
+                            f"{step.name} of partition {step.partition} has not ended for "
+                            f"{taken_s:.0f} s (limit {step.limit_s:.0f} s)"
+                        )
+            return Verdict(not reasons, {"live": not reasons, **self._head(), "reasons": reasons})
+
+    def ready(self) -> Verdict:
+        """Tell whether the worker follows all that it was given."""
+        with self._lock:
+            reasons: list[Json] = []
+            if self._phase != "member":
+                reasons.append(f"the worker is {self._phase}" + _because(self._reason))
+            told = dict(self._away.values())
+            reasons += [f"{service} is away" + _because(told[service]) for service in sorted(told)]
+            for number, note in sorted(self._partitions.items()):
+                if note.phase not in _READY:
+                    reasons.append(f"partition {number} is {note.phase}" + _because(note.reason))
+            partitions: dict[str, Json] = {
+                str(number): self._shown(note) for number, note in sorted(self._partitions.items())
+            }
+            return Verdict(
+                not reasons,
+                {
+                    "ready": not reasons,
+                    **self._head(),
+                    "reasons": reasons,
+                    "partitions": partitions,
+                },
+            )
+
+    def _head(self) -> dict[str, Json]:
+        return {"worker": self._name, "phase": self._phase}
+
+    def _shown(self, note: _PartitionNote) -> dict[str, Json]:
+        shown: dict[str, Json] = {
+            "phase": note.phase,
+            "for_s": round(self._clock.monotonic_s() - note.since_s, 1),
+        }
+        if note.reason:
+            shown["reason"] = note.reason
+        if note.done is not None:
+            shown["done"] = note.done
+        if note.total is not None:
+            shown["total"] = note.total
+        return shown
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""

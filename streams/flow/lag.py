@@ -1,0 +1,44 @@
+"""How far behind a partition is, in offsets and in seconds."""
+
+from streams.ports import Clock, GaugeName, Telemetry
+
+
+class Lag:
+    """Tells of one partition's lag, under the names that its worker has for it."""
+
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        clock: Clock,
+        partition: int,
+        offsets: GaugeName,
+        seconds: GaugeName,
+    ) -> None:
+        self._telemetry, self._clock = telemetry, clock
+        self._label = str(partition)
+        self._offsets, self._seconds = offsets, seconds
+        self._last_ms: int | None = None
+
+    def tell(self, position: int, end: int | None, last_ms: int | None = None) -> None:
+        """Tell the lag of a position, where the end is known.
+
+        `last_ms` is the Kafka timestamp of what was just done; None where there was nothing.
+        """
+        if last_ms is not None:
+            self._last_ms = last_ms
+        if end is None:
+            return
+        behind = max(end - position, 0)
+        self._telemetry.gauge(self._offsets, behind, partition=self._label)
+        if behind == 0:
+            age_s = 0.0
+        elif self._last_ms is not None:
+            age_s = max(self._clock.now_ms() - self._last_ms, 0) / 1_000
+        else:
+            return
+        self._telemetry.gauge(self._seconds, age_s, partition=self._label)
+
+    def forget(self) -> None:
+        """Tell nothing of it any more: it is another worker's."""
+        for name in (self._offsets, self._seconds):
+            self._telemetry.forget(name, partition=self._label)
