@@ -8,8 +8,9 @@ from schemas.messages import DeadLetter, DeadReason
 from schemas.topics import DAY_MS, HOUR_MS
 from streams.edge.clock import SystemClock
 from streams.edge.partitioner import partition_of
-from streams.flow.dead_letters import Letter, dead_record, source_headers
+from streams.flow.dead_letters import Letter, dead_record
 from streams.flow.dead_reading import DeadReading, Selection
+from streams.flow.provenance import source_headers
 from streams.flow.redrive import RedriveConfig, Redriven, redrive
 from streams.ports import Clock, Headers, LogRecord, NewRecord
 from tests.flow.derive_kit import RULES, DeriveKit
@@ -30,7 +31,7 @@ def died(
 ) -> NewRecord:
     """Return a dead letter as the derive worker writes it."""
     record = LogRecord(7, sent_ms, key, value, headers)
-    source = source_headers("agent.messages", partition)(7)
+    source = source_headers("agent.messages", partition)(record)
     letter = dead_record(record, DeadLetter(reason, "why"), source, topic, partition)
     return letter._replace(timestamp_ms=died_ms)
 
