@@ -3,13 +3,12 @@
 import asyncio
 import sys
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
-from typing import Annotated, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, TypeVar
 
 import typer
 
-from schemas.topics import AGENT_MESSAGES, DEAD_LETTERS
+from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli import dead_screen as screen
 from streams.cli.dead_options import (
@@ -21,29 +20,23 @@ from streams.cli.dead_options import (
     parse_address,
     selection,
 )
+from streams.cli.dead_topic import Open, guarded, opened_topic
 from streams.cli.exits import Exit
 from streams.cli.lines import quiet_pipe
 from streams.cli.screen import err, exact, out, safe, write_json
-from streams.core.errors import ConfigError, RetryError
+from streams.core.errors import ConfigError
 from streams.core.normalise.fields import MAX_LONG_NAME
 from streams.edge.clock import SystemClock
-from streams.edge.kafka_log import KafkaLog
 from streams.edge.kafka_producers import KafkaProducer
 from streams.edge.partitioner import partition_of
 from streams.flow.dead_letters import Letter
 from streams.flow.dead_reading import DeadReading, Selection, Span
 from streams.flow.redrive import RedriveConfig, Redriven
 from streams.flow.redrive import redrive as redrive_letters
-from streams.ports import PartitionReader
 from streams.settings import Settings
 
 NOT_ALL = Exit.STOPPED
 """Exit code where a letter that was named is not there, or one stays."""
-
-_SILENCE_S = 30.0
-"""A broker that has acknowledged nothing for so long is away."""
-
-_LOOK_S = 1.0
 
 T = TypeVar("T")
 
@@ -53,15 +46,6 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Messages that could not be derived from: look at them, and send them again.",
 )
-
-
-class _Open(NamedTuple):
-    """What a command works on: the cluster, a reader of the dead letters, partition counts."""
-
-    log: KafkaLog
-    reader: PartitionReader
-    partitions: Sequence[int]
-    message_partitions: int
 
 
 @app.command("list")
@@ -88,7 +72,7 @@ def list_letters(
     chosen = wiring.settings()
     wanted = selection(addresses, reason, since, until, session, SystemClock().now_ms())
 
-    async def work(opened: _Open) -> None:
+    async def work(opened: Open) -> None:
         if summary:
             await _count(opened, wanted, as_json=as_json)
         else:
@@ -98,7 +82,7 @@ def list_letters(
         _run(chosen, wanted, work)
 
 
-async def _list(opened: _Open, wanted: Selection, limit: int, *, as_json: bool) -> None:
+async def _list(opened: Open, wanted: Selection, limit: int, *, as_json: bool) -> None:
     shown: list[screen.Brief] = []
     more = False
     with screen.Bar("reading", shown=not (as_json and out.is_terminal)) as bar:
@@ -119,7 +103,7 @@ async def _list(opened: _Open, wanted: Selection, limit: int, *, as_json: bool) 
         err.print(last, style="dim", soft_wrap=True)
 
 
-async def _count(opened: _Open, wanted: Selection, *, as_json: bool) -> None:
+async def _count(opened: Open, wanted: Selection, *, as_json: bool) -> None:
     tallies: defaultdict[str, screen.Tally] = defaultdict(screen.Tally)
     with screen.Bar("counting") as bar:
         reading = await _begin(opened, wanted, _counted, bar)
@@ -168,7 +152,7 @@ def show(
         raise ConfigError(f"{address!r} names several: give one, as PARTITION:OFFSET")
     wanted = Selection(spans=(span,))
 
-    async def showing(opened: _Open) -> None:
+    async def showing(opened: Open) -> None:
         with screen.Bar("reading", shown=False) as bar:
             reading = await _begin(opened, wanted, _itself, bar)
             found = [letter async for letter in reading.as_sent()]
@@ -230,16 +214,11 @@ def redrive(  # noqa: PLR0913 -- an option each
     """
     chosen = wiring.settings()
     wanted = selection(addresses, reason, since, until, session, SystemClock().now_ms())
-    if wanted == Selection() and not every:
-        raise ConfigError("say which: addresses, --reason, --since, --until, --session, or --all")
-    if wanted != Selection() and every:
-        raise ConfigError("--all is for all of them: leave it, or what else selects")
-    if assign_session is not None and not 0 < len(assign_session) <= MAX_LONG_NAME:
-        raise ConfigError(f"--assign-session takes 1 to {exact(MAX_LONG_NAME)} characters")
+    _check_selected(wanted, assign_session, every=every)
     if not (dry_run or yes or sys.stdin.isatty()):
         raise ConfigError("nobody can be asked here: give --yes to send, or --dry-run to look")
 
-    async def redriving(opened: _Open) -> None:
+    async def redriving(opened: Open) -> None:
         config = _redrive_config(chosen, opened, assign_session)
         missing = {span for span in wanted.spans if _is_one(span)}
         done = Redriven()
@@ -250,7 +229,7 @@ def redrive(  # noqa: PLR0913 -- an option each
             producer = opened.log.producer()
             await producer.start()
             try:
-                done = await _guarded(_pass(opened, wanted, config, producer, missing), producer)
+                done = await guarded(_pass(opened, wanted, config, producer, missing), producer)
             finally:
                 await producer.stop()
             _report(done, config, wanted, sent=True, as_json=as_json)
@@ -268,7 +247,17 @@ def redrive(  # noqa: PLR0913 -- an option each
         raise
 
 
-def _redrive_config(chosen: Settings, opened: _Open, session: str | None) -> RedriveConfig:
+def _check_selected(wanted: Selection, assign_session: str | None, *, every: bool) -> None:
+    """Raise ConfigError where it is not said what to send, or said twice."""
+    if wanted == Selection() and not every:
+        raise ConfigError("say which: addresses, --reason, --since, --until, --session, or --all")
+    if wanted != Selection() and every:
+        raise ConfigError("--all is for all of them: leave it, or what else selects")
+    if assign_session is not None and not 0 < len(assign_session) <= MAX_LONG_NAME:
+        raise ConfigError(f"--assign-session takes 1 to {exact(MAX_LONG_NAME)} characters")
+
+
+def _redrive_config(chosen: Settings, opened: Open, session: str | None) -> RedriveConfig:
     topic = chosen.topic(AGENT_MESSAGES)
     return RedriveConfig(
         topic=topic.name,
@@ -283,7 +272,7 @@ def _redrive_config(chosen: Settings, opened: _Open, session: str | None) -> Red
 
 
 async def _pass(
-    opened: _Open,
+    opened: Open,
     wanted: Selection,
     config: RedriveConfig,
     producer: KafkaProducer | None,
@@ -334,65 +323,17 @@ def _agreed(done: Redriven, config: RedriveConfig) -> bool:
     return typer.confirm(f"Send {exact(done.messages)} to {config.topic}?", err=True)
 
 
-async def _guarded(work: Coroutine[None, None, T], producer: KafkaProducer) -> T:
-    """Run what sends; raise RetryError where the broker has gone away meanwhile."""
-    task = asyncio.ensure_future(work)
-    try:
-        while not task.done():
-            await asyncio.wait([task], timeout=_LOOK_S)
-            if producer.waiting_s > _SILENCE_S:
-                raise RetryError(
-                    f"the broker has not answered for {_SILENCE_S:.0f} s: not all was sent. Run it "
-                    "again when the broker is back: what was sent gives nothing twice"
-                )
-        return task.result()
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
 async def _begin(
-    opened: _Open, wanted: Selection, take: Callable[[Letter], T], bar: screen.Bar
+    opened: Open, wanted: Selection, take: Callable[[Letter], T], bar: screen.Bar
 ) -> DeadReading[T]:
     reading = DeadReading(opened.reader, SystemClock(), wanted, take, bar.show)
     await reading.begin(opened.partitions)
     return reading
 
 
-def _run(chosen: Settings, wanted: Selection, work: Callable[[_Open], Awaitable[None]]) -> None:
+def _run(chosen: Settings, wanted: Selection, work: Callable[[Open], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with _opened(chosen, wanted) as opened:
+        async with opened_topic(chosen, wanted) as opened:
             await work(opened)
 
     asyncio.run(run())
-
-
-@asynccontextmanager
-async def _opened(chosen: Settings, wanted: Selection) -> AsyncIterator[_Open]:
-    """Connect. Raises ConfigError where a topic or a partition is missing, RetryError."""
-    topic, messages = (chosen.topic(each).name for each in (DEAD_LETTERS, AGENT_MESSAGES))
-    log = wiring.kafka_log(chosen, "contextgauge-dead")
-    try:
-        await log.start()
-        counts = await log.partition_counts([topic, messages])
-        partitions, message_partitions = counts[topic], counts[messages]
-        if partitions is None or message_partitions is None:
-            missing = ", ".join(name for name, found in counts.items() if found is None)
-            raise ConfigError(
-                f"missing on {chosen.bootstrap_servers}: {missing}: "
-                "create the topics with `contextgauge topics create`"
-            )
-        named = sorted({span.partition for span in wanted.spans})
-        if named and named[-1] >= partitions:
-            raise ConfigError(
-                f"there is no partition {named[-1]}: {topic} has {partitions}, from 0 on"
-            )
-        which = named or range(partitions)
-        reader = log.reader(topic, which)
-        await reader.start()
-        try:
-            yield _Open(log, reader, which, message_partitions)
-        finally:
-            await reader.stop()
-    finally:
-        await log.stop()
