@@ -24,7 +24,11 @@ class Exit(IntEnum):
     """The codes. A restart helps after STOPPED (perhaps), TIME_LIMIT, INTERNAL and AWAY only."""
 
     DONE = 0, "Done, or ended as it was told to."
-    STOPPED = 1, "It stopped, and the message says why; or what was asked for is not there."
+    STOPPED = (
+        1,
+        "It stopped, and the message says why; what was asked for is not there; or `doctor` found "
+        "an error.",
+    )
     WRONG = 2, "Wrong arguments or settings, a topic that is missing or has other partitions."
     VERSION = 3, "Something stored has a version that this build cannot read."
     POSITION = 4, "A stored position is not among what the log still has."
