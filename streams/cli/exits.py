@@ -26,8 +26,10 @@ class Exit(IntEnum):
     DONE = 0, "Done, or ended as it was told to."
     STOPPED = (
         1,
-        "It stopped, and the message says why; what was asked for is not there; or `doctor` found "
-        "an error.",
+        (
+            "It stopped, and the message says why; what was asked for is not there; or `doctor` "
+            "found an error."
+        ),
     )
     WRONG = 2, "Wrong arguments or settings, a topic that is missing or has other partitions."
     VERSION = 3, "Something stored has a version that this build cannot read."
