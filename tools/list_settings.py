@@ -35,6 +35,8 @@ def document() -> str:
 def _default(value: object) -> str:
     if value is None or value in ("", {}):
         return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
     if isinstance(value, tuple):
         return f"`{','.join(map(str, value))}`"
     return f"`{value}`"

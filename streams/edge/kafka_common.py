@@ -91,6 +91,7 @@ _CONFIG_ERRORS = (
     errors.IllegalSaslStateError,
     errors.IncompatibleBrokerVersion,
     errors.InconsistentGroupProtocolError,
+    errors.InvalidConfigurationError,
     errors.InvalidGroupIdError,
     errors.InvalidReplicationFactorError,
     errors.InvalidSessionTimeoutError,
@@ -113,6 +114,8 @@ _RIGHTS = "Kafka does not allow it: give this user the rights of docs/CONNECTING
 """Which rights each command needs is a table there, which a test goes by."""
 
 _HINTS: dict[type[errors.KafkaError], str] = {
+    errors.InvalidConfigurationError: "the broker does not take a topic's settings: make the "
+    "topics by hand, as docs/CONNECTING.md says",
     errors.InvalidSessionTimeoutError: "the broker's group.min.session.timeout.ms and "
     "group.max.session.timeout.ms do not allow this session time-out: change the setting",
     errors.InvalidTimestampError: "a record's time is further ahead of the broker's clock than the "

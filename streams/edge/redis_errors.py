@@ -24,6 +24,9 @@ from streams.edge.tls import refusal
 _FOR_NOW = ("BUSY", "LOADING", "MISCONF", "NOREPLICAS", "UNKILLABLE")
 """Codes of replies by which Redis refuses for now: a slow script, start-up, a full disk, …"""
 
+_NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
+"""How a script is refused a command, in Redis 7 and in Redis 6."""
+
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
@@ -31,11 +34,7 @@ def translated(doing: str) -> Iterator[None]:
     try:
         yield
     except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
-        raise ConfigError(
-            f"Redis refuses {doing}: {str(error).rstrip('.')}. Correct the user and password in "
-            "CONTEXTGAUGE_REDIS_URL or CONTEXTGAUGE_REDIS_USERNAME and CONTEXTGAUGE_REDIS_PASSWORD "
-            "(or its file), or the user's rights"
-        ) from error
+        raise ConfigError(_not_allowed(doing, error)) from error
     except TimeoutError as error:
         raise RetryError(f"Redis does not answer while {doing}") from error
     except (RedisConnectionError, RedisTimeoutError, OSError) as error:
@@ -51,8 +50,20 @@ def translated(doing: str) -> Iterator[None]:
         raise StopError(f"Redis, {doing}: {error}") from error
 
 
+def _not_allowed(doing: str, error: RedisError) -> str:
+    said = str(error).rstrip(".")
+    if not isinstance(error, AuthenticationError | AuthorizationError):
+        return f"Redis refuses {doing}: {said}. Give its user the rights of docs/CONNECTING.md"
+    return (
+        f"Redis refuses {doing}: {said}. Correct the user and password in CONTEXTGAUGE_REDIS_URL, "
+        "or CONTEXTGAUGE_REDIS_USERNAME and CONTEXTGAUGE_REDIS_PASSWORD (or what its file holds)"
+    )
+
+
 def _refused(doing: str, error: ResponseError) -> Exception:
     said = str(error)
+    if said.startswith(_NO_RIGHT):
+        return ConfigError(_not_allowed(doing, error))
     if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in said:
         return RetryError(
             f"Redis is out of memory while {doing}: raise its maxmemory or free some; nothing is "

@@ -53,13 +53,13 @@ class Settings(WorkerSettings, DerivationSettings, TopicSettings, ConnectionSett
             DEAD_LETTERS.name: self.dead_retention_days,
             CONTEXT_COMMANDS.name: self.commands_retention_days,
         }[topic.name]
-        # The topics' own figures are for the default limit; a greater one moves them along.
+        # The topics' own figures are for the default limit; another one moves them along.
         more = 0 if topic is CONTEXT_COMMANDS else self.message_limit_bytes - MESSAGE_LIMIT_BYTES
         return replace(
             topic,
             name=self.topic_prefix + topic.name,
             retention_ms=_days_to_ms(days),
-            max_message_bytes=topic.max_message_bytes + max(more, 0),
+            max_message_bytes=topic.max_message_bytes + more,
         )
 
     def at(self, bootstrap_servers: str, redis_url: str) -> "Settings":

@@ -4,10 +4,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
+from redis.asyncio import Redis
 
 from streams.edge.memory_views import MemoryViews
+from streams.edge.redis_access import NO_ACCESS, RedisAccess
 from streams.edge.redis_views import RedisViews
 from streams.ports import ApplyResult, ViewChanges, ViewPosition, ViewStore
+from tests.secure.documented import redis_acl
+
+_PASSWORD = "of-this-test"  # noqa: S105 -- of a Redis that lives as long as a test session
 
 NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, ())
 
@@ -41,7 +46,7 @@ class StoreUnderTest:
         return (await self.store.views(1, 0, [session]))[0]
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=["memory", "redis", "redis with the documented rights"])
 async def store_under_test(
     request: pytest.FixtureRequest, key_prefix: str
 ) -> AsyncIterator[StoreUnderTest]:
@@ -50,10 +55,22 @@ async def store_under_test(
     if request.param == "memory":
         store = MemoryViews()
     else:
-        store = RedisViews(request.getfixturevalue("redis_url"), key_prefix)
+        url: str = request.getfixturevalue("redis_url")
+        limited = request.param != "redis"
+        access = await _projector(url, key_prefix) if limited else NO_ACCESS
+        store = RedisViews(url, key_prefix, access)
     await store.start()
     yield StoreUnderTest(store)
     await store.stop()
+
+
+async def _projector(url: str, key_prefix: str) -> RedisAccess:
+    """Make a user that may do what docs/CONNECTING.md lets a projector do, and no more."""
+    name = f"projector-of-{key_prefix}"
+    async with Redis.from_url(url) as redis:
+        rules = redis_acl("projector", key_prefix, _PASSWORD)
+        await redis.execute_command("ACL", "SETUSER", name, "reset", *rules)  # type: ignore[no-untyped-call]  # redis-py
+    return RedisAccess(username=name, password=_PASSWORD)
 
 
 def one_view(session: bytes, document: bytes) -> ViewChanges:

@@ -154,7 +154,7 @@ async def test_a_user_without_rights_is_told(redis_url: str, redis: Redis) -> No
     await redis.acl_setuser("reader", enabled=True, passwords=["+secret"], commands=["+get"])
     url = redis_url.replace("redis://", "redis://reader:secret@")
     store = RedisViews(url, "other")
-    with pytest.raises(ConfigError, match="CONTEXTGAUGE_REDIS_URL"):
+    with pytest.raises(ConfigError, match="rights of docs"):
         await store.start()
     await store.stop()
     store = RedisViews(redis_url.replace("redis://", "redis://reader:wrong@"), "other")

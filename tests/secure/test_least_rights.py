@@ -1,0 +1,169 @@
+"""The whole way from a message to a screen, each part with the rights of docs/CONNECTING.md."""
+
+import json
+import subprocess
+import time
+
+import pytest
+from redis.exceptions import NoPermissionError
+
+from streams.core.errors import ConfigError
+from streams.edge.redis_access import RedisAccess
+from streams.edge.redis_views import RedisViews
+from streams.ports import ViewPosition
+from tests.conftest import Command
+from tests.contract.stores import one_view
+from tests.secure.documented import kafka_acls, redis_acl
+from tests.secure.services import PASSWORD, Secured
+
+PATIENCE_S = 90
+EXIT_CONFIG = 2
+COMPONENTS = {"creator", "publisher", "deriver", "projector"}
+
+
+def _acls_of(user: str) -> list[list[str]]:
+    return [words for words in kafka_acls() if f"User:{user}" in words]
+
+
+@pytest.fixture(scope="module")
+def granted(secured_kafka: Secured, secured_redis: Secured) -> Secured:
+    """Kafka and Redis with the document's users and their rights, and none besides."""
+    for words in kafka_acls():
+        secured_kafka.acl(words)
+    for user in ("projector", "reader"):
+        rules = redis_acl(user, password=PASSWORD)
+        secured_redis.redis().execute_command("ACL", "SETUSER", user, "reset", *rules)  # type: ignore[no-untyped-call]  # redis-py
+    return secured_kafka
+
+
+def _as(secured: Secured, user: str, redis_user: str | None = None) -> dict[str, str]:
+    """Return the settings of a component: its user, and the names without prefixes."""
+    redis = secured.redis_settings(redis_user) if redis_user else {}
+    return secured.kafka_settings("sasl_ssl", user) | redis | {"PARTITIONS": "2"}
+
+
+def _sessions(command: Command, secured: Secured) -> list[str]:
+    # A reader has no Kafka at all.
+    done = command("sessions", "--json", **secured.redis_settings("reader"))
+    assert done.returncode == 0, done.stderr
+    return sorted(view["session_id"] for view in json.loads(done.stdout))
+
+
+def _ended(worker: subprocess.Popen[str]) -> str:
+    """Return what a worker said that stopped by itself for want of rights."""
+    _, log = worker.communicate(timeout=PATIENCE_S)
+    assert worker.returncode == EXIT_CONFIG, log
+    assert PASSWORD not in log
+    return log
+
+
+def test_every_component_does_its_work_and_a_worker_that_loses_its_rights_stops(
+    granted: Secured, command: Command
+) -> None:
+    assert {words[words.index("--allow-principal") + 1] for words in kafka_acls()} == {
+        f"User:{name}" for name in COMPONENTS
+    }
+    refused = command("topics", "create", **_as(granted, "outsider"))
+    assert refused.returncode == EXIT_CONFIG
+    assert "TopicAuthorizationFailedError" in refused.stderr
+    assert "docs/CONNECTING.md" in refused.stderr
+    created = command("topics", "create", **_as(granted, "creator"))
+    assert created.returncode == 0, created.stderr
+
+    lines = command("simulate", "--sample").stdout
+    wanted = sorted(
+        json.loads(line)["session_id"]
+        for line in command("replay", "--view", "-", stdin=lines).stdout.splitlines()
+    )
+    deriver = command.start("derive", **_as(granted, "deriver"))
+    projector = command.start("project", **_as(granted, "projector", "projector"))
+    published = command("publish", "-", stdin=lines, **_as(granted, "publisher"))
+    assert published.returncode == 0, published.stderr
+    found: list[str] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while found != wanted and time.monotonic() < deadline:
+        found = _sessions(command, granted)
+    assert found == wanted, (deriver.poll(), projector.poll())
+    for arguments in (("status", found[0]), ("events", found[0], "--readings")):
+        done = command(*arguments, **granted.redis_settings("reader"))
+        assert done.returncode == 0, done.stderr
+
+    _lose_rights(granted, command, deriver, projector)
+
+
+def _lose_rights(
+    granted: Secured,
+    command: Command,
+    deriver: subprocess.Popen[str],
+    projector: subprocess.Popen[str],
+) -> None:
+    """Take rights away from workers at work."""
+    reading = next(words for words in _acls_of("projector") if "--topic" in words)
+    granted.acl(["--remove", "--force", *reading[1:]])
+    assert "TopicAuthorizationFailedError" in _ended(projector)
+    granted.acl(reading)
+
+    writing = next(words for words in _acls_of("deriver") if "context.events" in words)
+    granted.acl(["--remove", "--force", *writing[1:]])
+    lines = command("simulate", "--sample", "--seed", "7").stdout
+    command("publish", "-", stdin=lines, **_as(granted, "publisher"))
+    assert "TopicAuthorizationFailedError" in _ended(deriver)
+    granted.acl(writing)
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ("--group", "GroupAuthorizationFailedError"),
+        ("--transactional-id", "TransactionalIdAuthorizationFailed"),
+    ],
+)
+def test_a_worker_that_lacks_a_right_says_which(
+    granted: Secured, command: Command, part: str, told: str
+) -> None:
+    command("topics", "create", **_as(granted, "creator"))
+    words = next(words for words in _acls_of("deriver") if part in words)
+    granted.acl(["--remove", "--force", *words[1:]])
+    try:
+        assert told in _ended(command.start("derive", **_as(granted, "deriver")))
+    finally:
+        granted.acl(words)
+
+
+def test_a_reader_of_views_cannot_write_and_nobody_sees_other_keys(granted: Secured) -> None:
+    client = granted.redis()
+    client.set("another:key", "1")
+    client.execute_command("AUTH", "reader", PASSWORD)  # type: ignore[no-untyped-call]  # redis-py
+    with pytest.raises(NoPermissionError):
+        client.set("cg:active", "7")
+    with pytest.raises(NoPermissionError):
+        client.get("another:key")
+    client.execute_command("AUTH", "projector", PASSWORD)  # type: ignore[no-untyped-call]  # redis-py
+    with pytest.raises(NoPermissionError):
+        client.get("another:key")
+    with pytest.raises(NoPermissionError):
+        client.flushall()
+
+
+async def test_a_command_that_redis_does_not_allow_is_told(granted: Secured) -> None:
+    """By itself, and where a script makes it."""
+    url = f"redis://localhost:{granted.ports['redis_plain']}/0"
+    store = RedisViews(url, access=RedisAccess(username="reader", password=PASSWORD))
+    with pytest.raises(ConfigError, match=r"rights of docs/CONNECTING\.md"):
+        await store.begin_next(7, "a build")
+    await store.stop()
+
+    rules = [rule for rule in redis_acl("projector", "other", PASSWORD) if rule != "+set"]
+    granted.redis().execute_command(  # type: ignore[no-untyped-call]  # redis-py
+        "ACL", "SETUSER", "half", "reset", *rules
+    )
+    store = RedisViews(url, "other", RedisAccess(username="half", password=PASSWORD))
+    with pytest.raises(ConfigError, match=r"rights of docs/CONNECTING\.md"):
+        await store.apply(
+            1,
+            0,
+            expected=None,
+            position=ViewPosition(0, 0, 1, caught_up=False),
+            changes=one_view(b"a", b"view"),
+        )
+    await store.stop()
