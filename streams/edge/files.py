@@ -39,9 +39,12 @@ HELD_LINE_BYTES = 256 * MIB
 """Longest line that is held in memory whole; of a longer one only its beginning and size stay."""
 
 _BLOCK_BYTES = MIB
-_SUFFIX = ".jsonl"
-_SUBAGENTS = "subagents"
+SUFFIX = ".jsonl"
+SUBAGENTS = "subagents"
 _AGENT_PREFIX = "agent-"
+
+_LAST = "\U0010ffff"
+"""Sorts behind all names."""
 
 Block = Sequence[Line]
 
@@ -67,10 +70,10 @@ def expand(paths: Iterable[str]) -> list[Source]:
         elif path.is_dir():
             found = list(_in_folder(path))
             if not found:
-                raise ConfigError(f"{text}: no {_SUFFIX} file in this folder")
+                raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
             sources.extend(found)
         elif path.exists():
-            sources.append(_file(path))
+            sources.append(source_of(path))
         else:
             raise ConfigError(f"{text}: no such file or folder")
     return sources
@@ -86,30 +89,30 @@ def size_bytes(sources: Iterable[Source]) -> int | None:
     return total
 
 
-def _file(path: Path) -> Source:
+def source_of(path: Path) -> Source:
     """Return a file's source; a subagent's file belongs to the session whose folder holds it."""
     folders = path.absolute().parts
-    if path.name.startswith(_AGENT_PREFIX) and _SUBAGENTS in folders[:-1]:
-        inner = len(folders) - 1 - folders[::-1].index(_SUBAGENTS)
+    if path.name.startswith(_AGENT_PREFIX) and SUBAGENTS in folders[:-1]:
+        inner = len(folders) - 1 - folders[::-1].index(SUBAGENTS)
         return Source(str(path), path, folders[inner - 1])
-    return Source(str(path), path, path.name.removesuffix(_SUFFIX))
+    return Source(str(path), path, path.name.removesuffix(SUFFIX))
 
 
 def _in_folder(folder: Path) -> Iterator[Source]:
-    main = folder.with_name(folder.absolute().name + _SUFFIX)
-    if _is_session(folder, main):
+    main = folder.with_name(folder.absolute().name + SUFFIX)
+    if is_session_folder(folder, main):
         if main.is_file():
-            yield _file(main)
+            yield source_of(main)
         yield from _subagents(folder)
         return
     entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
-    files = [entry for entry in entries if entry.name.endswith(_SUFFIX) and entry.is_file()]
+    files = [entry for entry in entries if entry.name.endswith(SUFFIX) and entry.is_file()]
     files.sort(key=lambda entry: entry.name.startswith(_AGENT_PREFIX))
     seen: set[Path] = set()
     for entry in files:
-        yield _file(entry)
-        own_folder = entry.with_name(entry.name.removesuffix(_SUFFIX))
-        if _is_session(own_folder, entry):
+        yield source_of(entry)
+        own_folder = entry.with_name(entry.name.removesuffix(SUFFIX))
+        if is_session_folder(own_folder, entry):
             seen.add(own_folder)
             yield from _subagents(own_folder)
     for entry in entries:
@@ -118,15 +121,26 @@ def _in_folder(folder: Path) -> Iterator[Source]:
             yield from _in_folder(entry)
 
 
-def _is_session(folder: Path, main: Path) -> bool:
-    if (folder / _SUBAGENTS).is_dir():
+def order_of(path: str) -> list[str]:
+    """Return by what transcripts below a folder are put in reading order.
+
+    A session comes before its subagents, and loose agents' files come last in their folder.
+    """
+    *folders, name = Path(path.removesuffix(SUFFIX)).parts
+    is_loose = name.startswith(_AGENT_PREFIX) and SUBAGENTS not in folders
+    return [*folders, _LAST + name if is_loose else name]
+
+
+def is_session_folder(folder: Path, main: Path) -> bool:
+    """Return whether a folder is a session's; `main` is the transcript that would be beside it."""
+    if (folder / SUBAGENTS).is_dir():
         return True
-    return main.is_file() and folder.is_dir() and not any(folder.rglob(f"*{_SUFFIX}"))
+    return main.is_file() and folder.is_dir() and not any(folder.rglob(f"*{SUFFIX}"))
 
 
 def _subagents(session_folder: Path) -> Iterator[Source]:
-    for path in sorted((session_folder / _SUBAGENTS).rglob(f"*{_SUFFIX}")):
-        yield _file(path)
+    for path in sorted((session_folder / SUBAGENTS).rglob(f"*{SUFFIX}")):
+        yield source_of(path)
 
 
 def read(sources: Iterable[Source], fallback: str | None = None) -> Iterator[Block]:
