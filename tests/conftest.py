@@ -5,12 +5,16 @@ missing on this machine fails the test where the environment variable CI is set,
 with the reason elsewhere.
 """
 
+import atexit
+import functools
 import itertools
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -25,6 +29,14 @@ _ROOT = Path(__file__).parents[1]
 _COMMAND = [sys.executable, "-m", "streams"]
 
 
+@functools.cache
+def _state_home() -> str:
+    """Return a folder for what commands remember, never that of a developer."""
+    folder = tempfile.mkdtemp(prefix="contextgauge-state-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Return an environment with these settings (names without the prefix) and no others.
 
@@ -32,6 +44,7 @@ def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """
     given = {"BOOTSTRAP_SERVERS": "127.0.0.1:1", "REDIS_URL": "redis://127.0.0.1:1/0", **settings}
     kept = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE_" not in name}
+    kept["XDG_STATE_HOME"] = _state_home()
     plain = {"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}
     return kept | plain | {f"CONTEXTGAUGE_{name}": value for name, value in given.items()}
 

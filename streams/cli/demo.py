@@ -37,7 +37,8 @@ from streams.edge import files
 from streams.edge.clock import SystemClock
 from streams.edge.local_stack import MissingPartError
 from streams.edge.partitioner import partition_of
-from streams.flow.publish import PublishConfig, Published, in_thread, paced, publish
+from streams.flow.in_thread import in_thread
+from streams.flow.publish import PublishConfig, Published, paced, publish
 from streams.flow.simulator import Casting, sample_sessions
 from streams.serve.sessions import Sessions
 

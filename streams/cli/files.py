@@ -1,6 +1,5 @@
 """`contextgauge replay` and `publish`: transcripts from files, folders or standard input."""
 
-import asyncio
 import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +11,11 @@ import typer
 from schemas.messages import DeadLetter
 from schemas.records import Json
 from streams import wiring
+from streams.cli.arguments import REFUSED, Paths, Session, Strict
 from streams.cli.exits import Exit
 from streams.cli.lines import quiet_pipe, write_lines
-from streams.cli.publishing import publish_blocks, report
+from streams.cli.publish import publish
+from streams.cli.refusals import report
 from streams.cli.simulate import simulate
 from streams.core.containers import Line
 from streams.core.errors import ConfigError
@@ -22,32 +23,11 @@ from streams.edge import codec, files
 from streams.flow.fold import Placed
 from streams.flow.fold_views import ViewFold
 from streams.flow.funnel import Funnel
-from streams.flow.publish import in_thread
 from streams.flow.replay import Derived
 from streams.flow.replay import replay as replay_lines
 
 _REFUSED = Exit.STOPPED
 """Exit code with `--strict` where a line was malformed."""
-
-Paths = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PATH...",
-        help="A file (itself alone), a session's folder (`X.jsonl` beside it, then its subagents), "
-        "a projects folder (every session below it), or - for standard input.",
-    ),
-]
-Session = Annotated[
-    str | None,
-    typer.Option(
-        "--session",
-        metavar="ID",
-        help="Session of lines that neither they nor their file name one for.",
-    ),
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="End with exit code 1 if any line was malformed.")
-]
 
 
 def replay(
@@ -76,7 +56,7 @@ def replay(
         derived = _reporting(replay_lines(funnel, blocks, chosen.message_limit_bytes), keep)
         refused = _write_views(derived) if view else _write_records(derived)
     if strict and refused:
-        raise typer.Exit(_REFUSED)
+        raise typer.Exit(REFUSED)
 
 
 def _reporting(
@@ -138,47 +118,6 @@ def _keep(target: BinaryIO, line: Line, letter: DeadLetter) -> None:
     except UnicodeDecodeError:
         entry["base64"] = base64.b64encode(line.value).decode("ascii")
     target.write(codec.dumps(entry) + b"\n")
-
-
-def publish(
-    paths: Paths,
-    *,
-    session: Session = None,
-    live: Annotated[
-        bool,
-        typer.Option(
-            "--live",
-            help="The messages happen now: those without a time of their own get the time at "
-            "which they are sent.",
-        ),
-    ] = False,
-    task_id: Annotated[
-        str | None, typer.Option("--task-id", metavar="ID", help="Name the task in every message.")
-    ] = None,
-    agent_id: Annotated[
-        str | None,
-        typer.Option(
-            "--agent-id",
-            metavar="ID",
-            help="Name the agent that ran the sessions; one agent has many sessions.",
-        ),
-    ] = None,
-    strict: Strict = False,
-) -> None:
-    """Publish transcripts to agent.messages, keyed by their sessions, each line unchanged.
-
-    A line over the limit has its largest content replaced by a marked stub. What cannot be sent
-    is reported on standard error and does not stop it.
-    """
-    chosen = wiring.settings()
-    sources = files.expand(paths)
-    blocks = in_thread(files.read(sources, session))
-    total = files.size_bytes(sources)
-    done = asyncio.run(
-        publish_blocks(chosen, blocks, total, is_live=live, task_id=task_id, agent_id=agent_id)
-    )
-    if strict and done.refused:
-        raise typer.Exit(_REFUSED)
 
 
 def register(app: typer.Typer) -> None:

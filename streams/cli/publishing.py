@@ -1,17 +1,18 @@
 """What `publish` and `simulate --publish` share: the producer, the progress bar, the last line."""
 
 import asyncio
-import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Self
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli import logs
+from streams.cli.refusals import Refusals
 from streams.cli.screen import err, safe
 from streams.core.containers import Line
 from streams.core.errors import ConfigError, RetryError
@@ -34,14 +35,106 @@ _SILENCE_S = 5.0
 """A broker that is merely slow has acknowledged something within this time."""
 
 
+@dataclass(slots=True)
+class Connection:
+    """A cluster that answers, by its own id, the topic there, and a producer of it."""
+
+    log: KafkaLog
+    topic: str
+    say: Callable[[str], None]
+    producer: KafkaProducer
+    partitions: int | None = None
+    cluster: str = ""
+
+    async def open(self, stop: asyncio.Event) -> None:
+        """Start the producer, as soon as a broker is there; CancelledError if stopped before."""
+        backoff = Backoff(SystemClock(), stop)
+        while True:
+            try:
+                await self.log.start()
+                self.partitions = (await self.log.partition_counts([self.topic]))[self.topic]
+                self.cluster = await self.log.cluster_id()
+                await self.producer.start()
+            except RetryError as error:
+                self.say(f"{error}: trying again in {backoff.next_s:g} s (Ctrl-C ends it)")
+                self.producer = self.log.producer()
+                await backoff.wait()
+                if stop.is_set():
+                    raise asyncio.CancelledError from error
+            else:
+                return
+
+    async def renew(self, error: RetryError, stop: asyncio.Event) -> None:
+        """Replace the producer, which failed, by another one as soon as that is possible."""
+        self.say(f"{error}: beginning again at what the broker acknowledged")
+        await self.producer.stop()
+        self.producer = self.log.producer()
+        await self.open(stop)
+
+    async def watch(self) -> None:
+        """Say when the broker has gone away, and when it is back."""
+        is_away = False
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            waiting_s = self.producer.waiting_s
+            if not is_away and waiting_s >= _SILENCE_S:
+                is_away = True
+                self.say(
+                    f"the broker has not answered for {waiting_s:.0f} s: trying on (Ctrl-C ends it)"
+                )
+            elif is_away and waiting_s < _SILENCE_S:
+                is_away = False
+                self.say("the broker answers again")
+
+
+def say(text: str) -> None:
+    """Say something on standard error that may hold others' words."""
+    err.print(safe(text), markup=False, soft_wrap=True)
+
+
+@asynccontextmanager
+async def connected(
+    chosen: Settings, stop: asyncio.Event, speak: Callable[[str], None] = say
+) -> AsyncIterator[Connection]:
+    """Connect for publishing, and say so while there is no broker, at the start or later.
+
+    Raises ConfigError where the topic is missing, CancelledError where `stop` is set before a
+    broker is there.
+    """
+    topic = chosen.topic(AGENT_MESSAGES).name
+    log = wiring.kafka_log(chosen, "contextgauge-publish")
+    try:
+        connection = Connection(log, topic, speak, log.producer())
+        await connection.open(stop)
+        watching = asyncio.create_task(connection.watch())
+        try:
+            if connection.partitions is None:
+                raise ConfigError(
+                    f"the topic {topic} is missing on {chosen.bootstrap_servers}: "
+                    "create it with `contextgauge topics create`"
+                )
+            yield connection
+        finally:
+            watching.cancel()
+            await connection.producer.stop()
+    finally:
+        await log.stop()
+
+
+def config_of(chosen: Settings, connection: Connection) -> PublishConfig:
+    """Return where lines go and what may be sent."""
+    return PublishConfig(
+        topic=connection.topic,
+        partitions=connection.partitions or 0,
+        partition_of=partition_of,
+        limit_bytes=chosen.message_limit_bytes,
+    )
+
+
 async def publish_blocks(
     chosen: Settings,
     blocks: AsyncIterator[Sequence[Line]],
     total_bytes: int | None,
-    *,
-    is_live: bool = False,
-    task_id: str | None = None,
-    agent_id: str | None = None,
 ) -> Published:
     """Publish lines with a progress bar on a terminal, and tell at the end what was done.
 
@@ -49,83 +142,21 @@ async def publish_blocks(
     ConfigError where the topic is missing.
     """
     logs.configure(chosen)
-    topic = chosen.topic(AGENT_MESSAGES).name
-    log = wiring.kafka_log(chosen, "contextgauge-publish")
-    try:
-        producer, partitions = await _connect(log, topic)
-        config = PublishConfig(
-            topic=topic,
-            partitions=_existing(partitions, topic, chosen),
-            partition_of=partition_of,
-            limit_bytes=chosen.message_limit_bytes,
-            is_live=is_live,
-            task_id=task_id,
-            agent_id=agent_id,
-        )
-        watching = asyncio.create_task(_watch(producer))
-        try:
-            with _Bar(total_bytes) as bar:
-                done = await publish(producer, config, blocks, report, bar.show)
-        finally:
-            watching.cancel()
-            await producer.stop()
-    finally:
-        await log.stop()
-    err.print(_summary(done, bar.seconds()), soft_wrap=True)
+    refusals = Refusals()
+    async with connected(chosen, asyncio.Event()) as connection:
+        config = config_of(chosen, connection)
+        with Bar(total_bytes) as bar:
+            done = await publish(connection.producer, config, blocks, refusals, bar.show)
+    tell(summary(done, bar.seconds(), refusals.summary()))
     return done
 
 
-async def _connect(log: KafkaLog, topic: str) -> tuple[KafkaProducer, int | None]:
-    """Start a producer, as soon as a broker is there; return the topic's partitions too."""
-    backoff = Backoff(SystemClock(), asyncio.Event())
-    while True:
-        producer = log.producer()
-        try:
-            await log.start()
-            partitions = (await log.partition_counts([topic]))[topic]
-            await producer.start()
-        except RetryError as error:
-            _say(f"{error}: trying again in {backoff.next_s:g} s (Ctrl-C ends it)")
-            await backoff.wait()
-        else:
-            return producer, partitions
+def tell(lines: Iterable[str]) -> None:
+    """Print the last lines."""
+    err.print("\n".join(lines), soft_wrap=True)
 
 
-def _existing(partitions: int | None, topic: str, chosen: Settings) -> int:
-    if partitions is None:
-        raise ConfigError(
-            f"the topic {topic} is missing on {chosen.bootstrap_servers}: "
-            "create it with `contextgauge topics create`"
-        )
-    return partitions
-
-
-async def _watch(producer: KafkaProducer) -> None:
-    """Say when the broker has gone away, and when it is back."""
-    is_away = False
-    while True:
-        await asyncio.sleep(_WATCH_S)
-        waiting_s = producer.waiting_s
-        if not is_away and waiting_s >= _SILENCE_S:
-            is_away = True
-            _say(f"the broker has not answered for {waiting_s:.0f} s: trying on (Ctrl-C ends it)")
-        elif is_away and waiting_s < _SILENCE_S:
-            is_away = False
-            _say("the broker answers again")
-
-
-def _say(text: str) -> None:
-    err.print(safe(text), markup=False, soft_wrap=True)
-
-
-def report(line: Line, letter: DeadLetter) -> None:
-    """Tell of a malformed line on standard error: where it is, and what is wrong with it."""
-    remedy = ", or give one with --session" if letter.reason == "no_session" else ""
-    text = safe(f"{line.file}:{line.number}: {letter.reason}: {letter.detail}{remedy}")
-    sys.stderr.write(f"{text}\n")
-
-
-class _Bar:
+class Bar:
     """A progress bar that is only there on a terminal."""
 
     def __init__(self, total_bytes: int | None) -> None:
@@ -165,14 +196,17 @@ def _rates(done: Published, seconds: float) -> str:
     return f"{done.messages / seconds:,.0f} messages/s · {megabytes / seconds:,.1f} MB/s"
 
 
-def _summary(done: Published, seconds: float) -> str:
+def summary(
+    done: Published, seconds: float, refused: Sequence[str], *, already: int = 0
+) -> list[str]:
+    """Return the last lines: what was done; `already` lines had been sent before."""
     size = f"{done.messages:,} messages ({done.sent_bytes / _MB:,.1f} MB)"
     of = f"{len(done.sessions):,} sessions in {seconds:.1f} s"
     told = [f"published {size} of {of} · {_rates(done, seconds)}"]
+    if already:
+        told.append(f"{already:,} lines already sent or refused before: --again sends them again")
     if done.shortened:
         told.append(f"{done.shortened:,} shortened to the limit")
     if done.ignored:
         told.append(f"{done.ignored:,} not sent: no session, and no meaning either")
-    if done.refused:
-        told.append(f"{done.refused:,} could not be sent: see above")
-    return "\n".join(told)
+    return [*told, *refused]

@@ -13,6 +13,7 @@ What happens to a file, and what is done then:
 All of it blocks: run it in a thread. What was acknowledged comes from another one.
 """
 
+import contextlib
 import errno
 import os
 import threading
@@ -62,17 +63,20 @@ class Follower:
         *,
         fallback: str | None = None,
         follow: bool = False,
+        again: bool = False,
         tell: Callable[[Event], None] = lambda _event: None,
     ) -> None:
         self._look_around = look
         self._clock = clock
         self._fallback = fallback
         self._follow = follow
+        self._again = again
         self._tell = tell
         self._stored = {position.identity: position for position in positions}
         self._by_path = {position.path: position for position in self._stored.values()}
         self._tails: dict[str, Tail] = {}
         self._orphans: list[Tail] = []
+        self._renamed: list[Tail] = []
         self._stopping = threading.Event()
         self._swept_s: float | None = None
         self._next_sweep_s = 0.0
@@ -169,6 +173,7 @@ class Follower:
             tail.source = source_of(Path(path))
             tail.was_replaced = False
             self._tails[path] = tail
+            self._renamed.append(tail)
         self._orphans = [tail for tail in self._orphans if tail not in returned]
 
     def _begin(self, found: Found, now_s: float) -> Tail:
@@ -180,6 +185,8 @@ class Follower:
         age_s = max(0.0, self._clock.now_ms() / 1_000 - status.st_mtime)
         tail.size, tail.looked_s, tail.changed_s = status.st_size, now_s, now_s - age_s
         tail.signature = (status.st_mtime_ns, status.st_size)
+        if self._again and self._swept_s is None:
+            self._forget(identity, named)
         for stored in (self._stored.get(identity), self._by_path.get(named)):
             if stored is None:
                 continue
@@ -196,6 +203,13 @@ class Follower:
         tail.live_from = 0 if self._is_new(found, now_s) else tail.size
         return tail
 
+    def _forget(self, identity: tuple[int, int], path: str) -> None:
+        """Drop what an earlier run knew of a file that is to be sent again."""
+        former = self._by_path.pop(path, None)
+        for known in (identity, None if former is None else former.identity):
+            if known is not None:
+                self._stored.pop(known, None)
+
     def _is_as_left(self, tail: Tail, stored: Position, found: Found) -> bool:
         status = found.stat
         if status.st_size < stored.end:
@@ -206,7 +220,7 @@ class Follower:
         try:
             return tail.holds_what_was_read(tail.open(found.path))
         except OSError:
-            return False
+            return True  # it cannot be told: reading it will say why
         finally:
             tail.close()
 
@@ -325,6 +339,12 @@ class Follower:
 
     def _read_all(self, now_s: float) -> Iterator[Piece]:
         opened = 0
+        renamed, self._renamed = self._renamed, []
+        for tail in renamed:
+            # Whatever has its former name now comes after it.
+            with contextlib.suppress(OSError):
+                tail.size = os.fstat(tail.open(tail.source.name)).st_size
+                yield from self._read(tail, now_s, final=False)
         for tail in list(self._orphans):
             yield from self._read_orphan(tail, now_s)
         for tail in list(self._tails.values()):

@@ -60,6 +60,12 @@ class KafkaLog:
         if admin is not None:
             await admin.close()
 
+    async def cluster_id(self) -> str:
+        """Return the name that the cluster gave itself. Raises RetryError."""
+        async with self._asking("asking for the cluster's id") as admin:
+            told = await admin.describe_cluster()
+        return str(told.get("cluster_id") or self._options.bootstrap_servers)
+
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
         """Create those that are missing, wait until all are known, and return their names."""
         counts = await self.partition_counts([topic.name for topic in topics])

@@ -126,6 +126,8 @@ class KafkaProducer:
         self._turns: dict[tuple[str, int], asyncio.Lock] = {}
         self._linger: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None
+        self.acknowledged: dict[tuple[str, int], int] = {}
+        """The last offset of each partition that the broker is known to have given."""
 
     async def start(self) -> None:
         """Connect."""
@@ -245,7 +247,9 @@ class KafkaProducer:
             # aiokafka lets the batches that wait for a place pass each other; the lock is fair.
             async with self._turns.setdefault(target, asyncio.Lock()):
                 acknowledged = await self._place(builder, topic, partition)
-            await acknowledged
+            told = await acknowledged
+            if told.offset != _UNKNOWN_OFFSET:
+                self.acknowledged[target] = max(told.offset, self.acknowledged.get(target, 0))
             self._answered_s = asyncio.get_running_loop().time()
         except (KafkaError, OSError) as error:
             self._failure = self._failure or error

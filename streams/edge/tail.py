@@ -117,8 +117,8 @@ class Tail:
         Raises OSError.
         """
         descriptor = self.open(self.source.name)
-        self._end_unfinished(descriptor, final=final)
-        while self.read.offset < self.size:
+        self._end_unfinished(descriptor)
+        while self.read.end < self.size:
             if self._container is None and not self._decide(descriptor, now_s, final=final):
                 return
             found = self._next(descriptor, final=final)
@@ -128,12 +128,10 @@ class Tail:
             yield found
             self.read = found.after
 
-    def _end_unfinished(self, descriptor: int, *, final: bool) -> None:
+    def _end_unfinished(self, descriptor: int) -> None:
         """Pass over a line that was sent without its end, if it has just got that."""
         at = self.read
         if not at.unfinished or self.size <= at.end:
-            if final and at.unfinished:
-                self.size = min(self.size, at.offset)  # nothing new: not sent again
             return
         if os.pread(descriptor, 1, at.end) == b"\n":
             after = at._replace(offset=at.end + 1, number=at.number + 1, unfinished=0)
@@ -227,12 +225,11 @@ class Tail:
         """Return the container, which this line may be the first to tell."""
         if self._scout is None:
             return container
-        if self._scout.look(body):
-            hint = container.hint
-            self._container = self._scout.container(self.source.session, self._fallback)
-            self._scout = None
-            if self._container.hint is None:
-                self._container.hint = hint
+        self._scout.look(body)
+        found = self._scout.container(self.source.session, self._fallback)
+        if found.kind != "stream":
+            found.hint = found.hint or container.hint
+            self._container, self._scout = found, None
         elif self._scout.in_stream:
             self._scout = None
         return self._container or container

@@ -5,8 +5,8 @@ producer's own clock: a message's time is never copied into it (R28).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from schemas.messages import DeadLetter
@@ -14,6 +14,7 @@ from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams.core.containers import Line
 from streams.edge import codec
 from streams.flow.keyed import headers_of, keyed
+from streams.flow.no_text import strip_text
 from streams.ports import Clock, Headers, NewRecord, Producer
 
 _UNPACED_LINES = 1_000
@@ -36,6 +37,8 @@ class PublishConfig:
     task_id: str | None = None
     agent_id: str | None = None
     """The publisher's name for the agent that runs the sessions."""
+    text_key: bytes | None = None
+    """Where there is one, texts are left out; it is the secret of `streams.core.no_text`."""
 
     @property
     def headers(self) -> Headers:
@@ -54,8 +57,70 @@ class Published:
     ignored: int = 0
     """Lines that name no session and mean nothing: not sent."""
     refused: int = 0
-    """Lines that could not be sent: without a session, or too large to be shortened."""
+    """Lines that could not be sent: without a session, too large to be shortened, or not to be
+    read where texts are left out."""
     sessions: set[str] = field(default_factory=set)
+
+
+class Sender:
+    """Sends lines one by one, and counts in `done`; `refuse` is told of what cannot be sent."""
+
+    def __init__(
+        self,
+        producer: Producer,
+        config: PublishConfig,
+        refuse: Callable[[Line, DeadLetter], None],
+        done: Published | None = None,
+    ) -> None:
+        self.producer = producer
+        self.done = Published() if done is None else done
+        self._config = config
+        self._refuse = refuse
+        self._headers = {
+            is_live: replace(config, is_live=is_live).headers for is_live in (False, True)
+        }
+
+    async def send(self, line: Line, *, is_live: bool) -> None:
+        """Queue a line; waits while the producer's buffer is full. Raises what that raises."""
+        done, config = self.done, self._config
+        done.read_bytes += line.size + 1
+        if not line.value or line.value.isspace():
+            return
+        if line.size > config.limit_bytes:
+            # Shortening takes seconds, in which batches must go on being sent.
+            found = await asyncio.to_thread(_prepared, line, config)
+        else:
+            found = _prepared(line, config)
+        if found is None:
+            done.ignored += 1
+            return
+        if isinstance(found, DeadLetter):
+            done.refused += 1
+            self._refuse(line, found)
+            return
+        session_id, value, is_short = found
+        partition = config.partition_of(session_id, config.partitions)
+        key = codec.key_bytes(session_id)
+        record = NewRecord(config.topic, partition, key, value, self._headers[is_live])
+        await self.producer.send(record)
+        done.messages += 1
+        done.sent_bytes += len(value)
+        done.shortened += is_short
+        done.sessions.add(session_id)
+
+
+def _prepared(line: Line, config: PublishConfig) -> tuple[str, bytes, bool] | DeadLetter | None:
+    """Return the session, the bytes to send, and whether they are short of the line's."""
+    if config.text_key is not None:
+        stripped = strip_text(line, config.text_key)
+        if isinstance(stripped, DeadLetter):
+            return stripped
+        line = stripped
+    found = keyed(line, config.limit_bytes)
+    if found is None or isinstance(found, DeadLetter):
+        return found
+    session_id, value = found
+    return session_id, value, value is not line.value
 
 
 async def publish(
@@ -70,43 +135,13 @@ async def publish(
     `refuse` is told of each line that cannot be sent, `progress` of the state after each block.
     Raises what the producer raises; what was sent until then stays sent.
     """
-    done = Published()
-    headers = config.headers
+    sender = Sender(producer, config, refuse)
     async for block in blocks:
         for line in block:
-            done.read_bytes += line.size + 1
-            if not line.value or line.value.isspace():
-                continue
-            if line.size > config.limit_bytes:
-                # Shortening takes seconds, in which batches must go on being sent.
-                found = await asyncio.to_thread(keyed, line, config.limit_bytes)
-            else:
-                found = keyed(line, config.limit_bytes)
-            if found is None:
-                done.ignored += 1
-                continue
-            if isinstance(found, DeadLetter):
-                done.refused += 1
-                refuse(line, found)
-                continue
-            session_id, value = found
-            partition = config.partition_of(session_id, config.partitions)
-            key = codec.key_bytes(session_id)
-            await producer.send(NewRecord(config.topic, partition, key, value, headers))
-            done.messages += 1
-            done.sent_bytes += len(value)
-            done.shortened += value is not line.value
-            done.sessions.add(session_id)
-        progress(done)
+            await sender.send(line, is_live=config.is_live)
+        progress(sender.done)
     await producer.flush()
-    return done
-
-
-async def in_thread(blocks: Iterable[Sequence[Line]]) -> AsyncIterator[Sequence[Line]]:
-    """Yield the blocks, read in a thread: a pipe may keep its reader waiting for long."""
-    reading = iter(blocks)
-    while (block := await asyncio.to_thread(next, reading, None)) is not None:
-        yield block
+    return sender.done
 
 
 async def paced(

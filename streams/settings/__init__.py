@@ -32,12 +32,15 @@ from streams.settings.connections import ConnectionSettings
 from streams.settings.derivation import DerivationSettings
 from streams.settings.forms import FOR_EVER, PREFIX
 from streams.settings.kafka import KafkaSettings
+from streams.settings.publishing import PublishingSettings
 from streams.settings.redis import RedisSettings
 from streams.settings.topics import TopicSettings
 from streams.settings.workers import WorkerSettings
 
 
-class Settings(WorkerSettings, DerivationSettings, TopicSettings, ConnectionSettings):
+class Settings(
+    WorkerSettings, DerivationSettings, PublishingSettings, TopicSettings, ConnectionSettings
+):
     """All settings, as read from the environment. Frozen; durations and sizes name their unit."""
 
     model_config = SettingsConfigDict(

@@ -28,8 +28,9 @@ from streams.edge.local_stack import LocalStack
 from streams.edge.memory_log import MemoryLog
 from streams.edge.partitioner import partition_of
 from streams.flow.funnel import Funnel, Intake
+from streams.flow.in_thread import in_thread
 from streams.flow.keyed import headers_of
-from streams.flow.publish import PublishConfig, Published, in_thread, paced, publish
+from streams.flow.publish import PublishConfig, Published, paced, publish
 from streams.flow.replay import replay
 from streams.flow.simulator import Casting, sample_sessions
 from streams.ports import Log, LogRecord, NewRecord
@@ -317,7 +318,12 @@ def test_the_command_publishes_and_says_what_it_did(
     assert f"{folder / 'bad.jsonl'}:1: no_session" in result.stderr
     assert "1 could not be sent" in result.stderr
     assert "of 12 sessions" in result.stderr
-    assert command("publish", str(folder / "bad.jsonl"), "--strict", **settings).returncode == 1
+    again = command("publish", str(folder), "--strict", **settings)
+    assert "published 0 messages" in again.stderr
+    assert "lines already sent" in again.stderr
+    assert again.returncode == 0
+    bad = str(folder / "bad.jsonl")
+    assert command("publish", bad, "--again", "--strict", **settings).returncode == 1
     lines = sum(len(path.read_bytes().splitlines()) for path in folder.rglob("*.jsonl"))
     found = asyncio.run(_read_all(kafka, topic_prefix + AGENT_MESSAGES.name))
     assert len(found) == lines - 2

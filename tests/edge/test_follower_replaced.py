@@ -1,0 +1,149 @@
+"""Files that are renamed, cut off, replaced and deleted: nothing is lost, nothing sent twice."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.edge.follower_kit import Bench, add, told
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the follower's pauses pass at once: the clock is the test's."""
+    monkeypatch.setattr("streams.edge.follower.POLL_S", 0.0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.jsonl"
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("name", ["s.jsonl.1", "s.1.jsonl"])
+def test_a_rotated_file_is_finished_before_the_new_one(
+    path: Path, name: str, is_restarted: bool
+) -> None:
+    add(path, told(1))
+    bench = Bench([str(path)])
+    assert bench.lines() == [told(1)]
+    add(path, told(2))
+    path.rename(path.with_name(name))
+    add(path, told(3))
+    if is_restarted:
+        bench.restart()
+    assert bench.lines() == [told(2), told(3)]
+    add(path.with_name(name), told(4))
+    add(path, told(5))
+    assert bench.lines() == [told(4), told(5)]
+    assert bench.events == []
+
+
+def test_in_a_folder_a_rotated_file_goes_on_under_its_new_name(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    add(path, told(1))
+    bench = Bench([str(tmp_path)])
+    bench.lines()
+    for number in range(2, 5):
+        older = [tmp_path / f"s.{at}.jsonl" for at in range(1, number)]
+        for at in reversed(range(1, number - 1)):
+            older[at - 1].rename(older[at])
+        add(path, told(number * 10))
+        path.rename(older[0])
+        add(path, told(number * 10 + 1))
+        assert bench.lines() == [told(number * 10), told(number * 10 + 1)]
+    bench.restart()
+    assert bench.lines() == []
+
+
+def test_the_last_line_of_a_rotated_file_may_lack_its_end(path: Path) -> None:
+    add(path, told(1), told(2), end="")
+    bench = Bench([str(path)])
+    assert bench.lines() == [told(1)]
+    path.rename(path.with_name("old"))
+    add(path, told(3))
+    assert bench.lines() == [told(3)]
+    bench.clock.at_s += 20
+    assert bench.lines() == [told(2)]
+    bench.clock.at_s += 20
+    assert bench.lines() == []
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_file_cut_off_is_read_from_its_beginning_and_said(path: Path, is_restarted: bool) -> None:
+    add(path, told(1), told(2))
+    bench = Bench([str(path)])
+    bench.lines()
+    os.truncate(path, 0)
+    add(path, told(3))
+    if is_restarted:
+        bench.restart()
+    assert bench.places() == [("s.jsonl", 1, "s")]
+    assert [(event.path, "rewritten" in event.what) for event in bench.events] == [
+        (str(path), True)
+    ]
+
+
+def test_a_file_rewritten_and_longer_than_before_is_noticed(path: Path) -> None:
+    add(path, told(1), told(2))
+    bench = Bench([str(path)])
+    bench.lines()
+    os.truncate(path, 0)
+    add(path, told(7), told(8), told(9))
+    assert bench.lines() == [told(7), told(8), told(9)]
+    assert len(bench.events) == 1
+
+
+def test_a_copy_in_its_place_goes_on_where_the_file_was(path: Path) -> None:
+    add(path, told(1), told(2))
+    bench = Bench([str(path)])
+    bench.lines()
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    add(copy, told(3))
+    copy.rename(path)
+    assert bench.places() == [("s.jsonl", 3, "s")]
+    copy.write_bytes(path.read_bytes())
+    add(copy, told(4))
+    copy.rename(path)
+    bench.restart()
+    assert bench.lines() == [told(4)]
+    assert bench.events == []
+
+
+def test_another_file_in_its_place_is_read_from_its_beginning(path: Path) -> None:
+    add(path, told(1), told(2))
+    bench = Bench([str(path)])
+    bench.lines()
+    other = path.with_name("other")
+    add(other, told(5), told(6), told(7))
+    other.rename(path)
+    assert bench.lines() == [told(5), told(6), told(7)]
+
+
+def test_what_was_written_before_a_file_was_deleted_is_sent(path: Path) -> None:
+    add(path, told(1))
+    bench = Bench([str(path)])
+    bench.lines()
+    add(path, told(2))
+    path.unlink()
+    assert bench.lines() == [told(2)]
+    add(path, told(3))
+    assert bench.lines() == [told(3)]
+
+
+def test_files_that_come_back_with_their_disk_are_not_sent_again(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    add(disk / "s.jsonl", told(1))
+    bench = Bench([str(tmp_path / "disk")])
+    bench.lines()
+    disk.rename(tmp_path / "away")
+    assert bench.lines() == []
+    bench.clock.at_s += 60
+    assert bench.lines() == []
+    (tmp_path / "away").rename(disk)
+    add(disk / "s.jsonl", told(2))
+    bench.clock.at_s += 60
+    assert bench.lines() == [told(2)]
+    bench.restart()
+    assert bench.lines() == []
