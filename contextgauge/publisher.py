@@ -48,7 +48,9 @@ class Publisher:
 
     `agent_id`, `task_id` and `session_id` (for messages that name none) may be given here and
     with each message. `live` marks messages as seen when they are sent, which gives those without
-    a time of their own one. `on_problem` gets a line of text, without a message's words, now and
+    a time of their own one. With a `text_key`, 1 to 64 secret bytes, no text leaves the process:
+    each is replaced by its length; whoever may publish the same messages again must have the same
+    key. `on_problem` gets a line of text, without a message's words, now and
     then when something is wrong; without it the line goes to the logger `contextgauge`. A
     `strict` publisher raises where others tell: ContextgaugeError at its start where the broker
     is not there, UndeliveredError at its end where messages could not be sent.
@@ -66,6 +68,7 @@ class Publisher:
         task_id: str | None = None,
         session_id: str | None = None,
         live: bool = True,
+        text_key: bytes | None = None,
         bootstrap_servers: str | None = None,
         topic_prefix: str | None = None,
         max_messages: int = 10_000,
@@ -77,6 +80,7 @@ class Publisher:
         self._when_full: WhenFull = when_full
         self._agent_id, self._task_id, self._session_id = agent_id, task_id, session_id
         self._is_live = live
+        self._text_key = text_key
         self._headers = headers_of(is_live=live, task_id=task_id, agent_id=agent_id)
         given = {"bootstrap_servers": bootstrap_servers, "topic_prefix": topic_prefix}
         self._given = {name: value for name, value in given.items() if value is not None}
@@ -116,7 +120,7 @@ class Publisher:
         if lost == 0:
             return
         why = delivery.stats.problem or "there was too little time"
-        told = f"{lost:,} messages were not acknowledged when the publisher closed: {why}"
+        told = f"the publisher closed with messages not acknowledged: {lost:,} ({why})"
         self._problem(told)
         if self._is_strict and kind is None:
             raise UndeliveredError(told)
@@ -222,7 +226,7 @@ class Publisher:
             sender=SenderConfig(
                 topic=chosen.topic(AGENT_MESSAGES).name,
                 partition_of=partition_of,
-                form=Form(chosen.message_limit_bytes),
+                form=Form(chosen.message_limit_bytes, self._text_key),
             ),
             when_full=self._when_full,
             max_messages=self._max_messages,

@@ -37,8 +37,9 @@ def stream_body(message: object) -> dict[str, object] | None:
 
 
 def lacks_usage(message: object) -> bool:
-    """Whether it is a response without its usage: early versions of the SDK drop that."""
-    return type(message).__name__ == "AssistantMessage" and getattr(message, "usage", None) is None
+    """Whether it is a response of an early version of the SDK, which has no place for usage."""
+    is_response = is_claude_object(message) and type(message).__name__ == "AssistantMessage"
+    return is_response and not hasattr(message, "usage")
 
 
 def _told(value: object) -> dict[str, object]:

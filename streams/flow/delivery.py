@@ -50,6 +50,7 @@ class DeliveryConfig:
             )
         if self.max_messages < 1 or self.max_bytes < 1:
             raise ConfigError("max_messages and max_bytes must be at least 1")
+        self.sender.form.check()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,8 @@ class Delivery:
         fate: Fate = "queued" if await self._outbox.put(item) else "dropped"
         self._accepted += fate == "queued"
         if self._outbox.dropped > dropped:
-            self.tell("dropped", f"the queue is full: {self._outbox.dropped:,} messages dropped")
+            so_far = f"{self._outbox.dropped:,} so far"
+            self.tell("dropped", f"the queue is full, messages are dropped: {so_far}")
         if self._accepted % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
         return fate

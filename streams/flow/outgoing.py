@@ -11,11 +11,15 @@ from schemas.messages import DeadLetter, Message
 from schemas.topics import MIB
 from streams.core.claude_objects import is_claude_object, stream_body
 from streams.core.containers import Line
+from streams.core.errors import ConfigError
 from streams.core.normalise import normalise, session_of
 from streams.edge import codec
 from streams.flow.keyed import keyed
 from streams.flow.no_text import strip_text
 from streams.ports import Headers
+
+MAX_KEY_BYTES = 64
+"""Longest key of the keyed hash that stands for a message's texts."""
 
 _CONTROL = ("control_", "transcript_mirror", "keep_alive")
 """Frames between an SDK and its runtime begin so; they are no part of the conversation."""
@@ -68,7 +72,10 @@ def body_of(message: object) -> Mapping[str, object] | bytes | DeadLetter:
         body = stream_body(message)
         return body or DeadLetter("not_object", f"a {type(message).__name__} is no message")
     if isinstance(message, _Model):
-        return message.model_dump(mode="json", exclude_unset=True)
+        try:
+            return message.model_dump(mode="json", exclude_unset=True)
+        except Exception as error:  # noqa: BLE001 -- the model's own code; the agent works on
+            return DeadLetter("not_json", f"its model_dump raised {type(error).__name__}")
     raise TypeError(
         "a message is a mapping, one line of JSON (bytes or str), a message of the Claude Agent "
         f"SDK or an answer of a model SDK, and no {type(message).__name__}"
@@ -80,6 +87,11 @@ class Form(NamedTuple):
 
     limit_bytes: int
     text_key: bytes | None = None
+
+    def check(self) -> None:
+        """Raise ConfigError for a key that is none."""
+        if self.text_key is not None and not 0 < len(self.text_key) <= MAX_KEY_BYTES:
+            raise ConfigError(f"the text_key must have 1 to {MAX_KEY_BYTES} bytes")
 
     @property
     def at_once_bytes(self) -> int:

@@ -93,7 +93,7 @@ def test_a_response_of_an_early_version_has_no_usage_and_gets_none() -> None:
         "parent_tool_use_id": "t",
     }
     assert lacks_usage(message)
-    assert not lacks_usage(made("AssistantMessage", content=[], model="m", usage=USAGE))
+    assert not lacks_usage(made("AssistantMessage", content=[], model="m", usage=None))
     assert not lacks_usage(made("UserMessage", content="hi"))
 
 

@@ -104,6 +104,19 @@ async def test_a_circle_and_a_class_of_the_sdk_that_is_no_message_are_refused() 
         assert await delivery.submit(options, talk()) == "refused"
 
 
+class Broken:
+    """An answer of a model SDK that cannot be written."""
+
+    def model_dump(self, *, mode: str, exclude_unset: bool) -> dict[str, object]:
+        raise LookupError(mode, exclude_unset)
+
+
+async def test_an_answer_that_cannot_be_written_is_refused() -> None:
+    async with opened(await memory()) as (delivery, told):
+        assert await delivery.submit(Broken(), talk("s")) == "refused"
+    assert "LookupError" in told[0]
+
+
 async def test_what_means_nothing_is_ignored() -> None:
     async with opened(await memory()) as (delivery, told):
         assert await delivery.submit({"type": "progress"}, talk()) == "ignored"

@@ -93,9 +93,18 @@ async def test_what_fails_in_the_sender_is_told_by_its_type_and_tried_again(
     assert told == ["sending failed (ValueError): trying again"]
 
 
-@pytest.mark.parametrize("wrong", [{"when_full": "never"}, {"max_messages": 0}, {"max_bytes": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"when_full": "never"},
+        {"max_messages": 0},
+        {"max_bytes": 0},
+        {"text_key": b""},
+        {"text_key": b"x" * 65},
+    ],
+)
 async def test_options_that_cannot_be_meant_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"when_full is|at least 1"):
+    with pytest.raises(ConfigError, match=r"when_full is|at least 1|1 to 64 bytes"):
         delivery_over(await memory(), **wrong)
 
 
@@ -118,7 +127,7 @@ async def test_a_full_queue_drops_what_was_chosen(when_full: WhenFull, left: lis
     stats = delivery.stats
     assert (stats.dropped, stats.waiting) == (3, 3)
     assert [line for line in told if "queue is full" in line] == [
-        "the queue is full: 1 messages dropped"
+        "the queue is full, messages are dropped: 1 so far"
     ]
     log.away = False
     assert await delivery.close(5) == 0
@@ -165,3 +174,16 @@ async def test_a_caller_that_never_waits_leaves_the_sender_its_turn() -> None:
             await delivery.submit(message(number), talk())
     assert delivery.stats.dropped == 0
     assert numbers(log) == list(range(5_000))
+
+
+async def test_nobody_passes_one_that_waits_for_room() -> None:
+    outbox = Outbox("wait", 2, 100)
+    items = [Outgoing("s", bytes([number]), None, ()) for number in range(4)]
+    assert await outbox.put(items[0])
+    assert await outbox.put(items[1])
+    waiting = asyncio.create_task(outbox.put(items[2]))
+    await asyncio.sleep(0)
+    assert list(await outbox.take()) == items[:2]
+    assert await outbox.put(items[3])
+    assert await waiting
+    assert list(await outbox.take()) == items[2:]
