@@ -156,8 +156,10 @@ class Screen:
         return f"{exact(round(rate))}/s · {duration(left_ms)} left"
 
     def _line(self, progress: Rebuilding) -> str:
-        if progress.phase != "building":
-            return f"{progress.phase}: {exact(progress.compared)} of {exact(progress.sessions)}"
+        if progress.phase == "swapping":
+            return f"waiting until generation {progress.generation} has the last records"
+        if progress.phase == "comparing":
+            return f"comparing: {exact(progress.compared)} of {exact(progress.sessions)}"
         parts = progress.partitions
         done = sum((item.position or 0) - (item.begin or 0) for item in parts)
         of = sum(max((item.end or 0) - (item.begin or 0), 0) for item in parts)

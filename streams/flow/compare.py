@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from streams.core.errors import LostError, RetryError
 from streams.edge import codec
@@ -199,7 +199,7 @@ class PartitionComparison:
             gone = pair.former if one.view is None else pair.following
             fields = [f"missing in generation {gone}"] if one.view != other.view else ["left"]
         else:
-            views = _unequal_fields(codec.loads(one.view), codec.loads(other.view))
+            views = _unequal_fields(_read(one.view), _read(other.view))
             fields = [*views, *_unequal(one.parts, other.parts)]
         self._found.add(Difference(self._partition, _text(name), _first(fields)))
 
@@ -212,9 +212,19 @@ def _is_comparable(one: SessionLook, other: SessionLook) -> bool:
     """
     if one.view is None or other.view is None:
         return False
-    if codec.loads(one.view).get("position") != codec.loads(other.view).get("position"):
+    before, after = _read(one.view), _read(other.view)
+    if before and after and before.get("position") != after.get("position"):
         return False
     return one.view != other.view or _unequal(one.parts, other.parts) != ["left"]
+
+
+def _read(view: bytes) -> dict[str, Any]:
+    """Return a view's fields, none where it is damaged so that it cannot be read."""
+    try:
+        found = codec.loads(view)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 _Value = TypeVar("_Value")

@@ -31,6 +31,10 @@ from streams.ports import (
 _BREATH_S = 0.1
 """Between a mismatch and reading again: two that write to one partition must not race."""
 
+_BESIDE_RECORDS = 200
+"""Records folded at once into a generation beside the active one: some 10 ms, for which records
+that readers wait for may have to wait."""
+
 _HELD_S = 0.05
 """How often a build that is at its limit asks whether it may go on: a comparison waits for it."""
 
@@ -296,11 +300,12 @@ class ProjectTask:
         if limit is not None and projector.position >= limit:
             await tools.clock.sleep(_HELD_S)
             return
+        most = config.batch_records
+        if reader is not self._reader and tools.watch.seen.active is not None:
+            most = min(most, _BESIDE_RECORDS)
         try:
             with tools.health.step("poll", self._partition, config.poll_timeout_s):
-                batch = await reader.poll(
-                    self._partition, config.batch_records, config.poll_timeout_s
-                )
+                batch = await reader.poll(self._partition, most, config.poll_timeout_s)
         except PositionError as error:
             raise PositionError(
                 f"the views' position {projector.position} of {config.events_topic}-"

@@ -28,7 +28,7 @@ from tests.docs.test_docs import DOCUMENTS, ROOT, _blocks, _name, _prose
 _PATIENCE_S = 60.0
 """Views follow what was published in a moment; a busy machine may take longer."""
 
-_TRIED_AGAIN = ("sessions", "status", "events")
+_TRIED_AGAIN = ("sessions", "status", "events", "rebuild")
 """Commands that read views: right after a publication there may be none yet."""
 
 _CASTING = Casting(sessions=2, turns=2, providers=("claude",))

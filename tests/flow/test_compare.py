@@ -57,6 +57,10 @@ def change_view(store: MemoryViews, session: bytes) -> None:
     views[session] = views[session].replace(b'"task_id":null', b'"task_id":"t"')
 
 
+def damage_view(store: MemoryViews, session: bytes) -> None:
+    store.partitions[2, 0].held.views[session] = b"{"
+
+
 def add_session(store: MemoryViews, session: bytes) -> None:
     held = store.partitions[2, 0].held
     held.views[b"more"] = held.views[session]
@@ -99,6 +103,7 @@ Change: TypeAlias = Callable[[MemoryViews, bytes], None]
 
 CHANGES: dict[Change, list[tuple[str | None, tuple[str, ...]]]] = {
     change_view: [("session", ("identity.task_id",))],
+    damage_view: [("session", ("chains", "compactions", "identity", "position", "sequence", "…"))],
     add_session: [
         (None, ("number of recent",)),
         ("more", ("missing in generation 1",)),

@@ -1,0 +1,302 @@
+"""A rebuild under live load, with readers that poll: no reader error, no mixture, all equal.
+
+Real workers, the real command, a real Kafka and a real Redis; messages come in at a steady rate
+the whole time. The short form runs with all tests. The long form, with 10 000 sessions, tells its
+figures:
+
+    REBUILD=long .venv/bin/pytest tests/chaos/test_rebuild_live.py -s
+"""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from schemas.views import PARTITION_FIELD, PartitionView
+from streams.edge import view_codec
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.local_stack import LocalStack
+from streams.edge.redis_views import RedisViews
+from streams.flow.fold_views import fold_views
+from streams.flow.simulator import Casting, simulate
+from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
+from tests.chaos.test_chaos import read_events, until_projected
+from tests.conftest import Command
+from tests.flow.derive_kit import DeriveKit, Sent, until
+from tests.flow.rebuild_kit import polling
+
+LONG = os.environ.get("REBUILD") == "long"
+
+
+class Load(NamedTuple):
+    """How much there is, and how much comes in."""
+
+    sessions: int
+    per_second: int
+    readers: int
+
+
+LOAD = Load(10_600, 150, 4) if LONG else Load(120, 60, 2)
+"""Some of the sessions begin only while it is rebuilt."""
+
+PATIENCE_S = 1_500.0 if LONG else 120.0
+MESSAGES_A_SESSION = 22
+"""Before the rebuild; each session has a few more, which come meanwhile."""
+
+WORKERS = ("derive", "project", "project")
+
+logger = logging.getLogger("rebuild")
+
+
+@pytest.fixture
+def stack(own_stack: Callable[..., LocalStack]) -> LocalStack:
+    """A Redis of the test's own."""
+    return own_stack("redis")
+
+
+@pytest.fixture
+async def kit(kafka: str, prefix: str) -> AsyncIterator[DeriveKit]:
+    """Give topics of the test's own, and how to look at them."""
+    kit = DeriveKit(KafkaLog(KafkaOptions(kafka)), prefix)
+    kit.config = kit.renamed(prefix + "contextgauge-derive")
+    await kit.create_topics()
+    yield kit
+    await kit.log.stop()
+
+
+@pytest.fixture
+async def views(stack: LocalStack) -> AsyncIterator[RedisViews]:
+    """Give the view store."""
+    views = RedisViews(stack.services()["redis"].address, "cg")
+    await views.start()
+    yield views
+    await views.stop()
+
+
+@pytest.fixture
+def settings(kafka: str, stack: LocalStack, prefix: str) -> dict[str, str]:
+    """Settings of the workers and of the command."""
+    return {
+        "BOOTSTRAP_SERVERS": kafka,
+        "REDIS_URL": stack.services()["redis"].address,
+        "TOPIC_PREFIX": prefix,
+        "GROUP_PREFIX": prefix,
+        "SESSION_TIMEOUT_MS": str(SESSION_TIMEOUT_MS),
+    }
+
+
+@pytest.fixture
+def workers(
+    kit: DeriveKit,  # noqa: ARG001 -- the topics are there before the workers
+    settings: dict[str, str],
+    tmp_path: Path,
+) -> Iterator[list[WorkerProcess]]:
+    """Start the workers, and see to it that none outlives the test."""
+    environment = {f"CONTEXTGAUGE_{name}": value for name, value in settings.items()}
+    started = [
+        WorkerProcess(name, environment, tmp_path / f"{number}-{name}.log")
+        for number, name in enumerate(WORKERS)
+    ]
+    yield started
+    for worker in started:
+        worker.discard()
+
+
+class Publisher:
+    """Publishes what simulated sessions say: much at once, then at a steady rate."""
+
+    def __init__(self, kit: DeriveKit) -> None:
+        self._kit = kit
+        endless = simulate(Casting(sessions=LOAD.sessions, turns=1), sys.maxsize)
+        self._messages = (Sent(message.session_id, message.named()) for message in endless)
+        self._stopped = asyncio.Event()
+        self.sent = 0
+
+    async def much(self) -> None:
+        """Publish what is there before the rebuild."""
+        todo = LOAD.sessions * MESSAGES_A_SESSION
+        while self.sent < todo:
+            await self._publish(min(2_000, todo - self.sent))
+
+    async def steadily(self) -> None:
+        """Publish at the rate until stopped."""
+        begin_s, before = time.monotonic(), self.sent
+        while not self._stopped.is_set():
+            due = int((time.monotonic() - begin_s) * LOAD.per_second) - (self.sent - before)
+            if due:
+                await self._publish(due)
+            await asyncio.sleep(0.1)
+
+    def stop(self) -> None:
+        """End the steady stream in good order."""
+        self._stopped.set()
+
+    async def _publish(self, count: int) -> None:
+        await self._kit.publish(list(islice(self._messages, count)))
+        self.sent += count
+
+
+class Freshness:
+    """How long it takes until the active generation has what the log has."""
+
+    def __init__(self, kit: DeriveKit, views: RedisViews) -> None:
+        self._kit, self._views = kit, views
+        self.took_s: list[float] = []
+
+    async def run(self) -> None:
+        """Measure until cancelled."""
+        partitions = range(self._kit.partitions)
+        reader = self._kit.log.reader(self._kit.config.events_topic, partitions)
+        await reader.start()
+        try:
+            while True:
+                for partition in partitions:
+                    _, end = await reader.bounds(partition)
+                    begin_s = time.monotonic()
+                    await until(partial(self._is_at, partition, end))
+                    self.took_s.append(time.monotonic() - begin_s)
+                await asyncio.sleep(0.05)
+        finally:
+            await reader.stop()
+
+    async def _is_at(self, partition: int, end: int) -> bool:
+        active = (await self._views.generations()).active
+        found = await self._views.position(active, partition) if active else None
+        return found is not None and found.offset >= end
+
+    def take(self) -> str:
+        """Return the figures so far, and begin anew."""
+        took, self.took_s = sorted(self.took_s), []
+        share = {name: took[int(len(took) * part)] for name, part in (("p50", 0.5), ("p99", 0.99))}
+        told = " ".join(f"{name} {seconds * 1_000:.0f} ms" for name, seconds in share.items())
+        return f"{told} max {took[-1] * 1_000:.0f} ms of {len(took)}"
+
+
+async def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    """Wait until a command has ended; return its exit code and what it said."""
+    out, errors = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
+    return process.returncode, out, errors
+
+
+async def until_equal(kit: DeriveKit, views: RedisViews) -> None:
+    """Wait until the views have all that is on the log."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                await kit.caught_up()
+                await until_projected(kit, views)
+            except TimeoutError:
+                continue
+            return
+
+
+async def records_in(kit: DeriveKit, views: RedisViews, generation: int) -> int:
+    """Return how many records a generation was folded from."""
+    stats = [await views.stats(generation, partition) for partition in range(kit.partitions)]
+    name = PARTITION_FIELD.encode()
+    return sum(view_codec.decode(PartitionView, found[name]).records for found in stats)
+
+
+@pytest.mark.usefixtures("workers")
+async def test_under_load_readers_see_no_error_and_no_mixture(
+    kit: DeriveKit, views: RedisViews, settings: dict[str, str], command: Command
+) -> None:
+    publisher, freshness = Publisher(kit), Freshness(kit, views)
+    began_s = time.monotonic()
+    await publisher.much()
+    await until_equal(kit, views)
+    loaded_s = time.monotonic() - began_s
+    before = await records_in(kit, views, 1)
+    live, measuring = (
+        asyncio.create_task(publisher.steadily()),
+        asyncio.create_task(freshness.run()),
+    )
+    async with polling(views, LOAD.readers, pause_s=0.02) as readers:
+        await asyncio.sleep(20 if LONG else 2)
+        told = [f"loaded {before:,} records in {loaded_s:.0f} s", f"before {freshness.take()}"]
+        polls, began_s = sum(reader.polls for reader in readers), time.monotonic()
+        code, out, errors = await ended(command.start("rebuild", "--json", **settings))
+        took_s = time.monotonic() - began_s
+        polls = sum(reader.polls for reader in readers) - polls
+        told.append(f"during {freshness.take()}")
+        await asyncio.sleep(1)
+    measuring.cancel()
+    await asyncio.wait([measuring])
+    publisher.stop()
+    await live
+    assert code == 0, errors
+    done = json.loads(out)
+    records = await records_in(kit, views, 2)
+    logger.warning(
+        "%s; rebuilt %d records in %.1f s (%.0f/s), %d polls meanwhile; %s",
+        done,
+        records,
+        took_s,
+        records / took_s,
+        polls,
+        "; ".join(told),
+    )
+    if LONG:
+        logger.warning("%s", errors)
+    assert (done["swapped"], done["differences"], done["generation"]) == (True, 0, 2)
+    assert done["compared_sessions"] > LOAD.sessions * 0.9
+    assert [reader.generations for reader in readers] == [[1, 2]] * LOAD.readers
+    assert polls > 0
+    assert records > before
+    await until_equal(kit, views)
+    if not LONG:
+        for partition, part in enumerate(await read_events(kit)):
+            assert await views.dump(2, partition) == fold_views(part)
+
+
+async def test_killed_workers_commands_and_redis_only_delay_it(
+    kit: DeriveKit,
+    views: RedisViews,
+    settings: dict[str, str],
+    command: Command,
+    workers: list[WorkerProcess],
+    stack: LocalStack,
+) -> None:
+    publisher = Publisher(kit)
+    await publisher.much()
+    await until_equal(kit, views)
+    live = asyncio.create_task(publisher.steadily())
+    killed = command.start("rebuild", **settings)
+
+    async def is_begun() -> bool:
+        return (await views.generations()).next is not None
+
+    await until(is_begun)
+    killed.send_signal(signal.SIGKILL)
+    workers[1].kill()
+    assert (await ended(killed))[0] == -signal.SIGKILL
+    begun = await views.generations()
+    assert begun.held
+    again = command.start("rebuild", "--json", **settings)
+    await asyncio.sleep(1.5)
+    stack.kill("redis")
+    await asyncio.sleep(1)
+    stack.start(["redis"])
+    workers[2].kill()
+    code, out, errors = await ended(again)
+    publisher.stop()
+    await live
+    done = json.loads(out or "null")
+    assert code == 0, errors
+    assert done["swapped"]
+    assert not done["differences"], done
+    await until_equal(kit, views)
+    for partition, part in enumerate(await read_events(kit)):
+        assert await views.dump(done["generation"], partition) == fold_views(part)

@@ -1,0 +1,183 @@
+"""What a rebuild looks like, on a terminal and in a log."""
+
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from streams.cli import rebuild_screen
+from streams.cli.rebuild_screen import Screen, as_json, say_outcome, say_status
+from streams.edge.clock import SystemClock
+from streams.flow.compare import Compared, Difference
+from streams.flow.rebuild import Cut, PartitionProgress, Progress, Rebuilt
+
+
+class HandClock(SystemClock):
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Console:
+    """Take what is written to both streams."""
+    console = Console(record=True, width=100, force_terminal=False, highlight=False, quiet=False)
+    monkeypatch.setattr(rebuild_screen, "out", console)
+    monkeypatch.setattr(rebuild_screen, "err", console)
+    return console
+
+
+def building(*positions: int | None, end: int | None = 40_000) -> Progress:
+    partitions = tuple(
+        PartitionProgress(
+            number,
+            None if position is None else 0,
+            position,
+            end,
+            position is not None and end is not None and position >= end,
+        )
+        for number, position in enumerate(positions)
+    )
+    return Progress(phase="building", generation=8, former=7, held=True, partitions=partitions)
+
+
+def lines(said: Console) -> list[str]:
+    return said.export_text().splitlines()
+
+
+def test_in_a_log_a_line_is_printed_now_and_then(clock: HandClock, said: Console) -> None:
+    screen = Screen(clock)
+    screen.begin(building(None, None), resumed=False)
+    for step in range(41):
+        screen.show(building(step * 1_000, None if step < 5 else 40_000))
+        clock.now_s += 0.5
+    comparing = replace(building(40_000, 40_000), phase="comparing", compared=3_000, sessions=9_000)
+    screen.show(comparing)
+    clock.now_s += 10
+    screen.show(comparing)
+    screen.end()
+    assert lines(said) == [
+        "building generation 8 beside generation 7",
+        "building: 60,000 of 80,000 · 6,000/s · 3.0 s left · 1 of 2 partitions caught up",
+        "building: 80,000 of 80,000 · 2,000/s · 2 of 2 partitions caught up",
+        "comparing: 3,000 of 9,000",
+    ]
+    assert screen.seconds() == 30.5
+
+
+def test_that_nothing_moves_is_said_once(clock: HandClock, said: Console) -> None:
+    screen = Screen(clock)
+    screen.begin(building(None), resumed=True)
+    for _ in range(60):
+        screen.show(building(500))
+        clock.now_s += 0.5
+    told = [line for line in lines(said) if "contextgauge project" in line]
+    assert len(told) == 1
+
+
+def test_what_has_caught_up_is_not_said_to_stand_still(clock: HandClock, said: Console) -> None:
+    screen = Screen(clock)
+    for _ in range(60):
+        screen.show(building(40_000))
+        clock.now_s += 0.5
+    assert "contextgauge project" not in said.export_text()
+
+
+def test_on_a_terminal_every_partition_has_a_bar(
+    clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = Console(record=True, width=100, force_terminal=True, highlight=False)
+    monkeypatch.setattr(rebuild_screen, "err", console)
+    screen = Screen(clock)
+    screen.begin(building(None, None, end=None), resumed=False)
+    screen.show(building(0, None, 40_000))
+    clock.now_s += 2
+    screen.show(building(20_000, None, 40_000))
+    screen.end()
+    text = console.export_text()
+    assert "partition 0" in text
+    assert "20,000 of 40,000 · 10,000/s · 2.0 s left" in text
+    assert "not begun of 40,000 · waiting" in text
+    assert "40,000 of 40,000 · caught up" in text
+
+
+EQUAL = Rebuilt(generation=8, former=7, swapped=True, compared=Compared(sessions=1_200))
+DIFFERENT = Rebuilt(
+    generation=8,
+    former=7,
+    swapped=False,
+    compared=Compared(
+        1_200, 3, [Difference(2, "s\x1b1", ("events", "left")), Difference(0, None, ("live",))]
+    ),
+    cut=[Cut(1, 0, 5_000)],
+)
+
+
+def test_the_outcome_is_told(said: Console) -> None:
+    say_outcome(EQUAL, 12.3)
+    assert lines(said) == [
+        "compared 1,200 sessions and the aggregates: all are equal",
+        "generation 8 is active, in 12.3 s; generation 7 is deleted in a minute",
+    ]
+
+
+def test_differences_are_told_with_what_can_be_done(said: Console) -> None:
+    say_outcome(DIFFERENT, 12.3)
+    told = lines(said)
+    assert told[:4] == [
+        "compared 1,200 sessions and the aggregates: 3 differences",
+        r"  partition 2 · session s\x1b1: events, left",
+        "  partition 0 · aggregates: live",
+        "  and 1 more",
+    ]
+    assert told[4].startswith("  partition 1: the log begins at 5,000 now, and generation 7 was")
+    assert "Generation 7 stays active" in told[5]
+    assert "--accept-differences" in told[5]
+    assert "--abandon" in told[5]
+
+
+def test_what_was_not_compared_is_said_to_be_so(said: Console) -> None:
+    say_outcome(replace(EQUAL, compared=None), 1.0)
+    assert "It was not compared" in said.export_text()
+
+
+def test_a_rebuild_for_programs() -> None:
+    assert as_json(DIFFERENT) == {
+        "generation": 8,
+        "former": 7,
+        "swapped": False,
+        "compared_sessions": 1_200,
+        "differences": 3,
+        "first_differences": [
+            {"partition": 2, "session": "s\x1b1", "fields": ("events", "left")},
+            {"partition": 0, "session": None, "fields": ("live",)},
+        ],
+        "cut": [{"partition": 1, "former_begin": 0, "begin": 5_000}],
+    }
+    assert as_json(replace(EQUAL, compared=None))["compared_sessions"] is None
+
+
+def test_the_status_is_a_table(said: Console) -> None:
+    say_status(building(20_000, None, 40_000))
+    say_status(replace(building(1, end=None), held=False))
+    say_status(None)
+    told = said.export_text()
+    assert [line.split() for line in told.splitlines()[:4]] == [
+        ["Partition", "Position", "Of", "State"],
+        ["0", "20,000", "40,000", "being", "built"],
+        ["1", "-", "40,000", "not", "begun"],
+        ["2", "40,000", "40,000", "caught", "up"],
+    ]
+    assert "compares it with the active one" in told
+    assert "it becomes active by itself" in told
+    assert "unknown" in told
+    assert "no rebuild is under way" in told
