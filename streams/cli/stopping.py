@@ -55,7 +55,9 @@ class Stopping:
         def take() -> None:
             received = signal.Signals(signal.sigwait(_SIGNALS))
             self._began_s = self._clock.monotonic_s()
-            limit = threading.Timer(self._limit_s, self._force, [doing])
+            limit = threading.Timer(
+                self._limit_s, contextvars.copy_context().run, [self._force, doing]
+            )
             limit.daemon = True
             limit.start()
             on_stop()

@@ -17,8 +17,6 @@ from schemas.records import Json
 from streams.ports import Clock, PartitionPhase, Service, WorkerPhase
 
 _READY: frozenset[PartitionPhase] = frozenset({"running"})
-_LOOP_TURNS_S = 10.0
-"""The loop's patience where that of steps is less: a loaded machine may stand still for seconds."""
 
 
 class Verdict(NamedTuple):
@@ -132,11 +130,11 @@ class HealthBoard:
         with self._lock:
             now_s = self._clock.monotonic_s()
             reasons: list[Json] = []
-            limit_s = max(self._patience_s, _LOOP_TURNS_S)
-            if self._beat_s is not None and now_s - self._beat_s > limit_s:
+            silent_s = 0.0 if self._beat_s is None else now_s - self._beat_s
+            if silent_s > self._patience_s:
                 reasons.append(
-                    f"the event loop has stood still for {now_s - self._beat_s:.0f} s "
-                    f"(limit {limit_s:.0f} s)"
+                    f"the event loop has stood still for {silent_s:.0f} s "
+                    f"(limit {self._patience_s:.0f} s)"
                 )
             if not self._away:
                 for step in self._steps:

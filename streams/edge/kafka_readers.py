@@ -33,7 +33,7 @@ _HEARTBEATS_PER_SESSION = 4
 _WATCH_S = 1.0
 """How often a member looks whether it still is one; far below what people notice."""
 
-_STOP_TIMEOUT_S = 10.0
+_STOP_TIMEOUT_S = 5.0
 """Leaving the group takes one round trip; a broker that is away must not hold the worker."""
 
 

@@ -30,12 +30,11 @@ class Lag:
             return
         behind = max(end - position, 0)
         self._telemetry.gauge(self._offsets, behind, partition=self._label)
-        if behind == 0:
-            age_s = 0.0
-        elif self._last_ms is not None:
-            age_s = max(self._clock.now_ms() - self._last_ms, 0) / 1_000
-        else:
-            return
+        now_ms = self._clock.now_ms()
+        if self._last_ms is None:
+            # Nothing was done here yet: it is behind for as long as it is seen to be, or longer.
+            self._last_ms = now_ms
+        age_s = max(now_ms - self._last_ms, 0) / 1_000 if behind else 0.0
         self._telemetry.gauge(self._seconds, age_s, partition=self._label)
 
     def forget(self) -> None:

@@ -1,12 +1,17 @@
-"""A worker whose Kafka goes away: a few lines of its own, and an end in good order."""
+"""A worker whose Kafka goes away: a few lines of its own, what it tells, and an end in time."""
 
+import json
+import os
 import signal
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from streams.cli.exits import Exit
 from streams.edge.local_stack import LocalStack
 from tests.conftest import Command
 
@@ -55,3 +60,53 @@ def test_an_outage_is_told_in_a_few_lines_and_that_it_is_over(
     told = errors.read_text()
     assert all(line.startswith("{") for line in told.splitlines()), told
     assert len(told.splitlines()) < 60, told
+
+
+def _started(log: Path) -> str:
+    """Return the address that a worker's log tells."""
+    for line in log.read_text().splitlines():
+        told = json.loads(line)
+        if told["event"] == "started":
+            return str(told["metrics"]).removesuffix("/metrics")
+    return ""
+
+
+def _ask(address: str, path: str) -> tuple[int, dict[str, object]]:
+    try:
+        with urllib.request.urlopen(address + path) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+@pytest.mark.parametrize("name", ["derive", "project"])
+def test_a_worker_whose_broker_hangs_tells_so_and_still_ends_in_time(
+    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path, name: str
+) -> None:
+    stack = own_stack("kafka", "redis")
+    services = stack.services()
+    settings = {
+        "BOOTSTRAP_SERVERS": services["kafka"].address,
+        "REDIS_URL": services["redis"].address,
+        "PARTITIONS": "2",
+        "REPLICAS": "1",
+        "LOG_FORMAT": "json",
+        "STOP_TIMEOUT_S": "15",
+    }
+    assert command("topics", "create", **settings).returncode == 0
+    errors = tmp_path / "errors"
+    worker = command.start_logging(errors, name, **settings)
+    _until(lambda: bool(_started(errors)))
+    address = _started(errors)
+    _until(lambda: _ask(address, "/readyz")[0] == 200)
+    _, ready = _ask(address, "/readyz")
+    assert ready["partitions"].keys() == {"0", "1"}  # type: ignore[attr-defined]  # a JSON object
+    assert _ask(address, "/healthz")[0] == 200
+
+    broker = services["kafka"].process.pid
+    os.kill(broker, signal.SIGSTOP)
+    try:
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(_PATIENCE_S) in {Exit.DONE, Exit.TIME_LIMIT}, errors.read_text()
+    finally:
+        os.kill(broker, signal.SIGCONT)

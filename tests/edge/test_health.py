@@ -1,0 +1,152 @@
+"""What a prober is told of a worker, from the notes that its work left."""
+
+import pytest
+
+from streams.edge.clock import SystemClock
+from streams.edge.health import HealthBoard
+
+
+class FakeClock(SystemClock):
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def board(clock: FakeClock) -> HealthBoard:
+    """A board with a patience of 60 s, of a worker that has just begun."""
+    board = HealthBoard("derive", clock, 60.0)
+    board.beat()
+    return board
+
+
+def _pass(clock: FakeClock, board: HealthBoard, seconds: float) -> None:
+    """Let time pass in which the event loop turns."""
+    clock.now_s += seconds
+    board.beat()
+
+
+def test_an_idle_worker_is_live_and_one_that_stands_by_is_ready(
+    clock: FakeClock, board: HealthBoard
+) -> None:
+    board.worker("member")
+    _pass(clock, board, 100_000)
+    assert board.live() == (
+        True,
+        {"live": True, "worker": "derive", "phase": "member", "reasons": []},
+    )
+    assert board.ready() == (
+        True,
+        {"ready": True, "worker": "derive", "phase": "member", "reasons": [], "partitions": {}},
+    )
+
+
+def test_a_loop_that_stands_still_is_not_live(clock: FakeClock, board: HealthBoard) -> None:
+    clock.now_s += 60
+    assert board.live().ok
+    clock.now_s += 1
+    told = board.live()
+    assert not told.ok
+    assert told.document["reasons"] == ["the event loop has stood still for 61 s (limit 60 s)"]
+    board.beat()
+    assert board.live().ok
+
+
+def test_before_the_loop_runs_it_is_not_waited_for(clock: FakeClock) -> None:
+    board = HealthBoard("derive", clock, 60.0)
+    clock.now_s += 1_000
+    assert board.live().ok
+    assert board.ready().document["reasons"] == ["the worker is starting"]
+
+
+def test_a_step_that_does_not_end_is_not_live(clock: FakeClock, board: HealthBoard) -> None:
+    with board.step("commit", 3, 20.0), board.step("poll", 4) as poll:
+        assert board.doing() == ["commit of partition 3", "poll of partition 4"]
+        _pass(clock, board, 50)
+        poll.again()
+        _pass(clock, board, 30)
+        assert board.live().ok
+        _pass(clock, board, 1)
+        told = board.live()
+        assert told.document["reasons"] == [
+            "commit of partition 3 has not ended for 81 s (limit 80 s)"
+        ]
+        assert not told.ok
+    assert board.live().ok
+    assert board.doing() == []
+
+
+def test_steps_wait_while_a_service_is_away(clock: FakeClock, board: HealthBoard) -> None:
+    """Restarting does not bring it back; and once it is there the step has its time again."""
+    board.worker("member")
+    with board.step("write", 0):
+        board.away("one", "redis", "connection refused")
+        board.away("other", "redis", "connection refused")
+        _pass(clock, board, 3_600)
+        assert board.live().ok
+        told = board.ready()
+        assert not told.ok
+        assert told.document["reasons"] == ["redis is away: connection refused"]
+        board.back("one")
+        assert not board.ready().ok
+        board.back("other")
+        board.back("never asked")
+        assert board.ready().ok
+        _pass(clock, board, 60)
+        assert board.live().ok
+        _pass(clock, board, 1)
+        assert not board.live().ok
+
+
+def test_a_partition_that_restores_is_not_ready_and_tells_how_far(
+    clock: FakeClock, board: HealthBoard
+) -> None:
+    board.partition(10, "running")
+    board.partition(2, "restoring")
+    board.worker("member")
+    _pass(clock, board, 5)
+    board.partition(2, "restoring", done=40, total=100)
+    told = board.ready()
+    assert not told.ok
+    assert told.document["reasons"] == ["partition 2 is restoring"]
+    assert told.document["partitions"] == {
+        "2": {"phase": "restoring", "for_s": 5.0, "done": 40, "total": 100},
+        "10": {"phase": "running", "for_s": 5.0},
+    }
+    board.partition(2, "waiting", "fenced")
+    assert board.ready().document["reasons"] == ["partition 2 is waiting: fenced"]
+    board.partition(2, "running")
+    assert board.ready().ok
+
+
+def test_what_was_let_go_of_is_not_told_of(board: HealthBoard) -> None:
+    board.worker("member")
+    for number in range(3):
+        board.partition(number, "building")
+    board.released(1)
+    assert board.ready().document["partitions"] == {
+        "0": {"phase": "building", "for_s": 0.0},
+        "2": {"phase": "building", "for_s": 0.0},
+    }
+    board.released()
+    assert board.ready().ok
+
+
+def test_a_worker_that_waits_joins_or_stops_is_not_ready(board: HealthBoard) -> None:
+    board.worker("waiting", "no broker answers")
+    assert board.ready().document["reasons"] == ["the worker is waiting: no broker answers"]
+    board.worker("joining")
+    assert board.ready().document["reasons"] == ["the worker is joining"]
+    board.worker("stopping")
+    board.worker("member")
+    assert not board.ready().ok
+    assert board.live().ok

@@ -1,0 +1,107 @@
+"""Metrics and health over HTTP: their paths, and that they answer while the event loop does not."""
+
+import json
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from streams.edge.health import HealthBoard
+from streams.edge.metrics import PrometheusTelemetry
+from streams.edge.status_server import StatusServer, answers
+from tests.edge.test_health import FakeClock
+
+
+class Served:
+    """A server under test, and what it serves."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.telemetry = PrometheusTelemetry()
+        self.health = HealthBoard("derive", self.clock, 60.0)
+        self.server = StatusServer("127.0.0.1", 0, answers(self.telemetry, self.health))
+        self.port = self.server.start()
+
+    def ask(self, path: str, method: str = "GET") -> tuple[int, str, str]:
+        """Return the status, the content type and the body."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method)
+        try:
+            with urllib.request.urlopen(request) as answer:
+                body = answer.read().decode()
+                return answer.status, answer.headers["Content-Type"], body
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    served = Served()
+    yield served
+    served.server.stop()
+
+
+def test_figures_are_served_for_prometheus(served: Served) -> None:
+    served.telemetry.count("derive_messages", 3, partition="1")
+    status, content_type, body = served.ask("/metrics?name=x")
+    assert (status, content_type.split(";")[0]) == (200, "text/plain")
+    assert 'contextgauge_derive_messages_total{partition="1"} 3.0\n' in body
+
+
+def test_health_is_json_with_a_status_of_its_own(served: Served) -> None:
+    status, content_type, body = served.ask("/healthz")
+    assert (status, content_type, json.loads(body)["live"]) == (200, "application/json", True)
+    status, _, body = served.ask("/readyz")
+    assert (status, json.loads(body)["reasons"]) == (503, ["the worker is starting"])
+    served.health.worker("member")
+    assert served.ask("/readyz")[0] == 200
+
+
+def test_other_paths_are_told_what_there_is(served: Served) -> None:
+    assert served.ask("/") == (200, "text/plain; charset=utf-8", "/metrics\n/healthz\n/readyz\n")
+    assert served.ask("/metric")[0] == 404
+    assert served.ask("/metric", "HEAD") == (404, "text/plain; charset=utf-8", "")
+    assert served.ask("/healthz", "POST")[0] == 501
+
+
+async def test_it_answers_while_the_event_loop_stands_still(served: Served) -> None:
+    served.health.beat()
+    served.clock.now_s += 61
+    told: list[tuple[int, str, str]] = []
+    asking = threading.Thread(target=lambda: told.append(served.ask("/healthz")))
+    asking.start()
+    # In the loop's own thread: nothing else of the loop runs meanwhile.
+    asking.join(30)
+    (answer,) = told
+    assert answer[0] == 503
+    assert "the event loop has stood still" in answer[2]
+
+
+def test_a_taken_port_is_an_error() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        server = StatusServer("127.0.0.1", taken.getsockname()[1], answers(*_nothing()))
+        with pytest.raises(OSError, match="in use"):
+            server.start()
+
+
+def test_it_serves_over_ipv6_too() -> None:
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    server = StatusServer("::1", 0, answers(*_nothing()))
+    try:
+        port = server.start()
+    except OSError as error:
+        pytest.skip(f"this machine has no IPv6: {error}")
+    try:
+        with urllib.request.urlopen(f"http://[::1]:{port}/healthz") as answer:
+            assert answer.status == 200
+    finally:
+        server.stop()
+
+
+def _nothing() -> tuple[PrometheusTelemetry, HealthBoard]:
+    return PrometheusTelemetry(), HealthBoard("derive", FakeClock(), 60.0)

@@ -1,0 +1,213 @@
+"""What running workers note of their health, lag and age."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from streams.core.errors import RetryError
+from streams.edge.changelog import ChangelogStateStore
+from streams.edge.clock import SystemClock
+from streams.edge.health import HealthBoard
+from streams.edge.memory_log import MemoryLog
+from streams.edge.memory_views import MemoryViews
+from streams.edge.partitioner import partition_of
+from streams.flow.derive import run_derive
+from streams.ports import LogRecord
+from tests.flow.derive_kit import RULES, DeriveKit, Figures, samples, until
+from tests.flow.project_kit import ProjectKit, sample_records
+
+Entries = Sequence[tuple[bytes, bytes | None]]
+
+
+class SlowStore(ChangelogStateStore):
+    """A changelog that is read back only as far as it is let."""
+
+    def __init__(self, log: MemoryLog, topic: str) -> None:
+        super().__init__(log, topic)
+        self.go_on = asyncio.Event()
+
+    async def restore(self, partition: int) -> AsyncGenerator[Entries, None]:
+        async for entries in super().restore(partition):
+            yield entries
+            await self.go_on.wait()
+
+
+def _kit() -> DeriveKit:
+    return DeriveKit(MemoryLog(SystemClock()), "health-", SystemClock())
+
+
+async def test_a_worker_that_restores_is_not_ready_until_it_has() -> None:
+    kit = _kit()
+    await kit.create_topics()
+    await kit.publish(samples())
+    await kit.run_until_caught_up()
+    assert isinstance(kit.log, MemoryLog)
+    store = SlowStore(kit.log, kit.config.state_topic)
+    stop = asyncio.Event()
+    worker = asyncio.create_task(
+        run_derive(
+            log=kit.log,
+            state_store=store,
+            rules=RULES,
+            config=kit.config,
+            telemetry=Figures(),
+            health=kit.health,
+            clock=kit.clock,
+            partition_of=partition_of,
+            stop=stop,
+        )
+    )
+
+    def restoring() -> bool:
+        told = kit.health.ready().document["partitions"]
+        assert isinstance(told, dict)
+        notes = [note for note in told.values() if isinstance(note, dict)]
+        return len(notes) == kit.partitions and all(note.get("done") for note in notes)
+
+    await until(restoring)
+    told = kit.health.ready()
+    assert not told.ok
+    assert told.document["reasons"] == [f"partition {p} is restoring" for p in range(4)]
+    assert len(kit.health.doing()) == kit.partitions
+    assert kit.health.live().ok
+    store.go_on.set()
+    await until(lambda: kit.health.ready().ok)
+    stop.set()
+    await worker
+    assert kit.health.ready().document["partitions"] == {}
+
+
+async def test_of_two_workers_the_one_that_stands_by_is_ready_too() -> None:
+    kit = _kit()
+    kit.partitions = 1
+    await kit.create_topics()
+    async with kit.running():
+        await until(lambda: kit.health.ready().ok)
+        first, kit.health = kit.health, HealthBoard("second", SystemClock(), 60.0)
+        async with kit.running():
+            await until(lambda: kit.health.ready().ok and first.ready().ok)
+            shares = [board.ready().document["partitions"] for board in (first, kit.health)]
+            assert {} in shares
+            assert shares != [{}, {}]
+
+
+async def test_a_poll_that_never_ends_is_not_live() -> None:
+    class Clock(SystemClock):
+        ahead_s = 0.0
+
+        def monotonic_s(self) -> float:
+            return super().monotonic_s() + self.ahead_s
+
+    clock = Clock()
+    kit = _kit()
+    kit.health = HealthBoard("derive", clock, 60.0)
+    kit.config = replace(kit.config, poll_timeout_s=3_600.0)
+    await kit.create_topics()
+    async with kit.running():
+        await until(lambda: kit.health.ready().ok)
+        assert kit.health.live().ok
+        clock.ahead_s = 3_600.0
+        assert kit.health.live().ok, "a poll has its own time"
+        clock.ahead_s = 3_700.0
+        kit.health.beat()
+        told = kit.health.live()
+        assert not told.ok
+        assert "poll of partition 0 has not ended" in str(told.document["reasons"])
+
+
+async def test_a_log_that_is_away_is_live_and_not_ready() -> None:
+    kit = _kit()
+    await kit.create_topics()
+    assert isinstance(kit.log, MemoryLog)
+    kit.log.away = True
+    async with kit.running() as worker:
+        await until(lambda: worker.figures.counts["worker_retries", "kafka"] > 0)
+        told = kit.health.ready()
+        assert (told.ok, told.document["phase"]) == (False, "waiting")
+        assert "the broker in memory is away" in str(told.document["reasons"])
+        assert kit.health.live().ok
+        kit.log.away = False
+        await until(lambda: kit.health.ready().ok)
+
+
+async def test_a_store_that_is_away_is_live_and_not_ready() -> None:
+    store = MemoryViews()
+    kit = ProjectKit(MemoryLog(SystemClock()), store)
+    await kit.create_topic()
+    async with kit.running() as worker:
+        await until(lambda: kit.health.ready().ok)
+        store.away = True
+        await until(lambda: worker.figures.counts["worker_retries", "redis"] > 0)
+        await until(lambda: not kit.health.ready().ok)
+        assert "redis is away" in str(kit.health.ready().document["reasons"])
+        assert kit.health.live().ok
+        store.away = False
+        await until(lambda: kit.health.ready().ok)
+        assert worker.figures.gauges["project_generation_active",] == 1
+
+
+async def test_the_lag_is_told_and_is_gone_when_all_is_done() -> None:
+    kit = _kit()
+    await kit.create_topics()
+    await kit.publish(samples())
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        gauges = worker.figures.gauges
+        await until(lambda: all(gauges.get(("derive_lag_messages", str(p))) == 0 for p in range(4)))
+        assert all(gauges["derive_lag_seconds", str(p)] == 0 for p in range(4))
+    assert not [name for name, *_ in gauges if "lag" in name]
+
+
+async def test_records_behind_an_open_transaction_are_a_lag_that_is_not_settled() -> None:
+    log = MemoryLog(SystemClock())
+    kit = ProjectKit(log, MemoryViews())
+    await kit.create_topic()
+    records = [record for part in sample_records() for record in part]
+    async with kit.running() as worker:
+        await kit.append(records[:40])
+        await kit.caught_up(worker)
+        log.cut_commits = 1
+        with pytest.raises(RetryError, match="cut"):
+            await kit.append(records[40:80])
+        gauges = worker.figures.gauges
+        await until(
+            lambda: any(gauges.get(("project_unsettled_records", str(p))) for p in range(4))
+        )
+        for partition in map(str, range(4)):
+            unsettled = gauges["project_unsettled_records", partition]
+            assert gauges["project_lag_records", partition] == unsettled
+        behind = [p for p in range(4) if gauges["project_unsettled_records", str(p)]]
+        await until(lambda: all(gauges["project_lag_seconds", str(p)] > 0 for p in behind))
+
+
+async def test_the_age_of_the_message_behind_a_view_is_told() -> None:
+    """The deriver passes the message's Kafka time on; the projector takes it from there."""
+
+    class Late(SystemClock):
+        def now_ms(self) -> int:
+            return super().now_ms() + 5_000
+
+    kit = _kit()
+    await kit.create_topics()
+    await kit.publish(samples())
+    await kit.run_until_caught_up()
+    sources: dict[int, list[LogRecord]] = {
+        p: await kit.read(kit.config.messages_topic, p) for p in range(4)
+    }
+    for partition, messages in sources.items():
+        times = {record.offset: record.timestamp_ms for record in messages}
+        for record in await kit.read(kit.config.events_topic, partition):
+            told = dict(record.headers)
+            assert int(told["src_timestamp"]) == times[int(told["src_offset"])]
+    project = ProjectKit(kit.log, MemoryViews(), clock=Late())
+    project.config = replace(project.config, events_topic=kit.config.events_topic)
+    async with project.running() as worker:
+        await until(lambda: project.health.ready().ok)
+        assert worker.figures.observed["project_age_seconds"] == [], "a build is nobody's age"
+        async with kit.running() as deriving:
+            await kit.publish(samples(seed=7))
+            await kit.caught_up(deriving)
+        await until(lambda: worker.figures.observed["project_age_seconds"])
+        assert min(worker.figures.observed["project_age_seconds"]) >= 5
