@@ -12,6 +12,7 @@ from streams.core.errors import ClosedError, UndeliveredError
 from streams.edge.claude_tap import tap
 from streams.edge.clock import SystemClock
 from streams.edge.partitioner import partition_of
+from streams.edge.state_folder import state_folder, text_key
 from streams.flow.delivery import Delivery, DeliveryConfig, Fate, PublisherStats
 from streams.flow.keyed import headers_of
 from streams.flow.outbox import WhenFull
@@ -46,14 +47,14 @@ class Publisher:
     "drop_oldest" drops those that have waited longest. The broker may be away at the start and
     later. Leaving the `async with` sends what waits, for `close_timeout_s` seconds at most.
 
-    `agent_id`, `task_id` and `session_id` (for messages that name none) may be given here and
-    with each message. `live` marks messages as seen when they are sent, which gives those without
-    a time of their own one. With a `text_key`, 1 to 64 secret bytes, no text leaves the process:
-    each is replaced by its length; whoever may publish the same messages again must have the same
-    key. `on_problem` gets a line of text, without a message's words, now and
-    then when something is wrong; without it the line goes to the logger `contextgauge`. A
-    `strict` publisher raises where others tell: ContextgaugeError at its start where the broker
-    is not there, UndeliveredError at its end where messages could not be sent.
+    `agent_id`, `task_id` and `session_id` (for messages that name none) may be given here and with
+    each message. `live` marks messages as seen when they are sent, which gives those without a time
+    of their own one. With `no_text` no text leaves the process: each is replaced by its length, as
+    by `contextgauge publish --no-text` and with the same secret. `on_problem` gets a line of text,
+    without a message's words, now and then when something is wrong; without it the line goes to the
+    logger `contextgauge`. A `strict` publisher raises where others tell: ContextgaugeError at its
+    start where the broker is not there, UndeliveredError at its end where messages could not be
+    sent.
 
     `bootstrap_servers` and `topic_prefix` come before the settings of the environment, which
     everything else is taken from. One publisher serves any number of sessions of one event loop;
@@ -68,7 +69,7 @@ class Publisher:
         task_id: str | None = None,
         session_id: str | None = None,
         live: bool = True,
-        text_key: bytes | None = None,
+        no_text: bool = False,
         bootstrap_servers: str | None = None,
         topic_prefix: str | None = None,
         max_messages: int = 10_000,
@@ -80,7 +81,7 @@ class Publisher:
         self._when_full: WhenFull = when_full
         self._agent_id, self._task_id, self._session_id = agent_id, task_id, session_id
         self._is_live = live
-        self._text_key = text_key
+        self._no_text = no_text
         self._headers = headers_of(is_live=live, task_id=task_id, agent_id=agent_id)
         given = {"bootstrap_servers": bootstrap_servers, "topic_prefix": topic_prefix}
         self._given = {name: value for name, value in given.items() if value is not None}
@@ -222,11 +223,12 @@ class Publisher:
         return wiring.kafka_log(chosen, "contextgauge-publisher")
 
     def _config(self, chosen: Settings) -> DeliveryConfig:
+        key = text_key(state_folder(chosen.state_folder)) if self._no_text else None
         return DeliveryConfig(
             sender=SenderConfig(
                 topic=chosen.topic(AGENT_MESSAGES).name,
                 partition_of=partition_of,
-                form=Form(chosen.message_limit_bytes, self._text_key),
+                form=Form(chosen.message_limit_bytes, key),
             ),
             when_full=self._when_full,
             max_messages=self._max_messages,

@@ -50,7 +50,6 @@ class DeliveryConfig:
             )
         if self.max_messages < 1 or self.max_bytes < 1:
             raise ConfigError("max_messages and max_bytes must be at least 1")
-        self.sender.form.check()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

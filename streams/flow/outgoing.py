@@ -11,15 +11,11 @@ from schemas.messages import DeadLetter, Message
 from schemas.topics import MIB
 from streams.core.claude_objects import is_claude_object, stream_body
 from streams.core.containers import Line
-from streams.core.errors import ConfigError
 from streams.core.normalise import normalise, session_of
 from streams.edge import codec
 from streams.flow.keyed import keyed
 from streams.flow.no_text import strip_text
 from streams.ports import Headers
-
-MAX_KEY_BYTES = 64
-"""Longest key of the keyed hash that stands for a message's texts."""
 
 _CONTROL = ("control_", "transcript_mirror", "keep_alive")
 """Frames between an SDK and its runtime begin so; they are no part of the conversation."""
@@ -87,11 +83,6 @@ class Form(NamedTuple):
 
     limit_bytes: int
     text_key: bytes | None = None
-
-    def check(self) -> None:
-        """Raise ConfigError for a key that is none."""
-        if self.text_key is not None and not 0 < len(self.text_key) <= MAX_KEY_BYTES:
-            raise ConfigError(f"the text_key must have 1 to {MAX_KEY_BYTES} bytes")
 
     @property
     def at_once_bytes(self) -> int:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,14 +20,17 @@ from contextgauge import (
     UndeliveredError,
 )
 from schemas.topics import AGENT_MESSAGES
+from streams.core.containers import Line
 from streams.core.rules import Rules
 from streams.edge.catalog import bundled
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
 from streams.edge.local_stack import LocalStack
 from streams.edge.partitioner import partition_of
+from streams.edge.state_folder import text_key
 from streams.flow.funnel import Funnel
 from streams.flow.intake import intake
+from streams.flow.no_text import strip_text
 from streams.ports import LogRecord
 
 PARTITIONS = 4
@@ -135,6 +139,23 @@ async def test_settings_come_from_the_environment(
     async with Publisher(when_full="drop_oldest") as publisher:
         await publisher.publish(message(1))
     assert publisher.stats.sent == 1
+
+
+async def test_without_texts_the_words_stay_here_and_the_secret_is_the_commands(
+    kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create(kafka, topic_prefix)
+    monkeypatch.setenv("CONTEXTGAUGE_STATE_FOLDER", str(tmp_path))
+    async with Publisher(
+        when_full="wait", bootstrap_servers=kafka, topic_prefix=topic_prefix, no_text=True
+    ) as publisher:
+        await publisher.publish({"type": "user", "session_id": "s", "message": "secret words"})
+    ((_, record),) = await written(kafka, topic_prefix)
+    line = Line("", 0, b'{"type":"user","session_id":"s","message":"secret words"}', 57, None)
+    stripped = strip_text(line, text_key(tmp_path))
+    assert isinstance(stripped, Line)
+    assert record.value == stripped.value
+    assert b"secret" not in record.value
 
 
 async def test_a_broker_that_is_nowhere_lets_the_agent_work_and_end(

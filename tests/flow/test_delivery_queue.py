@@ -99,12 +99,10 @@ async def test_what_fails_in_the_sender_is_told_by_its_type_and_tried_again(
         {"when_full": "never"},
         {"max_messages": 0},
         {"max_bytes": 0},
-        {"text_key": b""},
-        {"text_key": b"x" * 65},
     ],
 )
 async def test_options_that_cannot_be_meant_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"when_full is|at least 1|1 to 64 bytes"):
+    with pytest.raises(ConfigError, match=r"when_full is|at least 1"):
         delivery_over(await memory(), **wrong)
 
 
