@@ -284,8 +284,8 @@ def _failure(error: BaseException) -> Failure:
     if isinstance(error, TimeoutError):
         return Failure("away", f"no answer within {PATIENCE_S:.0f} s")
     if isinstance(error, _REFUSALS):
-        said = f": {error}" if str(error) else ""
-        return Failure("refused", f"{type(error).__name__}{said}")
+        name, said = type(error).__name__, str(error)
+        return Failure("refused", said if name in said else f"{name}: {said}".removesuffix(": "))
     if isinstance(error, NotImplementedError | errors.UnsupportedVersionError):
         return Failure("unsupported", str(error) or type(error).__name__)
     return Failure("away", str(error) or type(error).__name__)

@@ -98,7 +98,7 @@ def test_a_topic_whose_configuration_is_not_told_is_not_called_right() -> None:
     }
     told = facts(cluster=replace(CLUSTER, topics=silent))
     assert [item.severity for item in found(told, "topics.cleanup")] == ["skipped"]
-    assert [item.severity for item in found(told, "kafka.access")] == ["error"]
+    assert [item.severity for item in found(told, "kafka.access")] == ["note"]
 
 
 def test_a_redis_without_config_and_multi_is_judged_by_info() -> None:

@@ -92,29 +92,47 @@ def _reachable(report: Report, facts: Facts) -> None:
 
 def _access(report: Report, facts: Facts) -> None:
     asked: list[tuple[str, object]] = []
+    hidden: list[tuple[str, object]] = []
     if not isinstance(facts.bootstrap, Failure):
         asked += [(item.address, item.failure) for item in facts.bootstrap]
     if not isinstance(facts.cluster, Failure):
-        for broker in facts.cluster.brokers:
-            asked += [(broker.address, broker.failure), (broker.address, broker.configs)]
+        asked += [(broker.address, broker.failure) for broker in facts.cluster.brokers]
+        hidden += [(f"broker {broker.node}", broker.configs) for broker in facts.cluster.brokers]
         for name, topic in facts.cluster.topics.items():
-            asked += [(name, topic.configs if isinstance(topic, TopicFacts) else topic)]
+            if isinstance(topic, TopicFacts):
+                hidden.append((name, topic.configs))
+            else:
+                asked.append((name, topic))
     asked += [("derive group", facts.derive_group), ("project group", facts.project_group)]
     asked += [("reading messages", facts.keying), ("reading dead letters", facts.dead)]
     asked += [("reading records", facts.newest_record_ms), ("reading positions", facts.derive)]
-    refused: dict[str, list[str]] = {}
-    for what, found in asked:
-        if isinstance(found, Failure) and found.kind == "refused":
-            refused.setdefault(found.text, []).append(what)
-    for text, subjects in refused.items():
-        names = listed(list(dict.fromkeys(subjects)))
+    refused = _refused(asked)
+    for text, names in refused.items():
         report.add("kafka.access", "error", f"refused: {text}", subject=names, mend=_RIGHTS)
-    if refused:
+    for names in _refused(hidden).values():
+        # No worker needs it: what could not be looked at is all there is to it.
+        report.add(
+            "kafka.access",
+            "note",
+            "the configuration may not be seen: checks of it are skipped",
+            subject=names,
+            mend="Give this user DescribeConfigs on the topics and the cluster",
+        )
+    if report.has("kafka.access"):
         return
     if isinstance(facts.cluster, Failure):
         report.skip(facts.cluster.text, "kafka.access")
     else:
         report.ok("kafka.access", "nothing that was asked for was refused")
+
+
+def _refused(asked: Sequence[tuple[str, object]]) -> dict[str, str]:
+    """Return what was refused: the names, by commas, by what was said."""
+    found: dict[str, list[str]] = {}
+    for what, answer in asked:
+        if isinstance(answer, Failure) and answer.kind == "refused":
+            found.setdefault(answer.text, []).append(what)
+    return {text: listed(list(dict.fromkeys(names))) for text, names in found.items()}
 
 
 def _brokers(report: Report, cluster: Cluster) -> None:
