@@ -1,8 +1,12 @@
 """The runbook has what the code has: exit codes, stop errors, log events, metrics."""
 
+import inspect
 import re
+from pathlib import Path
 
-from streams.cli.exits import Exit
+import streams
+from streams.cli.exits import Exit, code_of
+from streams.core import errors
 from streams.edge.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 from tests.docs.test_docs import DOCS, _rows, _section
 
@@ -21,3 +25,34 @@ def test_the_metrics_that_are_named_are_there() -> None:
     known |= {f"{NAMESPACE}_{name}_{part}" for name in HISTOGRAMS for part in ("bucket", "sum")}
     named = set(re.findall(rf"\b{NAMESPACE}_\w+", RUNBOOK))
     assert named - known == set()
+
+
+def test_every_reason_to_stop_leads_somewhere() -> None:
+    rows = {row[0].strip("`"): row[1] for row in _rows(_section(RUNBOOK, "Alarms"))}
+    stops = {
+        name: str(int(code_of(kind("why"))))
+        for name, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.StopError)
+    }
+    assert {name: rows.get(name) for name in stops} == stops
+
+
+def test_every_complaint_of_a_worker_is_in_the_table() -> None:
+    """Complaints are the log's warnings and errors, with the literal that names them."""
+    complaint = re.compile(r"logger\.(?:warning|error)\(\s*\"([^\"]+)\"")
+    folder = Path(streams.__file__ or "").parent
+    told = {
+        event
+        for part in ("flow", "cli")
+        for path in (folder / part).rglob("*.py")
+        for event in complaint.findall(path.read_text(encoding="utf-8"))
+    }
+    assert len(told) >= 8
+    glance = _section(RUNBOOK, "At a glance")
+    assert sorted(event for event in told if f"`{event}`" not in glance) == []
+
+
+def test_what_is_worth_an_alarm_is_in_the_rules() -> None:
+    expressions = re.findall(r"expr: (.*)", RUNBOOK)
+    assert len(expressions) >= 7
+    assert all(f"{NAMESPACE}_" in expression for expression in expressions)
