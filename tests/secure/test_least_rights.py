@@ -18,7 +18,7 @@ from tests.secure.services import PASSWORD, Secured
 
 PATIENCE_S = 90
 EXIT_CONFIG = 2
-COMPONENTS = {"creator", "publisher", "deriver", "projector"}
+COMPONENTS = {"creator", "publisher", "deriver", "projector", "operator"}
 
 
 def _acls_of(user: str) -> list[list[str]]:
@@ -77,7 +77,8 @@ def test_every_component_does_its_work_and_a_worker_that_loses_its_rights_stops(
     )
     deriver = command.start("derive", **_as(granted, "deriver"))
     projector = command.start("project", **_as(granted, "projector", "projector"))
-    published = command("publish", "-", stdin=lines, **_as(granted, "publisher"))
+    broken = f'{lines}{{"type": "not the end\n'
+    published = command("publish", "-", stdin=broken, **_as(granted, "publisher"))
     assert published.returncode == 0, published.stderr
     found: list[str] = []
     deadline = time.monotonic() + PATIENCE_S
@@ -88,7 +89,22 @@ def test_every_component_does_its_work_and_a_worker_that_loses_its_rights_stops(
         done = command(*arguments, **granted.redis_settings("reader"))
         assert done.returncode == 0, done.stderr
 
+    _look_at_dead_letters(granted, command)
     _lose_rights(granted, command, deriver, projector)
+
+
+def _look_at_dead_letters(granted: Secured, command: Command) -> None:
+    """Find the one that was published, and ask for it to be sent again."""
+    operator = _as(granted, "operator")
+    listed = command("dead", "list", "--json", **operator)
+    deadline = time.monotonic() + PATIENCE_S
+    while not listed.stdout.strip("[]\n ") and time.monotonic() < deadline:
+        listed = command("dead", "list", "--json", **operator)
+    assert listed.returncode == 0, listed.stderr
+    assert "not_json" in listed.stdout, listed.stdout + listed.stderr
+    again = command("dead", "redrive", "--all", "--yes", **operator)
+    # It is no better now, so it stays; that it could be judged took the rights to read.
+    assert (again.returncode, "mend the producer" in again.stdout) == (1, True), again.stderr
 
 
 def _lose_rights(
