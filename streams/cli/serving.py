@@ -2,7 +2,7 @@
 
 Any command that runs for long can offer them:
 
-    telemetry = PrometheusTelemetry()
+    telemetry = PrometheusTelemetry("worker")
     health = HealthBoard("publish", SystemClock(), chosen.stuck_after_s)
     async with serving(chosen, telemetry, health) as address:
         health.worker("member")

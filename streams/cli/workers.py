@@ -130,7 +130,7 @@ def run(name: str, work: Work, *needed: Callable[[Settings], str]) -> None:
 async def _run(
     name: str, work: Work, chosen: Settings, stopping: Stopping, no_broker: asyncio.Event
 ) -> None:
-    telemetry, clock, stop = PrometheusTelemetry(), SystemClock(), asyncio.Event()
+    telemetry, clock, stop = PrometheusTelemetry(name, "worker"), SystemClock(), asyncio.Event()
     health = HealthBoard(name, clock, chosen.stuck_after_s)
     stopping.listen(stop, lambda: health.worker("stopping"), health.doing)
     async with serving(chosen, telemetry, health) as address:

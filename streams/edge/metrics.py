@@ -16,21 +16,30 @@ from streams.ports import CounterName, GaugeName, HistogramName
 
 
 class PrometheusTelemetry:
-    """Telemetry that keeps the figures for Prometheus to fetch."""
+    """Telemetry that keeps the figures for Prometheus to fetch.
 
-    def __init__(self) -> None:
+    `families` are the beginnings of the names that this process reports, all where none is given: a
+    gauge that it never sets would else be 0, which may mean something.
+    """
+
+    def __init__(self, *families: str) -> None:
+        def wanted(name: str) -> bool:
+            return not families or name.partition("_")[0] in families
+
         self.registry = CollectorRegistry()
         self._counters = {
             name: Counter(
                 name, metric.help, metric.labels, namespace=NAMESPACE, registry=self.registry
             )
             for name, metric in COUNTERS.items()
+            if wanted(name)
         }
         self._gauges = {
             name: Gauge(
                 name, metric.help, metric.labels, namespace=NAMESPACE, registry=self.registry
             )
             for name, metric in GAUGES.items()
+            if wanted(name)
         }
         self._histograms = {
             name: Histogram(
@@ -42,6 +51,7 @@ class PrometheusTelemetry:
                 buckets=buckets,
             )
             for name, (metric, buckets) in HISTOGRAMS.items()
+            if wanted(name)
         }
         # CPU, memory and file descriptors, under the names that all processes' have.
         ProcessCollector(registry=self.registry)

@@ -13,10 +13,11 @@ nothing. What ends what, by the error's name:
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, get_args
 
 import structlog
 
+from schemas.messages import DeadReason
 from streams.core.errors import ConfigError, FencedError, RetryError
 from streams.core.rules import Rules
 from streams.flow.backoff import Backoff, sleep_until
@@ -61,6 +62,12 @@ async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
         partition_of=partition_of,
         flood=FloodWatch(),
     )
+    # From 0 on: of a counter that begins with its first event nobody sees it rise.
+    telemetry.count("worker_retries", 0, service="kafka")
+    for outcome in ("committed", "failed", "fenced"):
+        telemetry.count("worker_transactions", 0, outcome=outcome)
+    for reason in get_args(DeadReason):
+        telemetry.count("derive_dead_letters", 0, reason=reason)
     kept: dict[int, Kept] = {}
     await stay_member(
         lambda: _Member(tools, kept, stop),
@@ -134,6 +141,8 @@ class _Member(Membership):
             # Another worker writes there now: what was kept is past.
             del self._kept[gone]
         for partition in sorted(partitions):
+            # From 0 on: of a counter that begins with its first event nobody sees it rise.
+            self._tools.telemetry.count("worker_fenced", 0, partition=str(partition))
             ownership = self._owned[partition] = _Ownership()
             ownership.task = self._spawn(self._own(partition, ownership))
 

@@ -53,6 +53,9 @@ async def run_project(
     patience = Patience(clock, telemetry, health, stop, "redis")
     watch = Watch(store, clock, config.instance_id)
     tools = Tools(log, store, config, telemetry, health, clock, patience, watch)
+    # From 0 on: of a counter that begins with its first event nobody sees it rise.
+    telemetry.count("worker_retries", 0, service="kafka")
+    telemetry.count("worker_retries", 0, service="redis")
     await stay_member(
         lambda: _Member(tools, stop),
         telemetry=telemetry,
@@ -110,7 +113,10 @@ class _Member(Membership):
         tools.telemetry.gauge("project_generation_next", seen.next or 0)
 
     def _take(self, partitions: frozenset[int]) -> None:
+        telemetry = self._tools.telemetry
         for partition in sorted(partitions):
+            telemetry.count("project_losses", 0, partition=str(partition))
+            telemetry.count("project_mismatches", 0, partition=str(partition))
             task = ProjectTask(self._tools, self._reader, partition, self._partitions)
             self._projecting.append(task)
             works = (task.follow(), task.build(), task.clean())

@@ -69,6 +69,13 @@ def test_the_figures_are_as_prometheus_reads_them() -> None:
     assert any(line.startswith("process_cpu_seconds_total ") for line in lines)
 
 
+def test_a_worker_tells_nothing_of_anothers_names() -> None:
+    lines = generate_latest(PrometheusTelemetry("derive", "worker").registry).decode()
+    assert "contextgauge_derive_commit_seconds" in lines
+    assert "contextgauge_worker_build" in lines
+    assert "contextgauge_project" not in lines
+
+
 def test_an_unknown_label_is_an_error() -> None:
     with pytest.raises(ValueError, match="label"):
         PrometheusTelemetry().count("derive_messages", 1, session="s")
