@@ -1,0 +1,285 @@
+"""`publish --follow`, `--again`, `--no-text` and live marks, by the command and a real Kafka."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
+from schemas.topics import AGENT_MESSAGES
+from streams.core.rules import Rules
+from streams.edge.catalog import bundled
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.local_stack import LocalStack
+from streams.flow.funnel import Funnel, Intake
+from streams.flow.simulator import Casting, simulate
+from streams.ports import LogRecord
+from tests.conftest import Command, command_environment
+from tests.flow.derive_kit import until as until_true
+from tests.flow.test_publish import everything
+
+LONG = os.environ.get("CHAOS") == "long"
+PARTITIONS = 2
+
+
+@pytest.fixture
+def settings(command: Command, kafka: str, topic_prefix: str, tmp_path: Path) -> dict[str, str]:
+    """Settings for topics of the test's own, which are there."""
+    found = {
+        "BOOTSTRAP_SERVERS": kafka,
+        "TOPIC_PREFIX": topic_prefix,
+        "PARTITIONS": str(PARTITIONS),
+        "STATE_FOLDER": str(tmp_path / "state"),
+    }
+    created = command("topics", "create", **found)
+    assert created.returncode == 0, created.stderr
+    return found
+
+
+def sent(settings: dict[str, str]) -> list[LogRecord]:
+    """Return what is on the topic, each partition in its order."""
+
+    async def read() -> list[LogRecord]:
+        log = KafkaLog(KafkaOptions(settings["BOOTSTRAP_SERVERS"]))
+        await log.start()
+        try:
+            topic = settings.get("TOPIC_PREFIX", "") + AGENT_MESSAGES.name
+            return [record for _, record in await everything(log, topic, PARTITIONS)]
+        finally:
+            await log.stop()
+
+    return asyncio.run(read())
+
+
+def until(settings: dict[str, str], count: int) -> list[LogRecord]:
+    """Wait until so many messages are on the topic."""
+    for _ in range(300):
+        found = sent(settings)
+        if len(found) >= count:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{len(found)} messages, not {count}")
+
+
+def told(number: int) -> str:
+    return json.dumps({"type": "user", "session_id": "s", "message": f"a secret word {number}"})
+
+
+def add(path: Path, *numbers: int) -> None:
+    with path.open("a") as target:
+        target.write("".join(told(number) + "\n" for number in numbers))
+
+
+def is_live(record: LogRecord) -> bool:
+    return (OBSERVED_HEADER, OBSERVED_LIVE) in record.headers
+
+
+def end(process: "subprocess.Popen[str]", by: signal.Signals = signal.SIGTERM) -> str:
+    process.send_signal(by)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 0, said
+    return said
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+def test_what_is_added_is_sent_live_and_a_second_run_sends_the_rest(
+    command: Command, settings: dict[str, str], tmp_path: Path, by: signal.Signals
+) -> None:
+    folder = tmp_path / "projects"
+    folder.mkdir()
+    add(folder / "a.jsonl", 1)
+    process = command.start("publish", "--follow", str(folder), **settings)
+    until(settings, 1)
+    add(folder / "a.jsonl", 2)
+    add(folder / "b.jsonl", 3)
+    until(settings, 3)
+    said = end(process, by)
+    assert "published 3 messages" in said
+    assert '"event": "following"' in said
+    add(folder / "a.jsonl", 4)
+    once = command("publish", str(folder), **settings)
+    assert "published 1 messages" in once.stderr
+    assert "3 lines already sent" in once.stderr
+    records = sent(settings)
+    assert [record.value for record in records] == [told(n).encode() for n in (1, 2, 3, 4)]
+    assert [is_live(record) for record in records] == [False, True, True, False]
+    again = command("publish", "--again", "--live", str(folder), **settings)
+    assert "published 4 messages" in again.stderr
+    assert [is_live(record) for record in sent(settings)[4:]] == [True] * 4
+
+
+def test_a_second_publisher_is_refused_and_another_checkpoint_is_not(
+    command: Command, settings: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    add(path, 1)
+    process = command.start("publish", "-f", str(path), **settings)
+    until(settings, 1)
+    refused = command("publish", str(path), **settings)
+    assert refused.returncode == 2
+    assert "--checkpoint FILE" in refused.stderr
+    own = str(tmp_path / "own.json")
+    assert command("publish", str(path), "--checkpoint", own, **settings).returncode == 0
+    assert len(sent(settings)) == 2
+    end(process)
+
+
+def test_without_text_no_text_leaves(
+    command: Command, settings: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    add(path, 1, 2)
+    path.write_text(path.read_text() + "a secret word that is no JSON\n")
+    result = command("publish", "--no-text", str(path), **settings)
+    assert f"{path}:3: not_json" in result.stderr
+    assert "1 could not be sent" in result.stderr
+    records = sent(settings)
+    assert len(records) == 2
+    assert not any(b"secret" in (record.value or b"") for record in records)
+    command("publish", "--no-text", "--again", str(path), **settings)
+    assert {record.value for record in sent(settings)} == {record.value for record in records}
+
+
+def test_a_pipe_is_live_and_a_file_on_standard_input_is_not(
+    command: Command, settings: dict[str, str], tmp_path: Path
+) -> None:
+    command("publish", "-", stdin=told(1) + "\n", **settings)
+    command("publish", "--no-live", "-", stdin=told(2) + "\n", **settings)
+    path = tmp_path / "a.jsonl"
+    add(path, 3)
+    with path.open() as source:
+        subprocess.run(
+            [sys.executable, "-m", "streams", "publish", "-"],
+            env=command_environment(settings),
+            stdin=source,
+            check=True,
+        )
+    assert [is_live(record) for record in sent(settings)] == [True, False, False]
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_an_idle_pipe_is_left_at_once(
+    command: Command, settings: dict[str, str], tmp_path: Path, by: signal.Signals
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    process = command.start("publish", str(fifo), **settings)
+    with fifo.open("w") as target:
+        target.write(told(1) + "\n")
+        target.flush()
+        until(settings, 1)
+        process.send_signal(by)
+        _, said = process.communicate(timeout=15)
+    assert process.returncode == 128 + by
+    assert "published 1 messages" in said
+    followed = command("publish", "--follow", str(fifo), **settings)
+    assert followed.returncode == 2
+    assert "leave out --follow" in followed.stderr
+
+
+def test_malformed_lines_are_told_to_a_limit(
+    command: Command, settings: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"type":"user"}\n' * 50 + "no json\n")
+    said = command("publish", "-", stdin=path.read_text(), **settings).stderr
+    assert said.count("no_session: ") == 20
+    assert "51 could not be sent: the first 20 are above; 50 no_session, 1 not_json" in said
+
+
+def test_a_topic_made_anew_gets_everything_again(
+    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path
+) -> None:
+    kafka = own_stack("kafka").services()["kafka"].address
+    settings = {
+        "BOOTSTRAP_SERVERS": kafka,
+        "PARTITIONS": str(PARTITIONS),
+        "STATE_FOLDER": str(tmp_path / "state"),
+    }
+    assert command("topics", "create", **settings).returncode == 0
+    path = tmp_path / "a.jsonl"
+    add(path, 1)
+    command("publish", str(path), **settings)
+    asyncio.run(_delete_topic(kafka))
+    assert command("topics", "create", **settings).returncode == 0
+    result = command("publish", str(path), **settings)
+    assert "made anew" in result.stderr
+    assert "published 1 messages" in result.stderr
+
+
+async def _delete_topic(kafka: str) -> None:
+    log = KafkaLog(KafkaOptions(kafka))
+    await log.start()
+    async with log._asking("deleting") as admin:  # noqa: SLF001 -- nothing else deletes topics
+        await admin.delete_topics([AGENT_MESSAGES.name])
+
+    async def is_gone() -> bool:
+        return (await log.partition_counts([AGENT_MESSAGES.name]))[AGENT_MESSAGES.name] is None
+
+    await until_true(is_gone)
+    await log.stop()
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if done():
+            return
+        time.sleep(0.05)
+    raise AssertionError("the publisher does not catch up")
+
+
+def read_up_to(path: Path, checkpoint: Path) -> int:
+    """Return up to where the file that has this name now was sent; -1 where it is not known."""
+    if not checkpoint.exists():
+        return -1
+    inode = path.stat().st_ino
+    positions = json.loads(checkpoint.read_bytes())["files"]
+    return next((at["offset"] for at in positions if at["inode"] == inode), -1)
+
+
+def test_a_publisher_killed_at_random_leaves_nothing_out(
+    command: Command, settings: dict[str, str], tmp_path: Path
+) -> None:
+    dice = random.Random(os.environ.get("CHAOS_SEED", "1"))  # noqa: S311 -- a test's course
+    path, checkpoint = tmp_path / "log.jsonl", tmp_path / "checkpoint.json"
+    arguments = ("publish", "-f", str(path), "--checkpoint", str(checkpoint))
+    messages = simulate(Casting(seed=4, sessions=8, providers=("claude",)))
+    written: list[bytes] = []
+    process = command.start(*arguments, **settings)
+    for turn in range(200 if LONG else 12):
+        for _ in range(dice.randrange(1, 40)):
+            line = next(messages).named()
+            written.append(line)
+            with path.open("ab", buffering=0) as target:
+                target.write(line + b"\n")
+        time.sleep(dice.uniform(0.0, 0.6))
+        if dice.random() < 0.4:
+            # Of two files that came and went unseen only one would be found again.
+            wait_for(lambda: read_up_to(path, checkpoint) > 0)
+            path.rename(tmp_path / f"log.{turn}")
+        if dice.random() < 0.5:
+            process.kill()
+            process.communicate()
+            process = command.start(*arguments, **settings)
+    path.touch()
+    wait_for(lambda: read_up_to(path, checkpoint) == path.stat().st_size)
+    end(process)
+    records = sent(settings)
+    right, found = (Funnel(Rules(bundled())) for _ in range(2))
+    expected = [r.id for line in written for r in right.take(Intake(line)).records]
+    derived = [
+        r.id
+        for record in records
+        for r in found.take(Intake(record.value or b"", (record.key or b"").decode())).records
+    ]
+    assert sorted(derived) == sorted(expected)
+    assert {record.value for record in records} == set(written)
