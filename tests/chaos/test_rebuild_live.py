@@ -24,17 +24,19 @@ from typing import NamedTuple
 import pytest
 
 from schemas.views import PARTITION_FIELD, PartitionView
-from streams.edge import view_codec
+from streams.edge import codec, view_codec
 from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
 from streams.edge.local_stack import LocalStack
+from streams.edge.partitioner import partition_of
 from streams.edge.redis_views import RedisViews
 from streams.flow.fold_views import fold_views
 from streams.flow.simulator import Casting, simulate
+from streams.ports import NewRecord
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.chaos.test_chaos import read_events, until_projected
 from tests.conftest import Command
-from tests.flow.derive_kit import DeriveKit, Sent, until
+from tests.flow.derive_kit import DeriveKit, until
 from tests.flow.rebuild_kit import polling
 
 LONG = os.environ.get("REBUILD") == "long"
@@ -118,33 +120,38 @@ class Publisher:
     """Publishes what simulated sessions say: much at once, then at a steady rate."""
 
     def __init__(self, kit: DeriveKit) -> None:
-        self._kit = kit
+        self._kit, self._producer = kit, kit.log.producer()
         endless = simulate(Casting(sessions=LOAD.sessions, turns=1), sys.maxsize)
-        self._messages = (Sent(message.session_id, message.named()) for message in endless)
+        self._messages = ((message.session_id, message.named()) for message in endless)
         self._stopped = asyncio.Event()
         self.sent = 0
 
     async def much(self) -> None:
         """Publish what is there before the rebuild."""
         todo = LOAD.sessions * MESSAGES_A_SESSION
+        await self._producer.start()
         while self.sent < todo:
             await self._publish(min(2_000, todo - self.sent))
 
     async def steadily(self) -> None:
-        """Publish at the rate until stopped."""
+        """Publish at the rate until stopped; a busy machine may be behind with it."""
         begin_s, before = time.monotonic(), self.sent
         while not self._stopped.is_set():
             due = int((time.monotonic() - begin_s) * LOAD.per_second) - (self.sent - before)
-            if due:
-                await self._publish(due)
+            await self._publish(min(due, LOAD.per_second))
             await asyncio.sleep(0.1)
+        await self._producer.stop()
 
     def stop(self) -> None:
         """End the steady stream in good order."""
         self._stopped.set()
 
     async def _publish(self, count: int) -> None:
-        await self._kit.publish(list(islice(self._messages, count)))
+        for session_id, value in islice(self._messages, count):
+            partition = partition_of(session_id, self._kit.partitions)
+            topic, key = self._kit.config.messages_topic, codec.key_bytes(session_id)
+            await self._producer.send(NewRecord(topic, partition, key, value))
+        await self._producer.flush()
         self.sent += count
 
 
@@ -223,7 +230,7 @@ async def test_under_load_readers_see_no_error_and_no_mixture(
         asyncio.create_task(publisher.steadily()),
         asyncio.create_task(freshness.run()),
     )
-    async with polling(views, LOAD.readers, pause_s=0.02) as readers:
+    async with polling(views, LOAD.readers, pause_s=0.1) as readers:
         await asyncio.sleep(20 if LONG else 2)
         told = [f"loaded {before:,} records in {loaded_s:.0f} s", f"before {freshness.take()}"]
         polls, began_s = sum(reader.polls for reader in readers), time.monotonic()
