@@ -17,7 +17,7 @@ from streams.core.errors import LostError, RetryError
 from streams.edge import codec
 from streams.ports import PartitionLook, SessionLook, SessionsLook, ViewStore
 
-SESSIONS_A_LOOK = 10
+SESSIONS_A_LOOK = 5
 """A session's documents may be some megabytes, and Redis serves nobody during a look."""
 
 KEPT_DIFFERENCES = 10

@@ -31,9 +31,9 @@ from streams.ports import (
 _BREATH_S = 0.1
 """Between a mismatch and reading again: two that write to one partition must not race."""
 
-_BESIDE_RECORDS = 200
-"""Records folded at once into a generation beside the active one: some 10 ms, for which records
-that readers wait for may have to wait."""
+_BESIDE_RECORDS = 50
+"""Records folded at once into a generation beside the active one: some milliseconds, for which
+records that readers wait for may have to wait, several times on their way."""
 
 _HELD_S = 0.05
 """How often a build that is at its limit asks whether it may go on: a comparison waits for it."""

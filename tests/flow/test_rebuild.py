@@ -13,6 +13,7 @@ from streams.core.errors import StopError
 from streams.edge.clock import SystemClock
 from streams.edge.memory_log import MemoryLog
 from streams.edge.memory_views import MemoryViews
+from streams.edge.partitioner import partition_of
 from streams.flow.rebuild import Rebuilt
 from streams.ports import Generations
 from tests.flow.derive_kit import until
@@ -128,6 +129,37 @@ async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: Memo
         await until(lambda: views_of(store, 2) == views_of(store, 1))
         assert (await store.generations())[:2] == (1, 2)
         assert (await run.rebuild.run(accept=False)).swapped
+
+
+async def test_a_build_stops_at_its_limit_and_what_readers_use_does_not(
+    kit: ProjectKit, store: MemoryViews
+) -> None:
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        await Run(store).rebuild.begin()
+        await until(lambda: caught_up(store, 2))
+        build = (await store.generations()).build
+        limits = {}
+        for partition in {partition_of(name, PARTITIONS) for name in sessions(MORE)}:
+            limits[partition] = place(store, 2, partition) + 7
+            await store.limit(2, partition, build, limits[partition])
+        await kit.append(MORE)
+        await kit.caught_up(worker)
+        await until(lambda: [place(store, 2, p) for p in limits] == [*limits.values()])
+        await asyncio.sleep(0.2)
+        assert {p: place(store, 2, p) for p in limits} == limits
+        assert all(place(store, 1, p) > limit for p, limit in limits.items())
+        for partition in limits:
+            await store.limit(2, partition, build, None)
+        await until(lambda: views_of(store, 2) == views_of(store, 1))
+        assert worker.figures.total("project_mismatches") == 0
+
+
+def place(store: MemoryViews, generation: int, partition: int) -> int:
+    position = store.partitions[generation, partition].position
+    assert position is not None
+    return position.offset
 
 
 def caught_up(store: MemoryViews, generation: int) -> bool:
