@@ -165,9 +165,9 @@ class Screen:
         of = sum(max((item.end or 0) - (item.begin or 0), 0) for item in parts)
         rate = sum(self._rates.per_second(item.partition) for item in parts)
         told = f"building: {exact(done)} of {exact(of)} · {exact(round(rate))}/s"
-        if rate and of > done:
-            told += f" · {duration(round((of - done) / rate) * 1_000)} left"
         ready = sum(item.caught_up for item in parts)
+        if rate and of > done and ready < len(parts):
+            told += f" · {duration(round((of - done) / rate) * 1_000)} left"
         return f"{told} · {ready} of {count(len(parts), 'partition')} caught up"
 
 

@@ -50,7 +50,7 @@ class Load(NamedTuple):
     readers: int
 
 
-LOAD = Load(10_600, 150, 4) if LONG else Load(120, 60, 2)
+LOAD = Load(11_000, 150, 4) if LONG else Load(120, 60, 2)
 """Some of the sessions begin only while it is rebuilt."""
 
 PATIENCE_S = 1_500.0 if LONG else 120.0
