@@ -52,7 +52,8 @@ class Growth:
         self.folder = folder
         self.lines = 0
         self._dice = dice
-        self._messages = simulate(Casting(seed=SEED, sessions=30, turns=25))
+        most = int(DURATION_S * MESSAGES_A_SECOND * 2)
+        self._messages = simulate(Casting(seed=SEED, sessions=30, turns=25), most)
 
     async def run(self, until_s: float) -> None:
         """Write until then, about so many lines a second."""
