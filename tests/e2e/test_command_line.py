@@ -59,7 +59,7 @@ def test_from_publishing_to_reading(command: Command, settings: dict[str, str]) 
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert "contextgauge publish" in nothing.stderr
     workers = [command.start(name, **settings) for name in ("derive", "project")]
-    published = command("publish", "-", stdin=lines, **settings)
+    published = command("publish", "--no-live", "-", stdin=lines, **settings)
     assert published.returncode == 0, published.stderr
 
     found: dict[str, Any] = {}
