@@ -1,8 +1,8 @@
-"""Which causes a session has seen (R4): boundaries for its life, the last 4 096 others.
+"""Which causes a session has seen (R4): its boundaries, and the last 4 096 others.
 
 Immutable, and cheap to extend: the newest hashes are one byte string, older ones are frozen in
-segments that can be asked quickly. Persisted in small chunks, so that a batch writes only what
-it added.
+segments. All are held as bytes and nothing else, for a worker holds very many. Persisted in small
+chunks, so that a batch writes only what it added.
 """
 
 import hashlib
@@ -14,8 +14,16 @@ HASH_BYTES = 8
 KEPT = 4_096
 """How many causes other than boundaries are known (R4)."""
 
+BOUNDARIES_KEPT = KEPT
+"""How many boundaries are known: no real session comes near, and with as many as of the others,
+whatever is sent again of a session's last 4 096 messages is known."""
+
 _SEGMENT = 512
 """Hashes in a frozen segment: a new one copies at most 4 KiB, and a look-up asks eight."""
+
+_FILTER_BYTES = 1024
+"""A segment's filter has 8 192 bits, of which 512 hashes set 1 in 16: so seldom is a segment
+searched in vain. A search costs ten times as much as looking at a bit."""
 
 CHUNK = 64
 """Hashes in a persisted chunk: half of it is what a batch writes again, on average 256 bytes."""
@@ -25,10 +33,10 @@ SLOTS = KEPT // CHUNK + 1
 
 
 class Segment(NamedTuple):
-    """`_SEGMENT` hashes: in order, and as a set."""
+    """`_SEGMENT` hashes in order; `filter` has a bit for each, or is empty where none was made."""
 
     ordered: bytes
-    members: frozenset[bytes]
+    filter: bytes = b""
 
 
 class Known(NamedTuple):
@@ -52,9 +60,13 @@ def is_known(known: Known, cause: bytes) -> bool:
     """Return whether the cause is among the boundaries or the last 4 096 others."""
     if _find(known.tail, cause) >= 0:
         return True
-    for place, segment in enumerate(known.segments):
-        if cause in segment.members and _still_kept(known, place, cause):
-            return True
+    if known.segments:
+        at, bit = _filter_bit(cause)
+        for place, (ordered, marks) in enumerate(known.segments):
+            if marks and not marks[at] & bit:
+                continue
+            if _find(ordered, cause) >= 0 and _still_kept(known, place, cause):
+                return True
     return bool(known.boundaries) and _find(known.boundaries, cause) >= 0
 
 
@@ -63,24 +75,32 @@ def add(known: Known, cause: bytes) -> Known:
     tail = known.tail + cause
     if len(tail) < _SEGMENT * HASH_BYTES:
         return Known(known.boundaries, known.segments, tail, known.added + 1)
-    segments = (*known.segments, _segment(tail))[-(KEPT // _SEGMENT) :]
+    segments = (*known.segments, _filtered(tail))[-(KEPT // _SEGMENT) :]
     return Known(known.boundaries, segments, b"", known.added + 1)
 
 
 def refresh(known: Known, cause: bytes) -> Known:
-    """Return the causes with a known one as the newest; one just added, or a boundary, stays.
+    """Return the causes with a known one as the newest.
 
     So what was repeated lately is still known when it is repeated again, however long ago it
-    was first seen.
+    was first seen. One just added stays, and so does a boundary while none has to leave.
     """
-    if known.tail.endswith(cause) or _find(known.boundaries, cause) >= 0:
+    if known.tail.endswith(cause):
         return known
-    return add(known, cause)
+    place = _find(known.boundaries, cause)
+    if place < 0:
+        return add(known, cause)
+    if len(known.boundaries) < BOUNDARIES_KEPT * HASH_BYTES or known.boundaries.endswith(cause):
+        return known
+    at = place * HASH_BYTES
+    others = known.boundaries[:at] + known.boundaries[at + HASH_BYTES :]
+    return known._replace(boundaries=others + cause)
 
 
 def add_boundary(known: Known, cause: bytes) -> Known:
-    """Return the causes with one more boundary, known for the session's life."""
-    return known._replace(boundaries=known.boundaries + cause)
+    """Return the causes with one more boundary: for the session's life, or until 4 096 newer."""
+    boundaries = (known.boundaries + cause)[-BOUNDARIES_KEPT * HASH_BYTES :]
+    return known._replace(boundaries=boundaries)
 
 
 def chunks(before: Known, after: Known) -> dict[int, tuple[int, bytes]]:
@@ -120,12 +140,23 @@ def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> Know
         hashes[start:stop] for start, stop in zip(bounds, [*bounds[1:], len(hashes)], strict=True)
     ]
     tail = parts.pop() if added % _SEGMENT else b""
-    return Known(boundaries, tuple(_segment(part) for part in parts), tail, added)
+    # Without filters: making them costs more than the searches of the few messages that most
+    # sessions get between being read back and being put away again.
+    return Known(boundaries, tuple(Segment(part) for part in parts), tail, added)
 
 
-def _segment(hashes: bytes) -> Segment:
-    members = (hashes[i : i + HASH_BYTES] for i in range(0, len(hashes), HASH_BYTES))
-    return Segment(hashes, frozenset(members))
+def _filtered(hashes: bytes) -> Segment:
+    marks = bytearray(_FILTER_BYTES)
+    for begin in range(0, len(hashes), HASH_BYTES):
+        at, bit = _filter_bit(hashes[begin : begin + HASH_BYTES])
+        marks[at] |= bit
+    return Segment(hashes, bytes(marks))
+
+
+def _filter_bit(cause: bytes) -> tuple[int, int]:
+    """Return the byte of a filter and the bit in it that stand for a hash."""
+    number = cause[-1] << 8 | cause[-2]
+    return number >> 3 & _FILTER_BYTES - 1, 1 << (number & 7)
 
 
 def _find(hashes: bytes, cause: bytes) -> int:

@@ -1,10 +1,11 @@
 """The chain's memory of responses (R9): what the last 32 counted, packed.
 
-One response comes as several lines or frames. Its counts are remembered, so that a further line
-is a new reading only if they differ, and what may be emitted once per response is marked.
+One response comes as several lines or frames. A hash of its counts is remembered, so that a further
+line is a new reading only if they differ, and what may be emitted once per response is marked.
 """
 
 import struct
+from hashlib import blake2b
 from typing import NamedTuple
 
 from streams.core.known import HASH_BYTES, cause_hash
@@ -21,20 +22,19 @@ EXHAUSTED_MARK = 4
 READ_MARK = 8
 """The response gave a reading; without it the counts are empty."""
 
-_ENTRY = struct.Struct(f"<{HASH_BYTES}sQQQqB")
+_ENTRY = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sqB")
+_COUNTS = struct.Struct("<QQQ")
 _NOT_TOLD = -1
 
 
 class Remembered(NamedTuple):
-    """One response: the hash of its key, its counts (a part not told is 0), its marks.
+    """One response: the hash of its key, that of its counts, its marks.
 
     `previous_output` is what the response before it put out, as far as that was told.
     """
 
     key: bytes
-    input: int = 0
-    creation: int = 0
-    read: int = 0
+    counts: bytes = bytes(HASH_BYTES)
     previous_output: int | None = None
     marks: int = 0
 
@@ -42,17 +42,11 @@ class Remembered(NamedTuple):
         """Return whether a line's counts are news (R9)."""
         if not self.marks & READ_MARK:
             return True
-        told = (usage.input or 0, usage.creation or 0, usage.read or 0)
-        return (self.input, self.creation, self.read) != told
+        return self.counts != _counts_hash(usage)
 
     def with_reading(self, usage: Usage) -> "Remembered":
         """Return it with the counts of its latest reading."""
-        return self._replace(
-            input=usage.input or 0,
-            creation=usage.creation or 0,
-            read=usage.read or 0,
-            marks=self.marks | READ_MARK,
-        )
+        return self._replace(counts=_counts_hash(usage), marks=self.marks | READ_MARK)
 
 
 def key_hash(key: str | None, cause: str) -> bytes:
@@ -65,20 +59,26 @@ def find(memory: bytes, key: bytes) -> Remembered | None:
     at = _place(memory, key)
     if at < 0:
         return None
-    key, input_tokens, creation, read, output, marks = _ENTRY.unpack_from(memory, at)
+    key, counts, output, marks = _ENTRY.unpack_from(memory, at)
     previous_output = None if output == _NOT_TOLD else output
-    return Remembered(key, input_tokens, creation, read, previous_output, marks)
+    return Remembered(key, counts, previous_output, marks)
 
 
 def remember(memory: bytes, response: Remembered) -> bytes:
     """Return the memory with the response: in its old place, or as the newest."""
-    key, input_tokens, creation, read, output, marks = response
+    key, counts, output, marks = response
     told = _NOT_TOLD if output is None else output
-    packed = _ENTRY.pack(key, input_tokens, creation, read, told, marks)
+    packed = _ENTRY.pack(key, counts, told, marks)
     at = _place(memory, key)
     if at >= 0:
         return memory[:at] + packed + memory[at + _ENTRY.size :]
     return (memory + packed)[-KEPT * _ENTRY.size :]
+
+
+def _counts_hash(usage: Usage) -> bytes:
+    """Return the bytes by which counts are compared: a third of their size; not told is 0."""
+    counts = _COUNTS.pack(usage.input or 0, usage.creation or 0, usage.read or 0)
+    return blake2b(counts, digest_size=HASH_BYTES).digest()
 
 
 def _place(memory: bytes, key: bytes) -> int:

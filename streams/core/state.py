@@ -1,26 +1,35 @@
 """A session's state: immutable, small, and persisted in parts so that a batch writes what changed.
 
 `Session` holds what is the session's own, `Chain` what belongs to one conversation with a model.
-`pack` gives the parts that changed as plain JSON, `unpack` reads them back; the position of the
-parts in the changelog is the flow's affair. What is not listed in a part has its default, so a
-part written by an older build of the same version can be read.
+`pack` gives the parts that changed, `unpack` reads them back; the position of the parts in the
+changelog is the flow's affair. A part lists its fields in their order, without their names, which
+would be half of it. One that is shorter leaves the last at their defaults: so a part written by an
+older build of the same version can be read, and new fields of `Chain` and `Facts` come last.
 """
 
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 from schemas.records import Json, Trigger, WindowSource
 from streams.core.errors import VersionError
 from streams.core.known import CHUNK, NOTHING_KNOWN, SLOTS, Known, chunks, from_chunks
 from streams.core.transitions import IDLE, Attempt, Phase, Start, attempt_in, start_of
 
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 """Version of the parts; a build refuses a partition whose state has another."""
+
+Value = TypeVar("Value")
 
 SESSION_PART: Final = "session"
 _CHAIN_PREFIX: Final = "chain:"
 _KNOWN_PREFIX: Final = "known:"
+
+
+class Part(NamedTuple):
+    """A stored part: its fields as plain JSON, and its hashes as the bytes that they are."""
+
+    fields: list[Json]
+    data: bytes = b""
 
 
 class AwaitedSummary(NamedTuple):
@@ -59,11 +68,11 @@ class Chain(NamedTuple):
     response's key, `output` what is finally known of its output.
     """
 
+    memory: bytes = b""
+    response: bytes = b""
     model: str | None = None
     subagent_type: str | None = None
     touched: int = 0
-    memory: bytes = b""
-    response: bytes = b""
     output: int | None = None
     used: int | None = None
     percent: float | None = None
@@ -129,25 +138,26 @@ NEW_SESSION: Final = Session()
 NEW_CHAIN: Final = Chain()
 
 
-def pack(before: Session | None, after: Session) -> dict[str, Json | None]:
-    """Return the parts that differ from `before`, by name; None for a part that is gone."""
-    parts: dict[str, Json | None] = {}
+def pack(before: Session | None, after: Session) -> dict[str, Part | None]:
+    """Return the parts that differ from `before`, by name; None for a part that is gone.
+
+    The session's own part is always among them.
+    """
+    parts: dict[str, Part | None] = {}
     old = NEW_SESSION if before is None else before
-    if before is after:
-        return parts
     for name in old.chains.keys() - after.chains.keys():
         parts[_CHAIN_PREFIX + name] = None
     for name, chain in after.chains.items():
         if old.chains.get(name) is not chain:
             parts[_CHAIN_PREFIX + name] = _pack_chain(chain)
     for slot, (number, hashes) in chunks(old.known, after.known).items():
-        parts[f"{_KNOWN_PREFIX}{slot}"] = {"number": number, "hashes": _text(hashes)}
+        parts[f"{_KNOWN_PREFIX}{slot}"] = Part([number], hashes)
     parts[SESSION_PART] = _pack_session(after)
     return parts
 
 
 def part_names(session: Session) -> list[str]:
-    """Return the names of all parts that the session may have, for removing it."""
+    """Return the names of all parts that are stored of a session, for removing it."""
     chunks_written = -(-session.known.added // CHUNK)
     return [
         SESSION_PART,
@@ -156,7 +166,7 @@ def part_names(session: Session) -> list[str]:
     ]
 
 
-def unpack(session_id: str, parts: Mapping[str, Json]) -> Session:
+def unpack(session_id: str, parts: Mapping[str, Part]) -> Session:
     """Read a session from its parts.
 
     Raises VersionError where the parts are not what this build writes.
@@ -170,112 +180,81 @@ def unpack(session_id: str, parts: Mapping[str, Json]) -> Session:
         ) from error
 
 
-def _unpack(parts: Mapping[str, Json]) -> Session:
-    doc = _object(parts[SESSION_PART])
-    stored = {
-        _whole(chunk["number"]): _bytes(chunk["hashes"])
-        for name, part in parts.items()
-        if name.startswith(_KNOWN_PREFIX)
-        for chunk in [_object(part)]
-    }
-    chains = {
-        name.removeprefix(_CHAIN_PREFIX): _unpack_chain(_object(part))
-        for name, part in parts.items()
-        if name.startswith(_CHAIN_PREFIX)
-    }
-    start = doc.get("start")
+def _unpack(parts: Mapping[str, Part]) -> Session:
+    own, boundaries = parts[SESSION_PART]
+    sequence, applied, last_ms, added, phase, start, hint, last_reset, facts = own
+    stored = {}
+    chains = {}
+    for name, part in parts.items():
+        if name.startswith(_KNOWN_PREFIX):
+            (number,) = part.fields
+            stored[_whole(number)] = part.data
+        elif name.startswith(_CHAIN_PREFIX):
+            chains[name.removeprefix(_CHAIN_PREFIX)] = _unpack_chain(part)
     return Session(
-        sequence=_whole(doc["sequence"]),
-        applied=_whole(doc["applied"]),
-        last_ms=None if doc["last_ms"] is None else _whole(doc["last_ms"]),
-        known=from_chunks(_bytes(doc["boundaries"]), _whole(doc["added"]), stored),
-        chains=chains,
-        attempt=attempt_in(
-            Phase(cast("str", doc["phase"])),
+        _whole(sequence),
+        _whole(applied),
+        None if last_ms is None else _whole(last_ms),
+        from_chunks(boundaries, _whole(added), stored),
+        chains,
+        attempt_in(
+            Phase(cast("str", phase)),
             None if start is None else Start(*cast("list[str]", start)),  # type: ignore[arg-type]
         ),
-        hint=cast("Trigger | None", doc.get("hint")),
-        last_reset=cast("str | None", doc.get("last_reset")),
-        facts=_unpack_facts(_object(doc["facts"])),
+        cast("Trigger | None", hint),
+        cast("str | None", last_reset),
+        _unpack_facts(facts),
     )
 
 
-def _pack_session(session: Session) -> dict[str, Json]:
-    start = start_of(session.attempt)
-    return {
-        "sequence": session.sequence,
-        "applied": session.applied,
-        "last_ms": session.last_ms,
-        "boundaries": _text(session.known.boundaries),
-        "added": session.known.added,
-        "phase": session.attempt.phase.value,
-        "start": None if start is None else [start.attempt_id, start.own_ms, start.live_ms],
-        "hint": session.hint,
-        "last_reset": session.last_reset,
-        "facts": _changed(session.facts, _NO_FACTS),
-    }
+def _pack_session(session: Session) -> Part:
+    sequence, applied, last_ms, known, _, attempt, hint, last_reset, facts = session
+    start = start_of(attempt)
+    began: Json = None if start is None else [start.attempt_id, start.own_ms, start.live_ms]
+    return Part(
+        [
+            *(sequence, applied, last_ms, known.added, attempt.phase.value, began),
+            *(hint, last_reset, _pack_facts(facts)),
+        ],
+        known.boundaries,
+    )
 
 
-def _pack_chain(chain: Chain) -> dict[str, Json]:
-    doc = _changed(chain, NEW_CHAIN)
-    for name in ("memory", "response"):
-        if name in doc:
-            doc[name] = _text(getattr(chain, name))
-    return doc
+def _pack_chain(chain: Chain) -> Part:
+    fields = [list(item) if isinstance(item, tuple) else item for item in chain[2:]]
+    return Part([chain.response.hex(), *cast("list[Json]", fields)], chain.memory)
 
 
-def _unpack_chain(doc: dict[str, Json]) -> Chain:
-    values: dict[str, object] = dict(doc)
-    for name in ("memory", "response"):
-        if name in doc:
-            values[name] = _bytes(doc[name])
-    if "announced" in doc:
-        values["announced"] = tuple(cast("list[int]", doc["announced"]))
-    for name, kind in _NESTED.items():
-        if doc.get(name) is not None:
-            values[name] = kind(*cast("list[object]", doc[name]))
-    return NEW_CHAIN._replace(**values)  # type: ignore[arg-type]
+def _unpack_chain(part: Part) -> Chain:
+    response, *fields = part.fields
+    chain = Chain(part.data, bytes.fromhex(cast("str", response)), *fields)  # type: ignore[arg-type]
+    awaited, unmeasured, told = chain[-3:]
+    return chain._replace(
+        announced=_tuple(chain.announced),
+        awaited=None if awaited is None else AwaitedSummary(*awaited),
+        unmeasured=None if unmeasured is None else Unmeasured(*unmeasured),
+        told=None if told is None else ToldLimits(*told),
+    )
 
 
-_NESTED: Final[Mapping[str, type]] = {
-    "awaited": AwaitedSummary,
-    "unmeasured": Unmeasured,
-    "told": ToldLimits,
-}
-_NO_FACTS: Final = Facts()
+def _pack_facts(facts: Facts) -> Json:
+    fields = [list(item) if isinstance(item, tuple) else item for item in facts]
+    return cast("Json", fields)
 
 
-def _unpack_facts(doc: dict[str, Json]) -> Facts:
-    values: dict[str, object] = dict(doc)
-    if "exceeded" in doc:
-        values["exceeded"] = tuple(cast("list[str]", doc["exceeded"]))
-    return _NO_FACTS._replace(**values)  # type: ignore[arg-type]
+def _unpack_facts(fields: Json) -> Facts:
+    if not isinstance(fields, list):
+        raise TypeError("facts are no list")
+    facts = Facts(*fields)  # type: ignore[arg-type]
+    return facts._replace(exceeded=_tuple(facts.exceeded))
 
 
-def _changed(value: Chain | Facts, default: Chain | Facts) -> dict[str, Json]:
-    """Return the fields that differ from the default, in order; tuples as the lists they become."""
-    return {
-        name: cast("Json", list(item) if isinstance(item, tuple) else item)
-        for name, item, usual in zip(value._fields, value, default, strict=True)
-        if item != usual
-    }
-
-
-def _object(part: Json) -> dict[str, Json]:
-    if not isinstance(part, dict):
-        raise TypeError(f"a part is {type(part).__name__}, not an object")
-    return part
+def _tuple(value: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Return what is a list once it was stored as the tuple that it was."""
+    return tuple(value)
 
 
 def _whole(value: Json) -> int:
     if type(value) is not int:
         raise TypeError(f"{value!r} is not a whole number")
     return value
-
-
-def _text(data: bytes) -> str:
-    return b64encode(data).decode()
-
-
-def _bytes(text: Json) -> bytes:
-    return b64decode(cast("str", text), validate=True)

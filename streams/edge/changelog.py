@@ -4,9 +4,9 @@ Restoring reads it from its first kept record to its committed end, so a transac
 never committed is never seen.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 
-from streams.ports import Log, NewRecord
+from streams.ports import Log, NewRecord, Restored
 
 _READ_RECORDS = 5_000
 """Records taken at once while restoring: a few megabytes."""
@@ -22,20 +22,20 @@ class ChangelogStateStore:
         self._log = log
         self._topic = topic
 
-    async def restore(
-        self, partition: int
-    ) -> AsyncGenerator[Sequence[tuple[bytes, bytes | None]], None]:
-        """Yield what is kept, in order, in batches; see the port."""
+    async def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
+        """Yield what is kept, in order, in stretches; see the port."""
         reader = self._log.reader(self._topic, [partition])
         await reader.start()
         try:
-            position, end = await reader.bounds(partition)
-            reader.seek(partition, position)
+            first, end = await reader.bounds(partition)
+            position = first
+            reader.seek(partition, first)
             while position < end:
                 batch = await reader.poll(partition, _READ_RECORDS, _READ_WAIT_S)
                 position = batch.position
                 if batch.records:
-                    yield [(record.key or b"", record.value) for record in batch.records]
+                    entries = [(record.key or b"", record.value) for record in batch.records]
+                    yield Restored(entries, position - first, end - first)
         finally:
             await reader.stop()
 

@@ -117,6 +117,11 @@ GAUGES: dict[GaugeName, Metric] = {
         _PARTITION,
         "It moves also over messages that change nothing.",
     ),
+    "derive_restore_ratio": Metric(
+        "How much of the changelog has been read, 0 to 1, while a partition is restored",
+        _PARTITION,
+        "It is told only meanwhile; one that does not grow is a broker that does not answer.",
+    ),
     "derive_lag_messages": Metric(
         "Offsets of agent.messages that are not derived yet",
         _PARTITION,

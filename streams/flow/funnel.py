@@ -51,11 +51,15 @@ class Intake(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What one message gave. `session_id` is null where the message changed no session."""
+    """What one message gave. `session_id` is null where the message changed no session.
+
+    `before` is the state that it changed, null for a new session.
+    """
 
     session_id: str | None
     records: tuple[Record, ...]
     dead: DeadLetter | None
+    before: Session | None = None
 
 
 IGNORED = Taken(None, (), None)
@@ -65,6 +69,7 @@ class Funnel:
     """The sessions of one partition.
 
     `misrouted` says why a session does not belong here; a message over the limit is dead (R5).
+    `stored` gives up a session that it has and `sessions` has not.
     """
 
     def __init__(
@@ -72,8 +77,10 @@ class Funnel:
         rules: Rules,
         misrouted: Callable[[str], DeadLetter | None] | None = None,
         limit_bytes: int = MESSAGE_LIMIT_BYTES,
+        stored: Callable[[str], Session | None] | None = None,
     ) -> None:
         self.sessions: dict[str, Session] = {}
+        self._stored = stored
         self._rules = rules
         self._misrouted = misrouted
         self._limit_bytes = limit_bytes
@@ -103,7 +110,7 @@ class Funnel:
             return Taken(None, (), NO_SESSION)
         if self._misrouted is not None and (dead := self._misrouted(session_id)) is not None:
             return Taken(None, (), dead)
-        before = self.sessions.get(session_id)
+        before = self.sessions.get(session_id) or self._restored(session_id)
         after, records = derive(self._rules, before, normal, session_id)
         if after is before:
             return IGNORED
@@ -112,4 +119,11 @@ class Funnel:
             if dead is not None:
                 return Taken(None, (), dead)
         self.sessions[session_id] = after
-        return Taken(session_id, records, None)
+        return Taken(session_id, records, None, before)
+
+    def _restored(self, session_id: str) -> Session | None:
+        """Take over a session that was only stored so far."""
+        session = None if self._stored is None else self._stored(session_id)
+        if session is not None:
+            self.sessions[session_id] = session
+        return session

@@ -1,22 +1,22 @@
 """The state of one input partition: its sessions, its position, and what of it is persisted.
 
-The changelog holds, under keys that are JSON arrays, `[session, part]` for each part of a
-session's state, `[session, "activity"]` for when it was last active, and `["position"]`. Every
-value is an object with its version `v`; an unknown one refuses the partition. All that is
-written follows from the messages alone, whatever the batches: idleness is counted in whole hours
-of the partition's Kafka time (`partition_time`) and looked at before each message. A session that
-was active while a later time was claimed is active at that time, should the claim come true.
+`stored_sessions` tells how it is stored; an unknown version refuses the partition. What was
+restored lies there as it was stored, until a message comes for it.
+
+All that is written follows from the messages alone, whatever the batches: idleness is counted in
+whole hours of the partition's Kafka time (`partition_time`) and looked at before each message. A
+session that was active while a later time was claimed is active at that time, should the claim
+come true.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from schemas.records import Json
 from schemas.topics import HOUR_MS
 from streams.core.errors import ConfigError, VersionError
 from streams.core.rules import Rules
-from streams.core.state import STATE_VERSION, Session, pack, part_names, unpack
+from streams.core.state import Session
 from streams.edge import codec
 from streams.flow.dead_letters import dead_record, misrouted_check
 from streams.flow.derive_config import DeriveConfig
@@ -24,15 +24,23 @@ from streams.flow.funnel import Funnel
 from streams.flow.intake import intake
 from streams.flow.partition_time import Claim, PartitionTime
 from streams.flow.provenance import source_headers
+from streams.flow.stored_sessions import (
+    POSITION_KEY,
+    Activity,
+    StoredSessions,
+    changes_of,
+    read_document,
+    removal_of,
+)
 from streams.ports import LogRecord, NewRecord
 
 POSITION_VERSION = 1
-"""Version of the position's and the activities' documents."""
+"""Version of the position's document."""
 
 _HOURS_PER_DAY = 24
 
-POSITION_KEY = codec.dumps(["position"])
-_ACTIVITY_PART = "activity"
+_SLICE_SESSIONS = 10_000
+"""Sessions put in order in a row while restoring: a few milliseconds."""
 
 
 class Work(NamedTuple):
@@ -60,15 +68,11 @@ class Place(NamedTuple):
     dead_partitions: int
 
 
-class _Activity(NamedTuple):
-    """When a session was last active: the hour, and the claim of a later one at that time."""
-
-    hour: int
-    claim: int | None
-
-
 class PartitionState:
-    """The sessions of one partition. `position` is None until one is stored."""
+    """The sessions of one partition. `position` is None until one is stored.
+
+    To restore it: `add` all that the changelog holds, then exhaust `load`.
+    """
 
     def __init__(
         self,
@@ -80,29 +84,32 @@ class PartitionState:
         self.position: int | None = None
         self._config = config
         self._place = place
+        self._stored = StoredSessions(config.state_topic)
         self._funnel = Funnel(
             rules,
             misrouted_check(place.partition, place.partitions, partition_of),
             config.limit_bytes,
+            self._stored.take,
         )
         self._source = source_headers(config.messages_topic, place.partition)
-        self._written: dict[str, Session] = {}
-        # By last activity, the most idle first: Kafka time never goes back.
-        self._activity: OrderedDict[str, _Activity] = OrderedDict()
+        # All sessions, the most idle first: Kafka time never goes back.
+        self._activity: OrderedDict[str, Activity] = OrderedDict()
         self._time = PartitionTime()
-        self._now = _Activity(0, None)
+        self._now = Activity(0, None)
         self._begin()
 
     @property
     def sessions(self) -> int:
         """How many sessions are held."""
-        return len(self._funnel.sessions)
+        return len(self._activity)
 
     def _begin(self) -> None:
         """Start a batch's account."""
-        self._touched: dict[str, None] = {}
+        # With what is stored of each, None for a new one.
+        self._touched: dict[str, Session | None] = {}
         self._moved: dict[str, None] = {}
-        self._evicted: dict[str, None] = {}
+        self._changes: dict[bytes, bytes | None] = {}
+        self._evicted = 0
         self._records: list[NewRecord] = []
         self._dead: list[bool] = []
         self._kinds: Counter[str] = Counter()
@@ -126,7 +133,8 @@ class PartitionState:
                 source = self._source(message)
                 keep(dead_record(message, taken.dead, source, config.dead_topic, target))
             elif taken.session_id is not None:
-                self._touch(taken.session_id)
+                self._touched.setdefault(taken.session_id, taken.before)
+                self._be_active(taken.session_id)
                 if not taken.records:
                     continue
                 source = self._source(message)
@@ -144,23 +152,12 @@ class PartitionState:
 
     def finish(self, position: int) -> Work:
         """End the batch: return what is to be committed with the position after it."""
-        changes: dict[bytes, bytes | None] = {}
-        for session_id in self._evicted:
-            before = self._written.pop(session_id, None)
-            if before is not None:
-                names = [*part_names(before), _ACTIVITY_PART]
-                changes |= dict.fromkeys(_key(session_id, name) for name in names)
-        sessions, written = self._funnel.sessions, self._written
-        for session_id in self._touched:
-            after = sessions.get(session_id)
-            if after is None:
-                continue
-            for name, part in pack(written.get(session_id), after).items():
-                changes[_key(session_id, name)] = None if part is None else _part(part)
-            written[session_id] = after
+        changes, sessions, activity = self._changes, self._funnel.sessions, self._activity
+        for session_id, before in self._touched.items():
+            changes |= changes_of(session_id, before, sessions[session_id], activity[session_id])
         for session_id in self._moved:
-            if session_id in sessions:
-                changes[_key(session_id, _ACTIVITY_PART)] = self._activity_document(session_id)
+            if session_id in activity and session_id not in self._touched:
+                changes |= self._move(session_id)
         self.position = position
         changes[POSITION_KEY] = self._position_document(position)
         work = Work(
@@ -170,16 +167,18 @@ class PartitionState:
             self._dead,
             self._kinds,
             self._reasons,
-            len(self._evicted),
+            self._evicted,
             self._last_ms,
         )
         self._begin()
         return work
 
-    def _activity_document(self, session_id: str) -> bytes:
-        hour, claim = self._activity[session_id]
-        told = {} if claim is None else {"claim": claim}
-        return codec.dumps({"v": POSITION_VERSION, "hour": hour, **told})
+    def _move(self, session_id: str) -> dict[bytes, bytes | None]:
+        """Return the change that a session is which was active later than it is stored."""
+        activity, session = self._activity[session_id], self._funnel.sessions.get(session_id)
+        if session is None:
+            return self._stored.be_active(session_id, activity)
+        return changes_of(session_id, session, session, activity)
 
     def _position_document(self, position: int) -> bytes:
         claim = self._time.claim
@@ -194,10 +193,6 @@ class PartitionState:
             }
         )
 
-    def _touch(self, session_id: str) -> None:
-        self._touched[session_id] = None
-        self._be_active(session_id)
-
     def _be_active(self, session_id: str) -> None:
         if self._activity.get(session_id) != self._now:
             self._activity[session_id] = self._now
@@ -209,7 +204,7 @@ class PartitionState:
         time, before = self._time, self._now
         borne_out = time.take(message.offset, message.timestamp_ms)
         hour, claim = time.time_ms // HOUR_MS, time.claim
-        self._now = _Activity(hour, None if claim is None else claim.begin)
+        self._now = Activity(hour, None if claim is None else claim.begin)
         if borne_out is not None:
             self._activate_since(borne_out)
         if hour == before.hour:
@@ -219,8 +214,13 @@ class PartitionState:
             session_id, active = next(iter(self._activity.items()))
             if active.hour >= oldest:
                 break
-            del self._activity[session_id], self._funnel.sessions[session_id]
-            self._evicted[session_id] = None
+            del self._activity[session_id]
+            after = self._funnel.sessions.pop(session_id, None)
+            if after is None:
+                self._changes |= self._stored.drop(session_id)
+            elif (written := self._touched.pop(session_id, after)) is not None:
+                self._changes |= removal_of(session_id, written)
+            self._evicted += 1
 
     def _activate_since(self, claim: Claim) -> None:
         """Take sessions that were active since a claim began as active now that it is true."""
@@ -228,9 +228,37 @@ class PartitionState:
         for session_id in found:
             self._be_active(session_id)
 
-    def load_position(self, value: bytes) -> None:
-        """Take the stored position. Raises VersionError, or ConfigError where counts changed."""
-        document = _document(value, POSITION_VERSION, "the position")
+    def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Take entries of the changelog, in their order. Raises VersionError for a foreign key."""
+        self._stored.add(entries)
+
+    @property
+    def stored_sessions(self) -> int:
+        """How many sessions were added so far."""
+        return len(self._stored)
+
+    def load(self) -> Iterator[None]:
+        """Take over what was added, in steps of some milliseconds.
+
+        Raises VersionError for what another version stored, ConfigError where the partition
+        counts changed.
+        """
+        if self._stored.position is not None:
+            self._load_position(self._stored.position)
+        by_hour: dict[int, list[tuple[str, Activity]]] = {}
+        for found in self._stored.activities():
+            for session_id, activity in found:
+                by_hour.setdefault(activity.hour, []).append((session_id, activity))
+            yield
+        for hour in sorted(by_hour):
+            sessions = by_hour.pop(hour)
+            for begin in range(0, len(sessions), _SLICE_SESSIONS):
+                self._activity.update(sessions[begin : begin + _SLICE_SESSIONS])
+                yield
+
+    def _load_position(self, value: bytes) -> None:
+        """Take the stored position."""
+        document = read_document(value, POSITION_VERSION, "the position")
         partitions = document.get("partitions")
         if partitions != self._place.partitions:
             raise ConfigError(
@@ -247,83 +275,4 @@ class PartitionState:
             raise VersionError(f"the position in {self._config.state_topic} cannot be read")
         self.position = position
         self._time = PartitionTime(time_ms, Claim(*counts) if counts else None)
-        self._now = _Activity(time_ms // HOUR_MS, counts[0] if counts else None)
-
-    def load_session(self, session_id: str, values: dict[str, bytes]) -> None:
-        """Take one stored session. Raises VersionError where it cannot be read."""
-        what = f"the state of session {session_id!r}"
-        activity = values.pop(_ACTIVITY_PART, None)
-        parts = {
-            name: _document(value, STATE_VERSION, what).get("part")
-            for name, value in values.items()
-        }
-        told = {} if activity is None else _document(activity, POSITION_VERSION, what)
-        hour, claim = told.get("hour"), told.get("claim")
-        session = unpack(session_id, parts)
-        if not isinstance(hour, int) or not isinstance(claim, int | None):
-            raise VersionError(f"{what} cannot be read: when it was last active is not told")
-        self._funnel.sessions[session_id] = self._written[session_id] = session
-        self._activity[session_id] = _Activity(hour, claim)
-
-    def loaded(self) -> None:
-        """End loading: put the sessions in the order of their activity."""
-        self._activity = OrderedDict(sorted(self._activity.items(), key=lambda item: item[1].hour))
-
-
-class StoredParts:
-    """The changelog as it is read back: the last value of each key."""
-
-    def __init__(self, topic: str) -> None:
-        self.position: bytes | None = None
-        self.sessions: dict[str, dict[str, bytes]] = {}
-        self.entries = 0
-        self._topic = topic
-
-    def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Take entries in their order. Raises VersionError for a key that is none of ours."""
-        self.entries += len(entries)
-        for key, value in entries:
-            if key == POSITION_KEY:
-                self.position = value
-                continue
-            session_id, name = self._split(key)
-            if value is not None:
-                self.sessions.setdefault(session_id, {})[name] = value
-            elif session_id in self.sessions:
-                self.sessions[session_id].pop(name, None)
-                if not self.sessions[session_id]:
-                    del self.sessions[session_id]
-
-    def _split(self, key: bytes) -> tuple[str, str]:
-        try:
-            session_id, name = codec.loads(key)
-        except ValueError:
-            session_id = name = None
-        if not isinstance(session_id, str) or not isinstance(name, str):
-            raise VersionError(
-                f"{self._topic} holds a key that this version of contextgauge does not know: "
-                f"{key[:80]!r}. Upgrade contextgauge, or give it a topic of its own"
-            )
-        return session_id, name
-
-
-def _key(session_id: str, name: str) -> bytes:
-    return codec.dumps([session_id, name])
-
-
-def _part(part: Json) -> bytes:
-    return codec.dumps({"v": STATE_VERSION, "part": part})
-
-
-def _document(value: bytes, version: int, what: str) -> dict[str, Json]:
-    try:
-        document = codec.loads(value)
-    except ValueError:
-        document = None
-    found = document.get("v") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or found != version:
-        raise VersionError(
-            f"{what} was stored in version {found}; this build of contextgauge reads version "
-            f"{version}: run the version that wrote it, or a newer one"
-        )
-    return document
+        self._now = Activity(time_ms // HOUR_MS, counts[0] if counts else None)

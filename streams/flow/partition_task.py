@@ -11,7 +11,6 @@ producer finds in the changelog is true.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +21,8 @@ from streams.core.rules import Rules
 from streams.flow.dead_letters import FloodWatch
 from streams.flow.derive_config import DeriveConfig
 from streams.flow.lag import Lag
-from streams.flow.partition_state import PartitionState, Place, StoredParts, Work
+from streams.flow.partition_state import PartitionState, Place, Work
+from streams.flow.restoring import restore
 from streams.ports import (
     Batch,
     Clock,
@@ -37,9 +37,6 @@ from streams.ports import (
 
 _SLICE_MESSAGES = 250
 """Messages derived in a row before other partitions' commits get a turn: some 3 ms."""
-
-_SLICE_SESSIONS = 100
-"""Sessions unpacked in a row while restoring."""
 
 logger = structlog.get_logger()
 
@@ -138,23 +135,21 @@ class PartitionTask:
         if kept is not None and kept.end == self._end:
             tools.telemetry.count("derive_restores", outcome="kept")
             return kept.state
-        stored = StoredParts(tools.config.state_topic)
-        async with aclosing(tools.state_store.restore(partition)) as batches:
-            async for entries in batches:
-                stored.add(entries)
-                step.again()
-                tools.health.partition(partition, "restoring", done=stored.entries)
         state = PartitionState(tools.rules, tools.config, self._place, tools.partition_of)
-        if stored.position is not None:
-            state.load_position(stored.position)
-        for number, (session_id, values) in enumerate(stored.sessions.items()):
-            if number % _SLICE_SESSIONS == 0:
-                step.again()
-                await asyncio.sleep(0)
-            state.load_session(session_id, values)
-        state.loaded()
+
+        def got_on(done: int, total: int) -> None:
+            step.again()
+            tools.health.partition(partition, "restoring", done=done, total=total)
+
+        await restore(
+            state,
+            partition,
+            state_store=tools.state_store,
+            telemetry=tools.telemetry,
+            clock=tools.clock,
+            got_on=got_on,
+        )
         tools.telemetry.count("derive_restores", outcome="restored")
-        tools.telemetry.count("derive_restored_entries", stored.entries, partition=self._label)
         return state
 
     async def _begin(self, state: PartitionState) -> None:

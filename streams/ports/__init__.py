@@ -24,6 +24,7 @@ from streams.ports.log import (
     NewRecord,
     PartitionReader,
     Producer,
+    Restored,
     StateStore,
     TransactionalProducer,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "PartitionReader",
     "Producer",
     "Ranking",
+    "Restored",
     "Service",
     "SessionLook",
     "SessionSet",

@@ -52,6 +52,18 @@ class Batch(NamedTuple):
     position: int
 
 
+class Restored(NamedTuple):
+    """A stretch of a changelog as it is read back: keys with their values.
+
+    `done` of the changelog's `total` offsets lie behind it. There are fewer entries than offsets:
+    markers take some, and compaction took what was replaced.
+    """
+
+    entries: Sequence[tuple[bytes, bytes | None]]
+    done: int
+    total: int
+
+
 class TransactionalProducer(Protocol):
     """The one producer of an input partition, with a transactional id of its own."""
 
@@ -190,8 +202,8 @@ class StateStore(Protocol):
     transaction, so the store itself only turns changes into records and reads them back.
     """
 
-    def restore(self, partition: int) -> AsyncGenerator[Sequence[tuple[bytes, bytes | None]], None]:
-        """Yield the changelog from its begin to its committed end, in batches, in order."""
+    def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
+        """Yield the changelog from its begin to its committed end, in stretches, in order."""
 
     async def end(self, partition: int) -> int:
         """Return the changelog's committed end offset."""

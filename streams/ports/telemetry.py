@@ -24,6 +24,7 @@ GaugeName: TypeAlias = Literal[
     "derive_position",
     "derive_lag_messages",
     "derive_lag_seconds",
+    "derive_restore_ratio",
     "project_position",
     "project_lag_records",
     "project_lag_seconds",

@@ -9,8 +9,12 @@ from tests.contract.logs import LogUnderTest
 
 async def read_back(store: ChangelogStateStore, partition: int) -> list[tuple[bytes, bytes | None]]:
     found: list[tuple[bytes, bytes | None]] = []
-    async for entries in store.restore(partition):
-        found.extend(entries)
+    done, total = 0, 1
+    async for stretch in store.restore(partition):
+        assert done < stretch.done <= stretch.total
+        done, total = stretch.done, stretch.total
+        found.extend(stretch.entries)
+    assert not found or done <= total
     return found
 
 

@@ -59,6 +59,27 @@ def test_boundaries_are_known_for_life() -> None:
     assert causes.added == 3 * KEPT
 
 
+def test_the_last_4096_boundaries_are_known_and_a_repeated_one_as_long_as_a_new_one() -> None:
+    causes = NOTHING_KNOWN
+    for number in range(KEPT):
+        causes = known.add_boundary(causes, cause(number))
+    assert known.refresh(causes, cause(KEPT - 1)) is causes
+    causes = known.refresh(causes, cause(0))
+    for number in range(KEPT, 2 * KEPT - 1):
+        causes = known.add_boundary(causes, cause(number))
+    assert known.is_known(causes, cause(0))
+    assert known.is_known(causes, cause(KEPT))
+    assert not any(known.is_known(causes, cause(number)) for number in range(1, KEPT))
+    assert len(causes.boundaries) == KEPT * HASH_BYTES
+    assert causes.added == 0
+
+
+def test_old_causes_that_share_a_filters_bit_are_told_apart() -> None:
+    causes = with_causes(range(0, KEPT << 16, 1 << 16))
+    assert known.is_known(causes, cause(3 << 16))
+    assert not known.is_known(causes, cause((KEPT + 3) << 16))
+
+
 def test_a_repeated_cause_is_known_as_long_as_a_new_one() -> None:
     causes = with_causes(range(100))
     causes = with_causes(range(100, KEPT), known.refresh(causes, cause(0)))
@@ -190,7 +211,7 @@ def test_a_response_keeps_its_place_when_it_is_remembered_anew() -> None:
 
 def test_a_response_is_found_at_its_place_only() -> None:
     key = responses.key_hash("sought", "")
-    disguised = Remembered(b"8 bytes!", input=int.from_bytes(key, "little"), marks=8)
+    disguised = Remembered(b"8 bytes!", counts=key, marks=8)
     memory = responses.remember(b"", disguised)
     assert responses.find(memory, key) is None
     memory = responses.remember(memory, Remembered(key, marks=1))

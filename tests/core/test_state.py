@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.records import Json, Record
+from schemas.records import Record
 from streams.core.errors import VersionError
 from streams.core.known import KEPT, SLOTS
 from streams.core.state import (
     SESSION_PART,
     STATE_VERSION,
     Chain,
+    Facts,
+    Part,
     Session,
     pack,
     part_names,
@@ -55,17 +57,19 @@ class Store:
     """What a changelog holds after compaction: the newest value of each part, as bytes."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, bytes] = {}
+        self.parts: dict[str, tuple[bytes, bytes]] = {}
 
     def put(self, before: Session | None, after: Session) -> None:
         for name, part in pack(before, after).items():
             if part is None:
                 del self.parts[name]
             else:
-                self.parts[name] = codec.dumps(part)
+                self.parts[name] = (codec.dumps(part.fields), part.data)
 
     def get(self) -> Session:
-        return unpack(SESSION, {name: codec.loads(part) for name, part in self.parts.items()})
+        stored = self.parts.items()
+        parts = {name: Part(codec.loads(fields), data) for name, (fields, data) in stored}
+        return unpack(SESSION, parts)
 
 
 def intake(raw: bytes, number: int) -> Intake:
@@ -171,7 +175,7 @@ def test_only_what_changed_is_stored() -> None:
     changed = pack(before, told.session())
     assert {name.split(":")[0] for name in changed} == {"session", "chain", "known"}
     assert [name for name in changed if name.startswith("chain:")] == ["chain:b2"]
-    assert pack(told.session(), told.session()) == {}
+    assert list(pack(told.session(), told.session())) == [SESSION_PART]
 
 
 def test_a_chain_that_left_is_a_part_that_is_gone() -> None:
@@ -183,10 +187,11 @@ def test_a_chain_that_left_is_a_part_that_is_gone() -> None:
     assert changed["chain:newcomer"] is not None
 
 
-def test_parts_are_plain_json() -> None:
-    parts = pack(None, rich().session())
-    assert json.loads(json.dumps(parts)) == parts
-    assert STATE_VERSION == 1
+def test_fields_are_plain_json() -> None:
+    for part in pack(None, rich().session()).values():
+        assert part is not None
+        assert json.loads(json.dumps(part.fields)) == part.fields
+    assert STATE_VERSION == 2
 
 
 def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
@@ -218,9 +223,9 @@ def test_a_restored_session_knows_exactly_what_it_knew() -> None:
     assert told.chain().total == counted + 1
 
 
-def damaged(**changes: object) -> dict[str, Json]:
+def damaged(**changes: Part | None) -> dict[str, Part]:
     """The parts of a session with some of them replaced; None takes a part away."""
-    parts: dict[str, Any] = pack(None, rich().session())
+    parts = {name: part for name, part in pack(None, rich().session()).items() if part is not None}
     for name, part in changes.items():
         key = {"known": "known:0", "chain": "chain:main"}.get(name, name)
         if part is None:
@@ -230,35 +235,39 @@ def damaged(**changes: object) -> dict[str, Json]:
     return parts
 
 
-def changed(part: str, **fields: object) -> dict[str, Json]:
-    parts: dict[str, Any] = damaged()
-    parts[part] = parts[part] | fields
-    return parts
+def changed(name: str, place: int, value: Any) -> dict[str, Part]:
+    """The parts of a session with one field of one part replaced."""
+    parts = damaged()
+    fields = [*parts[name].fields]
+    fields[place] = value
+    return parts | {name: parts[name]._replace(fields=fields)}
 
 
-UNREADABLE: dict[str, Mapping[str, Json]] = {
+def longer(name: str) -> dict[str, Part]:
+    parts = damaged()
+    return parts | {name: parts[name]._replace(fields=[*parts[name].fields, 1])}
+
+
+UNREADABLE: dict[str, Mapping[str, Part]] = {
     "nothing": {},
     "no session part": damaged(session=None),
     "no known causes": damaged(known=None),
-    "a part that is no object": damaged(session=5),
-    "a chain that is no object": damaged(chain=["x"]),
-    "known causes that are no object": damaged(known="text"),
-    "causes that are not base64": damaged(known={"number": 0, "hashes": "!!"}),
-    "causes that are no text": damaged(known={"number": 0, "hashes": 7}),
-    "causes of another chunk": damaged(known={"number": 65, "hashes": ""}),
-    "too few causes": damaged(known={"number": 0, "hashes": ""}),
-    "no sequence": {**damaged(), SESSION_PART: {"applied": 1}},
-    "a sequence that is no number": changed(SESSION_PART, sequence="x"),
-    "a time that is no number": changed(SESSION_PART, last_ms=True),
-    "a phase that is not known": changed(SESSION_PART, phase="half open"),
-    "a start of other fields": changed(SESSION_PART, start=["id"]),
-    "facts that are no object": changed(SESSION_PART, facts=[]),
-    "facts that are not known": changed(SESSION_PART, facts={"later": 1}),
-    "facts of another shape": changed(SESSION_PART, facts={"exceeded": 5}),
-    "a chain's field that is not known": changed("chain:main", later=1),
-    "a chain's memory that is no text": changed("chain:main", memory=5),
-    "a chain's thresholds that are no list": changed("chain:main", announced=5),
-    "a chain's boundary of other fields": changed("chain:main", unmeasured=["id"]),
+    "causes of no chunk": damaged(known=Part([], b"")),
+    "causes of another chunk": damaged(known=Part([65], b"")),
+    "too few causes": damaged(known=Part([0], b"")),
+    "too few fields": {**damaged(), SESSION_PART: Part([1])},
+    "too many fields": longer(SESSION_PART),
+    "a sequence that is no number": changed(SESSION_PART, 0, "x"),
+    "a time that is no number": changed(SESSION_PART, 2, value=True),
+    "a phase that is not known": changed(SESSION_PART, 4, "half open"),
+    "a start of other fields": changed(SESSION_PART, 5, ["id"]),
+    "facts that are no list": changed(SESSION_PART, 8, {}),
+    "facts that are not known": changed(SESSION_PART, 8, [None] * 40),
+    "facts of another shape": changed(SESSION_PART, 8, [*[None] * 9, 5]),
+    "a chain's field that is not known": longer("chain:main"),
+    "a chain's response that is no text": changed("chain:main", 0, 5),
+    "a chain's response that is no hash": changed("chain:main", 0, "!!"),
+    "a chain's boundary of other fields": changed("chain:main", -2, ["id"]),
 }
 
 
@@ -269,8 +278,10 @@ def test_parts_that_cannot_be_read_are_a_version_error(what: str) -> None:
 
 
 def test_fields_that_are_not_stored_have_their_defaults() -> None:
-    parts: dict[str, Any] = pack(None, session(user()).session())
-    assert parts["chain:main"] == {"touched": 1, "messages": 1, "since_boundary": 1, "total": 1}
-    assert unpack(SESSION, parts).chains["main"] == Chain(
-        touched=1, messages=1, since_boundary=1, total=1
-    )
+    """As of a part that was stored before a field was added."""
+    parts = damaged()
+    parts["chain:main"] = Part(["", None, None, 7])
+    parts[SESSION_PART].fields[-1] = ["codex"]
+    found = unpack(SESSION, parts)
+    assert found.chains["main"] == Chain(touched=7)
+    assert found.facts == Facts(runtime="codex")

@@ -1,7 +1,7 @@
 """What running workers note of their health, lag and age."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 import pytest
@@ -14,11 +14,9 @@ from streams.edge.memory_log import MemoryLog
 from streams.edge.memory_views import MemoryViews
 from streams.edge.partitioner import partition_of
 from streams.flow.derive import run_derive
-from streams.ports import LogRecord
+from streams.ports import LogRecord, Restored
 from tests.flow.derive_kit import RULES, DeriveKit, Figures, samples, until
 from tests.flow.project_kit import ProjectKit, sample_records
-
-Entries = Sequence[tuple[bytes, bytes | None]]
 
 
 class SlowStore(ChangelogStateStore):
@@ -28,7 +26,7 @@ class SlowStore(ChangelogStateStore):
         super().__init__(log, topic)
         self.go_on = asyncio.Event()
 
-    async def restore(self, partition: int) -> AsyncGenerator[Entries, None]:
+    async def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
         async for entries in super().restore(partition):
             yield entries
             await self.go_on.wait()

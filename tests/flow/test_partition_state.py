@@ -11,7 +11,7 @@ from streams.core.errors import VersionError
 from streams.edge import codec
 from streams.edge.partitioner import partition_of
 from streams.flow.derive_config import DeriveConfig
-from streams.flow.partition_state import PartitionState, Place, StoredParts
+from streams.flow.partition_state import PartitionState, Place
 from streams.flow.partition_time import CLAIMS
 from streams.ports import Headers, LogRecord
 from tests.flow.derive_kit import RULES, expected, samples
@@ -58,13 +58,11 @@ def run(messages: Sequence[LogRecord], batch: int, restore_every: int = 0) -> Ru
 
 
 def restored(changelog: Sequence[tuple[bytes, bytes | None]]) -> PartitionState:
-    stored, state = StoredParts("context.state"), new_state()
-    stored.add(changelog)
-    assert stored.position is not None
-    state.load_position(stored.position)
-    for session_id, values in stored.sessions.items():
-        state.load_session(session_id, values)
-    state.loaded()
+    state = new_state()
+    state.add(changelog)
+    for _ in state.load():
+        pass
+    assert state.position is not None
     return state
 
 
@@ -198,7 +196,7 @@ def test_the_first_message_of_all_is_not_believed_alone() -> None:
 def test_a_claim_that_cannot_be_read_refuses_the_partition() -> None:
     document = {"v": 1, "position": 1, "partitions": 1, "kafka_time_ms": 1, "claim": {"begin": 1}}
     with pytest.raises(VersionError):
-        new_state().load_position(codec.dumps(document))
+        restored([(codec.dumps(["position"]), codec.dumps(document))])
 
 
 def _time_ms(done: Run) -> object:

@@ -13,7 +13,7 @@ from streams.edge import codec
 from streams.flow.doctor.facts import DeadLetters, Expected, Keying, Progress
 from streams.flow.doctor.sample import KeyingSample
 from streams.flow.intake import text_of
-from streams.flow.partition_state import POSITION_KEY
+from streams.flow.stored_sessions import POSITION_KEY
 from streams.ports import Clock, Log, LogRecord, PartitionReader
 from streams.ports.inspection import Cluster, Failure, Group, TopicFacts
 
