@@ -22,9 +22,9 @@ CounterName: TypeAlias = Literal[
 GaugeName: TypeAlias = Literal[
     "derive_sessions",
     "derive_position",
+    "derive_restore_ratio",
     "derive_lag_messages",
     "derive_lag_seconds",
-    "derive_restore_ratio",
     "project_position",
     "project_lag_records",
     "project_lag_seconds",
