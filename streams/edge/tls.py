@@ -166,7 +166,8 @@ async def refused_by(host: str, port: int, files: TlsFiles) -> str | None:
             reader, writer = await asyncio.open_connection(host, port, ssl=context_of(files))
         try:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(reader.read(1), _ALERT_S)
+                async with asyncio.timeout(_ALERT_S):
+                    await reader.read(1)
         finally:
             writer.close()
     except OSError as error:

@@ -95,8 +95,11 @@ class Delivery:
     def start(self) -> None:
         """Begin to connect and to send, in the background."""
         self._loop = asyncio.get_running_loop()
-        self._task = asyncio.create_task(self._sender.run(), name="contextgauge-publisher")
+        self._task = self._sending()
         self._is_open = True
+
+    def _sending(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self._sender.run(), name="contextgauge-publisher")
 
     async def connected(self, timeout_s: float) -> None:
         """Wait until the broker has been found. Raises why it was not."""
@@ -151,8 +154,16 @@ class Delivery:
             return 0
         self._is_open = False
         self._outbox.close()
+        self._sender.hurry()
+        until_s = self._clock.monotonic_s() + timeout_s
         try:
             await asyncio.wait([self._task], timeout=timeout_s)
+            if self._task.cancelled():
+                # A program that ends cancels all tasks, this one with the agent's.
+                self._task = self._sending()
+                self._sender.hurry()
+                left_s = max(0.0, until_s - self._clock.monotonic_s())
+                await asyncio.wait([self._task], timeout=left_s)
         finally:
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -22,6 +22,9 @@ from streams.ports import Clock, Log, NewRecord, Producer
 _SILENCE_S = 5.0
 """A broker that is merely slow has acknowledged something within this time."""
 
+_HURRIED_PAUSE_S = 0.5
+"""Longest pause while someone waits for the end."""
+
 Trouble: TypeAlias = Literal["broker", "refused", "dropped", "no_usage", "fault"]
 """What is told of: the broker is away or says no, a message cannot be sent, messages were dropped
 for lack of room, messages came without their figures, the sender itself failed."""
@@ -59,12 +62,23 @@ class Sender:
         self._log, self._clock, self._outbox = log, clock, outbox
         self._config, self._tell = config, tell
         self._alone = 0
+        self._hurry = asyncio.Event()
         self.held: list[Outgoing] = []
         self.sent = Sent()
 
+    def hurry(self) -> None:
+        """End the pause that a try may be waiting for, and make short ones from now on.
+
+        Who closes has seconds, and the broker may have come back since it was last tried.
+        """
+        self._hurry.set()
+
     async def run(self) -> None:
-        """Send until the outbox is closed and empty; ends earlier only by being cancelled."""
-        backoff = Backoff(self._clock, asyncio.Event())
+        """Send until the outbox is closed and empty; ends earlier only by being cancelled.
+
+        Run again after that, it goes on with what it held.
+        """
+        backoff = Backoff(self._clock, self._hurry)
         while True:
             done_before = self.sent.messages
             try:
@@ -83,6 +97,9 @@ class Sender:
             if self.sent.messages > done_before:
                 backoff.reset()
             await backoff.wait()
+            if self._hurry.is_set():
+                self._hurry = asyncio.Event()
+                backoff = Backoff(self._clock, self._hurry, longest_s=_HURRIED_PAUSE_S)
 
     def _failed(self, error: ContextgaugeError) -> None:
         self.sent.connected.clear()
@@ -105,6 +122,7 @@ class Sender:
                 self.held = self.held or list(await self._outbox.take())
                 if not self.held:
                     return
+                await self._make_ready()
                 await self._watched(producer, partitions)
         finally:
             await producer.stop()
@@ -125,7 +143,6 @@ class Sender:
             self.sent.connected.set()
 
     async def _send_held(self, producer: Producer, partitions: int) -> None:
-        await self._make_ready()
         batch = self.held[:1] if self._alone else self.held
         try:
             for item in batch:
@@ -150,8 +167,11 @@ class Sender:
     async def _make_ready(self) -> None:
         """Find the sessions and the short forms of those held that still lack them."""
         for item in [item for item in self.held if item.session_id is None]:
-            # Shortening takes seconds, in which the agent goes on.
-            found = await asyncio.to_thread(self._config.form.of, item.value, item.hint)
+            try:
+                # Shortening takes seconds, in which the agent goes on.
+                found = await asyncio.to_thread(self._config.form.of, item.value, item.hint)
+            except Exception as error:  # noqa: BLE001 -- tried again, it would hold all others up
+                found = DeadLetter("not_json", f"reading it raised {type(error).__name__}")
             place = self.held.index(item)
             if isinstance(found, tuple):
                 session_id, value = found

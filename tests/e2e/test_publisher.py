@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -319,3 +319,25 @@ async def test_a_blocking_publisher_would_hold_an_event_loop_up() -> None:
         Publisher(when_full="wait", bootstrap_servers="127.0.0.1:1"),
     ):
         pytest.fail("opened")
+
+
+class Frames:
+    """A transport of the Claude Agent SDK that reads a few frames."""
+
+    async def read_messages(self) -> AsyncIterator[dict[str, object]]:
+        for number in range(50):
+            yield message(number)
+
+
+async def test_a_tap_that_outlives_its_publisher_tells_it_once() -> None:
+    problems: list[str] = []
+    async with Publisher(
+        when_full="drop_oldest",
+        bootstrap_servers="127.0.0.1:1",
+        close_timeout_s=0,
+        on_problem=problems.append,
+    ) as publisher:
+        transport = publisher.tap(Frames())
+    assert [frame async for frame in transport.read_messages()] == [message(n) for n in range(50)]
+    told = [line for line in problems if "a frame could not be published" in line]
+    assert told == ["a frame could not be published: ClosedError"]

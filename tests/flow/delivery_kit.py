@@ -14,7 +14,7 @@ from streams.flow.delivery import Delivery, DeliveryConfig
 from streams.flow.outbox import WhenFull
 from streams.flow.outgoing import Form, Talk
 from streams.flow.sender import SenderConfig
-from streams.ports import LogRecord
+from streams.ports import Clock, LogRecord
 
 PARTITIONS = 3
 LIMIT = 2_000
@@ -32,6 +32,7 @@ def delivery_over(
     max_messages: int = 100,
     max_bytes: int = 1_000_000,
     text_key: bytes | None = None,
+    clock: Clock | None = None,
 ) -> tuple[Delivery, list[str]]:
     """Return a delivery, and what it tells."""
     told: list[str] = []
@@ -41,7 +42,7 @@ def delivery_over(
     config = DeliveryConfig(
         sender=sender, when_full=when_full, max_messages=max_messages, max_bytes=max_bytes
     )
-    return Delivery(log, SystemClock(), config, told.append), told
+    return Delivery(log, clock or SystemClock(), config, told.append), told
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 import pytest
@@ -115,6 +115,42 @@ async def test_an_answer_that_cannot_be_written_is_refused() -> None:
     async with opened(await memory()) as (delivery, told):
         assert await delivery.submit(Broken(), talk("s")) == "refused"
     assert "LookupError" in told[0]
+
+
+class Unreadable(Mapping[str, object]):
+    """A mapping whose own code fails."""
+
+    def __getitem__(self, key: str) -> object:
+        raise LookupError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        raise LookupError("secret")
+
+    def __len__(self) -> int:
+        return 1
+
+
+async def test_a_mapping_that_cannot_be_read_is_refused() -> None:
+    async with opened(await memory()) as (delivery, told):
+        assert await delivery.submit(Unreadable(), talk("s")) == "refused"
+    assert "LookupError" in told[0]
+    assert "secret" not in told[0]
+
+
+async def test_a_message_that_cannot_be_shortened_for_an_unknown_reason_holds_no_other_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RecursionError("secret")
+
+    log = await memory()
+    async with opened(log) as (delivery, told):
+        monkeypatch.setattr("streams.flow.outgoing.keyed", fail)
+        await delivery.submit(message(1) | {"message": "x" * LIMIT}, talk())
+        await delivery.submit(message(2), talk())
+    assert numbers(log) == [2]
+    assert (delivery.stats.sent, delivery.stats.refused) == (1, 1)
+    assert told == ["a message cannot be sent: not_json: reading it raised RecursionError"]
 
 
 async def test_what_means_nothing_is_ignored() -> None:

@@ -1,20 +1,25 @@
 """A publisher's queue: a broker that is away or refuses, and what is done when it is full."""
 
 import asyncio
+import threading
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES
+from streams.core.containers import Line
 from streams.core.errors import ClosedError, ConfigError, RetryError
 from streams.edge.clock import SystemClock
 from streams.edge.memory_log import MemoryLog, MemoryProducer
 from streams.flow.delivery import Delivery
+from streams.flow.keyed import keyed
 from streams.flow.outbox import Outbox, WhenFull
 from streams.flow.outgoing import Outgoing
 from streams.ports import NewRecord
 from tests.flow.delivery_kit import (
+    LIMIT,
     PARTITIONS,
     delivery_over,
     memory,
@@ -51,6 +56,68 @@ async def test_a_broker_that_never_comes_is_given_up_at_the_end() -> None:
         await delivery.connected(0.05)
     assert await delivery.close(0.05) == 2
     assert delivery.stats.waiting == 2
+
+
+class EndlessClock(SystemClock):
+    """Its pauses never end."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for ever."""
+        del seconds
+        await asyncio.Event().wait()
+
+
+async def test_a_close_does_not_wait_for_the_pause_between_two_tries() -> None:
+    log = await memory()
+    log.away = True
+    delivery, told = delivery_over(log, clock=EndlessClock())
+    delivery.start()
+    await delivery.submit(message(1), talk())
+    await until(lambda: bool(told))
+    log.away = False
+    assert await delivery.close(5) == 0
+    assert numbers(log) == [1]
+
+
+@pytest.mark.parametrize("away", [False, True])
+async def test_a_sender_that_was_cancelled_with_all_other_tasks_still_sends_what_waits(
+    *, away: bool
+) -> None:
+    """`asyncio.run` cancels all tasks of a program that ends, an agent's and the sender's."""
+    log = await memory()
+    log.away = True
+    delivery, told = delivery_over(log)
+    delivery.start()
+    await delivery.submit(message(1), talk())
+    await until(lambda: bool(told))
+    (sender,) = [each for each in asyncio.all_tasks() if "contextgauge" in each.get_name()]
+    sender.cancel()
+    log.away = away
+    assert await delivery.close(0.2 if away else 5) == int(away)
+    assert numbers(log) == ([] if away else [1])
+    assert sender.cancelled()
+
+
+async def test_a_slow_shortening_is_not_taken_for_a_broker_that_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("streams.flow.sender._SILENCE_S", 0.05)
+    usual, released = keyed, threading.Event()
+
+    def slow(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
+        released.wait(10)
+        return usual(line, limit)
+
+    log = await memory()
+    async with opened(log) as (delivery, told):
+        await delivery.connected(5)
+        monkeypatch.setattr("streams.flow.outgoing.keyed", slow)
+        await delivery.submit(message(1) | {"message": "x" * LIMIT}, talk())
+        await asyncio.sleep(0.2)
+        assert delivery.stats.connected
+        released.set()
+    assert told == []
+    assert numbers(log) == [1]
 
 
 async def test_a_missing_topic_is_told_and_found_when_it_is_there() -> None:
