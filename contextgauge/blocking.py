@@ -1,8 +1,10 @@
 """`with Publisher(...)`: the same publisher for a program that has no event loop."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import CancelledError, Future
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,7 +29,10 @@ class BlockingPublisher:
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="contextgauge-publisher", daemon=True
         )
+        self._guard = threading.Lock()
+        """Nothing is handed to the loop once its end was: it would never be answered."""
         self._is_open = False
+        self._process = os.getpid()
 
     def open(self) -> None:
         """Begin to connect, in the background. Raises what `Publisher.__aenter__` raises."""
@@ -72,26 +77,58 @@ class BlockingPublisher:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Send what waits and end the thread. Raises what `Publisher.__aexit__` raises."""
+        """Send what waits and end the thread. Raises what `Publisher.__aexit__` raises.
+
+        Does nothing in a process that was forked: what waits is its parent's to send.
+        """
+        if self._process != os.getpid():
+            return
         try:
             self._run(self._publisher.__aexit__(kind, error, traceback))
         finally:
             self._end()
 
     def _run(self, work: Coroutine[object, object, Result]) -> Result:
-        if not self._is_open:
-            work.close()
-            raise ClosedError("the publisher is not open: publish inside its `with`")
-        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        running = self._hand_over(work)
         try:
             return running.result()
+        except CancelledError:
+            raise ClosedError("the publisher closed meanwhile") from None
         except BaseException:
             running.cancel()
             raise
 
+    def _hand_over(self, work: Coroutine[object, object, Result]) -> Future[Result]:
+        """Let the loop's thread do the work. Raises ClosedError where it could never be done."""
+        if self._process != os.getpid():
+            why = "the publisher is another process's, which this one was forked from"
+        elif threading.current_thread() is self._thread:
+            why = "the publisher's own thread, which calls on_problem, cannot wait for itself"
+        else:
+            with self._guard:
+                if self._is_open:
+                    return asyncio.run_coroutine_threadsafe(work, self._loop)
+            why = "the publisher is not open: publish inside its `with`"
+        work.close()
+        raise ClosedError(why)
+
     def _end(self) -> None:
-        self._run(self._loop.shutdown_default_executor())
-        self._is_open = False
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        with self._guard:
+            self._is_open = False
+            last = asyncio.run_coroutine_threadsafe(_finish(), self._loop)
+        try:
+            last.result()
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+async def _finish() -> None:
+    """End what the loop still does, so that whoever waits for it hears of the end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others)
+    await asyncio.get_running_loop().shutdown_default_executor()

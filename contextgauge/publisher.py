@@ -195,13 +195,14 @@ class Publisher:
         accounts is not. The client works as before, whatever becomes of the messages.
         """
         stream = self.stream(session_id=session_id, agent_id=agent_id, task_id=task_id)
+        delivery = self._opened()
 
         async def hand(frame: Mapping[str, object]) -> None:
             try:
                 if is_talk(frame):
                     await stream.publish(frame)
             except Exception as error:  # noqa: BLE001 -- the client works on, whatever it is
-                self._problem(f"a frame could not be published: {type(error).__name__}")
+                delivery.tell("fault", f"a frame could not be published: {type(error).__name__}")
 
         return tap(target, hand, lambda: self._problem(_MISSED))
 
