@@ -245,8 +245,13 @@ async def shown(views: RedisViews) -> dict[str, Any]:
 
 
 def by_session(views: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the views without their places in the log, which a replay cannot have."""
-    return {
-        view["session_id"]: {name: value for name, value in view.items() if name != "position"}
-        for view in views
-    }
+    """Return the views without places in the log and in the session's order.
+
+    A replay reads a session's file whole before its subagents'; followed, they come as they grew,
+    so the records of different chains are numbered otherwise.
+    """
+    for view in views:
+        del view["position"]
+        for chain in view["chains"].values():
+            del chain["last_sequence"]
+    return {view["session_id"]: view for view in views}
