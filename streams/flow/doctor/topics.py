@@ -14,7 +14,7 @@ from streams.flow.doctor.facts import DeadLetters, Expected, Keying, Progress
 from streams.flow.doctor.sample import KeyingSample
 from streams.flow.intake import text_of
 from streams.flow.stored_sessions import POSITION_KEY
-from streams.ports import Clock, Log, LogRecord, PartitionReader
+from streams.ports import Batch, Clock, Log, LogRecord, PartitionReader
 from streams.ports.inspection import Cluster, Failure, Group, TopicFacts
 
 _SAMPLE_S = 5.0
@@ -30,8 +30,9 @@ _POLL_S = 0.5
 _LAST_OFFSETS = 32
 """Markers take offsets: the newest record is within so many of the end."""
 
-_STATE_OFFSETS = (500, 10_000)
-"""Every transaction writes the position: it is within one batch's parts of the end."""
+_STATE_OFFSETS = (32, 500, 10_000)
+"""Every transaction writes the position, as its last record, so it is just before the end, however
+many sessions the topic holds. Only aborted transactions may lie behind it."""
 
 
 class Topics:
@@ -155,11 +156,19 @@ class Topics:
         return dict(zip(partitions, found, strict=True))
 
     async def _stored_position(self, reader: PartitionReader, partition: int) -> int | None:
+        until_s = self._clock.monotonic_s() + _SAMPLE_S
         for offsets in _STATE_OFFSETS:
+            first, end = await reader.bounds(partition)
             value: bytes | None = None
-            async for record in self._last(reader, partition, offsets):
-                if record.key == POSITION_KEY:
-                    value = record.value
+            reached = first
+            stretch = (max(first, end - offsets), end)
+            async for batch in self._batches(reader, partition, stretch, until_s):
+                reached = batch.position
+                for record in batch.records:
+                    if record.key == POSITION_KEY:
+                        value = record.value
+            if reached < end:
+                return None  # what was found so far may be an old one
             if value is not None:
                 document = codec.loads(value)
                 position = document.get("position") if isinstance(document, dict) else None
@@ -170,15 +179,23 @@ class Topics:
         self, reader: PartitionReader, partition: int, offsets: int
     ) -> AsyncIterator[LogRecord]:
         """Yield the records of the last so many offsets, as far as time allows."""
-        until = self._clock.monotonic_s() + _SAMPLE_S
         first, end = await reader.bounds(partition)
-        position = max(first, end - offsets)
-        reader.seek(partition, position)
-        while position < end and self._clock.monotonic_s() < until:
-            batch = await reader.poll(partition, _AT_ONCE, _POLL_S)
-            position = batch.position
+        until_s = self._clock.monotonic_s() + _SAMPLE_S
+        stretch = (max(first, end - offsets), end)
+        async for batch in self._batches(reader, partition, stretch, until_s):
             for record in batch.records:
                 yield record
+
+    async def _batches(
+        self, reader: PartitionReader, partition: int, stretch: tuple[int, int], until_s: float
+    ) -> AsyncIterator[Batch]:
+        """Yield what is from an offset to before another, as far as time allows."""
+        position, end = stretch
+        reader.seek(partition, position)
+        while position < end and self._clock.monotonic_s() < until_s:
+            batch = await reader.poll(partition, _AT_ONCE, _POLL_S)
+            position = batch.position
+            yield batch
 
     def _count(self, topic: str) -> int:
         facts = self._cluster.topics.get(topic)

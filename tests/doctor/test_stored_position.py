@@ -1,0 +1,103 @@
+"""How far messages are derived, read from the end of a state topic of any size."""
+
+import pytest
+
+from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE
+from streams.edge import codec
+from streams.edge.clock import SystemClock
+from streams.edge.memory_log import MemoryLog, MemoryPartitionReader
+from streams.edge.partitioner import partition_of
+from streams.flow.doctor.topics import Topics
+from streams.flow.stored_sessions import POSITION_KEY
+from streams.ports import Batch, Clock, NewRecord
+from streams.ports.inspection import Cluster, Group, TopicFacts, TopicPartition
+from tests.doctor.cases import EXPECTED
+
+GROUP = Group("Stable", (), {(AGENT_MESSAGES.name, 0): 77})
+"""What is committed beside the position: told where the state does not tell it."""
+
+
+def state(key: bytes, value: bytes = b"{}") -> NewRecord:
+    return NewRecord(CONTEXT_STATE.name, 0, key, value)
+
+
+def positioned(position: int) -> NewRecord:
+    return state(POSITION_KEY, codec.dumps({"position": position}))
+
+
+async def log_of(*transactions: list[NewRecord]) -> MemoryLog:
+    log = MemoryLog(SystemClock())
+    await log.create_topics([AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE], 1)
+    for _ in range(100):
+        log.write(NewRecord(AGENT_MESSAGES.name, 0, b"s", b"{}"), None)
+    producer = log.transactional_producer("t")
+    await producer.start()
+    for records in transactions:
+        await producer.commit(records, "g", {})
+    return log
+
+
+async def position_in(log: MemoryLog, clock: Clock | None = None) -> int | None:
+    there = TopicFacts([TopicPartition(partition=0, leader=1, replicas=1, in_sync=1)], {})
+    cluster = Cluster("c", [], {AGENT_MESSAGES.name: there, CONTEXT_STATE.name: there})
+    found = await Topics(log, clock or SystemClock(), partition_of, EXPECTED, cluster).derive(GROUP)
+    assert isinstance(found, dict)
+    position: int | None = found[0].position
+    return position
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Tell how many records each poll gave."""
+    counts: list[int] = []
+    usual = MemoryPartitionReader.poll
+
+    async def poll(self: MemoryPartitionReader, *arguments: int) -> Batch:
+        batch = await usual(self, *arguments)
+        counts.append(len(batch.records))
+        return batch
+
+    monkeypatch.setattr(MemoryPartitionReader, "poll", poll)
+    return counts
+
+
+async def test_of_many_sessions_only_the_end_is_read(read: list[int]) -> None:
+    many = [state(b"%d" % number) for number in range(20_000)]
+    log = await log_of([positioned(10)], [*many, positioned(50)])
+    assert await position_in(log) == 50
+    assert sum(read) < 100
+
+
+async def test_a_position_behind_an_aborted_transaction_is_found() -> None:
+    log = await log_of([positioned(40)])
+    log.cut_commits = 1
+    dying = log.transactional_producer("u")
+    await dying.start()
+    with pytest.raises(Exception, match="cut this commit"):
+        await dying.commit([state(b"%d" % number) for number in range(2_000)], "g", {})
+    await log.transactional_producer("u").start()
+    assert await position_in(log) == 40
+
+
+class ShortClock(SystemClock):
+    """Time is over after a few looks at it."""
+
+    def __init__(self, looks: int) -> None:
+        self._left = looks
+
+    def monotonic_s(self) -> float:
+        self._left -= 1
+        return 0.0 if self._left > 0 else 1e9
+
+
+@pytest.mark.parametrize("looks", range(1, 8))
+async def test_an_old_position_is_not_taken_for_the_newest_where_time_is_over(looks: int) -> None:
+    """Rather none of the state: what is committed beside it, or the newest after all."""
+    log = await log_of(*[[positioned(number)] for number in range(60)])
+    log.cut_commits = 1
+    dying = log.transactional_producer("u")
+    await dying.start()
+    with pytest.raises(Exception, match="cut this commit"):
+        await dying.commit([state(b"%d" % number) for number in range(40)], "g", {})
+    await log.transactional_producer("u").start()
+    assert await position_in(log, ShortClock(looks)) in {59, 77}
