@@ -15,9 +15,6 @@ from streams.ports import Clock
 _LINE_S = 10.0
 """Where there is no terminal a line is printed so often: a log stays short."""
 
-_STILL_S = 15.0
-"""Workers that write nothing for so long are probably none: one that died is replaced by then."""
-
 _WINDOW_S = 10.0
 """Rates are those of the last seconds: a worker that came or went shows soon."""
 
@@ -28,13 +25,10 @@ class _Rates:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seen: deque[tuple[float, tuple[int, ...]]] = deque()
-        self._moved_s = clock.monotonic_s()
 
     def add(self, positions: tuple[int, ...]) -> None:
         """Take the positions of all partitions as they are now."""
         now_s = self._clock.monotonic_s()
-        if self._seen and self._seen[-1][1] != positions:
-            self._moved_s = now_s
         self._seen.append((now_s, positions))
         while self._seen[0][0] < now_s - _WINDOW_S:
             self._seen.popleft()
@@ -45,10 +39,6 @@ class _Rates:
         grown = last[partition] - first[partition]
         return max(grown, 0) / (last_s - first_s) if last_s > first_s else 0.0
 
-    def still_s(self) -> float:
-        """Return for how long nothing has moved."""
-        return self._clock.monotonic_s() - self._moved_s
-
 
 class Screen:
     """Shows one rebuild on standard error, from `begin` to `end`."""
@@ -57,7 +47,6 @@ class Screen:
         self._clock = clock
         self._rates = _Rates(clock)
         self._begin_s = self._line_s = clock.monotonic_s()
-        self._warned = False
         self._phase = ""
         self._bars = Progress(
             TextColumn("{task.description}"),
@@ -137,13 +126,6 @@ class Screen:
                 completed=(item.position or 0) - begin,
                 total=max((item.end or 0) - begin, 1),
                 told=f"{_place(item)} · {self._speed(item)}",
-            )
-        waiting = not all(item.caught_up for item in progress.partitions)
-        if waiting and self._rates.still_s() >= _STILL_S and not self._warned:
-            self._warned = True
-            self.tell(
-                "nothing has been folded for a while: see that project workers run "
-                "(`contextgauge project`); this goes on as soon as they do (Ctrl-C ends it)"
             )
 
     def _speed(self, item: PartitionProgress) -> str:

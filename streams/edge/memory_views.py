@@ -291,9 +291,9 @@ class MemoryViews:
             self.kept = self.kept._replace(held=False)
 
     async def abandon(self, generation: int, build: str) -> None:
-        """Build this generation no longer."""
+        """Build this generation no longer, if it is held."""
         self._check()
-        if (self.kept.next, self.kept.build) == (generation, build):
+        if self.kept[1:] == (generation, build, True):
             self.kept = Generations(self.kept.active, None)
 
     async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
@@ -314,13 +314,10 @@ class MemoryViews:
             found.position = found.position._replace(caught_up=True)
 
     async def activate(self, generation: int, build: str) -> None:
-        """Make readers use a generation, unless a later one is active already."""
+        """Make readers use a generation, if it is being built and no later one is active."""
         self._check()
-        active = max(self.kept.active or 0, generation)
         if (self.kept.next, self.kept.build) == (generation, build):
-            self.kept = Generations(active, None)
-        else:
-            self.kept = self.kept._replace(active=active)
+            self.kept = Generations(max(self.kept.active or 0, generation), None)
 
     async def drop(self, generation: int, partition: int) -> None:
         """Delete a partition of a former generation."""

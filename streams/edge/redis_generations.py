@@ -15,18 +15,17 @@ Ask: TypeAlias = Callable[[str, Awaitable[Any]], Awaitable[Any]]
 
 _HELD = "held:"
 
-_RAISE = """
+_ACTIVATE = """
+local following = redis.call('GET', KEYS[2])
+if following ~= ARGV[2] and following ~= ARGV[3] then return 0 end
 local now = tonumber(redis.call('GET', KEYS[1]) or '0')
 if now < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end
-return now
+return redis.call('DEL', KEYS[2])
 """
-"""Set a generation unless it is a later one already."""
+"""Set a generation, unless it is a later one already or the build was given up meanwhile."""
 
-_FORGET = """
-local found = redis.call('GET', KEYS[1])
-if found == ARGV[1] or found == ARGV[2] then return redis.call('DEL', KEYS[1]) end
-"""
-"""Delete a key that has one of these values still."""
+_FORGET = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end"
+"""Delete a key that has this value still."""
 
 _REPLACE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end"
 """Give a key that has the first value still the second one."""
@@ -58,17 +57,19 @@ class RedisGenerations:
         answer = self._redis.eval(_REPLACE, 1, self._keys.next, _HELD + value, value)
         await self._ask("releasing a generation", answer)
 
-    async def forget(self, generation: int, build: str) -> None:
-        """Build it no longer."""
-        value = _next(generation, build)
-        answer = self._redis.eval(_FORGET, 1, self._keys.next, value, _HELD + value)
+    async def abandon(self, generation: int, build: str) -> None:
+        """Build it no longer, if it is held."""
+        value = _HELD + _next(generation, build)
+        answer = self._redis.eval(_FORGET, 1, self._keys.next, value)
         await self._ask("ending a build", answer)
 
     async def activate(self, generation: int, build: str) -> None:
-        """Make readers use it: one write, unless a later one is active already."""
-        answer = self._redis.eval(_RAISE, 1, self._keys.active, generation)
+        """Make readers use it, if it is what is being built and no later one is active."""
+        value, keys = _next(generation, build), self._keys
+        answer = self._redis.eval(
+            _ACTIVATE, 2, keys.active, keys.next, generation, value, _HELD + value
+        )
         await self._ask("activating a generation", answer)
-        await self.forget(generation, build)
 
 
 def _number(value: bytes | str | None) -> int | None:

@@ -272,8 +272,8 @@ class RedisViews:
         await self._generations.release(generation, build)
 
     async def abandon(self, generation: int, build: str) -> None:
-        """Build this generation no longer."""
-        await self._generations.forget(generation, build)
+        """Build this generation no longer, if it is held."""
+        await self._generations.abandon(generation, build)
 
     async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
         """Let a partition of this build go up to an offset; None: as far as there is."""
@@ -292,7 +292,7 @@ class RedisViews:
         await self._ask("marking a partition", self._redis.eval(_MARK, 1, key, build))
 
     async def activate(self, generation: int, build: str) -> None:
-        """Make readers use a generation: one write, unless a later one is active already."""
+        """Make readers use a generation, if it is being built and no later one is active."""
         await self._generations.activate(generation, build)
 
     async def drop(self, generation: int, partition: int) -> None:

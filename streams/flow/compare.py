@@ -181,6 +181,9 @@ class PartitionComparison:
                 raise LostError(f"partition {self._partition} is being built over")
             if position.offset >= offset:
                 return
+            if position.limit != offset:
+                # Another comparison set it: perhaps one that was killed, and never takes it away.
+                await self._limit(offset)
             await self._pause()
 
     async def _limit(self, offset: int | None) -> None:

@@ -23,7 +23,7 @@ class Watch:
         """Look at the store, and wake who waits for a change."""
         found = await self._store.generations()
         if found.next is not None and found.active is not None and found.next <= found.active:
-            # Left behind by a worker that ended between activating it and saying so.
+            # Begun by a worker that had not seen yet that this number is active.
             await self._store.activate(found.next, found.build)
             found = await self._store.generations()
         if found == self.seen:

@@ -97,7 +97,11 @@ class ProjectTask:
                     self._tools.health.partition(
                         self._partition, "building", "readers wait for the next generation"
                     )
-                    await watch.change()
+                    if active is not None and watch.seen.next is None:
+                        # The one that was begun is gone, by whatever: somebody deleted its key.
+                        await self._tools.patience.until_done(watch.begin)
+                    else:
+                        await watch.change()
                 elif active == self._building:
                     # It was activated a moment ago; one at a time writes to it.
                     await self._built.wait()

@@ -20,6 +20,7 @@ from streams.core.errors import ContextgaugeError, LostError, RetryError, StopEr
 from streams.flow.backoff import Backoff
 from streams.flow.compare import Compared, Pair, PartitionComparison
 from streams.flow.generations import Watch
+from streams.flow.stillness import Stillness
 from streams.ports import Clock, ViewPosition, ViewStore
 
 _LOOK_S = 0.5
@@ -27,6 +28,14 @@ _LOOK_S = 0.5
 
 _PAUSE_S = 0.05
 """How often it is looked whether a partition is where a comparison waits for it."""
+
+_LEVEL_S = 5.0
+"""So long it is waited for a moment at which the build is behind on no partition."""
+
+_STILL = (
+    "nothing has been folded for a while: see that project workers run (`contextgauge project`); "
+    "this goes on as soon as they do (Ctrl-C ends it)"
+)
 
 _NOTICED_S = 2.0
 """So long after a build was given up all workers know of it."""
@@ -102,6 +111,7 @@ class Rebuild:
         self._watch = Watch(store, clock, "rebuild")
         self._pair = Pair(0, 0, "")
         self._partitions = 0
+        self._stillness = Stillness(clock)
         self.resumed = False
         """Whether the build had been begun before."""
 
@@ -124,14 +134,17 @@ class Rebuild:
         seen = self._watch.seen
         if seen.next is None:
             return None
-        if not seen.held:
+        self._pair = Pair(seen.active or 0, seen.next, seen.build)
+        await self._count_partitions()
+        await self._store.abandon(seen.next, seen.build)
+        await self._watch.look()
+        if (self._watch.seen.next, self._watch.seen.build) == (seen.next, seen.build):
             raise StopError(
                 f"generation {seen.next} is being built because views were lost or are not there "
                 "yet: it is needed, and becomes active by itself"
             )
-        self._pair = Pair(seen.active or 0, seen.next, seen.build)
-        await self._count_partitions()
-        await self._store.abandon(seen.next, seen.build)
+        if self._watch.seen.active == seen.next:
+            raise StopError(f"generation {seen.next} became active just now: readers use it")
         # A worker that does not know it yet would begin the partition again.
         await self._clock.sleep(_NOTICED_S)
         for partition in range(self._partitions):
@@ -204,23 +217,36 @@ class Rebuild:
 
     async def _until_caught_up(self) -> None:
         while True:
+            # First of all: what is held no longer or given up must not be compared.
+            await self._look()
             if not self._partitions:
                 await self._ask(self._count_partitions)
             progress = await self._ask(partial(self._progress, "building"))
             self._show(progress)
             if progress.partitions and all(item.caught_up for item in progress.partitions):
                 return
-            await self._look()
+            self._see_that_it_moves(progress)
             await self._clock.sleep(_LOOK_S)
 
     async def _until_level(self) -> None:
-        """Wait until the build has all that readers of the active one had been shown just now."""
+        """Wait until the build has all that readers of the active one are being shown.
+
+        Where messages come in so fast that it never has on all partitions at one moment, it is
+        enough that it has what they had been shown when this began.
+        """
         progress = await self._ask(partial(self._progress, "swapping"))
-        ends = [item.end or 0 for item in progress.partitions]
-        while any(
-            (item.position or 0) < end for item, end in zip(progress.partitions, ends, strict=True)
-        ):
+        begin_s, begin = self._clock.monotonic_s(), progress
+        while _behind(progress, progress):
+            late = self._clock.monotonic_s() - begin_s >= _LEVEL_S
+            if late and not _behind(progress, begin):
+                return
             self._show(progress)
+            for partition in _behind(progress, progress):
+                # One that a comparison could not take away, as Redis was away or it was killed.
+                lift = partial(
+                    self._store.limit, self._pair.following, partition, self._pair.build, None
+                )
+                await self._ask(lift)
             await self._pause()
             progress = await self._ask(partial(self._progress, "swapping"))
 
@@ -249,11 +275,12 @@ class Rebuild:
         return found
 
     async def _positions(self, partition: int) -> list[ViewPosition | None]:
-        ask = self._store.position
-        return [
-            await self._ask(partial(ask, generation, partition)) if generation else None
-            for generation in (self._pair.former, self._pair.following)
-        ]
+        """Return where the active generation is, and where the build had been before that."""
+        pair, ask, store = self._pair, self._ask, self._store
+        following = await ask(partial(store.position, pair.following, partition))
+        if not pair.former:
+            return [None, following]
+        return [await ask(partial(store.position, pair.former, partition)), following]
 
     async def _progress(self, phase: Phase) -> Progress:
         pair, partitions = self._pair, []
@@ -292,8 +319,16 @@ class Rebuild:
         return Rebuilt(generation=pair.following, former=pair.former, swapped=True, compared=None)
 
     async def _pause(self) -> None:
+        """Wait a moment for the workers."""
         await self._clock.sleep(_PAUSE_S)
         await self._look()
+        if self._stillness.is_due():
+            self._see_that_it_moves(await self._ask(partial(self._progress, "swapping")))
+
+    def _see_that_it_moves(self, progress: Progress) -> None:
+        """Say so where workers that are waited for do nothing for long."""
+        if self._stillness.is_long([item.position for item in progress.partitions]):
+            self._tell(_STILL)
 
     async def _look(self) -> None:
         """See that the build is still wanted, and held."""
@@ -316,6 +351,15 @@ class Rebuild:
             except RetryError as error:
                 self._tell(f"{error}: trying again in {backoff.next_s:g} s (Ctrl-C ends it)")
                 await backoff.wait()
+
+
+def _behind(progress: Progress, shown: Progress) -> list[int]:
+    """Return the partitions on which the build lacks what was shown at a look."""
+    return [
+        item.partition
+        for item, then in zip(progress.partitions, shown.partitions, strict=True)
+        if (item.position or 0) < (then.end or 0)
+    ]
 
 
 def _with_compared(progress: Progress, compared: int) -> Progress:

@@ -220,7 +220,10 @@ class ViewStore(ViewReader, Protocol):
         """Let a held build become active without a comparison, if it is this one."""
 
     async def abandon(self, generation: int, build: str) -> None:
-        """Build this generation no longer, if it is this build. What it has is not deleted."""
+        """Build this generation no longer, if it is this build and held: another is needed.
+
+        What it has is not deleted.
+        """
 
     async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
         """Let a partition of this build go up to an offset; None: as far as there is.
@@ -235,7 +238,11 @@ class ViewStore(ViewReader, Protocol):
         """Mark a partition of the next generation, if it was begun for this build."""
 
     async def activate(self, generation: int, build: str) -> None:
-        """Make readers use a generation, unless they use this or a later one already."""
+        """Make readers use a generation, if this build of it is what is being built.
+
+        In one step with the end of the build: one that was given up meanwhile, and may be deleted
+        already, never becomes active. Where a later one is active only the build ends.
+        """
 
     async def drop(self, generation: int, partition: int) -> None:
         """Delete a partition, whatever is in it. No one can write to it before that is done."""

@@ -74,24 +74,6 @@ def test_in_a_log_a_line_is_printed_now_and_then(clock: HandClock, said: Console
     assert screen.seconds() == 30.5
 
 
-def test_that_nothing_moves_is_said_once(clock: HandClock, said: Console) -> None:
-    screen = Screen(clock)
-    screen.begin(building(None), resumed=True)
-    for _ in range(60):
-        screen.show(building(500))
-        clock.now_s += 0.5
-    told = [line for line in lines(said) if "contextgauge project" in line]
-    assert len(told) == 1
-
-
-def test_what_has_caught_up_is_not_said_to_stand_still(clock: HandClock, said: Console) -> None:
-    screen = Screen(clock)
-    for _ in range(60):
-        screen.show(building(40_000))
-        clock.now_s += 0.5
-    assert "contextgauge project" not in said.export_text()
-
-
 def test_on_a_terminal_every_partition_has_a_bar(
     clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
