@@ -1,8 +1,10 @@
 """The whole way from a message to a screen, each part with the rights of docs/CONNECTING.md."""
 
 import json
+import os
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from redis.exceptions import NoPermissionError
@@ -28,8 +30,8 @@ def _acls_of(user: str) -> list[list[str]]:
 @pytest.fixture(scope="module")
 def granted(secured_kafka: Secured, secured_redis: Secured) -> Secured:
     """Kafka and Redis with the document's users and their rights, and none besides."""
-    for words in kafka_acls():
-        secured_kafka.acl(words)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # a program each, most of it starting
+        list(pool.map(secured_kafka.acl, kafka_acls()))
     for user in ("projector", "reader"):
         rules = redis_acl(user, password=PASSWORD)
         secured_redis.redis().execute_command("ACL", "SETUSER", user, "reset", *rules)  # type: ignore[no-untyped-call]  # redis-py
