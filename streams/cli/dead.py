@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, TypeVar
 
 import typer
@@ -86,7 +87,7 @@ async def _list(opened: Open, wanted: Selection, limit: int, *, as_json: bool) -
     shown: list[screen.Brief] = []
     more = False
     with screen.Bar("reading", shown=not (as_json and out.is_terminal)) as bar:
-        reading = await _begin(opened, wanted, screen.brief, bar)
+        reading = await _begin(opened, wanted, screen.brief, bar.show)
         async for letter in reading.newest_first():
             more = len(shown) == limit
             if more:
@@ -106,7 +107,7 @@ async def _list(opened: Open, wanted: Selection, limit: int, *, as_json: bool) -
 async def _count(opened: Open, wanted: Selection, *, as_json: bool) -> None:
     tallies: defaultdict[str, screen.Tally] = defaultdict(screen.Tally)
     with screen.Bar("counting") as bar:
-        reading = await _begin(opened, wanted, _counted, bar)
+        reading = await _begin(opened, wanted, _counted, bar.show)
         async for why, died_ms, size in reading.as_sent():
             tallies[why].add(died_ms, size)
     if as_json:
@@ -154,7 +155,7 @@ def show(
 
     async def showing(opened: Open) -> None:
         with screen.Bar("reading", shown=False) as bar:
-            reading = await _begin(opened, wanted, _itself, bar)
+            reading = await _begin(opened, wanted, _itself, bar.show)
             found = [letter async for letter in reading.as_sent()]
         if not found:
             first, end = await opened.reader.bounds(span.partition)
@@ -221,30 +222,40 @@ def redrive(  # noqa: PLR0913 -- an option each
     async def redriving(opened: Open) -> None:
         config = _redrive_config(chosen, opened, assign_session)
         missing = {span for span in wanted.spans if _is_one(span)}
+
+        def take(letter: Letter) -> Letter:
+            missing.discard(Span(letter.partition, letter.offset, letter.offset + 1))
+            return letter
+
+        # Once: what dies while it is asked for was not among what was agreed to.
+        reading = await _begin(opened, wanted, take, lambda _read, _of: None)
         done = Redriven()
         if not yes or dry_run:
-            done = await _pass(opened, wanted, config, None, missing)
+            done = await _pass(reading, config, None, done)
             _report(done, config, wanted, sent=False, as_json=as_json, asks=not dry_run)
         if not dry_run and (yes or (done.messages and _agreed(done, config))):
-            producer = opened.log.producer()
-            await producer.start()
-            try:
-                done = await guarded(_pass(opened, wanted, config, producer, missing), producer)
-            finally:
-                await producer.stop()
+            done = await _send(opened, reading, config)
             _report(done, config, wanted, sent=True, as_json=as_json)
         if missing:
             _say_missing(sorted(missing), "or none that the options select")
         if missing or done.stay:
             raise typer.Exit(NOT_ALL)
 
+    _run(chosen, wanted, redriving)
+
+
+async def _send(opened: Open, reading: DeadReading[Letter], config: RedriveConfig) -> Redriven:
+    """Send them; where that ends early, say how to go on."""
+    done = Redriven()
+    producer = opened.log.producer()
+    await producer.start()
     try:
-        _run(chosen, wanted, redriving)
-    except KeyboardInterrupt:
-        err.print(
-            "stopped: what was sent stays sent, and gives nothing twice when it is sent again"
-        )
+        return await guarded(_pass(reading, config, producer, done), producer)
+    except BaseException:
+        err.print(screen.go_on(reading.selection, opened.partitions, done.settled), soft_wrap=True)
         raise
+    finally:
+        await producer.stop()
 
 
 def _check_selected(wanted: Selection, assign_session: str | None, *, every: bool) -> None:
@@ -272,26 +283,15 @@ def _redrive_config(chosen: Settings, opened: Open, session: str | None) -> Redr
 
 
 async def _pass(
-    opened: Open,
-    wanted: Selection,
+    reading: DeadReading[Letter],
     config: RedriveConfig,
     producer: KafkaProducer | None,
-    missing: set[Span],
+    done: Redriven,
 ) -> Redriven:
-    """Go through the letters once, and send them where there is a producer.
-
-    Those that are found are taken out of the `missing` ones.
-    """
-
-    def take(letter: Letter) -> Letter:
-        missing.discard(Span(letter.partition, letter.offset, letter.offset + 1))
-        return letter
-
+    """Go through the letters once, and send them where there is a producer."""
     with screen.Bar("trying" if producer is None else "sending") as bar:
-        reading = await _begin(opened, wanted, take, bar)
-        return await redrive_letters(
-            reading.as_sent(), config, SystemClock(), producer, lambda _done: None
-        )
+        letters = replace(reading, progress=bar.show).as_sent()
+        return await redrive_letters(letters, config, SystemClock(), producer, done)
 
 
 def _is_one(span: Span) -> bool:
@@ -324,9 +324,12 @@ def _agreed(done: Redriven, config: RedriveConfig) -> bool:
 
 
 async def _begin(
-    opened: Open, wanted: Selection, take: Callable[[Letter], T], bar: screen.Bar
+    opened: Open,
+    wanted: Selection,
+    take: Callable[[Letter], T],
+    progress: Callable[[int, int], None],
 ) -> DeadReading[T]:
-    reading = DeadReading(opened.reader, SystemClock(), wanted, take, bar.show)
+    reading = DeadReading(opened.reader, SystemClock(), wanted, take, progress)
     await reading.begin(opened.partitions)
     return reading
 

@@ -18,7 +18,7 @@ from schemas.records import Json
 from streams.cli.screen import UNKNOWN, ago, cell, count, err, exact, safe
 from streams.edge import codec
 from streams.flow.dead_letters import MENDS, Letter, Origin
-from streams.flow.dead_reading import session_of_letter
+from streams.flow.dead_reading import Selection, Span, session_of_letter
 from streams.flow.redrive import STAY_MENDS, Redriven
 
 _KEY_CHARACTERS = (24, 12, 8)
@@ -288,6 +288,25 @@ def redriven_lines(done: Redriven, topic: str, *, sent: bool) -> Iterator[str]:
         where = ", ".join(left.examples) + more
         yield f"{exact(left.letters)} left, {reason} ({where}): {left.detail}"
         yield f"{_NEXT}{STAY_MENDS[reason]}"
+
+
+def go_on(selection: Selection, partitions: Sequence[int], settled: Mapping[int, int]) -> str:
+    """Say how to send what is left of a redrive that ended early; see `Redriven.settled`."""
+    spans = selection.spans or [Span(partition, 0, None) for partition in partitions]
+    rest = [span._replace(begin=max(span.begin, settled.get(span.partition, 0))) for span in spans]
+    left = [_address(span) for span in rest if span.end is None or span.begin < span.end]
+    if not left:
+        return "all of them were sent before it ended"
+    whole = "in place of --all" if selection == Selection() else "with the same options"
+    if selection.spans:
+        whole += ", in place of the addresses"
+    return f"not all was sent; what was sent stays sent. To go on, give {whole}: {' '.join(left)}"
+
+
+def _address(span: Span) -> str:
+    if span.end == span.begin + 1:
+        return f"{span.partition}:{span.begin}"
+    return f"{span.partition}:{span.begin}-{'' if span.end is None else span.end - 1}"
 
 
 def redriven_json(done: Redriven, *, sent: bool) -> dict[str, Json]:

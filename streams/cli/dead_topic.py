@@ -70,8 +70,7 @@ async def guarded(work: Coroutine[None, None, T], producer: KafkaProducer) -> T:
             await asyncio.wait([task], timeout=_LOOK_S)
             if producer.waiting_s > _SILENCE_S:
                 raise RetryError(
-                    f"the broker has not answered for {_SILENCE_S:.0f} s: not all was sent. Run it "
-                    "again when the broker is back: what was sent gives nothing twice"
+                    f"the broker has not answered for {_SILENCE_S:.0f} s: not all was sent"
                 )
         return task.result()
     finally:

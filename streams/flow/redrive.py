@@ -5,6 +5,9 @@ stays. What is sent has the original bytes and headers, so the causes of its rec
 were (R4), and what had been derived already gives nothing a second time. Only the key and the
 partition are made right, and a line over the limit is shortened as `publish` shortens it.
 
+A session knows its last 4 096 messages, so what is sent again must not be longer ago than that: one
+that is stopped tells from where to go on.
+
 The Kafka timestamp is that of the sending, as for all that is published; but one that is marked
 live keeps the time at which it was seen, since that is its event time (R28).
 """
@@ -27,6 +30,10 @@ from streams.flow.keyed import keyed
 from streams.ports import Clock, Headers, LogRecord, NewRecord, Producer
 
 StayReason: TypeAlias = DeadReason | Literal["expired", "ahead"]
+
+SETTLED_EVERY = 1_000
+"""Letters between two looks at what is acknowledged: far fewer than the 4 096 messages that a
+session knows for certain (R4), so what is sent twice in between gives nothing twice."""
 
 EXAMPLES = 3
 """Addresses told of those that stay for one reason."""
@@ -99,6 +106,9 @@ class Redriven:
     reasons: Counter[str] = field(default_factory=Counter)
     sessions: set[str] = field(default_factory=set)
     left: dict[StayReason, Left] = field(default_factory=dict)
+    settled: dict[int, int] = field(default_factory=dict, compare=False)
+    """Of each partition of dead letters the offset before which all selected ones are dealt with:
+    they stay, or the broker has acknowledged them. A redrive that was stopped goes on from here."""
 
     @property
     def letters(self) -> int:
@@ -190,36 +200,46 @@ async def redrive(
     config: RedriveConfig,
     clock: Clock,
     producer: Producer | None,
-    progress: Callable[[Redriven], None],
+    done: Redriven,
 ) -> Redriven:
     """Send the letters that can be derived from, in their order, and wait until all are taken.
 
-    Without a producer nothing is sent: it tells what would be. Raises what the producer raises;
-    what was sent until then stays sent, and may be sent again.
+    Each partition's letters come in their order. What was done is counted in `done`, which is
+    returned, and holds where to go on after an error or a cancellation. Without a producer nothing
+    is sent: it tells what would be. Raises what the producer raises; what was sent until then
+    stays sent.
     """
-    done = Redriven()
+    passed: dict[int, int] = {}
     async for letter in letters:
         now_ms = clock.now_ms()
         if len(letter.value) > config.limit_bytes:
             found = await asyncio.to_thread(prepare, letter, config, now_ms)
         else:
             found = prepare(letter, config, now_ms)
-        if found is None:
-            done.meaningless += 1
-        elif isinstance(found, Stays):
-            left = done.left.setdefault(found.reason, Left(found.detail))
-            left.letters += 1
-            if len(left.examples) < EXAMPLES:
-                left.examples.append(letter.address)
-        else:
-            if producer is not None:
-                await producer.send(found.record)
-            done.messages += 1
-            done.sent_bytes += len(found.record.value or b"")
-            done.shortened += found.shortened
-            done.reasons[letter.reason] += 1
-            done.sessions.add(found.session_id)
-        progress(done)
+        if isinstance(found, Ready) and producer is not None:
+            await producer.send(found.record)
+        _count(done, letter, found)
+        passed[letter.partition] = letter.offset + 1
+        if producer is not None and done.letters % SETTLED_EVERY == 0:
+            await producer.flush()
+            done.settled = dict(passed)
     if producer is not None:
         await producer.flush()
+        done.settled = passed
     return done
+
+
+def _count(done: Redriven, letter: Letter, found: Ready | Stays | None) -> None:
+    if found is None:
+        done.meaningless += 1
+    elif isinstance(found, Stays):
+        left = done.left.setdefault(found.reason, Left(found.detail))
+        left.letters += 1
+        if len(left.examples) < EXAMPLES:
+            left.examples.append(letter.address)
+    else:
+        done.messages += 1
+        done.sent_bytes += len(found.record.value or b"")
+        done.shortened += found.shortened
+        done.reasons[letter.reason] += 1
+        done.sessions.add(found.session_id)

@@ -2,14 +2,17 @@
 
 import io
 import json
+import re
 
 import pytest
 from rich.console import Console, RenderableType
 
 from schemas.messages import DeadReason
 from streams.cli import dead_screen
+from streams.cli.dead_options import parse_address
 from streams.edge import codec
 from streams.flow.dead_letters import Letter, letter_of
+from streams.flow.dead_reading import Selection, Span
 from streams.flow.redrive import Left, Redriven
 from streams.ports import Headers, LogRecord
 from tests.flow.dead_kit import died
@@ -144,3 +147,26 @@ def test_counts_are_ordered_by_number() -> None:
         "first_died": "2026-05-01T14:30:00.250Z",
         "last_died": "2026-05-01T14:30:01.250Z",
     }
+
+
+@pytest.mark.parametrize(
+    ("selection", "settled", "said"),
+    [
+        (Selection(), {}, "in place of --all: 0:0- 1:0-"),
+        (Selection(), {1: 70}, "in place of --all: 0:0- 1:70-"),
+        (Selection(reasons=frozenset({"misrouted"})), {0: 3}, "same options: 0:3- 1:0-"),
+        (
+            Selection(spans=(Span(0, 5, 6), Span(0, 8, 9), Span(1, 5, 20), Span(1, 90, None))),
+            {0: 6, 1: 12},
+            "in place of the addresses: 0:8 1:12-19 1:90-",
+        ),
+        (Selection(spans=(Span(0, 5, 6),)), {0: 6}, "all of them were sent"),
+    ],
+)
+def test_how_to_go_on_is_told_in_addresses_that_can_be_given(
+    selection: Selection, settled: dict[int, int], said: str
+) -> None:
+    told = dead_screen.go_on(selection, [0, 1], settled)
+    assert said in told
+    for address in re.findall(r"\d+:\S+", told):
+        assert isinstance(parse_address(address), Span)

@@ -88,7 +88,7 @@ async def redriven(
                 config_of(kit, **changes),
                 SystemClock(),
                 None if dry else producer,
-                lambda _: None,
+                Redriven(),
             )
     finally:
         await producer.stop()

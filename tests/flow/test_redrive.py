@@ -10,7 +10,7 @@ import pytest
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, REDRIVEN_HEADER, TASK_ID_HEADER
 from schemas.records import Record
 from schemas.topics import DAY_MS, HOUR_MS
-from streams.core.errors import ConfigError
+from streams.core.errors import ConfigError, RetryError
 from streams.core.stub import MARK
 from streams.edge import codec
 from streams.edge.clock import SystemClock
@@ -21,9 +21,9 @@ from streams.edge.partitioner import partition_of
 from streams.flow.dead_letters import letter_of
 from streams.flow.dead_reading import Selection, Span
 from streams.flow.funnel import Funnel, Intake
-from streams.flow.redrive import Ready, Stays, prepare
-from streams.ports import Headers, LogRecord, NewRecord
-from tests.flow.dead_kit import NOW_MS, config_of, died, redriven
+from streams.flow.redrive import Ready, Redriven, Stays, prepare, redrive
+from streams.ports import Headers, LogRecord, NewRecord, Producer
+from tests.flow.dead_kit import NOW_MS, config_of, died, reading, redriven
 from tests.flow.derive_kit import RULES, DeriveKit, Sent, samples
 
 LIVE: Headers = ((OBSERVED_HEADER, OBSERVED_LIVE),)
@@ -113,6 +113,70 @@ async def test_misrouted_messages_give_what_rightly_published_ones_give(any_kit:
     await kit.run_until_caught_up()
     assert await by_session(kit) == expected
     assert len(await kit.dead_letters()) == len(dead)
+
+
+def session_of_many(count: int) -> list[Sent]:
+    """Return readings of one session: more than it knows the causes of at a time (R4)."""
+    return [
+        Sent(
+            "many",
+            codec.dumps(
+                {
+                    "type": "assistant",
+                    "session_id": "many",
+                    "uuid": f"u-{number}",
+                    "message": {"id": f"m-{number}", "usage": {"input_tokens": 100 + number}},
+                }
+            ),
+        )
+        for number in range(count)
+    ]
+
+
+class Dying:
+    """A producer whose broker goes away after so many records."""
+
+    def __init__(self, producer: Producer, left: int) -> None:
+        self._producer, self._left = producer, left
+
+    async def start(self) -> None:
+        await self._producer.start()
+
+    async def send(self, record: NewRecord) -> None:
+        if not self._left:
+            raise RetryError("away")
+        self._left -= 1
+        await self._producer.send(record)
+
+    async def flush(self) -> None:
+        await self._producer.flush()
+
+    async def stop(self) -> None:
+        await self._producer.stop()
+
+
+@pytest.mark.parametrize("sent", [0, 700, 5_400])
+async def test_a_redrive_that_was_stopped_goes_on_and_nothing_doubles(
+    kit: DeriveKit, sent: int
+) -> None:
+    """Not even in a session that has forgotten the first of those that were sent."""
+    kit.config = replace(kit.config, allow_dead_letters=True)
+    messages = [*session_of_many(5_500), *MESSAGES]
+    await kit.append(published(kit, messages))
+    await kit.run_until_caught_up()
+
+    done = Redriven()
+    producer = Dying(kit.log.producer(), sent)
+    async with reading(kit) as found:
+        with pytest.raises(RetryError):
+            await redrive(found.as_sent(), config_of(kit), SystemClock(), producer, done)
+    assert done.messages == sent
+    await kit.run_until_caught_up()
+    rest = tuple(Span(p, done.settled.get(p, 0), None) for p in range(kit.partitions))
+    again = await redriven(kit, Selection(spans=rest))
+    assert again.stay == 0
+    await kit.run_until_caught_up()
+    assert await by_session(kit) == of_right_publishing(messages)
 
 
 async def test_redriving_what_was_published_rightly_gives_nothing(any_kit: DeriveKit) -> None:

@@ -107,9 +107,7 @@ class Secured:
     def _run_java(self, *arguments: str) -> str:
         # For programs that live a second: not to compile what runs once halves that second.
         java = [self._java[0], "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *self._java[1:]]
-        done = subprocess.run(
-            [*java, *arguments], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([*java, *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
