@@ -128,7 +128,7 @@ GAUGES: dict[GaugeName, Metric] = {
         "0 when idle. It grows while producers are faster, or while the partition stands still.",
     ),
     "derive_lag_seconds": Metric(
-        "Age of the message that was derived last, while there are more",
+        "Age of the message derived last, or time since all were, while there are more",
         _PARTITION,
         "How far behind the records are; 0 when there is no lag.",
     ),
@@ -143,7 +143,7 @@ GAUGES: dict[GaugeName, Metric] = {
         "0 when idle. Those behind an open transaction count too.",
     ),
     "project_lag_seconds": Metric(
-        "Age of the record that was projected last, while there are more",
+        "Age of the record projected last, or time since all were, while there are more",
         _PARTITION,
         "How far behind the views are; 0 when there is no lag.",
     ),

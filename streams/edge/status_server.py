@@ -4,11 +4,12 @@ Served from threads of their own, so that they answer while the event loop stand
 """
 
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from prometheus_client.exposition import choose_encoder
 
@@ -57,6 +58,15 @@ def _verdict(verdict: Verdict) -> Answer:
     return Answer(status, "application/json", codec.dumps(verdict.document) + b"\n")
 
 
+class _Server(ThreadingHTTPServer):
+    """Takes it as a matter of course that a prober loses patience and goes away."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- the base's
+        """Say nothing of a client that is gone."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
 class StatusServer:
     """Serves from `start` to `stop`. Port 0 is any free one."""
 
@@ -69,7 +79,7 @@ class StatusServer:
         family, *_, address = socket.getaddrinfo(
             self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        server_class = type("_Server", (ThreadingHTTPServer,), {"address_family": family})
+        server_class = type("_Family", (_Server,), {"address_family": family})
         server = self._server = server_class(address[:2], _handler(self._answer))
         threading.Thread(target=server.serve_forever, name="status", daemon=True).start()
         return int(server.server_address[1])

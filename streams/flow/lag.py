@@ -17,7 +17,8 @@ class Lag:
         self._telemetry, self._clock = telemetry, clock
         self._label = str(partition)
         self._offsets, self._seconds = offsets, seconds
-        self._last_ms: int | None = None
+        self._done_ms: int | None = None
+        """All that was written before is done."""
 
     def tell(self, position: int, end: int | None, last_ms: int | None = None) -> None:
         """Tell the lag of a position, where the end is known.
@@ -25,16 +26,17 @@ class Lag:
         `last_ms` is the Kafka timestamp of what was just done; None where there was nothing.
         """
         if last_ms is not None:
-            self._last_ms = last_ms
+            self._done_ms = max(self._done_ms or 0, last_ms)
         if end is None:
             return
         behind = max(end - position, 0)
         self._telemetry.gauge(self._offsets, behind, partition=self._label)
         now_ms = self._clock.now_ms()
-        if self._last_ms is None:
-            # Nothing was done here yet: it is behind for as long as it is seen to be, or longer.
-            self._last_ms = now_ms
-        age_s = max(now_ms - self._last_ms, 0) / 1_000 if behind else 0.0
+        if self._done_ms is None or not behind:
+            # Whatever comes from now on is no older, though the last message may be of yesterday.
+            # Where nothing was done yet, it is behind for as long as it is seen to be, or longer.
+            self._done_ms = now_ms
+        age_s = max(now_ms - self._done_ms, 0) / 1_000 if behind else 0.0
         self._telemetry.gauge(self._seconds, age_s, partition=self._label)
 
     def forget(self) -> None:

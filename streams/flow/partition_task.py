@@ -119,6 +119,9 @@ class PartitionTask:
             )
             self.running = True
             tools.health.partition(partition, "running")
+            tools.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
+            if state.position is not None:
+                tools.telemetry.gauge("derive_position", state.position, partition=self._label)
             await self._loop(producer, state)
             return Kept(state, self._end)
         finally:

@@ -25,6 +25,10 @@ class ProjectConfig:
     poll_timeout_s: float = 0.25
     """How long a poll waits where there is nothing; it returns at once when there is."""
 
+    open_timeout_s: float = 60.0
+    """Connecting to read a partition for a build takes some round trips; the client itself gives
+    up one that is not answered after 30 s."""
+
     idle_ms: int = SESSION_IDLE_MS
     """A session idle for so long of its partition's Kafka time leaves the views."""
 

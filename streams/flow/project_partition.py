@@ -6,7 +6,7 @@ itself and a failure between two calls leaves nothing half done.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -174,8 +174,10 @@ class PartitionProjector:
             lambda: self._store.apply(*self._at, expected=None, position=position, changes=changes)
         )
 
-    async def apply(self, batch: Batch) -> int:
+    async def apply(self, batch: Batch, got_on: Callable[[], None] = lambda: None) -> int:
         """Write what a batch changes; return how many of its records were new.
+
+        `got_on` is called now and then: a batch of large documents may take many calls.
 
         Raises ReseekError where another position is stored, LostError where documents are gone:
         then the calls before stand, with the position that they came to. Raises VersionError
@@ -194,8 +196,10 @@ class PartitionProjector:
             if documents is not None:
                 if not self._call.takes(documents):
                     await self._flush(item.offset)
+                    got_on()
                 self._call.add(documents)
             if number % _SLICE_RECORDS == 0:
+                got_on()
                 await asyncio.sleep(0)
         await self._flush(max(batch.position, self.position))
         self._fold.forget_sessions()

@@ -170,9 +170,11 @@ class ProjectTask:
         self._building = generation
         self._built.clear()
         reader = tools.log.reader(tools.config.events_topic, [self._partition])
-        await reader.start()
         try:
-            await self._build_from(reader, generation, build)
+            with tools.health.step("open", self._partition, tools.config.open_timeout_s):
+                await reader.start()
+                begin, end = await reader.bounds(self._partition)
+            await self._build_from(reader, generation, build, begin, end)
         except LostError as error:
             self._judge(build, error)
             await self._drop(generation)
@@ -196,13 +198,15 @@ class ProjectTask:
             )
             self._log_lacks = build
 
-    async def _build_from(self, reader: PartitionReader, generation: int, build: str) -> None:
+    async def _build_from(
+        self, reader: PartitionReader, generation: int, build: str, begin: int, end: int
+    ) -> None:
+        """Build a generation from the log's `begin`; at `end` it has caught up."""
         tools, partition, watch = self._tools, self._partition, self._tools.watch
 
         def wanted() -> bool:
             return (watch.seen.next, watch.seen.build) == (generation, build)
 
-        begin, end = await reader.bounds(partition)
         projector = self._projector(generation, strict=self._log_lacks != build)
         if not await projector.open(build):
             # Whatever is there under this generation's keys is of another build: an emptied
@@ -327,8 +331,8 @@ class ProjectTask:
             projector.writes,
             projector.documents,
         )
-        with tools.health.step("write", self._partition):
-            records = await projector.apply(batch)
+        with tools.health.step("write", self._partition) as step:
+            records = await projector.apply(batch, step.again)
         self.has_read = True
         if projector.writes > writes:
             tools.telemetry.count("project_writes", projector.writes - writes, partition=label)

@@ -3,11 +3,13 @@
 import inspect
 import re
 from pathlib import Path
+from typing import get_args
 
 import streams
 from streams.cli.exits import Exit, code_of
 from streams.core import errors
 from streams.edge.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
+from streams.flow.membership import Worker
 from tests.docs.test_docs import DOCS, _rows, _section
 
 RUNBOOK = (DOCS / "RUNBOOK.md").read_text(encoding="utf-8")
@@ -56,3 +58,7 @@ def test_what_is_worth_an_alarm_is_in_the_rules() -> None:
     expressions = re.findall(r"expr: (.*)", RUNBOOK)
     assert len(expressions) >= 7
     assert all(f"{NAMESPACE}_" in expression for expression in expressions)
+    # Where nothing reports a figure its sum is nothing, not 0, and nothing is below no number.
+    below = [expression for expression in expressions if "<" in expression]
+    assert len(below) == len(get_args(Worker))
+    assert all(" or vector(0)) <" in expression for expression in below)

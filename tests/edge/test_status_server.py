@@ -2,6 +2,7 @@
 
 import json
 import socket
+import struct
 import threading
 import urllib.error
 import urllib.request
@@ -77,6 +78,24 @@ async def test_it_answers_while_the_event_loop_stands_still(served: Served) -> N
     (answer,) = told
     assert answer[0] == 503
     assert "the event loop has stood still" in answer[2]
+
+
+def test_a_prober_that_goes_away_is_no_error(
+    served: Served, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hurt = struct.pack("ii", 1, 0)  # closing with this resets the connection
+    served.telemetry.count("derive_messages", 3, partition="1" * 10_000_000)
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", served.port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, hurt)
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert client.recv(1)
+    assert served.ask("/healthz")[0] == 200
+    # The threads that answered have ended, or at least noticed.
+    for thread in threading.enumerate():
+        if thread.name.startswith("Thread-"):
+            thread.join(10)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_taken_port_is_an_error() -> None:

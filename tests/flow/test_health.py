@@ -13,8 +13,9 @@ from streams.edge.health import HealthBoard
 from streams.edge.memory_log import MemoryLog
 from streams.edge.memory_views import MemoryViews
 from streams.edge.partitioner import partition_of
+from streams.flow import project_partition
 from streams.flow.derive import run_derive
-from streams.ports import LogRecord, Restored
+from streams.ports import ApplyResult, LogRecord, Restored, ViewChanges, ViewPosition
 from tests.flow.derive_kit import RULES, DeriveKit, Figures, samples, until
 from tests.flow.project_kit import ProjectKit, sample_records
 
@@ -30,6 +31,15 @@ class SlowStore(ChangelogStateStore):
         async for entries in super().restore(partition):
             yield entries
             await self.go_on.wait()
+
+
+class AheadClock(SystemClock):
+    """A clock that a test moves on."""
+
+    ahead_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() + self.ahead_s
 
 
 def _kit() -> DeriveKit:
@@ -92,13 +102,7 @@ async def test_of_two_workers_the_one_that_stands_by_is_ready_too() -> None:
 
 
 async def test_a_poll_that_never_ends_is_not_live() -> None:
-    class Clock(SystemClock):
-        ahead_s = 0.0
-
-        def monotonic_s(self) -> float:
-            return super().monotonic_s() + self.ahead_s
-
-    clock = Clock()
+    clock = AheadClock()
     kit = _kit()
     kit.health = HealthBoard("derive", clock, 60.0)
     kit.config = replace(kit.config, poll_timeout_s=3_600.0)
@@ -113,6 +117,44 @@ async def test_a_poll_that_never_ends_is_not_live() -> None:
         told = kit.health.live()
         assert not told.ok
         assert "poll of partition 0 has not ended" in str(told.document["reasons"])
+
+
+async def test_a_batch_that_takes_long_but_gets_on_is_live(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one of thousands of large documents does, in a Redis that is slow."""
+    monkeypatch.setattr(project_partition, "MAX_DOCUMENTS", 20)
+    clock, lives = AheadClock(), list[bool]()
+
+    class SlowViews(MemoryViews):
+        async def apply(
+            self,
+            generation: int,
+            partition: int,
+            *,
+            expected: int | None,
+            position: ViewPosition,
+            changes: ViewChanges,
+        ) -> ApplyResult:
+            clock.ahead_s += 50.0
+            kit.health.beat()
+            # The other partitions' polls stand still with the clock, which tells nothing here.
+            lives.append("write of" not in str(kit.health.live().document["reasons"]))
+            return await super().apply(
+                generation, partition, expected=expected, position=position, changes=changes
+            )
+
+    kit = ProjectKit(MemoryLog(SystemClock()), SlowViews())
+    kit.health = HealthBoard("project", clock, 60.0)
+    await kit.create_topic()
+    records = [record for part in sample_records() for record in part]
+    # All of one partition, so that no other one writes meanwhile.
+    name = records[0].data.session_id
+    await kit.append([record for record in records if record.data.session_id == name])
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    assert len(lives) > 10
+    assert all(lives)
 
 
 async def test_a_log_that_is_away_is_live_and_not_ready() -> None:
@@ -158,6 +200,23 @@ async def test_the_lag_is_told_and_is_gone_when_all_is_done() -> None:
         await until(lambda: all(gauges.get(("derive_lag_messages", str(p))) == 0 for p in range(4)))
         assert all(gauges["derive_lag_seconds", str(p)] == 0 for p in range(4))
     assert not [name for name, *_ in gauges if "lag" in name]
+
+
+async def test_a_worker_that_takes_idle_partitions_over_tells_what_it_holds() -> None:
+    kit = _kit()
+    await kit.create_topics()
+    await kit.publish(samples())
+    told: list[dict[str, float]] = []
+    for _ in range(2):
+        kit.health = HealthBoard("derive", SystemClock(), 60.0)
+        async with kit.running() as worker:
+            await kit.caught_up(worker)
+            await until(lambda: kit.health.ready().ok)
+            gauges = worker.figures.gauges
+            names = ("derive_sessions", "derive_position")
+            told.append({name: sum(gauges[name, str(p)] for p in range(4)) for name in names})
+    assert told[0] == told[1]
+    assert min(told[0].values()) > 0
 
 
 async def test_records_behind_an_open_transaction_are_a_lag_that_is_not_settled() -> None:

@@ -1,0 +1,67 @@
+"""How far behind a partition is said to be."""
+
+from streams.edge.clock import SystemClock
+from streams.flow.lag import Lag
+from tests.flow.derive_kit import Figures
+
+NIGHT_MS = 8 * 3_600_000
+
+
+class HandClock(SystemClock):
+    """A clock that the test moves."""
+
+    at_ms = 1_800_000_000_000
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+
+class Told:
+    """One partition's lag, and what was told of it last."""
+
+    def __init__(self) -> None:
+        self.clock, self._figures = HandClock(), Figures()
+        self.lag = Lag(self._figures, self.clock, 3, "derive_lag_messages", "derive_lag_seconds")
+
+    @property
+    def seconds(self) -> float:
+        return self._figures.gauges["derive_lag_seconds", "3"]
+
+
+def test_behind_it_is_as_old_as_what_was_done_last() -> None:
+    told = Told()
+    told.lag.tell(100, 500, told.clock.at_ms - 60_000)
+    assert told.seconds == 60
+    told.clock.at_ms += 1_000
+    told.lag.tell(100, 500)
+    assert told.seconds == 61
+    told.lag.tell(500, 500, told.clock.at_ms - 10)
+    assert told.seconds == 0
+
+
+def test_the_first_message_of_the_morning_is_not_as_late_as_the_last_of_the_evening() -> None:
+    told = Told()
+    told.lag.tell(100, 100, told.clock.at_ms)
+    told.clock.at_ms += NIGHT_MS
+    told.lag.tell(100, 100)
+    told.clock.at_ms += 250
+    # One has come, or a transaction has begun.
+    told.lag.tell(100, 101)
+    assert told.seconds == 0.25
+
+
+def test_a_publisher_whose_clock_is_behind_makes_no_lag() -> None:
+    told = Told()
+    told.lag.tell(100, 100)
+    told.clock.at_ms += 250
+    told.lag.tell(101, 102, told.clock.at_ms - NIGHT_MS)
+    assert told.seconds == 0.25
+
+
+def test_what_was_never_done_is_behind_since_it_was_seen() -> None:
+    told = Told()
+    told.lag.tell(0, None)
+    told.lag.tell(0, 10)
+    told.clock.at_ms += 5_000
+    told.lag.tell(0, 10)
+    assert told.seconds == 5
