@@ -1,0 +1,47 @@
+"""What a process and its children cost: CPU seconds and memory, as Linux tells them."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_UTIME, _CSTIME = 11, 15
+"""Places of the CPU times in /proc/PID/stat after the name: utime, stime, cutime, cstime."""
+
+
+class Cost(NamedTuple):
+    """User and system CPU seconds, and the highest resident memory, of a process tree."""
+
+    cpu_s: float
+    peak_mib: float
+
+
+def cost(pid: int) -> Cost:
+    """Return the cost so far of a process, its living children, and those that it waited for."""
+    ticks, peak_kib = 0, 0
+    for each in _tree(pid):
+        try:
+            stat = Path(f"/proc/{each}/stat").read_text(encoding="ascii", errors="replace")
+            status = Path(f"/proc/{each}/status").read_text(encoding="ascii", errors="replace")
+        except OSError:  # it ended meanwhile
+            continue
+        ticks += sum(map(int, stat.rpartition(")")[2].split()[_UTIME:_CSTIME]))
+        found = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        peak_kib += int(found[0].split()[1]) if found else 0
+    return Cost(ticks / _TICKS, peak_kib / 1024)
+
+
+def _tree(pid: int) -> list[int]:
+    found = [pid]
+    for each in found:
+        for children in Path(f"/proc/{each}/task").glob("*/children"):
+            try:
+                found += map(int, children.read_text(encoding="ascii").split())
+            except OSError:
+                continue
+    return found
+
+
+def load() -> float:
+    """Return the machine's load of the last minute: other work disturbs what is measured."""
+    return round(os.getloadavg()[0], 1)

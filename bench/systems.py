@@ -1,0 +1,132 @@
+"""The systems that do the job, and how each is started."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from streams.core.rules import Rules
+from streams.edge.catalog import bundled
+from streams.flow.derive_config import GROUP
+
+BENCH: Final = Path(__file__).parent
+ROOT: Final = BENCH.parent
+PEERS_PYTHON: Final = BENCH / ".venv" / "bin" / "python"
+"""The peers' own environment: nothing of theirs is in the product's."""
+
+JAVA_PROJECT: Final = BENCH / "peers" / "kafka_streams"
+
+PREFIX: Final = "bench."
+SOURCE: Final = f"{PREFIX}agent.messages"
+OURS: Final = f"{PREFIX}context.events"
+
+OUR_NAME: Final = "contextgauge"
+RULES_TAG: Final = Rules(bundled()).tag
+
+
+class Job(NamedTuple):
+    """One run of one system. `folder` is empty, for its state; the figures are for the limits."""
+
+    bootstrap: str
+    run: str
+    folder: Path
+    records_per_message: float = 0.0
+    record_bytes: int = 0
+
+
+class Command(NamedTuple):
+    """What to start, where it writes, and the group that it commits its position as."""
+
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    target: str
+    group: str
+
+
+class System(NamedTuple):
+    """A system of the comparison. `title` is for people."""
+
+    name: str
+    title: str
+    is_equal: bool
+    """It writes the same records; else it is a limit that only moves bytes."""
+
+    def missing(self) -> str | None:
+        """Return what of it is missing on this machine, and what to do; None where it can run."""
+        if self.name in ("quix_eos", "raw_confluent") and not PEERS_PYTHON.exists():
+            return "bench/.venv is missing: run `make bench-setup`"
+        if self.name == "kafka_streams_eos_v2" and (found := _missing_java()):
+            return found
+        return None
+
+    def command(self, job: Job) -> Command:
+        """Return how this system is started for a job."""
+        if self.name == OUR_NAME:
+            return _ours(job)
+        target, group = f"{PREFIX}{job.run}", f"{PREFIX}{job.run}"
+        given = [job.bootstrap, SOURCE, target, group]
+        if self.name == "quix_eos":
+            tail = [RULES_TAG, str(job.folder)]
+            arguments = [str(PEERS_PYTHON), "-m", "bench.peers.quix", *given, *tail]
+        elif self.name == "kafka_streams_eos_v2":
+            arguments = [*_java(), *given, RULES_TAG, str(job.folder)]
+        else:
+            python = sys.executable if self.name == "raw_aiokafka" else str(PEERS_PYTHON)
+            tail = [str(job.records_per_message), str(job.record_bytes)]
+            arguments = [python, "-m", f"bench.peers.{self.name}", *given, *tail]
+        return Command(arguments, _environment(), target, group)
+
+
+SYSTEMS: Final = (
+    System(OUR_NAME, "contextgauge, exactly-once", is_equal=True),
+    System("quix_eos", "Quix Streams, exactly-once", is_equal=True),
+    System("kafka_streams_eos_v2", "Kafka Streams, exactly-once v2", is_equal=True),
+    System("raw_aiokafka", "raw loop, aiokafka, no guarantee", is_equal=False),
+    System("raw_confluent", "raw loop, confluent-kafka, no guarantee", is_equal=False),
+)
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE" not in name}
+    return {**kept, "PYTHONPATH": str(ROOT)}
+
+
+def _ours(job: Job) -> Command:
+    environment = {
+        **_environment(),
+        "CONTEXTGAUGE_BOOTSTRAP_SERVERS": job.bootstrap,
+        "CONTEXTGAUGE_TOPIC_PREFIX": PREFIX,
+        "CONTEXTGAUGE_GROUP_PREFIX": f"{job.run}.",
+        "CONTEXTGAUGE_LOG_LEVEL": "warning",
+    }
+    arguments = [sys.executable, "-m", "streams", "derive"]
+    return Command(arguments, environment, OURS, f"{job.run}.{GROUP}")
+
+
+def _jar() -> Path:
+    return JAVA_PROJECT / "target" / "kafka-streams-peer-1.jar"
+
+
+def _java() -> list[str]:
+    classes = f"{_jar()}:{JAVA_PROJECT / 'target' / 'libs'}/*"
+    log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return ["java", "-Xmx1g", log, "-cp", classes, "bench.Main"]
+
+
+def _missing_java() -> str | None:
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            return f"no `{program}` on this machine: Kafka Streams needs Java 17 and Maven"
+    return None
+
+
+def build_java() -> None:
+    """Build the Kafka Streams program where its source is newer than it."""
+    sources = [JAVA_PROJECT / "pom.xml", *JAVA_PROJECT.glob("src/**/*.java")]
+    newest = max(source.stat().st_mtime for source in sources)
+    if _jar().exists() and _jar().stat().st_mtime >= newest:
+        return
+    subprocess.run(["mvn", "-q", "-B", "package"], cwd=JAVA_PROJECT, check=True)
