@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types layers dependencies lock lock-check schemas clean
+.PHONY: help setup demo test bench bench-setup check format lint types layers dependencies lock lock-check schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,17 @@ demo: $(VENV)/.runtime  ## Real sessions through a real Kafka into a real Redis.
 
 test: setup  ## Run all tests; a missing part (Java, Maven, Redis) skips what needs it.
 	$(BIN)/python -m pytest
+
+bench/.venv/.done: bench/requirements.lock
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python bench/.venv
+	@$(BIN)/uv pip install --quiet --python bench/.venv/bin/python --require-hashes -r $<
+	@touch $@
+
+bench-setup: setup bench/.venv/.done  ## Make what is compared with: bench/.venv, Kafka Streams.
+	@$(BIN)/python -c 'from bench.systems import build_java; build_java()'
+
+bench: bench-setup  ## Compare with Quix Streams and Kafka Streams. QUICK=1: at most 5 minutes.
+	@$(BIN)/python -m bench.run $(if $(QUICK),--quick)
 
 format: setup  ## Format the code.
 	$(BIN)/ruff format

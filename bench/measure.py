@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError
 
 from bench import process
-from bench.workload import PARTITIONS
 from bench.systems import OUR_NAME, PREFIX, SOURCE, Command, Job, System
+from bench.workload import PARTITIONS
 
 WARM_UP = 0.2
 """Part of the backlog that warms up: imports, caches, and Java's compiler."""
@@ -74,8 +74,6 @@ class Broker:
         """Create a topic of which nothing is left from before."""
         if name in await self._admin.list_topics():
             await self._admin.delete_topics([name])
-            while name in await self._admin.list_topics():
-                await asyncio.sleep(0.1)
         topic = NewTopic(name, PARTITIONS, 1, topic_configs=dict(configs))
         for _ in range(50):  # a deleted name is free again a moment later
             done = await self._admin.create_topics([topic])
@@ -113,8 +111,22 @@ async def prepare(broker: Broker, system: System, command: Command) -> None:
         await broker.create(f"{PREFIX}agent.messages.dead", _FOR_EVER)
 
 
+class Ran(NamedTuple):
+    """A run from its start to the commit of the last message."""
+
+    began_s: float
+    samples: Sequence[Sample]
+    peak_mib: float
+    load: float
+
+
 async def measure(broker: Broker, system: System, job: Job, messages: int) -> Measured:
-    """Run a system over the whole backlog of so many messages."""
+    """Run a system over the whole backlog of so many messages, and tell what it took."""
+    return figures(system.name, await run(broker, system, job, messages))
+
+
+async def run(broker: Broker, system: System, job: Job, messages: int) -> Ran:
+    """Run a system until it has committed so many messages."""
     command = system.command(job)
     await prepare(broker, system, command)
     load = process.load()
@@ -134,7 +146,7 @@ async def measure(broker: Broker, system: System, job: Job, messages: int) -> Me
         peak_mib = process.cost(running.pid).peak_mib
     finally:
         _stop(running)
-    return _figures(system.name, samples, messages, peak_mib, load, began)
+    return Ran(began, samples, peak_mib, load)
 
 
 async def _watch(
@@ -144,13 +156,16 @@ async def _watch(
     deadline = time.monotonic() + _TIMEOUT_S
     while not samples or samples[-1].messages < messages:
         if running.poll() is not None or time.monotonic() > deadline:
-            tail = log.read_text(errors="replace")[-2_000:]
-            raise RuntimeError(f"it ended, or took too long, see {log}:\n{tail}")
+            raise RuntimeError(f"it ended, or took too long:\n{_tail(log)}")
         committed = await broker.committed(group)
         spent, broker_spent = process.cost(running.pid), process.cost(broker.pid)
         samples.append(Sample(time.monotonic(), committed, spent.cpu_s, broker_spent.cpu_s))
         await asyncio.sleep(_POLL_S)
     return samples
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-2_000:]
 
 
 def _stop(running: "subprocess.Popen[bytes]") -> None:
@@ -163,12 +178,14 @@ def _stop(running: "subprocess.Popen[bytes]") -> None:
         running.wait()
 
 
-def _figures(
-    name: str, samples: Sequence[Sample], messages: int, peak_mib: float, load: float, began: float
-) -> Measured:
-    last = samples[-1]
-    first = next(each for each in samples if each.messages)
-    warm = next(each for each in samples if each.messages >= messages * WARM_UP)
+def figures(name: str, ran: Ran) -> Measured:
+    """Return the figures of a run, of the part after the warm-up.
+
+    Raises RuntimeError where a system committed all of that in one go.
+    """
+    last = ran.samples[-1]
+    first = next(each for each in ran.samples if each.messages)
+    warm = next(each for each in ran.samples if each.messages >= last.messages * WARM_UP)
     counted = last.messages - warm.messages
     if counted <= 0:
         raise RuntimeError(f"{name} committed the whole backlog at once: take more messages")
@@ -177,9 +194,9 @@ def _figures(
         messages_per_s=counted / (last.at_s - warm.at_s),
         cpu_s_per_million=(last.cpu_s - warm.cpu_s) / counted * 1e6,
         broker_cpu_s_per_million=(last.broker_cpu_s - warm.broker_cpu_s) / counted * 1e6,
-        peak_mib=peak_mib,
-        start_s=first.at_s - began,
-        load=load,
+        peak_mib=ran.peak_mib,
+        start_s=first.at_s - ran.began_s,
+        load=ran.load,
     )
 
 

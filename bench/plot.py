@@ -18,11 +18,15 @@ def throughput(runs: Mapping[str, Sequence[Measured]]) -> str:
     height = 2 * _MARGIN + _ROW * len(shown)
     scale = (_WIDTH - _LABEL - 110) / highest
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
-        'font-family="sans-serif" font-size="13">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
+            'font-family="sans-serif" font-size="13">'
+        ),
         f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{_LABEL}" y="20" font-weight="bold">messages per second: '
-        "median, and each run</text>",
+        (
+            f'<text x="{_LABEL}" y="20" font-weight="bold">messages per second: '
+            "median, and each run</text>"
+        ),
     ]
     for place, (title, done) in enumerate(shown.items()):
         top = _MARGIN + place * _ROW
@@ -30,10 +34,14 @@ def throughput(runs: Mapping[str, Sequence[Measured]]) -> str:
         rate = statistics.median(run.messages_per_s for run in done)
         end = _LABEL + rate * scale
         parts += [
-            f'<text x="{_LABEL - 10}" y="{middle + 4:.0f}" text-anchor="end">'
-            f"{escape(title)}</text>",
-            f'<rect x="{_LABEL}" y="{top}" width="{rate * scale:.1f}" height="{_BAR}" '
-            f'fill="{_COLOURS[min(place, 1)]}"/>',
+            (
+                f'<text x="{_LABEL - 10}" y="{middle + 4:.0f}" text-anchor="end">'
+                f"{escape(title)}</text>"
+            ),
+            (
+                f'<rect x="{_LABEL}" y="{top}" width="{rate * scale:.1f}" height="{_BAR}" '
+                f'fill="{_COLOURS[min(place, 1)]}"/>'
+            ),
             *(
                 f'<circle cx="{_LABEL + run.messages_per_s * scale:.1f}" cy="{top + _BAR + 7}" '
                 'r="2.5" fill="#333"/>'

@@ -30,16 +30,20 @@ RESULTS = workload.CACHE / "results"
 
 
 class Size(NamedTuple):
-    """How much is run: messages, sessions open at a time, and runs of each system."""
+    """How much is run: messages, sessions open at a time, and runs of each system.
+
+    Where a limit is set, no round begins that would not be over by then; one is always run.
+    """
 
     messages: int
     sessions: int
     runs: int
+    limit_s: float | None = None
 
 
 FULL = Size(1_000_000, workload.SESSIONS, 5)
-QUICK = Size(150_000, 300, 3)
-_SOURCE_CONFIG = {"retention.ms": "-1", "max.message.bytes": str(10 << 20)}
+QUICK = Size(150_000, 300, 3, 290.0)
+SOURCE_CONFIG = {"retention.ms": "-1", "max.message.bytes": str(10 << 20)}
 _HEAP_MIB = 1_024
 
 Runs = Mapping[str, Sequence[Measured]]
@@ -67,7 +71,7 @@ def chosen(names: Sequence[str]) -> list[System]:
 async def fill(broker: Broker, size: Size) -> None:
     """Publish the workload."""
     path = workload.cached(size.messages, size.sessions)
-    await broker.create(SOURCE, _SOURCE_CONFIG)
+    await broker.create(SOURCE, SOURCE_CONFIG)
     began = time.monotonic()
     counts = await workload.publish(broker.bootstrap, SOURCE, workload.read(path))
     seconds = time.monotonic() - began
@@ -117,14 +121,19 @@ async def first_round(
 
 
 async def rounds(
-    broker: Broker, systems: Sequence[System], folder: Path, size: Size
+    broker: Broker, systems: Sequence[System], folder: Path, size: Size, began: float
 ) -> tuple[Runs, bool]:
     """Run all systems in turn, as often as the size says."""
     job = Job(broker.bootstrap, "", folder)
     say("warming up, and comparing the records:")
     job, _, is_equal = await first_round(broker, systems, folder, job, size.messages)
     runs: defaultdict[str, list[Measured]] = defaultdict(list)
+    longest = 0.0
     for number in range(1, size.runs + 1):
+        before = time.monotonic()
+        if runs and size.limit_s is not None and before - began + longest > size.limit_s:
+            say(f"no time left for round {number}: the machine is too busy, or too slow")
+            break
         say(f"round {number} of {size.runs}:")
         # Each round begins with another system: none always runs after the same one.
         turn = number % len(systems)
@@ -132,12 +141,13 @@ async def rounds(
             done = await one(broker, system, number, folder, job, size.messages)
             runs[system.name].append(done)
             await broker.delete(await broker.left_over(f"-{folder.name}"))
+        longest = max(longest, time.monotonic() - before)
     return runs, is_equal
 
 
 def median(runs: Sequence[Measured], figure: str) -> float:
     """Return the median of a figure."""
-    return statistics.median(getattr(run, figure) for run in runs)
+    return float(statistics.median(getattr(run, figure) for run in runs))
 
 
 def table(runs: Runs) -> str:
@@ -180,6 +190,7 @@ def verdict(runs: Runs, freshness_ms: float | None, growth: float | None) -> dic
 
 async def bench(size: Size, names: Sequence[str]) -> int:
     """Run the whole comparison; return the exit code."""
+    began = time.monotonic()
     systems = chosen(names)
     if any(system.name == "kafka_streams_eos_v2" for system in systems):
         build_java()
@@ -195,7 +206,7 @@ async def bench(size: Size, names: Sequence[str]) -> int:
             broker = Broker(service.address, service.process.pid)
             await broker.start()
             await fill(broker, size)
-            runs, is_equal = await rounds(broker, systems, folder, size)
+            runs, is_equal = await rounds(broker, systems, folder, size, began)
             await broker.stop()
         finally:
             stack.stop()
@@ -224,8 +235,10 @@ def main() -> None:
     # Told to stop, it stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     size = QUICK if given.quick else FULL
-    size = Size(
-        given.messages or size.messages, given.sessions or size.sessions, given.runs or size.runs
+    size = size._replace(
+        messages=given.messages or size.messages,
+        sessions=given.sessions or size.sessions,
+        runs=given.runs or size.runs,
     )
     sys.exit(asyncio.run(bench(size, given.only)))
 

@@ -123,10 +123,22 @@ def _missing_java() -> str | None:
     return None
 
 
-def build_java() -> None:
-    """Build the Kafka Streams program where its source is newer than it."""
+def _is_built() -> bool:
     sources = [JAVA_PROJECT / "pom.xml", *JAVA_PROJECT.glob("src/**/*.java")]
     newest = max(source.stat().st_mtime for source in sources)
-    if _jar().exists() and _jar().stat().st_mtime >= newest:
+    return _jar().exists() and _jar().stat().st_mtime >= newest
+
+
+def not_built(system: System) -> str | None:
+    """Return why a system cannot run before `make bench-setup`; None where it can."""
+    if system.name != "kafka_streams_eos_v2" or _is_built():
+        return None
+    return "the Kafka Streams program is not built: run `make bench-setup`"
+
+
+def build_java() -> None:
+    """Build the Kafka Streams program where its source is newer than it."""
+    if _is_built():
         return
-    subprocess.run(["mvn", "-q", "-B", "package"], cwd=JAVA_PROJECT, check=True)
+    maven = shutil.which("mvn") or "mvn"
+    subprocess.run([maven, "-q", "-B", "package"], cwd=JAVA_PROJECT, check=True)

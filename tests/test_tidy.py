@@ -22,7 +22,8 @@ PRODUCT = sorted(
     for folder in ("contextgauge", "schemas", "streams", "tools")
     for path in (ROOT / folder).rglob("*.py")
 )
-MODULES = PRODUCT + sorted((ROOT / "tests").rglob("*.py")) + sorted((ROOT / "bench").rglob("*.py"))
+BENCH = sorted(path for path in (ROOT / "bench").rglob("*.py") if ".venv" not in path.parts)
+MODULES = PRODUCT + sorted((ROOT / "tests").rglob("*.py")) + BENCH
 
 BANNED_CALLS = {
     "datetime.now": "time is passed in",

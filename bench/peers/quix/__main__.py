@@ -17,7 +17,7 @@ COMMIT_INTERVAL_S = float(os.environ.get("BENCH_QUIX_COMMIT_S", "0.5"))
 """Quix's own default is 5 s, for which every record would wait; half a second costs nothing."""
 
 
-class Written(Serializer):
+class Written(Serializer):  # type: ignore[misc]  # untyped where Quix is not installed
     """A record is made into bytes where it is derived; its headers travel beside it."""
 
     def __call__(self, value: tuple[list[tuple[str, bytes]], bytes], ctx: object) -> bytes:

@@ -9,75 +9,35 @@ favour; the records are the same.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from hashlib import blake2b, sha1, sha256
-from typing import Any, Final, NamedTuple, TypeAlias
-from uuid import NAMESPACE_URL, uuid5
+from hashlib import blake2b, sha256
+from typing import NamedTuple
 
 from orjson import dumps, loads
 
-Json: TypeAlias = Any
-Doc: TypeAlias = dict[str, Json]
-
-_SEEN: Final = 64 * 8
-"""Bytes of the remembered hashes: a resumed session sends its last 40 messages again."""
-
-_DEFAULT_WINDOW: Final = 200_000
-_CATALOG: Final = {"claude-sonnet-4-5": 200_000, "claude-opus-4-5": 200_000}
-"""Windows of the workload's models, by the name before its date."""
-_DATE: Final = len("-20250929")
-_THRESHOLDS: Final = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
-_GAP_MS: Final = 6 * 3_600_000
-_EXHAUSTED: Final = ("prompt_too_long", "blocking_limit", "rapid_refill_breaker")
-
-_NAMESPACE: Final = sha1(uuid5(NAMESPACE_URL, "urn:contextgauge:records").bytes)
-_VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
-
-_NEW_CHAIN: Final[Doc] = {
-    "model": None, "kind": None, "key": None, "counts": None, "before": None, "edited": False,
-    "output": None, "used": None, "percent": None, "messages": 0, "since": 0, "total": 0,
-    "level": 0, "number": 0, "awaited": None, "unmeasured": None, "told": None,
-}  # fmt: skip
-_NEW_SESSION: Final[Doc] = {
-    "sequence": 0, "last": None, "phase": "idle", "start": None, "hint": None, "reset": None,
-    "facts": None, "windows": {}, "raw": {}, "exceeded": [], "suffix": None, "suffixed": {},
-    "aliases": {}, "compact": [None, None, None], "usage": None,
-}  # fmt: skip
-
-# The order of the records of one message.
-(
-    _INFO, _FAILED, _START, _PROGRESS, _RESET, _FORCED, _BOUNDARY, _SUMMARY, _LIMITS, _EDIT,
-    _READING, _COMPLETE, _WARNING, _EXHAUSTION,
-) = range(14)  # fmt: skip
-
-# The attempt machine: phase and event give the next phase and what is emitted.
-_MOVES: Final[dict[str, dict[str, tuple[str, str]]]] = {
-    "idle": {"compacting": ("open", "s"), "failed": ("idle", "f")},
-    "open": {
-        "compacting": ("open", "h"), "success": ("succeeded", ""), "cleared": ("ended", ""),
-        "failed": ("idle", "f"), "boundary": ("idle", ""), "result": ("idle", "u"),
-        "reset": ("idle", "u"), "response": ("idle", "u"), "gap": ("idle", "u"),
-    },
-    "succeeded": {
-        "compacting": ("open", "us"), "failed": ("idle", "f"), "boundary": ("idle", ""),
-        "reset": ("idle", "u"), "gap": ("idle", "u"),
-    },
-    "ended": {
-        "compacting": ("open", "us"), "success": ("succeeded", ""), "failed": ("idle", "f"),
-        "boundary": ("idle", ""), "result": ("idle", "u"), "reset": ("idle", "u"),
-        "response": ("idle", "u"), "gap": ("idle", "u"),
-    },
-}  # fmt: skip
-
-
-class Out(NamedTuple):
-    """One record: its place among those of the message, its id, and what it says."""
-
-    rank: int
-    record_id: str
-    kind: str
-    subject: str
-    data: Doc
+from bench.peers.quix.attempts import Attempts
+from bench.peers.quix.parts import (
+    BOUNDARY,
+    CATALOG,
+    DATE,
+    DEFAULT_WINDOW,
+    EDIT,
+    EXHAUSTED,
+    EXHAUSTION,
+    INFO,
+    LIMITS,
+    NEW_CHAIN,
+    NEW_SESSION,
+    READING,
+    RESET,
+    SEEN,
+    SUMMARY,
+    THRESHOLDS,
+    WARNING,
+    Doc,
+    Out,
+    base_name,
+    relevant,
+)
 
 
 class Derived(NamedTuple):
@@ -87,45 +47,6 @@ class Derived(NamedTuple):
     records: Sequence[Out]
     sequence: int
     time: str | None
-
-
-def record_id(*name: str | int | None) -> str:
-    """Return the UUIDv5 of a record's name."""
-    digest = _NAMESPACE.copy()
-    digest.update(dumps(name))
-    code = digest.hexdigest()
-    return f"{code[:8]}-{code[8:12]}-5{code[13:16]}-{_VARIANT[code[16]]}{code[17:20]}-{code[20:32]}"
-
-
-def base_name(model: str) -> tuple[str, int | None]:
-    """Split a `[1m]` off a model's name."""
-    if not model.endswith("]"):
-        return model, None
-    name, _, suffix = model[:-1].rpartition("[")
-    return name, int(suffix[:-1]) * (1_000_000 if suffix[-1] in "mM" else 1_000)
-
-
-def relevant(body: Doc) -> bool:
-    """Return whether a message can change any record."""
-    kind = body.get("type")
-    if kind in ("assistant", "result", "conversation_reset", "control_response"):
-        return True
-    if kind == "stream_event":
-        return body["event"]["type"] in ("message_start", "message_delta")
-    if kind == "user":
-        content = body["message"]["content"]
-        text = content if isinstance(content, str) else content[0].get("text", "")
-        if body.get("isReplay") or text.startswith(("<command-", "<local-command-")):
-            return text.startswith("<command-name>/c")
-        return True
-    if kind != "system":
-        return False
-    subtype = body.get("subtype")
-    if subtype == "status":
-        return body.get("status", "") in ("compacting", None)
-    if subtype in ("hook_started", "hook_response"):
-        return body.get("hook_event") == "PreCompact"
-    return subtype in ("init", "compact_boundary")
 
 
 def derive(stored: bytes | None, value: bytes, key: str, received_ms: int) -> Derived | None:
@@ -146,12 +67,12 @@ def derive(stored: bytes | None, value: bytes, key: str, received_ms: int) -> De
             return None
         session = loads(stored[length:])
     if session is None:
-        session = {**_NEW_SESSION, "windows": {}, "raw": {}, "exceeded": [], "suffixed": {},
+        session = {**NEW_SESSION, "windows": {}, "raw": {}, "exceeded": [], "suffixed": {},
                    "aliases": {}, "compact": [None, None, None],
-                   "chains": {"main": dict(_NEW_CHAIN)}}  # fmt: skip
+                   "chains": {"main": dict(NEW_CHAIN)}}  # fmt: skip
     step = Step(session, body, body.get("session_id") or key, cause, received_ms)
     step.apply()
-    seen = (seen + hashed)[-_SEEN:]
+    seen = (seen + hashed)[-SEEN:]
     records = step.records
     sequence = session["sequence"]
     session["sequence"] = sequence + len(records)
@@ -161,69 +82,8 @@ def derive(stored: bytes | None, value: bytes, key: str, received_ms: int) -> De
     return Derived(state, records, sequence + 1, step.time)
 
 
-class Step:
+class Step(Attempts):
     """One message applied to its session, which it changes in place."""
-
-    def __init__(
-        self, session: Doc, body: Doc, session_id: str, cause: str, received_ms: int
-    ) -> None:
-        self.session, self.body = session, body
-        self.session_id, self.cause = session_id, cause
-        self.received_ms = received_ms
-        self.own_ms: int | None = None
-        self.records: list[Out] = []
-        self.touched = self.is_news = False
-        self.answer: Doc | None = None
-        self.first_read: str | None = None
-        self.was_reset, session["reset"] = session["reset"], None
-        told = body.get("timestamp")
-        if told is None:
-            time_ms = received_ms
-            moment = datetime.fromtimestamp(time_ms // 1000, UTC)
-            self.time: str | None = f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
-        else:
-            time_ms = self.own_ms = round(datetime.fromisoformat(told).timestamp() * 1000)
-            self.time = told
-        self.subject = self.chain_name()
-        chains = session["chains"]
-        chain = chains.get(self.subject)
-        if chain is None:
-            chain = chains[self.subject] = dict(_NEW_CHAIN)
-        kind = body.get("subagent_type")
-        if kind is not None and self.subject != "main":
-            chain["kind"] = kind
-        self.chain, self.main = chain, chains["main"]
-        last = session["last"]
-        session["last"] = time_ms
-        if last is not None and time_ms - last > _GAP_MS:
-            self.move("gap")
-
-    def chain_name(self) -> str:
-        """Return the message's chain; a tool use is remembered with the agent that it runs."""
-        parent = self.body.get("parent_tool_use_id")
-        if parent is None:
-            return "main"
-        agent: str | None = self.body.get("agent_id")
-        aliases: dict[str, str] = self.session["aliases"]
-        if agent is None:
-            return aliases.get(parent, parent)
-        aliases.setdefault(parent, agent)
-        return agent
-
-    def emit(self, rank: int, subject: str, kind: str, fields: Doc, *extra: str | int) -> str:
-        """Add a record and return its id."""
-        made = record_id(self.session_id, subject, kind, self.cause, *extra)
-        chain = self.session["chains"][subject]
-        data = {
-            "session_id": self.session_id,
-            "chain": subject,
-            "model": chain["model"],
-            "task_id": None,
-            "subagent_type": chain["kind"],
-        }
-        data.update(fields)
-        self.records.append(Out(rank, made, kind, subject, data))
-        return made
 
     def apply(self) -> None:
         """Apply the message by its type."""
@@ -282,7 +142,7 @@ class Step:
             session["facts"] = facts
             runtime, version, _, cwd = facts
             told = {"model": model, "runtime": runtime, "runtime_version": version, "cwd": cwd}
-            self.emit(_INFO, "main", "session_info", told | {"forked_from": None})
+            self.emit(INFO, "main", "session_info", told | {"forked_from": None})
         base, suffix = base_name(model)
         suffixed = session["suffixed"]
         if (session["suffix"], suffixed.get(base)) != (suffix, suffix):
@@ -308,8 +168,8 @@ class Step:
             return told, "runtime"
         if name in session["exceeded"]:
             return None, "exceeded"
-        listed = session["suffixed"].get(name) or _CATALOG.get(name[:-_DATE])
-        return (_DEFAULT_WINDOW, "default") if listed is None else (listed, "catalog")
+        listed = session["suffixed"].get(name) or CATALOG.get(name[:-DATE])
+        return (DEFAULT_WINDOW, "default") if listed is None else (listed, "catalog")
 
     def respond(self, message: Doc) -> None:
         """Apply one frame of a response."""
@@ -330,7 +190,7 @@ class Step:
             edits = management["applied_edits"]
             cleared = sum(edit["cleared_input_tokens"] for edit in edits)
             fields = {"edits": edits, "cleared_input_tokens": cleared}
-            self.emit(_EDIT, self.subject, "context_edit", fields)
+            self.emit(EDIT, self.subject, "context_edit", fields)
         usage = message["usage"]
         for entry in reversed(usage.get("iterations", ())):
             if entry["type"] in ("message", "fallback_message"):
@@ -368,7 +228,7 @@ class Step:
             "messages": chain["messages"],
             "messages_total": chain["total"],
         }
-        self.emit(_READING, name, "context_reading", fields)
+        self.emit(READING, name, "context_reading", fields)
         self.complete(chain, used)
         chain["used"], chain["percent"] = used, percent
         chain["awaited"] = chain["unmeasured"] = None
@@ -377,7 +237,7 @@ class Step:
         announced = chain["level"]
         crossed = [
             threshold
-            for threshold in _THRESHOLDS
+            for threshold in THRESHOLDS
             if threshold > announced and used * 100 >= window * threshold
         ]
         if crossed:
@@ -393,7 +253,7 @@ class Step:
                 "context_window": window,
                 "window_source": source,
             }
-            self.emit(_WARNING, name, "context_warning", fields, level)
+            self.emit(WARNING, name, "context_warning", fields, level)
 
     def user(self) -> None:
         """Take a user line as a summary, a command, or count it."""
@@ -412,7 +272,7 @@ class Step:
                 if not isinstance(content, str):
                     whole = "\n\n".join(block["text"] for block in content if "text" in block)
                 fields = {"boundary_id": awaited[0], "summary": whole}
-                self.emit(_SUMMARY, self.subject, "compaction_summary", fields)
+                self.emit(SUMMARY, self.subject, "compaction_summary", fields)
                 chain["awaited"] = None
         elif not text.startswith("<command-"):
             chain["messages"] += 1
@@ -431,8 +291,8 @@ class Step:
                 windows[base] = window
                 self.touched = True
         reason = body.get("terminal_reason")
-        if reason in _EXHAUSTED:
-            self.emit(_EXHAUSTION, "main", "context_exhausted", {"reason": reason})
+        if reason in EXHAUSTED:
+            self.emit(EXHAUSTION, "main", "context_exhausted", {"reason": reason})
 
     def control(self, answer: Doc) -> None:
         """Take an answer to `get_context_usage`."""
@@ -482,7 +342,7 @@ class Step:
                 }
                 if name == "main" and self.answer is not None:
                     fields |= self.answer
-                self.emit(_LIMITS, name, "context_limits", fields)
+                self.emit(LIMITS, name, "context_limits", fields)
 
     def bound(self, metadata: Doc) -> None:
         """Apply a boundary: a new epoch, size unknown."""
@@ -510,7 +370,7 @@ class Step:
             "messages_since_last": chain["since"],
             "metadata": metadata,
         }
-        made = self.emit(_BOUNDARY, name, "compact_boundary", fields)
+        made = self.emit(BOUNDARY, name, "compact_boundary", fields)
         kept = metadata.get("preserved_messages") or metadata.get("preserved_segment") or {}
         chain["used"] = chain["percent"] = None
         chain["messages"] = chain["since"] = chain["level"] = 0
@@ -526,87 +386,7 @@ class Step:
         if name == "main":
             self.move("reset")
             self.session["hint"] = None
-        self.emit(_RESET, name, "context_reset", {"reason": reason})
+        self.emit(RESET, name, "context_reset", {"reason": reason})
         self.complete(chain, None)
         chain["used"] = chain["percent"] = chain["unmeasured"] = None
         chain["messages"] = chain["level"] = 0
-
-    def complete(self, chain: Doc, after: int | None) -> None:
-        """Emit the completion of the chain's unmeasured boundary, if there is one."""
-        pending = chain["unmeasured"]
-        if pending is None:
-            return
-        boundary_id, trigger, before, duration = pending
-        fields = {
-            "boundary_id": boundary_id,
-            "trigger": trigger,
-            "tokens_before": before,
-            "tokens_after": after,
-            "tokens_saved": None if before is None or after is None else before - after,
-            "duration_ms": duration,
-        }
-        rank = _FORCED if after is None else _COMPLETE
-        self.emit(rank, self.subject, "compaction_complete", fields, boundary_id)
-
-    def move(self, event: str, error: str | None = None) -> list[Json] | None:
-        """Move the attempt and emit what belongs to it; return the start of the one before."""
-        session = self.session
-        before: list[Json] | None = session["start"]
-        found = _MOVES[session["phase"]].get(event)
-        if found is None:
-            return before
-        session["phase"], effects = found
-        for effect in effects:
-            if effect == "s":
-                self.start()
-            elif effect == "h":
-                fields = {"attempt_id": None, "elapsed_ms": self.passed(before)}
-                if before is not None:
-                    fields["attempt_id"] = before[0]
-                self.emit(_PROGRESS, "main", "compaction_progress", fields)
-            else:
-                self.fail(before, effect == "f", error)
-        if session["phase"] == "idle":
-            session["start"] = None
-        return before
-
-    def start(self) -> None:
-        """Open an attempt."""
-        session, main = self.session, self.main
-        hint, session["hint"] = session["hint"], None
-        reason = None if hint is None else "manual" if hint == "manual" else "threshold_exceeded"
-        made = record_id(self.session_id, "main", "compaction_start", self.cause)
-        fields = {
-            "attempt_id": made,
-            "trigger_reason": reason,
-            "context_used_percent": main["percent"],
-            "used_tokens": main["used"],
-        }
-        self.emit(_START, "main", "compaction_start", fields)
-        session["start"] = [made, self.own_ms, self.received_ms]
-
-    def fail(self, start: list[Json] | None, is_told: bool, error: str | None) -> None:  # noqa: FBT001
-        """End an attempt without a boundary."""
-        words = (error or "").lower()
-        outcome = "failed" if is_told else "unknown"
-        if is_told and "hook" in words and "block" in words:
-            outcome = "blocked"
-        attempt_id = None if start is None else start[0]
-        fields = {
-            "attempt_id": attempt_id,
-            "outcome": outcome,
-            "error": error if is_told else None,
-            "duration_ms": self.passed(start),
-        }
-        self.emit(_FAILED, "main", "compaction_failed", fields, attempt_id)
-
-    def passed(self, start: list[Json] | None) -> int | None:
-        """Return the time since a start, by like clocks; None where it cannot be told."""
-        if start is None:
-            return None
-        own, live = start[1], start[2]
-        if own is not None and self.own_ms is not None:
-            passed = self.own_ms - own
-        else:
-            passed = self.received_ms - live
-        return passed if passed >= 0 else None
