@@ -157,24 +157,31 @@ class _Publishing:
             offsets = dict(stored.offsets)
 
             def known() -> dict[int, int]:
-                acknowledged = self.connection.producer.acknowledged
+                # A copy: this runs in a thread, while others are acknowledged.
+                acknowledged = dict(self.connection.producer.acknowledged)
                 offsets.update({partition: at for (_, partition), at in acknowledged.items()})
                 return offsets
 
             keeper = Keeper(follower, checkpoint, clock, known)
             total = None if self.request.follow else sum(f.stat.st_size for f in look(0.0))
             with self.status.of(follower, total):
-                while True:
-                    try:
-                        await self._send(keeper.pieces())
-                        break
-                    except RetryError as error:
-                        await self.connection.renew(error, self.stop)
-                        follower.rewind()
-                    finally:
-                        follower.stop()
-                        await asyncio.to_thread(keeper.save)
+                try:
+                    await self._send_kept(keeper)
+                finally:
+                    follower.stop()
+                    await asyncio.to_thread(keeper.save)
         return follower.already_sent
+
+    async def _send_kept(self, keeper: Keeper) -> None:
+        """Send what the keeper gives; after a failure of the producer, on with another one."""
+        while True:
+            try:
+                await self._send(keeper.pieces())
+            except RetryError as error:
+                await self.connection.renew(error, self.stop)
+                await asyncio.to_thread(keeper.rewind)
+            else:
+                return
 
     async def pipes(self) -> None:
         """Publish pipes, which have no checkpoint: they cannot be read again."""

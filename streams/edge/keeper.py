@@ -1,10 +1,11 @@
 """A follower whose checkpoint is kept: positions reach the disk some time after they are known."""
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 
 from streams.edge.checkpoint import Checkpoint
 from streams.edge.follower import Follower
-from streams.edge.pieces import Piece
+from streams.edge.pieces import Piece, grouped
 from streams.ports import Clock
 
 _SAVE_S = 1.0
@@ -30,21 +31,43 @@ class Keeper:
         self._offsets = offsets
         self._is_due = False
         self._next_s = 0.0
+        self._turn = 0
+        # Held by whoever moves the follower on: a thread that was left reading, and who rewinds.
+        self._moving = threading.Lock()
+        self._saving = threading.Lock()
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the follower's pieces; saves between them. Blocks: run it in a thread."""
-        for piece in self._follower.pieces():
+        """Yield the follower's pieces until the next `rewind`; saves between them.
+
+        Blocks: run it in a thread.
+        """
+        return self._pieces(self._turn)
+
+    def _pieces(self, turn: int) -> Iterator[Piece]:
+        reading = grouped(self._follower.pieces())
+        while True:
+            with self._moving:
+                piece = next(reading, None) if turn == self._turn else None
+            if piece is None:
+                return
             yield piece._replace(settle=self._settling(piece.settle)) if piece.lines else piece
             if self._is_due and self._clock.monotonic_s() >= self._next_s:
                 self.save()
 
+    def rewind(self) -> None:
+        """Read again what was not acknowledged; blocks until no other thread reads any more."""
+        with self._moving:
+            self._turn += 1
+            self._follower.rewind()
+
     def save(self) -> None:
         """Write the checkpoint. Raises ConfigError."""
-        self._is_due = False
-        begin_s = self._clock.monotonic_s()
-        self._checkpoint.save(self._follower.positions(), self._offsets())
-        end_s = self._clock.monotonic_s()
-        self._next_s = end_s + max(_SAVE_S, (end_s - begin_s) * _SAVE_SHARE)
+        with self._saving:
+            self._is_due = False
+            begin_s = self._clock.monotonic_s()
+            self._checkpoint.save(self._follower.positions(), self._offsets())
+            end_s = self._clock.monotonic_s()
+            self._next_s = end_s + max(_SAVE_S, (end_s - begin_s) * _SAVE_SHARE)
 
     def _settling(self, settle: Callable[[], None]) -> Callable[[], None]:
         def settled() -> None:

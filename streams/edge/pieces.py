@@ -1,14 +1,20 @@
 """What a reader of files gives: pieces to send, and events to tell; and how files are found."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from schemas.topics import MIB
 from streams.core.containers import Line
 from streams.edge.positions import Position
 from streams.edge.tail import Tail
+
+_GROUP_LINES = 256
+_GROUP_BYTES = MIB // 4
+"""Small pieces are put together up to about so much: each is handed to another thread, which takes
+longer than a short file takes to be read."""
 
 
 class Piece(NamedTuple):
@@ -41,6 +47,39 @@ def settling(tail: Tail, after: Position) -> Callable[[], None]:
 
 def nothing() -> None:
     """Settle a piece without lines."""
+
+
+def grouped(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yield the pieces with small ones put together; none waits behind one without lines."""
+    held: list[Piece] = []
+    lines = size = 0
+    for piece in pieces:
+        if held and (piece.live != held[0].live or not piece.lines):
+            yield _together(held)
+            held, lines, size = [], 0, 0
+        if not piece.lines:
+            yield piece
+            continue
+        held.append(piece)
+        lines += len(piece.lines)
+        size += sum(len(line.value) for line in piece.lines)
+        if lines >= _GROUP_LINES or size >= _GROUP_BYTES:
+            yield _together(held)
+            held, lines, size = [], 0, 0
+    if held:
+        yield _together(held)
+
+
+def _together(pieces: Sequence[Piece]) -> Piece:
+    first = pieces[0]
+    if len(pieces) == 1:
+        return first
+
+    def settle() -> None:
+        for piece in pieces:
+            piece.settle()
+
+    return Piece([line for piece in pieces for line in piece.lines], first.live, settle)
 
 
 def absolute(path: str) -> str:

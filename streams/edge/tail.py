@@ -87,7 +87,8 @@ class Tail:
             os.close(descriptor)
 
     def rewind(self) -> None:
-        """Read again what was not acknowledged."""
+        """Read again what was not acknowledged; it is sent long after it was written."""
+        self.live_from = self.size
         self._go_to(self.acknowledged)
 
     def begin_again(self) -> None:
@@ -114,12 +115,16 @@ class Tail:
         """Yield the lines up to `size`. `final`: the last one is given though it has no end.
 
         The position moves when the next is asked for, and so not while the lines are being sent.
-        Raises OSError.
+        Before each it is looked whether the file still holds what was read: one that is cut off
+        and written anew meanwhile is left for the next look. Raises OSError.
         """
         descriptor = self.open(self.source.name)
         self._end_unfinished(descriptor)
         while self.read.end < self.size:
             if self._container is None and not self._decide(descriptor, now_s, final=final):
+                return
+            if not self.holds_what_was_read(descriptor):
+                self.signature = None
                 return
             found = self._next(descriptor, final=final)
             if found is None:

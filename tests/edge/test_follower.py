@@ -261,3 +261,21 @@ def test_stopping_ends_between_two_pieces(tmp_path: Path) -> None:
     assert len(next(pieces).lines) == 1
     bench.follower.stop()
     assert [piece.lines for piece in pieces] == [()]
+
+
+def test_a_file_that_is_rewritten_while_it_is_read_is_read_from_its_beginning(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.edge.tail._BLOCK_BYTES", 64)
+    add(path, told(1), told(2), told(3))
+    bench = Bench([str(path)])
+    pieces = bench.follower.pieces()
+    first = next(pieces)
+    assert [line.value.decode() for line in first.lines] == [told(1)]
+    first.settle()
+    path.write_text("")
+    add(path, *(told(number) for number in range(4, 8)))
+    assert next(pieces).lines == ()
+    bench.clock.at_s += 0.3
+    found = [line for piece in (next(pieces) for _ in range(4)) for line in piece.lines]
+    assert [line.value.decode() for line in found] == [told(number) for number in range(4, 8)]

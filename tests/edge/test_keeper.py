@@ -1,0 +1,113 @@
+"""What keeps a checkpoint: one reader at a time, also after a failure; small pieces go together."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streams.core.containers import Line
+from streams.edge.checkpoint import Checkpoint, Target
+from streams.edge.keeper import Keeper
+from streams.edge.pieces import Piece, grouped, nothing
+from tests.edge.follower_kit import Bench, add, told
+
+TARGET = Target("cluster", "agent.messages")
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.edge.follower.POLL_S", 0.0)
+
+
+def keeper(bench: Bench, folder: Path) -> Keeper:
+    return Keeper(bench.follower, Checkpoint(folder / "c.json", TARGET), bench.clock, dict)
+
+
+def numbers(piece: Piece) -> list[int]:
+    return [line.number for line in piece.lines]
+
+
+def test_what_was_not_acknowledged_is_read_again_and_no_second_reader_goes_on(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.jsonl"
+    add(path, told(1))
+    bench = Bench([str(path)])
+    kept = keeper(bench, tmp_path)
+    former, not_begun = kept.pieces(), kept.pieces()
+    assert numbers(next(former)) == [1]  # and is not acknowledged
+    kept.rewind()
+    assert list(former) == []
+    assert list(not_begun) == []
+    pieces = kept.pieces()
+    again = next(pieces)
+    assert numbers(again) == [1]
+    again.settle()
+    assert numbers(next(pieces)) == []
+    bench.clock.at_s += 1
+    add(path, told(2))
+    assert numbers(next(pieces)) == [2]
+
+
+def test_what_is_sent_again_after_a_failure_is_not_marked_as_live(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    add(path, told(1))
+    bench = Bench([str(path)])
+    assert [piece.live for piece in bench.pieces()] == [False]
+    add(path, told(2))
+    assert [piece.live for piece in bench.pieces(settle=False)] == [True]
+    bench.follower.rewind()
+    assert [piece.live for piece in bench.pieces()] == [False]
+
+
+def test_saves_come_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s.jsonl"
+    add(path, told(1))
+    bench = Bench([str(path)])
+    kept = keeper(bench, tmp_path)
+    inside, may_go = threading.Event(), threading.Event()
+    running: list[int] = []
+    most: list[int] = []
+
+    def save(*_: object) -> None:
+        running.append(1)
+        most.append(len(running))
+        inside.set()
+        may_go.wait(10)
+        running.pop()
+
+    monkeypatch.setattr(Checkpoint, "save", save)
+    threads = [threading.Thread(target=kept.save) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert inside.wait(10)
+    threads[1].join(0.05)
+    may_go.set()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1]
+
+
+def test_small_pieces_go_together_and_are_settled_together() -> None:
+    settled: list[int] = []
+
+    def piece(number: int, *, live: bool = False, size: int = 1) -> Piece:
+        line = Line("f", number, b"x" * size, size, None)
+        return Piece([line], live, lambda: settled.append(number))
+
+    def pieces() -> Iterator[Piece]:
+        yield piece(1)
+        yield piece(2)
+        yield piece(3, live=True)
+        yield Piece((), live=False, settle=nothing)
+        yield piece(4, size=1 << 20)
+        yield piece(5)
+
+    found = list(grouped(pieces()))
+    assert [numbers(each) for each in found] == [[1, 2], [3], [], [4], [5]]
+    assert [each.live for each in found[:2]] == [False, True]
+    found[0].settle()
+    assert settled == [1, 2]
+    many = list(grouped(piece(number) for number in range(1_000)))
+    assert [len(each.lines) for each in many] == [256, 256, 256, 232]
