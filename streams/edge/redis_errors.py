@@ -1,5 +1,10 @@
-"""Redis's errors as the project's own, named by the reaction that they demand."""
+"""Redis's errors as the project's own, named by the reaction that they demand.
 
+Redis repeats the arguments of a command that it does not know: the password of an AUTH or a HELLO
+that was renamed, or that an old server or a proxy lacks, and what a view says. They are cut out.
+"""
+
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,6 +29,8 @@ from streams.edge.tls import refusal
 _FOR_NOW = ("BUSY", "LOADING", "MISCONF", "NOREPLICAS", "UNKILLABLE")
 """Codes of replies by which Redis refuses for now: a slow script, start-up, a full disk, …"""
 
+_ARGUMENTS = re.compile(r",? with args beginning with:.*", re.DOTALL)
+
 _NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
 """How a script is refused a command, in Redis 7 and in Redis 6."""
 
@@ -32,7 +39,8 @@ _NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
 def translated(doing: str) -> Iterator[None]:
     """Turn what redis-py raises into RetryError, ConfigError or StopError."""
     try:
-        yield
+        with arguments_hidden():
+            yield
     except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
         raise ConfigError(_not_allowed(doing, error)) from error
     except TimeoutError as error:
@@ -50,6 +58,21 @@ def translated(doing: str) -> Iterator[None]:
         raise StopError(f"Redis, {doing}: {error}") from error
 
 
+@contextmanager
+def arguments_hidden() -> Iterator[None]:
+    """Cut the arguments of a command out of what Redis says against it, wherever it is shown."""
+    try:
+        yield
+    except RedisError as error:
+        each: BaseException | None = error
+        while each is not None:
+            each.args = tuple(
+                _ARGUMENTS.sub("", part) if isinstance(part, str) else part for part in each.args
+            )
+            each = each.__cause__ or each.__context__
+        raise
+
+
 def _not_allowed(doing: str, error: RedisError) -> str:
     said = str(error).rstrip(".")
     if not isinstance(error, AuthenticationError | AuthorizationError):
@@ -62,6 +85,11 @@ def _not_allowed(doing: str, error: RedisError) -> str:
 
 def _refused(doing: str, error: ResponseError) -> Exception:
     said = str(error)
+    if said.startswith("unknown command") and "HELLO" in said:
+        return ConfigError(
+            f"Redis refuses {doing}: {said}. Put ?protocol=2 behind CONTEXTGAUGE_REDIS_URL; it "
+            "must be 6.2 or later"
+        )
     if said.startswith(_NO_RIGHT):
         return ConfigError(_not_allowed(doing, error))
     if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in said:

@@ -22,6 +22,7 @@ from redis.exceptions import (
 
 from streams.core.errors import ConfigError
 from streams.edge.redis_access import NO_ACCESS, RedisAccess
+from streams.edge.redis_errors import arguments_hidden
 from streams.edge.redis_keys import Keys
 from streams.edge.tls import refusal
 from streams.ports.inspection import ClockReading, Configs, Failure, StoreFacts
@@ -180,8 +181,9 @@ class RedisInspector:
 async def _refusal(answer: Awaitable[Any]) -> str | None:
     """Return what Redis says against a command; None where it was queued."""
     try:
-        async with asyncio.timeout(PATIENCE_S):
-            await answer
+        with arguments_hidden():
+            async with asyncio.timeout(PATIENCE_S):
+                await answer
     except (NoPermissionError, ResponseError) as error:
         return str(error)
     except (RedisError, OSError) as error:
@@ -192,8 +194,9 @@ async def _refusal(answer: Awaitable[Any]) -> str | None:
 async def _answer(asked: Awaitable[_T]) -> _T | Failure:
     """Wait for a reply, and not for ever."""
     try:
-        async with asyncio.timeout(PATIENCE_S):
-            return await asked
+        with arguments_hidden():
+            async with asyncio.timeout(PATIENCE_S):
+                return await asked
     except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
         return Failure("refused", str(error))
     except ResponseError as error:

@@ -166,6 +166,19 @@ class Secured:
         self.ports |= {name: tls, f"{name}_plain": plain}
         return str(folder)
 
+    def start_redis_without(self, command: str) -> str:
+        """Start another that does not know a command, as old ones and proxies; return its URL."""
+        program = _program("redis-server", "Redis", "apt-get install redis-server")
+        folder = self.folder / f"redis_without_{command}"
+        folder.mkdir()
+        (port,) = _free_ports(1, folder)
+        # A user who may do everything: the default one needs no password.
+        user = f"user admin on >{PASSWORD} ~* &* +@all\n"
+        config = f'port {port}\ndir {folder}\nsave ""\nrename-command {command} ""\n{user}'
+        (folder / "redis.conf").write_text(config)
+        self._start([program, "redis.conf"], folder / "log", lambda: _redis_answers(port), folder)
+        return f"redis://localhost:{port}/0"
+
     def redis(self, name: str = "redis") -> Redis:
         """Return a client of the port without TLS, as the default user, who may do everything."""
         return Redis(host="localhost", port=self.ports[f"{name}_plain"])
@@ -180,8 +193,14 @@ class Secured:
             found |= {"REDIS_USERNAME": user, "REDIS_PASSWORD": PASSWORD}
         return found
 
-    def _start(self, command: Sequence[str], log_file: Path, ready: Callable[[], bool]) -> Running:
-        process = processes.start(command, log_file, folder=self.folder)
+    def _start(
+        self,
+        command: Sequence[str],
+        log_file: Path,
+        ready: Callable[[], bool],
+        folder: Path | None = None,
+    ) -> Running:
+        process = processes.start(command, log_file, folder=folder or self.folder)
         self.running.append(process)
         assert _wait(process, ready), log_file.read_text()[-2000:]
         return process

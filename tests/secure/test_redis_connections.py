@@ -102,3 +102,23 @@ def test_the_systems_authorities_are_not_trusted_beside_the_given_one(
     _works(command, {"REDIS_URL": settings["REDIS_URL"]})
     other = {"REDIS_CA_FILE": str(secured_redis.other.file)}
     assert "no authority" in _refused(command, settings | other)
+
+
+@pytest.mark.parametrize("unknown", ["HELLO", "AUTH"])
+def test_a_redis_that_repeats_a_command_it_does_not_know_gives_no_password_away(
+    secured_redis: Secured, command: Command, unknown: str
+) -> None:
+    """It names the arguments, the password among them; old ones and proxies lack HELLO."""
+    url = secured_redis.start_redis_without(unknown)
+    protocol = "2" if unknown == "AUTH" else "3"
+    settings = {"REDIS_URL": f"{url_with(url, 'admin', PASSWORD)}?protocol={protocol}"}
+    done = command("sessions", **settings)
+    assert done.returncode != 0
+    assert f"unknown command '{unknown}'" in done.stderr
+    assert PASSWORD not in done.stderr
+    looked = command("doctor", "--json", **settings)
+    assert f"unknown command '{unknown}'" in looked.stdout
+    assert PASSWORD not in looked.stdout + looked.stderr
+    if unknown == "HELLO":
+        assert "?protocol=2" in done.stderr
+        _works(command, {"REDIS_URL": f"{url_with(url, 'admin', PASSWORD)}?protocol=2"})
