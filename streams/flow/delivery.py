@@ -132,7 +132,7 @@ class Delivery:
             remedy = "; or give a session_id" if found.reason == "no_session" else ""
             self.tell("refused", f"a message cannot be sent: {found.detail}{remedy}")
             return "refused"
-        talk.session_id = found.session_id or talk.session_id
+        talk.session_id = found.session_id or found.hint
         return await self._queue(found)
 
     async def _queue(self, item: Outgoing) -> Fate:

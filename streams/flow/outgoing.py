@@ -32,7 +32,8 @@ class Talk:
 class Outgoing(NamedTuple):
     """One message to send.
 
-    `session_id` is null while it still has to be brought into its form.
+    `session_id` is null while it still has to be brought into its form; `hint` is its session then,
+    as far as it is known (R1).
     """
 
     session_id: str | None
@@ -113,9 +114,10 @@ def outgoing(
         except Exception as error:  # noqa: BLE001 -- a mapping's own code; the agent works on
             why = type(error).__name__
             return DeadLetter("not_json", f"it holds what JSON has no form for: {why}")
-        if form.text_key is None and (session_id := session_of(body, hint)) is not None:
+        hint = session_of(body, hint)
+        if form.text_key is None and hint is not None:
             ready = len(value) <= form.limit_bytes
-            return Outgoing(session_id if ready else None, value, hint, headers)
+            return Outgoing(hint if ready else None, value, hint, headers)
     if len(value) > form.at_once_bytes:
         return Outgoing(None, value, hint, headers)
     found = form.of(value, hint)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
+from schemas.topics import MIB
 from streams.core.errors import ClosedError
 from streams.flow.outgoing import is_talk
 from tests.flow.delivery_kit import (
@@ -71,6 +72,20 @@ async def test_a_conversation_lends_its_last_session() -> None:
     found = {record.value: record.key for record in written(log)}
     assert found[b'{"type":"user","message":"x"}'] == b"a"
     assert found[b'{"type":"user","message":"y"}'] == b"b"
+
+
+@pytest.mark.parametrize("text_key", [None, b"key"])
+async def test_a_conversation_knows_the_session_of_a_message_that_is_still_shortened(
+    text_key: bytes | None,
+) -> None:
+    log = await memory()
+    size = MIB if text_key else LIMIT
+    async with opened(log, text_key=text_key, max_bytes=4 * MIB) as (delivery, _):
+        one = talk()
+        long = {"type": "user", "session_id": "a", "uuid": "a-1", "message": "x" * size}
+        assert await delivery.submit(long, one) == "queued"
+        assert await delivery.submit({"type": "user", "uuid": "a-2"}, one) == "queued"
+    assert [record.key for record in written(log)] == [b"a", b"a"]
 
 
 @pytest.mark.parametrize(
