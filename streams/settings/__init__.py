@@ -161,7 +161,9 @@ def _explain(error: ValidationError) -> Iterator[str]:
         if item["type"] == "string_pattern_mismatch":
             said = "is not of the form that is asked for"
         value = os.environ.get(_variable(field), "")
-        shown = "" if field in _SECRETS or not value else f"={value[:80]!r}"
+        # An address with a user in front may have a password there.
+        hidden = field in _SECRETS or "@" in value or not value
+        shown = "" if hidden else f"={value[:80]!r}"
         yield (
             f"{_variable(field)}{shown} {said}. "
             f"{Settings.model_fields[field].description} Correct it, or unset it for the default."

@@ -57,6 +57,22 @@ def test_a_file_that_holds_no_secret_is_told(
 
 
 @pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize("secret", ["hunter2", "hunter2/of+two", "/hunter2/three", "hunter2" * 99])
+def test_a_secret_in_place_of_a_file_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, name: str, secret: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{PREFIX}{name}_FILE cannot be read") as caught:
+        _load(monkeypatch, {f"{name}_FILE": secret})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_password_in_the_brokers_address_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=f"^{PREFIX}BOOTSTRAP_SERVERS ") as caught:
+        _load(monkeypatch, {"BOOTSTRAP_SERVERS": "sasl://me:hunter2@kafka.example:9092"})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_comes_from_one_place(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
