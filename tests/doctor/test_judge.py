@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from streams.cli.app import app
 from streams.flow.doctor import CHECKS, Facts, judge
+from streams.flow.doctor.facts import DeadLetters
 from streams.ports.inspection import TopicFacts
 from streams.settings import Settings
-from tests.doctor.cases import CLUSTER, EXPECTED, HEALTHY, STORE, facts, found, redis
+from tests.doctor.cases import CLUSTER, EXPECTED, HEALTHY, NOW, STORE, facts, found, redis
 from tests.doctor.wrong import AWAY, CASES, CONFIG_REFUSED, REFUSED
 
 
@@ -120,3 +121,14 @@ def test_what_is_said_to_mend_exists() -> None:
     assert {"topics", "derive", "project"} <= spoken <= commands
     assert "TOPIC_PREFIX" in variables
     assert variables <= {name.upper() for name in Settings.model_fields}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "begin"),
+    [({"misrouted": 1, "odd": 1}, "Mend the publisher: key messages"), ({"odd": 1}, "`contextg")],
+)
+def test_dead_letters_are_mended_and_sent_again(reasons: dict[str, int], begin: str) -> None:
+    found = judge(facts(dead=DeadLetters(2, 2, reasons, NOW)), EXPECTED)
+    (mend,) = [item.mend for item in found if item.check == "publishers.dead_letters"]
+    assert mend.startswith(begin)
+    assert "contextgauge dead redrive" in mend

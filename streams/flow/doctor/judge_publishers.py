@@ -20,6 +20,11 @@ _MENDS = {
     "too_large": "publish by `contextgauge publish`, which shortens such lines",
 }
 
+_LOOK = (
+    "`contextgauge dead list` tells which and why; `contextgauge dead redrive` sends those again "
+    "that can be derived from by now"
+)
+
 
 def judge_publishers(report: Report, facts: Facts, expected: Expected) -> None:
     """Judge the newest messages and dead letters."""
@@ -129,6 +134,6 @@ def _dead(report: Report, found: DeadLetters, expected: Expected, now_ms: int) -
         severity,
         f"the newest {found.looked:,}{more}: {told}; the last one {age(since_ms)} ago",
         subject=expected.dead.name,
-        mend=f"Mend the publisher: {'; '.join(mends) or 'the header dead_detail says how'}",
+        mend=(f"Mend the publisher: {'; '.join(mends)}. " if mends else "") + _LOOK,
         figures={"looked": found.looked, **found.reasons},
     )
