@@ -23,9 +23,6 @@ from bench import process
 from bench.systems import OUR_NAME, PREFIX, SOURCE, Command, Job, System
 from bench.workload import PARTITIONS
 
-WARM_UP = 0.2
-"""Part of the backlog that warms up: imports, caches, and Java's compiler."""
-
 _POLL_S = 0.03
 _TIMEOUT_S = 300.0
 _STOP_S = 20.0
@@ -88,15 +85,15 @@ class Broker:
         if found := [name for name in names if name in there]:
             await self._admin.delete_topics(found)
 
-    async def committed(self, group: str) -> int:
-        """Return how many messages of the source a group has committed."""
+    async def committed(self, group: str, topic: str = SOURCE) -> int:
+        """Return how many messages of a topic a group has committed."""
         try:
             offsets = await self._admin.list_consumer_group_offsets(group)
         except KafkaError as error:
             if not error.retriable:
                 raise
             return 0  # the broker is making its offsets topic: nothing is committed yet
-        return sum(told.offset for tp, told in offsets.items() if tp.topic == SOURCE)
+        return sum(told.offset for tp, told in offsets.items() if tp.topic == topic)
 
     async def left_over(self, run: str) -> list[str]:
         """Return the topics that a run made for itself."""
@@ -120,9 +117,14 @@ class Ran(NamedTuple):
     load: float
 
 
-async def measure(broker: Broker, system: System, job: Job, messages: int) -> Measured:
-    """Run a system over the whole backlog of so many messages, and tell what it took."""
-    return figures(system.name, await run(broker, system, job, messages))
+async def measure(
+    broker: Broker, system: System, job: Job, messages: int, warm_up: int
+) -> Measured:
+    """Run a system over the whole backlog of so many messages, and tell what it took.
+
+    The first `warm_up` messages are for imports, caches and Java's compiler: not counted.
+    """
+    return figures(system.name, await run(broker, system, job, messages), warm_up)
 
 
 async def run(broker: Broker, system: System, job: Job, messages: int) -> Ran:
@@ -178,14 +180,14 @@ def _stop(running: "subprocess.Popen[bytes]") -> None:
         running.wait()
 
 
-def figures(name: str, ran: Ran) -> Measured:
+def figures(name: str, ran: Ran, warm_up: int) -> Measured:
     """Return the figures of a run, of the part after the warm-up.
 
     Raises RuntimeError where a system committed all of that in one go.
     """
     last = ran.samples[-1]
     first = next(each for each in ran.samples if each.messages)
-    warm = next(each for each in ran.samples if each.messages >= last.messages * WARM_UP)
+    warm = next(each for each in ran.samples if each.messages >= warm_up)
     counted = last.messages - warm.messages
     if counted <= 0:
         raise RuntimeError(f"{name} committed the whole backlog at once: take more messages")

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import plot, process, workload
+from bench import freshness, growth, plot, process, workload
 from bench.compare import compare_topics
 from bench.measure import Broker, Measured, counted, measure
 from bench.systems import OUR_NAME, OURS, SOURCE, SYSTEMS, Job, System, build_java
@@ -36,13 +36,18 @@ class Size(NamedTuple):
     """
 
     messages: int
+    warm_up: int
+    """Messages at the beginning of each run that do not count: Java's compiler takes some."""
     sessions: int
     runs: int
+    fresh_s: float
+    """Seconds of steady load for freshness."""
+    growth_rounds: int
     limit_s: float | None = None
 
 
-FULL = Size(1_000_000, workload.SESSIONS, 5)
-QUICK = Size(150_000, 300, 3, 290.0)
+FULL = Size(1_000_000, 200_000, workload.SESSIONS, 5, 30.0, 3)
+QUICK = Size(200_000, 100_000, 300, 3, 10.0, 1, 190.0)
 SOURCE_CONFIG = {"retention.ms": "-1", "max.message.bytes": str(10 << 20)}
 _HEAP_MIB = 1_024
 
@@ -79,13 +84,13 @@ async def fill(broker: Broker, size: Size) -> None:
 
 
 async def one(
-    broker: Broker, system: System, number: int, folder: Path, job: Job, messages: int
+    broker: Broker, system: System, number: int, folder: Path, job: Job, size: Size
 ) -> Measured:
     """Run a system once, and tell what it did."""
     place = folder / f"{system.name}-{number}"
     place.mkdir()
     told = job._replace(run=f"{system.name}-{number}-{folder.name}", folder=place)
-    done = await measure(broker, system, told, messages)
+    done = await measure(broker, system, told, size.messages, size.warm_up)
     shutil.rmtree(place, ignore_errors=True)
     say(
         f"  {system.title:42} {done.messages_per_s:10,.0f} messages/s "
@@ -96,17 +101,17 @@ async def one(
 
 
 async def first_round(
-    broker: Broker, systems: Sequence[System], folder: Path, job: Job, messages: int
+    broker: Broker, systems: Sequence[System], folder: Path, job: Job, size: Size
 ) -> tuple[Job, Runs, bool]:
     """Run each once, uncounted: warms the machine up, and gives the records to compare."""
     is_equal = True
     runs: dict[str, list[Measured]] = {}
     for system in systems:
-        runs[system.name] = [await one(broker, system, 0, folder, job, messages)]
+        runs[system.name] = [await one(broker, system, 0, folder, job, size)]
         if system.name == OUR_NAME:
             records, mean_bytes = await counted(broker.bootstrap, OURS)
             job = job._replace(
-                records_per_message=records / messages, record_bytes=round(mean_bytes)
+                records_per_message=records / size.messages, record_bytes=round(mean_bytes)
             )
             say(f"  {records:,} records of {mean_bytes:.0f} bytes on average")
         elif system.is_equal:
@@ -126,7 +131,7 @@ async def rounds(
     """Run all systems in turn, as often as the size says."""
     job = Job(broker.bootstrap, "", folder)
     say("warming up, and comparing the records:")
-    job, _, is_equal = await first_round(broker, systems, folder, job, size.messages)
+    job, _, is_equal = await first_round(broker, systems, folder, job, size)
     runs: defaultdict[str, list[Measured]] = defaultdict(list)
     longest = 0.0
     for number in range(1, size.runs + 1):
@@ -138,7 +143,7 @@ async def rounds(
         # Each round begins with another system: none always runs after the same one.
         turn = number % len(systems)
         for system in (*systems[turn:], *systems[:turn]):
-            done = await one(broker, system, number, folder, job, size.messages)
+            done = await one(broker, system, number, folder, job, size)
             runs[system.name].append(done)
             await broker.delete(await broker.left_over(f"-{folder.name}"))
         longest = max(longest, time.monotonic() - before)
@@ -168,7 +173,7 @@ def table(runs: Runs) -> str:
     return "\n".join(lines)
 
 
-def verdict(runs: Runs, freshness_ms: float | None, growth: float | None) -> dict[str, Any]:
+def verdict(runs: Runs, freshness_ms: float, cost_growth: float) -> dict[str, Any]:
     """Return what is measured against the bars: ratios are ours divided by theirs."""
 
     def ratio(name: str, figure: str) -> float | None:
@@ -184,8 +189,16 @@ def verdict(runs: Runs, freshness_ms: float | None, growth: float | None) -> dic
             "cpu_vs_quix_eos": ratio("quix_eos", "cpu_s_per_million"),
         },
         "freshness_p99_ms_at_half_load": freshness_ms,
-        "cost_growth_1k_to_1m_sessions": growth,
+        "cost_growth_1k_to_1m_sessions": cost_growth,
     }
+
+
+async def other_bars(size: Size) -> tuple[float, float]:
+    """Measure what is not a comparison: freshness at half load, and growth with sessions."""
+    say("\nfrom publishing to readable in Redis:")
+    found = await freshness.run((0.5,), size.fresh_s, size.messages // 5)
+    say("\ncost per message as sessions grow:")
+    return found[0].p99_ms, await asyncio.to_thread(growth.measure, size.growth_rounds)
 
 
 async def bench(size: Size, names: Sequence[str]) -> int:
@@ -219,7 +232,7 @@ async def bench(size: Size, names: Sequence[str]) -> int:
     say(table(runs))
     say(f"\n{'all records are equal' if is_equal else 'THE RECORDS DIFFER: see above'}")
     say(f"plot: {picture}; every run: {RESULTS / 'runs.json'}")
-    print(json.dumps(verdict(runs, None, None)))
+    print(json.dumps(verdict(runs, *await other_bars(size))))
     return 0 if is_equal else 1
 
 
@@ -235,8 +248,10 @@ def main() -> None:
     # Told to stop, it stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     size = QUICK if given.quick else FULL
+    messages = given.messages or size.messages
     size = size._replace(
-        messages=given.messages or size.messages,
+        messages=messages,
+        warm_up=min(size.warm_up, messages // 2),
         sessions=given.sessions or size.sessions,
         runs=given.runs or size.runs,
     )

@@ -21,7 +21,7 @@ def measured(system: str, rate: float, cpu: float = 10.0) -> Measured:
 
 
 def test_the_warm_up_is_not_counted() -> None:
-    told = figures("x", ran((1, 0, 3.0), (2, 100, 4.0), (4, 200, 5.0), (8, 1_000, 6.0)))
+    told = figures("x", ran((1, 0, 3.0), (2, 100, 4.0), (4, 200, 5.0), (8, 1_000, 6.0)), 150)
 
     assert told.messages_per_s == pytest.approx(800 / 4)
     assert told.cpu_s_per_million == pytest.approx(1.0 / 800 * 1e6)
@@ -31,7 +31,7 @@ def test_the_warm_up_is_not_counted() -> None:
 
 def test_a_run_that_committed_once_gives_no_rate() -> None:
     with pytest.raises(RuntimeError, match="take more messages"):
-        figures("x", ran((1, 0, 3.0), (2, 1_000, 4.0)))
+        figures("x", ran((1, 0, 3.0), (2, 1_000, 4.0)), 500)
 
 
 def test_ratios_are_of_medians_ours_divided_by_theirs() -> None:

@@ -1,0 +1,322 @@
+"""From publishing a message to its effect being readable in Redis, at a share of the highest load.
+
+    python -m bench.freshness [--seconds 30] [--shares 0.1 0.5 0.9]
+
+One derive and one project worker with default settings. The highest load is what the two carry
+together, measured on a backlog with the same workload. Then messages go out at a steady rate, come
+what may; each is timed from being handed to the producer until the projector's position in Redis
+is past its records. Position and documents change in one step, so past it they are readable.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from redis.asyncio import Redis
+
+from bench import workload
+from bench.measure import Broker
+from bench.systems import ROOT
+from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
+from streams.edge.local_stack import LocalStack
+from streams.edge.redis_keys import Keys
+from streams.flow.derive_config import GROUP
+
+PREFIX = "fresh."
+_SOURCE, _EVENTS = f"{PREFIX}agent.messages", f"{PREFIX}context.events"
+_KEYS = "fresh"
+_HEADERS = [(OBSERVED_HEADER, OBSERVED_LIVE)]
+_TICK_S = 0.005
+"""The publisher hands over what is due so often; a message is timed from its own hand-over."""
+_LOOK_S = 0.002
+"""How often Redis is asked: a figure is too high by half of this on average."""
+_SETTLE_S = 2.0
+"""The beginning of each load is not counted."""
+_PATIENCE_S = 120.0
+_FIRST = 2_000
+_WARM_UP = 0.2
+"""Part of the backlog that is not counted."""
+_ROUND = 50_000
+
+
+class Freshness(NamedTuple):
+    """Milliseconds from publishing to readable, at a rate of messages per second."""
+
+    share: float
+    rate: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    counted: int
+
+
+class Pipeline:
+    """A Kafka and a Redis with both workers, and how far each has come."""
+
+    def __init__(self, bootstrap: str, redis_url: str, broker: Broker) -> None:
+        self.bootstrap, self._broker = bootstrap, broker
+        self._redis: Any = Redis.from_url(redis_url)
+        generation = Keys(_KEYS).of
+        self._positions = [generation(1, number).position for number in range(workload.PARTITIONS)]
+        self.seen: list[list[tuple[int, float]]] = [[] for _ in self._positions]
+        """By partition: positions as they were seen to come, and when, seconds."""
+
+    async def positions(self) -> list[int]:
+        """Return the projector's position in each partition of the records."""
+        async with self._redis.pipeline(transaction=False) as asking:
+            for key in self._positions:
+                asking.hget(key, "offset")
+            return [int(found or 0) for found in await asking.execute()]
+
+    async def watch(self) -> None:
+        """Note positions as they come, until cancelled."""
+        while True:
+            positions = await self.positions()
+            now = time.perf_counter()
+            for seen, position in zip(self.seen, positions, strict=True):
+                if not seen or seen[-1][0] < position:
+                    seen.append((position, now))
+            await asyncio.sleep(_LOOK_S)
+
+    async def derived(self) -> int:
+        """Return how many messages are derived and committed."""
+        return await self._broker.committed(GROUP, _SOURCE)
+
+    async def caught_up(self, messages: int) -> float:
+        """Wait until all messages are derived and projected; return when that was seen."""
+        async with asyncio.timeout(_PATIENCE_S):
+            while await self.derived() < messages:  # noqa: ASYNC110 -- other processes do it
+                await asyncio.sleep(0.01)
+            ends = await self._ends()
+            while any(  # noqa: ASYNC110 -- as above
+                one < end for one, end in zip(await self.positions(), ends, strict=True)
+            ):
+                await asyncio.sleep(0.01)
+        return time.perf_counter()
+
+    async def _ends(self) -> list[int]:
+        consumer = AIOKafkaConsumer(bootstrap_servers=self.bootstrap)
+        await consumer.start()
+        parts = [TopicPartition(_EVENTS, number) for number in range(workload.PARTITIONS)]
+        ends = await consumer.end_offsets(parts)
+        await consumer.stop()
+        # The last offset of a partition may be a transaction's marker, which is no record.
+        return [max(ends[tp] - 1, 0) for tp in parts]
+
+    async def close(self) -> None:
+        """Let go of Redis."""
+        await self._redis.aclose()
+
+
+def _environment(bootstrap: str, redis_url: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE" not in name}
+    return {
+        **kept,
+        "CONTEXTGAUGE_BOOTSTRAP_SERVERS": bootstrap,
+        "CONTEXTGAUGE_REDIS_URL": redis_url,
+        "CONTEXTGAUGE_TOPIC_PREFIX": PREFIX,
+        "CONTEXTGAUGE_KEY_PREFIX": _KEYS,
+        "CONTEXTGAUGE_PARTITIONS": str(workload.PARTITIONS),
+        "CONTEXTGAUGE_REPLICAS": "1",
+        "CONTEXTGAUGE_LOG_LEVEL": "warning",
+        # The workload's own times are long past.
+        "CONTEXTGAUGE_MESSAGES_RETENTION_DAYS": "-1",
+    }
+
+
+@contextlib.asynccontextmanager
+async def pipeline(stack: LocalStack, folder: Path) -> AsyncIterator[Pipeline]:
+    """Run both workers with default settings on a stack that is up."""
+    services = stack.services()
+    bootstrap, redis_url = services["kafka"].address, services["redis"].address
+    environment = _environment(bootstrap, redis_url)
+    streams = [sys.executable, "-m", "streams"]
+    subprocess.run(  # noqa: ASYNC221 -- nothing else goes on yet
+        [*streams, "topics", "create"], env=environment, cwd=ROOT, check=True, capture_output=True
+    )
+    broker = Broker(bootstrap, services["kafka"].process.pid)
+    await broker.start()
+    made = Pipeline(bootstrap, redis_url, broker)
+    with contextlib.ExitStack() as workers:
+        for name in ("derive", "project"):
+            log = workers.enter_context((folder / f"{name}.log").open("wb"))
+            worker = subprocess.Popen(  # noqa: ASYNC220 -- as above
+                [*streams, name], env=environment, cwd=ROOT, stdout=log, stderr=log
+            )
+            workers.callback(worker.wait)
+            workers.callback(worker.terminate)
+        try:
+            yield made
+        finally:
+            await made.close()
+            await broker.stop()
+
+
+async def highest_load(made: Pipeline, messages: Iterator[workload.Message], count: int) -> float:
+    """Return how many messages per second the workers carry from a backlog into Redis."""
+    before = await made.derived()
+    await workload.publish(made.bootstrap, _SOURCE, islice(messages, count))
+    warm = before + count * _WARM_UP
+    while (derived := await made.derived()) < warm:  # noqa: ASYNC110 -- as above
+        await asyncio.sleep(0.005)
+    begin = time.perf_counter()
+    end = await made.caught_up(before + count)
+    return (before + count - derived) / (end - begin)
+
+
+async def _publish(
+    made: Pipeline, messages: Iterator[workload.Message], rate: float, seconds: float
+) -> tuple[int, dict[tuple[int, int], float]]:
+    """Publish at a rate; return how many, and when each that counts was handed over.
+
+    They are named by partition and offset.
+    """
+    producer = AIOKafkaProducer(
+        bootstrap_servers=made.bootstrap, linger_ms=0, compression_type="zstd"
+    )
+    await producer.start()
+    sent: list[tuple[int, int, float, asyncio.Future[Any]]] = []
+    begin, done = time.perf_counter(), 0
+    while (now := time.perf_counter()) < begin + seconds:
+        due = int((now - begin) * rate) - done
+        done += due
+        by_partition: defaultdict[int, list[workload.Message]] = defaultdict(list)
+        for message in islice(messages, due):
+            by_partition[message.partition].append(message)
+        for partition, some in by_partition.items():
+            batch = producer.create_batch()
+            now_ms, handed = time.time_ns() // 1_000_000, time.perf_counter()
+            count = 0
+            for message in some:
+                told = {"timestamp": now_ms, "key": message.key, "value": message.value}
+                if batch.append(**told, headers=_HEADERS) is None:
+                    flight = await producer.send_batch(batch, _SOURCE, partition=partition)
+                    sent.append((partition, count, handed, flight))
+                    batch, count = producer.create_batch(), 0
+                    batch.append(**told, headers=_HEADERS)
+                count += 1
+            flight = await producer.send_batch(batch, _SOURCE, partition=partition)
+            sent.append((partition, count, handed, flight))
+        await asyncio.sleep(_TICK_S)
+    handed_over: dict[tuple[int, int], float] = {}
+    for partition, count, handed, flight in sent:
+        base = (await flight).offset
+        if handed - begin >= _SETTLE_S:
+            handed_over |= {(partition, base + place): handed for place in range(count)}
+    await producer.stop()
+    return sum(count for _, count, _, _ in sent), handed_over
+
+
+async def _records(bootstrap: str) -> list[tuple[int, int, int]]:
+    """Return each record's partition, offset, and the offset of the message that it is from."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    parts = [TopicPartition(_EVENTS, number) for number in range(workload.PARTITIONS)]
+    consumer.assign(parts)
+    ends = await consumer.end_offsets(parts)
+    found: list[tuple[int, int, int]] = []
+    while any([await consumer.position(tp) < ends[tp] for tp in parts]):
+        for tp, batch in (await consumer.getmany(timeout_ms=200)).items():
+            for record in batch:
+                source = int(dict(record.headers)["src_offset"])
+                found.append((tp.partition, record.offset, source))
+    await consumer.stop()
+    return found
+
+
+async def at_share(
+    made: Pipeline,
+    messages: Iterator[workload.Message],
+    share: float,
+    highest: float,
+    seconds: float,
+) -> Freshness:
+    """Measure at a share of the highest load."""
+    before = await made.derived()
+    for seen in made.seen:
+        seen.clear()
+    watching = asyncio.create_task(made.watch())
+    rate = share * highest
+    published, handed_over = await _publish(made, messages, rate, seconds + _SETTLE_S)
+    await made.caught_up(before + published)
+    await asyncio.sleep(0.1)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    delays_ms: list[float] = []
+    for partition, offset, source in await _records(made.bootstrap):
+        handed = handed_over.get((partition, source))
+        if handed is None:
+            continue
+        seen = made.seen[partition]
+        place = bisect_right(seen, offset, key=lambda one: one[0])
+        delays_ms.append((seen[place][1] - handed) * 1_000)
+    delays_ms.sort()
+    p50, p95, p99 = (round(delays_ms[len(delays_ms) * part // 100], 1) for part in (50, 95, 99))
+    return Freshness(share, round(rate), p50, p95, p99, len(delays_ms))
+
+
+async def measure(
+    stack: LocalStack, folder: Path, shares: Sequence[float], seconds: float, backlog: int
+) -> tuple[float, list[Freshness]]:
+    """Return the highest load, messages per second, and the freshness at shares of it."""
+    first = workload.read(workload.cached(_FIRST + backlog))
+    async with pipeline(stack, folder) as made:
+        await workload.publish(made.bootstrap, _SOURCE, islice(first, _FIRST))
+        await made.caught_up(_FIRST)
+        highest = await highest_load(made, first, backlog)
+        # Other sessions: what is known already would give no records. A round number, to be cached.
+        wanted = highest * sum(shares) * (seconds + _SETTLE_S) * 1.05
+        wanted = max(math.ceil(wanted / _ROUND), 1) * _ROUND
+        messages = workload.read(workload.cached(wanted, seed=workload.SEED + 1))
+        found = [await at_share(made, messages, share, highest, seconds) for share in shares]
+    return highest, found
+
+
+async def run(shares: Sequence[float], seconds: float, backlog: int) -> list[Freshness]:
+    """Start services of its own, measure, tell, and return what was found."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        stack = LocalStack(folder / "stack", heap_mib=1_024)
+        try:
+            stack.start(["kafka", "redis"])
+            highest, found = await measure(stack, folder, shares, seconds, backlog)
+        finally:
+            stack.stop()
+    print(f"highest load into Redis: {highest:,.0f} messages/s")
+    for each in found:
+        print(
+            f"  at {each.share:.0%} of it, {each.rate:,.0f}/s: p50 {each.p50_ms} ms, "
+            f"p95 {each.p95_ms} ms, p99 {each.p99_ms} ms of {each.counted:,} records"
+        )
+    return found
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m bench.freshness")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of each load")
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.1, 0.5, 0.9])
+    parser.add_argument("--backlog", type=int, default=100_000, help="for the highest load")
+    given = parser.parse_args()
+    found = asyncio.run(run(given.shares, given.seconds, given.backlog))
+    print(json.dumps([each._asdict() for each in found]))
+
+
+if __name__ == "__main__":
+    main()
