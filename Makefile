@@ -69,3 +69,4 @@ check: lint types layers dependencies lock-check  ## All that CI looks at.
 clean:  ## Delete what can be made again: environment, caches, local data.
 	rm -rf $(VENV) .stack .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
 	rm -rf deploy/kafka/libs deploy/kafka/target
+	rm -rf bench/.venv bench/.cache bench/peers/kafka_streams/target

@@ -20,7 +20,7 @@ import tempfile
 import time
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -240,6 +240,25 @@ async def _records(bootstrap: str) -> list[tuple[int, int, int]]:
     return found
 
 
+def delays(
+    records: Iterable[tuple[int, int, int]],
+    handed_over: Mapping[tuple[int, int], float],
+    seen: Sequence[Sequence[tuple[int, float]]],
+) -> list[float]:
+    """Return the milliseconds from handing a message over to its records' being readable, sorted.
+
+    `records` are as of `_records`; `seen` has, by partition, positions and when each was seen.
+    A record is readable from the first position past its offset. Others' records do not count.
+    """
+    found: list[float] = []
+    for partition, offset, source in records:
+        handed = handed_over.get((partition, source))
+        if handed is not None:
+            place = bisect_right(seen[partition], offset, key=lambda one: one[0])
+            found.append((seen[partition][place][1] - handed) * 1_000)
+    return sorted(found)
+
+
 async def at_share(
     made: Pipeline,
     messages: Iterator[workload.Message],
@@ -258,15 +277,7 @@ async def at_share(
     await asyncio.sleep(0.1)
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
-    delays_ms: list[float] = []
-    for partition, offset, source in await _records(made.bootstrap):
-        handed = handed_over.get((partition, source))
-        if handed is None:
-            continue
-        seen = made.seen[partition]
-        place = bisect_right(seen, offset, key=lambda one: one[0])
-        delays_ms.append((seen[place][1] - handed) * 1_000)
-    delays_ms.sort()
+    delays_ms = delays(await _records(made.bootstrap), handed_over, made.seen)
     p50, p95, p99 = (round(delays_ms[len(delays_ms) * part // 100], 1) for part in (50, 95, 99))
     return Freshness(share, round(rate), p50, p95, p99, len(delays_ms))
 

@@ -47,7 +47,7 @@ class Size(NamedTuple):
 
 
 FULL = Size(1_000_000, 200_000, workload.SESSIONS, 5, 30.0, 3)
-QUICK = Size(200_000, 100_000, 300, 3, 10.0, 1, 190.0)
+QUICK = Size(200_000, 100_000, 300, 3, 10.0, 1, 170.0)
 SOURCE_CONFIG = {"retention.ms": "-1", "max.message.bytes": str(10 << 20)}
 _HEAP_MIB = 1_024
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from bench import plot, process
+from bench.freshness import delays
 from bench.measure import Measured, Ran, Sample, figures
 from bench.run import table, verdict
 
@@ -75,3 +76,12 @@ def test_cpu_seconds_and_memory_of_this_very_process() -> None:
 
     assert after.cpu_s - before.cpu_s >= 0.05
     assert after.peak_mib > 10
+
+
+def test_a_record_is_readable_from_the_first_position_past_it() -> None:
+    seen = [[(5, 1.0), (8, 2.0), (12, 3.5)], [(1, 9.0)]]
+    handed_over = {(0, 100): 0.5, (0, 101): 0.75, (1, 100): 8.0}
+
+    found = delays([(0, 7, 100), (0, 8, 101), (1, 0, 100), (1, 0, 999)], handed_over, seen)
+
+    assert found == [1_000.0, 1_500.0, 2_750.0]
