@@ -3,6 +3,7 @@
 What the exit codes mean is in `streams.cli.exits`.
 """
 
+import errno
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -23,6 +24,7 @@ from streams.cli import (
     topics,
     workers,
 )
+from streams.cli.lines import discard_output
 from streams.cli.screen import err, forgive_encodings, out, safe
 from streams.core.errors import ContextgaugeError, RetryError
 
@@ -30,6 +32,9 @@ AWAY = (
     "Is it running? `contextgauge stack up` starts Kafka and Redis on this machine; "
     "CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL name others."
 )
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+"""What the system says where nothing more can be written: no error of this program."""
+
 BUG = (
     "contextgauge: this is an error in contextgauge itself: please report it with the lines above "
     "(they hold no text of messages)"
@@ -92,8 +97,14 @@ def main() -> None:
         for line in str(error).splitlines():
             err.print(f"contextgauge: {safe(line)}", markup=False, soft_wrap=True, style="red")
         if isinstance(error, RetryError):
-            err.print(AWAY, style="dim")
+            err.print(AWAY, style="dim", soft_wrap=True)
         sys.exit(exits.code_of(error))
     except Exception as error:  # noqa: BLE001 -- the last one to hear of it
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            discard_output()
+            where = error.filename or "the output"
+            told = f"contextgauge: {where} cannot be written ({error.strerror}): make room"
+            err.print(safe(told), markup=False, soft_wrap=True, style="red")
+            sys.exit(exits.Exit.STOPPED)
         err.print(f"{exits.where(error)}\n{BUG}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(exits.Exit.INTERNAL)

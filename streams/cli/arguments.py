@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 REFUSED = 1
-"""Exit code with `--strict` where a line was malformed."""
+"""Exit code with `--strict` where a line was refused."""
 
 Paths = Annotated[
     list[str],
@@ -24,5 +24,5 @@ Session = Annotated[
     ),
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="End with exit code 1 if any line was malformed.")
+    bool, typer.Option("--strict", help="End with exit code 1 if any line was refused.")
 ]

@@ -1,6 +1,7 @@
 """`contextgauge dead`: look at the dead letters, and send those back that can be derived from."""
 
 import asyncio
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
@@ -319,8 +320,14 @@ def _report(
 
 
 def _agreed(done: Redriven, config: RedriveConfig) -> bool:
-    """Ask whether to send; a no is no failure."""
-    return typer.confirm(f"Send {exact(done.messages)} to {config.topic}?", err=True)
+    """Ask whether to send; a no is no failure, and Ctrl-C ends the command."""
+    kept = signal.getsignal(signal.SIGINT)
+    # The event loop's would only note it, while the question is still waited at.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return typer.confirm(f"Send {exact(done.messages)} to {config.topic}?", err=True)
+    finally:
+        signal.signal(signal.SIGINT, kept)
 
 
 async def _begin(

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from schemas.records import Json
-from streams.cli.screen import UNKNOWN, ago, cell, count, err, exact, safe
+from streams.cli.screen import UNKNOWN, ago, cell, count, err, exact, safe, size
 from streams.edge import codec
 from streams.flow.dead_letters import MENDS, Letter, Origin
 from streams.flow.dead_reading import Selection, Span, session_of_letter
@@ -33,7 +33,6 @@ _LEAST_DETAIL = 16
 _GAP = 2
 """Columns between those of a table."""
 
-_KILO = 1_000
 _NEXT = "  "
 
 
@@ -75,15 +74,6 @@ def moment(time_ms: int) -> str | None:
 def plain(value: bytes) -> str:
     r"""Return bytes as one line of printable text: what is not becomes `\xff`, `\n`."""
     return safe(value.decode("utf-8", "backslashreplace"))
-
-
-def size(number: int) -> str:
-    """Return a size in bytes as people read it: 812 B, 4.2 kB, 8.4 MB."""
-    if number < _KILO:
-        return f"{number} B"
-    if number < _KILO * _KILO:
-        return f"{number / _KILO:.1f} kB"
-    return f"{number / _KILO / _KILO:.1f} MB"
 
 
 def letters_table(letters: Sequence[Brief], width: int) -> Table:

@@ -48,10 +48,10 @@ def doctor(
     facts = asyncio.run(flow.gather(wiring.doctor_services(chosen, clock), expected))
     findings = flow.judge(facts, expected)
     settings = told_settings(chosen)
+    shown = [item for item in findings if not problems or item.severity not in _FINE]
     if as_json:
-        write_json(document(findings, settings, facts.now_ms))
+        write_json(document(findings, settings, facts.now_ms, shown))
     else:
-        shown = [item for item in findings if not problems or item.severity not in _FINE]
         show(out, shown, findings, settings)
     raise typer.Exit(exit_code(findings, strict=strict))
 
@@ -79,8 +79,13 @@ def told_settings(chosen: Settings) -> dict[str, str]:
     return told
 
 
-def document(findings: Sequence[Finding], settings: dict[str, str], now_ms: int) -> dict[str, Any]:
-    """Return the document for programs."""
+def document(
+    findings: Sequence[Finding],
+    settings: dict[str, str],
+    now_ms: int,
+    shown: Sequence[Finding] | None = None,
+) -> dict[str, Any]:
+    """Return the document for programs; it counts all findings and has those that are shown."""
     counts = Counter(item.severity for item in findings)
     return {
         "format": DOCUMENT_FORMAT,
@@ -98,6 +103,6 @@ def document(findings: Sequence[Finding], settings: dict[str, str], now_ms: int)
                 "mend": item.mend or None,
                 "figures": dict(item.figures),
             }
-            for item in findings
+            for item in (findings if shown is None else shown)
         ],
     }

@@ -15,12 +15,16 @@ def write_lines(lines: Sequence[bytes]) -> None:
         sys.stdout.buffer.flush()
 
 
+def discard_output() -> None:
+    """Let what Python still holds for standard output go nowhere, rather than into an error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
     """End without a word when the reader of standard output has gone, as `head` does."""
     try:
         yield
     except BrokenPipeError:
-        # What Python still holds for the closed pipe goes nowhere, rather than into an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         raise typer.Exit from None

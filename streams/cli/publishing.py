@@ -13,7 +13,7 @@ from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli import logs
 from streams.cli.refusals import Refusals
-from streams.cli.screen import err, safe
+from streams.cli.screen import count, err, safe, size
 from streams.core.containers import Line
 from streams.core.errors import ConfigError, RetryError
 from streams.edge.clock import SystemClock
@@ -24,7 +24,6 @@ from streams.flow.backoff import Backoff
 from streams.flow.publish import PublishConfig, Published, publish
 from streams.settings import Settings
 
-_MB = 1_000_000
 """Rates are told in the megabytes of 10^6 bytes that disks and networks are sold in."""
 
 
@@ -192,19 +191,20 @@ class Bar:
 
 
 def _rates(done: Published, seconds: float) -> str:
-    megabytes = done.sent_bytes / _MB
-    return f"{done.messages / seconds:,.0f} messages/s · {megabytes / seconds:,.1f} MB/s"
+    return f"{done.messages / seconds:,.0f} messages/s · {size(int(done.sent_bytes / seconds))}/s"
 
 
 def summary(
     done: Published, seconds: float, refused: Sequence[str], *, already: int = 0
 ) -> list[str]:
     """Return the last lines: what was done; `already` lines had been sent before."""
-    size = f"{done.messages:,} messages ({done.sent_bytes / _MB:,.1f} MB)"
-    of = f"{len(done.sessions):,} sessions in {seconds:.1f} s"
-    told = [f"published {size} of {of} · {_rates(done, seconds)}"]
+    what = f"{count(done.messages, 'message')} ({size(done.sent_bytes)})"
+    of = f"{count(len(done.sessions), 'session')} in {seconds:.1f} s"
+    told = [f"published {what} of {of} · {_rates(done, seconds)}"]
     if already:
-        told.append(f"{already:,} lines already sent or refused before: --again sends them again")
+        told.append(
+            f"{count(already, 'line')} already sent or refused before: --again sends them again"
+        )
     if done.shortened:
         told.append(f"{done.shortened:,} shortened to the limit")
     if done.ignored:

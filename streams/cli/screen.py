@@ -16,6 +16,8 @@ from streams.edge import codec
 
 UNKNOWN = "unknown"
 
+_KILO = 1_000
+
 GUESS = "~"
 """Stands before a window that nobody told, and before what is computed from it."""
 
@@ -94,6 +96,15 @@ def exact(tokens: int | None) -> str:
 def count(number: int, name: str) -> str:
     """Return a number of things: 1 message, 1,200 messages."""
     return f"{exact(number)} {name}" + ("" if number == 1 else "s")
+
+
+def size(number: int) -> str:
+    """Return a size in bytes as people read it: 812 B, 4.2 kB, 8.4 MB, 1,200.0 MB."""
+    if number < _KILO:
+        return f"{number} B"
+    if number < _KILO * _KILO:
+        return f"{number / _KILO:.1f} kB"
+    return f"{number / _KILO / _KILO:,.1f} MB"
 
 
 def percent(value: float | None) -> str:

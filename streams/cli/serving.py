@@ -14,6 +14,8 @@ is not a matter of course looks at `chosen.metrics_port` first: 0, the default, 
 """
 
 import asyncio
+import errno
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -39,10 +41,7 @@ async def serving(
     try:
         port = server.start()
     except OSError as error:
-        raise ConfigError(
-            f"CONTEXTGAUGE_METRICS_PORT={chosen.metrics_port} cannot be used on "
-            f"{chosen.metrics_host} ({error.strerror}): choose another, or 0 for any free one"
-        ) from error
+        raise ConfigError(_refused(chosen, error)) from error
     beating = asyncio.create_task(_beat(health))
     host = f"[{chosen.metrics_host}]" if ":" in chosen.metrics_host else chosen.metrics_host
     try:
@@ -51,6 +50,19 @@ async def serving(
         beating.cancel()
         await asyncio.gather(beating, return_exceptions=True)
         server.stop()
+
+
+def _refused(chosen: Settings, error: OSError) -> str:
+    """Say which setting is wrong: the address is not this machine's, or the port cannot be had."""
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return (
+            f"CONTEXTGAUGE_METRICS_HOST={chosen.metrics_host} is no address of this machine "
+            f"({error.strerror}): choose one, or 0.0.0.0 for all"
+        )
+    return (
+        f"CONTEXTGAUGE_METRICS_PORT={chosen.metrics_port} cannot be used on "
+        f"{chosen.metrics_host} ({error.strerror}): choose another, or 0 for any free one"
+    )
 
 
 async def _beat(health: HealthBoard) -> None:

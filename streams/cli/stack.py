@@ -78,11 +78,14 @@ def status(
 
 
 def _show(running: dict[Name, Service]) -> None:
-    table = Table("Service", "Address", "Process", "Log", box=None, pad_edge=False)
-    for name in SERVICES:
-        service = running.get(name)
+    table = Table(box=None, pad_edge=False)
+    for name in ("Service", "Address", "Process"):
+        table.add_column(name, no_wrap=True, overflow="fold")
+    table.add_column("Log", overflow="fold")
+    for service_name in SERVICES:
+        service = running.get(service_name)
         if service is None:
-            table.add_row(name, "[dim]not running[/dim]")
+            table.add_row(service_name, "[dim]not running[/dim]")
         else:
-            table.add_row(name, service.address, str(service.process.pid), service.log_file)
+            table.add_row(service_name, service.address, str(service.process.pid), service.log_file)
     out.print(table, soft_wrap=True)

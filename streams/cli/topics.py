@@ -26,7 +26,9 @@ def create() -> None:
     chosen = wiring.settings()
     created, counts = asyncio.run(create_topics(chosen))
     _show(chosen, counts)
-    err.print(f"created {len(created)} of {len(counts)} topics")
+    left = len(counts) - len(created)
+    there = f"; {left} were there, and are left as they are" if left else ""
+    err.print(f"created {len(created)} of {len(counts)} topics{there}", soft_wrap=True)
     check_counts(chosen, counts)
 
 
@@ -79,7 +81,10 @@ def check_counts(chosen: Settings, counts: dict[str, int | None]) -> None:
 
 
 def _show(chosen: Settings, counts: dict[str, int | None]) -> None:
-    table = Table("Topic", "Partitions", "Key", "Kept", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("Topic", no_wrap=True, overflow="fold")  # half a name would be another's
+    for name in ("Partitions", "Key", "Kept"):
+        table.add_column(name)
     for topic in map(chosen.topic, TOPICS):
         count = counts[topic.name]
         partitions = "[red]missing[/red]" if count is None else str(count)

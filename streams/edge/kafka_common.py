@@ -124,7 +124,7 @@ _HINTS: dict[type[errors.KafkaError], str] = {
     errors.InvalidTransactionTimeout: "above the broker's transaction.max.timeout.ms: lower the "
     "transaction time-out",
     errors.MessageSizeTooLargeError: "a record is larger than the topic's max.message.bytes: "
-    "raise it to what `contextgauge topics create` sets",
+    "raise it to what `contextgauge topics create` sets; `contextgauge doctor` names the topic",
     errors.RecordListTooLargeError: "records are larger than the topic's segment: raise its "
     "segment.bytes",
     errors.ClusterAuthorizationFailedError: f"{_RIGHTS} on the cluster",
@@ -134,6 +134,13 @@ _HINTS: dict[type[errors.KafkaError], str] = {
     errors.InconsistentGroupProtocolError: "another kind of consumer is in this group: give each "
     "its own CONTEXTGAUGE_GROUP_PREFIX",
 }
+
+
+def _said(error: Exception) -> str:
+    """Return what is wrong; aiokafka lists the addresses, which the action names already."""
+    if isinstance(error, errors.KafkaConnectionError) and "Unable to bootstrap" in str(error):
+        return "no broker answers"
+    return repr(error)
 
 
 @contextmanager
@@ -152,6 +159,6 @@ def translated(action: str) -> Iterator[None]:
         told = "; ".join(part for part in (said, _HINTS.get(type(error))) if part)
         raise ConfigError(f"{action}: {type(error).__name__}: {told or error}") from error
     except (errors.KafkaError, errors.IllegalOperation, errors.ConsumerStoppedError) as error:
-        raise RetryError(f"{action}: {error!r}") from error
+        raise RetryError(f"{action}: {_said(error)}") from error
     except OSError as error:
         raise RetryError(f"{action}: {error}") from error

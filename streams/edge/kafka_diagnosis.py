@@ -5,6 +5,7 @@ wrong password. So after a failure one connection is tried here, and what it say
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -39,38 +40,49 @@ async def connecting(options: KafkaOptions, action: str) -> AsyncIterator[None]:
         with translated(action):
             yield
     except RetryError as error:
-        wrong = await diagnose(options)
+        unknown: list[str] = []
+        wrong = await diagnose(options, unknown)
         if wrong is not None:
             raise ConfigError(f"{action}: {wrong}") from error
+        if unknown:
+            raise RetryError(f"{error}; no such host: {', '.join(unknown)}") from error
         raise
 
 
-async def diagnose(options: KafkaOptions) -> str | None:
-    """Say which setting keeps us from connecting; None where the brokers are just away."""
+async def diagnose(options: KafkaOptions, unknown: list[str] | None = None) -> str | None:
+    """Say which setting keeps us from connecting; None where the brokers are just away.
+
+    Hosts whose names lead nowhere are added to `unknown`: a name may come back, as in a cluster
+    that starts, so that is no wrong setting.
+    """
     try:
         async with asyncio.timeout(_LIMIT_S):
-            return await _look(options)
+            return await _look(options, [] if unknown is None else unknown)
     except TimeoutError:
         return None
 
 
-async def _look(options: KafkaOptions) -> str | None:
+async def _look(options: KafkaOptions, unknown: list[str]) -> str | None:
     known = [(host, port) for host, port, _ in collect_hosts(options.bootstrap_servers)]
     told: list[tuple[str, int]] = []
     for host, port in known:
-        wrong = await _try(options.security, host, port, told)
+        wrong = await _try(options.security, host, port, told, unknown)
         if wrong is not None:
             return wrong if len(known) == 1 else f"{host}:{port}: {wrong}"
     for host, port in dict.fromkeys(told):
         if (host, port) not in known:
-            wrong = await _try(options.security, host, port, [])
+            wrong = await _try(options.security, host, port, [], unknown)
             if wrong is not None:
                 return f"{host}:{port} (as its brokers call themselves): {wrong}"
     return None
 
 
 async def _try(
-    security: KafkaSecurity, host: str, port: int, told: list[tuple[str, int]]
+    security: KafkaSecurity,
+    host: str,
+    port: int,
+    told: list[tuple[str, int]],
+    unknown: list[str],
 ) -> str | None:
     """Connect as all clients do and ask for the brokers; return what a setting did wrong."""
     try:
@@ -79,6 +91,9 @@ async def _try(
             answer = await connection.send(MetadataRequest([]))
         finally:
             connection.close()
+    except socket.gaierror:
+        unknown.append(host)
+        return None
     except _NO_ANSWER as error:
         return await _explain(error, security, host, port)
     told += [(broker[1], broker[2]) for broker in answer.brokers]

@@ -9,10 +9,14 @@ from prometheus_client import (
     Gauge,
     Histogram,
     ProcessCollector,
+    disable_created_metrics,
 )
 
 from streams.edge.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 from streams.ports import CounterName, GaugeName, HistogramName
+
+# When each series began, a second one beside each: process_start_time_seconds tells enough.
+disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations
 
 
 class PrometheusTelemetry:

@@ -12,6 +12,7 @@ from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
     ClusterDownError,
+    InvalidResponse,
     MasterDownError,
     NoPermissionError,
     OutOfMemoryError,
@@ -54,6 +55,11 @@ def translated(doing: str) -> Iterator[None]:
         raise RetryError(f"Redis is away while {doing}: {error}") from error
     except ResponseError as error:
         raise _refused(doing, error) from error
+    except InvalidResponse as error:
+        raise ConfigError(
+            f"Redis, {doing}: what answers there is no Redis ({error}): correct "
+            "CONTEXTGAUGE_REDIS_URL"
+        ) from error
     except RedisError as error:
         raise StopError(f"Redis, {doing}: {error}") from error
 

@@ -91,6 +91,7 @@ class Delivery:
         self._task: asyncio.Task[None] | None = None
         self._is_open = False
         self._accepted = self._refused = self._ignored = 0
+        self._told_dropped = 0
 
     def start(self) -> None:
         """Begin to connect and to send, in the background."""
@@ -143,7 +144,8 @@ class Delivery:
         self._accepted += fate == "queued"
         if self._outbox.dropped > dropped:
             so_far = f"{self._outbox.dropped:,} so far"
-            self.tell("dropped", f"the queue is full, messages are dropped: {so_far}")
+            if self.tell("dropped", f"the queue is full, messages are dropped: {so_far}"):
+                self._told_dropped = self._outbox.dropped
         if self._accepted % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
         return fate
@@ -168,15 +170,26 @@ class Delivery:
             self._task.cancel()
             await asyncio.wait([self._task])
             await self._log.stop()
+            self._tell_dropped()
         return len(self._outbox) + len(self._sender.held)
 
-    def tell(self, kind: Trouble, text: str) -> None:
-        """Tell the user of trouble, now and then."""
+    def _tell_dropped(self) -> None:
+        """Tell at the end how many were dropped in all, where more were than was told."""
+        if self._outbox.dropped > self._told_dropped:
+            self._told_dropped = self._outbox.dropped
+            self._tell_user(
+                f"the queue was full, messages were dropped: {self._told_dropped:,} in all"
+            )
+
+    def tell(self, kind: Trouble, text: str) -> bool:
+        """Tell the user of trouble, now and then; return whether it was told now."""
         now_s = self._clock.monotonic_s()
         last_s = self._told_s.get(kind)
         if last_s is None or now_s - last_s >= _TOLD_EVERY_S:
             self._told_s[kind] = now_s
             self._tell_user(text)
+            return True
+        return False
 
     @property
     def stats(self) -> PublisherStats:

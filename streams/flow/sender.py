@@ -29,7 +29,7 @@ Trouble: TypeAlias = Literal["broker", "refused", "dropped", "no_usage", "fault"
 """What is told of: the broker is away or says no, a message cannot be sent, messages were dropped
 for lack of room, messages came without their figures, the sender itself failed."""
 
-Tell: TypeAlias = Callable[[Trouble, str], None]
+Tell: TypeAlias = Callable[[Trouble, str], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,6 +160,8 @@ def _explain(error: ValidationError) -> Iterator[str]:
         said = item["msg"].removeprefix("Value error, ").removeprefix("Input ")
         if item["type"] == "string_pattern_mismatch":
             said = "is not of the form that is asked for"
+        elif item["type"] == "string_too_short":
+            said = "is empty"
         value = os.environ.get(_variable(field), "")
         # An address with a user in front may have a password there.
         hidden = field in _SECRETS or "@" in value or not value

@@ -7,8 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
+from contextlib import suppress
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 import typer
@@ -83,9 +86,34 @@ def test_an_unknown_command_is_exit_2(command: Command) -> None:
 def test_a_broker_that_is_away_is_exit_75_with_the_remedy(command: Command) -> None:
     done = command("topics", "create")
     assert done.returncode == 75
-    assert "127.0.0.1:1" in done.stderr
+    assert "127.0.0.1:1: no broker answers\n" in done.stderr
     assert "contextgauge stack up" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_host_that_nobody_knows_is_named(command: Command) -> None:
+    done = command("topics", "list", BOOTSTRAP_SERVERS="kafka.invalid:9092")
+    assert done.returncode == 75
+    assert "kafka.invalid:9092: no broker answers; no such host: kafka.invalid" in done.stderr
+
+
+def test_what_speaks_another_protocol_is_no_redis(command: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        thread = threading.Thread(target=_answer_as_http, args=(other,), daemon=True)
+        thread.start()
+        done = command("sessions", REDIS_URL=f"redis://127.0.0.1:{other.getsockname()[1]}/0")
+    assert done.returncode == 2
+    assert "what answers there is no Redis" in done.stderr
+    assert "CONTEXTGAUGE_REDIS_URL" in done.stderr
+
+
+def _answer_as_http(other: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            connection, _ = other.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 def test_topics_are_created_once_and_listed(command: Command, kafka: str, prefix: str) -> None:
@@ -96,6 +124,8 @@ def test_topics_are_created_once_and_listed(command: Command, kafka: str, prefix
     created = command("topics", "create", **settings)
     assert (created.returncode, "created 5 of 5" in created.stderr) == (0, True)
     assert "created 0 of 5" in command("topics", "create", **settings).stderr
+    command.environment["COLUMNS"] = "80"
+    assert f"{prefix}agent.messages.dead " in command("topics", "list", **settings).stdout
     listed = command("topics", "list", "--json", **settings)
     assert listed.returncode == 0
     assert {item["name"]: item["partitions"] for item in json.loads(listed.stdout)} == {
@@ -157,3 +187,24 @@ def test_a_taken_metrics_port_is_said_so(command: Command) -> None:
         done = command("derive", METRICS_PORT=str(taken.getsockname()[1]))
     assert done.returncode == 2
     assert re.search(r"CONTEXTGAUGE_METRICS_PORT=\d+ cannot be used", done.stderr)
+
+
+def test_a_metrics_address_of_another_machine_is_said_so(command: Command) -> None:
+    done = command("derive", METRICS_HOST="192.0.2.1")  # for documentation: nobody has it
+    assert done.returncode == 2
+    assert "CONTEXTGAUGE_METRICS_HOST=192.0.2.1 is no address of this machine" in done.stderr
+
+
+def test_a_full_disk_is_no_error_in_the_program() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "streams", "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "contextgauge: the output cannot be written (No space left on device): make room\n"
+    )

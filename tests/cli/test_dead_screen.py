@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from schemas.messages import DeadReason
-from streams.cli import dead_screen
+from streams.cli import dead_screen, screen
 from streams.cli.dead_options import parse_address
 from streams.edge import codec
 from streams.flow.dead_letters import Letter, letter_of
@@ -114,7 +114,7 @@ def test_a_time_that_no_calendar_has_is_unknown(time_ms: int) -> None:
     ("number", "shown"), [(0, "0 B"), (999, "999 B"), (4_200, "4.2 kB"), (8_388_609, "8.4 MB")]
 )
 def test_sizes(number: int, shown: str) -> None:
-    assert dead_screen.size(number) == shown
+    assert screen.size(number) == shown
 
 
 def test_what_a_redrive_did_is_told() -> None:

@@ -107,7 +107,7 @@ def test_what_is_added_is_sent_live_and_a_second_run_sends_the_rest(
     assert '"event": "following"' in said
     add(folder / "a.jsonl", 4)
     once = command("publish", str(folder), **settings)
-    assert "published 1 messages" in once.stderr
+    assert "published 1 message " in once.stderr
     assert "3 lines already sent" in once.stderr
     records = sent(settings)
     assert [record.value for record in records] == [told(n).encode() for n in (1, 2, 3, 4)]
@@ -180,7 +180,7 @@ def test_an_idle_pipe_is_left_at_once(
         process.send_signal(by)
         _, said = process.communicate(timeout=15)
     assert process.returncode == 128 + by
-    assert "published 1 messages" in said
+    assert "published 1 message " in said
     followed = command("publish", "--follow", str(fifo), **settings)
     assert followed.returncode == 2
     assert "leave out --follow" in followed.stderr
@@ -213,7 +213,7 @@ def test_a_topic_made_anew_gets_everything_again(
     assert command("topics", "create", **settings).returncode == 0
     result = command("publish", str(path), **settings)
     assert "made anew" in result.stderr
-    assert "published 1 messages" in result.stderr
+    assert "published 1 message " in result.stderr
 
 
 async def _delete_topic(kafka: str) -> None:

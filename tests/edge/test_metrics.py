@@ -66,6 +66,7 @@ def test_the_figures_are_as_prometheus_reads_them() -> None:
     assert 'contextgauge_derive_commit_seconds_bucket{le="0.005"} 1.0' in lines
     assert 'contextgauge_worker_partitions{worker="derive"} 4.0' in lines
     assert any(line.startswith("contextgauge_worker_build{version=") for line in lines)
+    assert [line for line in lines if "_created" in line] == []
     assert any(line.startswith("process_cpu_seconds_total ") for line in lines)
 
 

@@ -197,6 +197,7 @@ async def test_a_full_queue_drops_what_was_chosen(when_full: WhenFull, left: lis
     log.away = False
     assert await delivery.close(5) == 0
     assert numbers(log) == left
+    assert told[-1] == "the queue was full, messages were dropped: 3 in all"
 
 
 async def test_a_full_queue_holds_the_caller_up_where_that_was_chosen() -> None:

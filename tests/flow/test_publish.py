@@ -387,4 +387,4 @@ def test_a_broker_that_comes_back_is_published_to(
     stack.start(["kafka"])
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 0, rest
-    assert "published 1 messages" in rest
+    assert "published 1 message " in rest
