@@ -134,7 +134,12 @@ class Checkpoint:
 
 
 def _is_remembered(position: Position, now_s: int) -> bool:
-    return now_s - position.seen_s < _FORGOTTEN_S or Path(position.path).exists()
+    if now_s - position.seen_s < _FORGOTTEN_S:
+        return True
+    try:
+        return os.stat(position.path).st_ino == position.inode  # noqa: PTH116 -- done for many
+    except OSError:
+        return False
 
 
 def _sync_folder(folder: Path) -> None:

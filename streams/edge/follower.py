@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from streams.edge.files import source_of
-from streams.edge.pieces import Event, Piece, absolute, nothing, settling, with_inode
+from streams.edge.pieces import Event, Inodes, Piece, absolute, nothing, settling
 from streams.edge.positions import Position, print_at
+from streams.edge.remembered import Remembered
 from streams.edge.tail import Tail
 from streams.edge.watch import Found
 from streams.ports import Clock
@@ -48,8 +49,9 @@ _GRACE_S = 10.0
 """A file that lost its name is read on until it has not grown for so long: its writer may take a
 while to let go of it."""
 
-_MOST_OPEN = 256
-"""Descriptors held: systems allow 1 024, some 256 of which others may need."""
+_MOST_OPEN = 128
+"""Descriptors held, and as many opened in one look, one reading and of files without a name: most
+systems allow 1 024, of which others need some."""
 
 
 class Follower:
@@ -72,14 +74,15 @@ class Follower:
         self._follow = follow
         self._again = again
         self._tell = tell
-        self._stored = {position.identity: position for position in positions}
-        self._by_path = {position.path: position for position in self._stored.values()}
+        self._remembered = Remembered(positions)
         self._tails: dict[str, Tail] = {}
         self._orphans: list[Tail] = []
         self._renamed: list[Tail] = []
         self._stopping = threading.Event()
         self._swept_s: float | None = None
         self._next_sweep_s = 0.0
+        self._inodes = Inodes()
+        self._opened = 0
         self.already_sent = 0
         """Lines that were sent by an earlier run."""
 
@@ -111,7 +114,7 @@ class Follower:
     def positions(self) -> list[Position]:
         """Return how far each file was acknowledged, those of earlier runs too."""
         now_s = self._clock.now_ms() // 1_000
-        found = dict(self._stored)
+        found = self._remembered.all()
         for tail in [*self._tails.values(), *self._orphans]:
             at = tail.acknowledged
             modified_ns = tail.signature[0] if tail.signature and at.end == tail.size else 0
@@ -137,6 +140,7 @@ class Follower:
     def _sweep(self, now_s: float) -> None:
         """Look at all files: new ones, renamed ones, grown ones."""
         found = self._look_around(now_s)
+        self._inodes = Inodes()
         self._rename(found)
         for each in found:
             tail = self._tails.get(each.path)
@@ -186,29 +190,22 @@ class Follower:
         tail.size, tail.looked_s, tail.changed_s = status.st_size, now_s, now_s - age_s
         tail.signature = (status.st_mtime_ns, status.st_size)
         if self._again and self._swept_s is None:
-            self._forget(identity, named)
-        for stored in (self._stored.get(identity), self._by_path.get(named)):
-            if stored is None:
-                continue
+            self._remembered.forget(identity, named)
+        stored: Position | None
+        for stored in self._remembered.may_be(identity, named):
             tail.read = tail.acknowledged = stored._replace(device=identity[0], inode=identity[1])
             if self._is_as_left(tail, stored, found):
                 self.already_sent += stored.number + bool(stored.unfinished)
                 break
             tail.read = tail.acknowledged = Position(named, *identity)
         else:
-            former = self._by_path.get(named)
+            stored = None
+        for former in self._remembered.take_formers(named):
             held = {orphan.read.identity for orphan in self._orphans}
-            if former is not None and former.identity not in held:
+            if former is not stored and former.identity not in held:
                 self._resume_former(former, found, now_s)
         tail.live_from = 0 if self._is_new(found, now_s) else tail.size
         return tail
-
-    def _forget(self, identity: tuple[int, int], path: str) -> None:
-        """Drop what an earlier run knew of a file that is to be sent again."""
-        former = self._by_path.pop(path, None)
-        for known in (identity, None if former is None else former.identity):
-            if known is not None:
-                self._stored.pop(known, None)
 
     def _is_as_left(self, tail: Tail, stored: Position, found: Found) -> bool:
         status = found.stat
@@ -235,12 +232,13 @@ class Follower:
         if former.identity == (found.stat.st_dev, found.stat.st_ino):
             self._tell(Event("rewritten: it is read from its beginning", found.path))
             return
-        path = with_inode(Path(found.path).parent, former.identity)
+        path = self._inodes.find(Path(found.path).parent, former.identity)
         if path is None:
             return
         tail = Tail(source_of(Path(found.path)), former, self._fallback)
-        tail.size, tail.looked_s, tail.changed_s = path.stat().st_size, now_s, now_s
+        tail.looked_s = tail.changed_s = now_s
         try:
+            tail.size = path.stat().st_size
             if tail.holds_what_was_read(tail.open(str(path))):
                 tail.live_from, tail.was_replaced = tail.size, True
                 self._orphans.append(tail)
@@ -262,7 +260,7 @@ class Follower:
             )
         finally:
             os.close(descriptor)
-        self._stored.pop(tail.acknowledged.identity, None)
+        self._remembered.drop(tail.acknowledged.identity)
         if is_copy:
             tail.close()
             tail.read = tail.read._replace(device=status.st_dev, inode=status.st_ino)
@@ -277,9 +275,9 @@ class Follower:
     def _orphan(self, tail: Tail) -> None:
         """Keep a file that lost its name until it is read to its end."""
         if not tail.is_open:
-            path = with_inode(Path(tail.source.name).parent, tail.read.identity)
+            path = self._inodes.find(Path(tail.source.name).parent, tail.read.identity)
             try:
-                if path is None:
+                if path is None or len(self._orphans) >= _MOST_OPEN:
                     raise FileNotFoundError
                 tail.open(str(path))
             except OSError:
@@ -297,10 +295,9 @@ class Follower:
 
     def _remember(self, tail: Tail) -> None:
         """Keep how far a file was sent that is not there: it may come back, as a disk does."""
-        at = tail.acknowledged._replace(
-            path=absolute(tail.source.name), seen_s=self._clock.now_ms() // 1_000
-        )
-        self._stored[at.identity] = self._by_path[at.path] = at
+        now_s = self._clock.now_ms() // 1_000
+        path = absolute(tail.source.name)
+        self._remembered.remember(tail.acknowledged._replace(path=path, seen_s=now_s))
 
     def _look_at_hot(self, now_s: float) -> None:
         for path, tail in self._tails.items():
@@ -327,11 +324,14 @@ class Follower:
         tail.looked_s = now_s
         tail.size = status.st_size
         tail.waits = False
+        self._opened += not tail.is_open
         try:
             holds = tail.holds_what_was_read(tail.open(tail.source.name))
         except OSError as error:
             self._complain(tail, error)
             return
+        if self._opened > _MOST_OPEN:
+            tail.close()
         tail.complaint = None
         if not holds:
             self._tell(Event("rewritten: it is read from its beginning", tail.source.name))
@@ -378,19 +378,27 @@ class Follower:
 
     def _read_orphan(self, tail: Tail, now_s: float) -> Iterator[Piece]:
         """Read a file without a name to its end; after a while, its last line is its last."""
-        size = os.fstat(tail.open(tail.source.name)).st_size
+        try:
+            size = os.fstat(tail.open(tail.source.name)).st_size
+        except OSError:  # it could not be read, and let go of then: there is no way back to it
+            self._orphans.remove(tail)
+            return
         if size > tail.size:
             tail.size, tail.changed_s = size, now_s
         is_over = not self._follow or now_s - tail.changed_s > _GRACE_S
         yield from self._read(tail, now_s, final=is_over)
-        if is_over and not self._stopping.is_set():
+        # Until all of it is acknowledged it may have to be read again.
+        if is_over and tail.acknowledged == tail.read and not self._stopping.is_set():
             tail.close()
             self._orphans.remove(tail)
-            if not tail.was_replaced:
+            if tail.was_replaced and self._follow:
+                self._remembered.drop(tail.read.identity)
+            else:
                 self._remember(tail)
 
     def _close_cold(self, now_s: float) -> None:
         """Let go of what is not written to any more, and of the oldest where there are many."""
+        self._opened = 0
         held = [tail for tail in self._tails.values() if tail.is_open]
         held.sort(key=lambda tail: -tail.changed_s)
         for place, tail in enumerate(held):

@@ -1,5 +1,6 @@
 """What a reader of files gives: pieces to send, and events to tell; and how files are found."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -87,14 +88,24 @@ def absolute(path: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100 -- without following links
 
 
-def with_inode(folder: Path, identity: tuple[int, int]) -> Path | None:
-    """Return the file of a folder that is this one, under whatever name."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.inode() == identity[1] and entry.is_file(follow_symlinks=False):
-                    found = Path(entry.path)
-                    return found if found.stat().st_dev == identity[0] else None
-    except OSError:
-        return None
-    return None
+class Inodes:
+    """Which files a folder holds, by inode; each folder is looked at once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[Path, dict[int, str]] = {}
+
+    def find(self, folder: Path, identity: tuple[int, int]) -> Path | None:
+        """Return the file of a folder that is this one, under whatever name."""
+        names = self._folders.get(folder)
+        if names is None:
+            names = self._folders[folder] = {}
+            with contextlib.suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_file(follow_symlinks=False):
+                        names[entry.inode()] = entry.path
+        device, inode = identity
+        path = names.get(inode)
+        try:
+            return Path(path) if path and os.stat(path).st_dev == device else None  # noqa: PTH116 -- as in the watch
+        except OSError:
+            return None

@@ -48,6 +48,8 @@ class Watch:
         self._roots: list[str] = []
         self._known: dict[str, _Folder] = {}
         self._listed_s = 0.0
+        # For each root what was there, as it was found and in reading order.
+        self._ordered: dict[str, tuple[list[str], list[str]]] = {}
         for text in paths:
             self._add(text)
 
@@ -79,9 +81,17 @@ class Watch:
             self._known.clear()
         paths = dict.fromkeys(self._files)
         for root in self._roots:
-            paths |= dict.fromkeys(sorted(self._below(root, now_s), key=order_of))
+            paths |= dict.fromkeys(self._in_order(root, now_s))
         found = (_found(path) for path in paths)
         return [each for each in found if each is not None]
+
+    def _in_order(self, root: str, now_s: float) -> list[str]:
+        """Return what is below a root, in reading order; sorting takes longer than looking."""
+        found = list(self._below(root, now_s))
+        known = self._ordered.get(root)
+        if known is None or known[0] != found:
+            known = self._ordered[root] = found, sorted(found, key=order_of)
+        return known[1]
 
     def _below(self, root: str, now_s: float) -> Iterator[str]:
         waiting = [root]

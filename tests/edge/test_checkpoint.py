@@ -63,8 +63,12 @@ def _full(_descriptor: int) -> None:
 def test_files_that_are_gone_for_long_are_forgotten(path: Path) -> None:
     gone, long_gone = path.with_name("gone"), path.with_name("long-gone")
     old = NOW_S - 91 * DAY_S
-    save(path, position(gone, NOW_S - 89 * DAY_S), position(long_gone, old), position(path, old))
-    assert [at.path for at in load(path).positions] == [str(gone), str(path)]
+    kept = path.with_name("kept")
+    path.parent.mkdir()
+    kept.touch()
+    there = position(kept, old)._replace(inode=kept.stat().st_ino)
+    save(path, position(gone, NOW_S - 89 * DAY_S), position(long_gone, old), there)
+    assert [at.path for at in load(path).positions] == [str(gone), str(kept)]
 
 
 def test_a_second_publisher_is_told_to_take_another(path: Path) -> None:

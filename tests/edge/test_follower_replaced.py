@@ -147,3 +147,87 @@ def test_files_that_come_back_with_their_disk_are_not_sent_again(tmp_path: Path)
     assert bench.lines() == [told(2)]
     bench.restart()
     assert bench.lines() == []
+
+
+def test_a_rotated_file_is_finished_though_the_new_one_was_begun_before_a_restart(
+    path: Path,
+) -> None:
+    add(path, told(1))
+    bench = Bench([str(path)])
+    bench.lines()
+    add(path, told(2))
+    path.rename(path.with_name("s.1"))
+    add(path, told(3))
+    pieces = bench.pieces(settle=False)
+    pieces[1].settle()  # of the new one only: they lie on different partitions
+    bench.restart()
+    assert bench.lines() == [told(2)]
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_the_end_of_a_rotated_file_comes_again_until_it_is_acknowledged(
+    path: Path, follow: bool
+) -> None:
+    add(path, told(1))
+    bench = Bench([str(path)], follow=follow)
+    bench.lines()
+    add(path, told(2), end="")
+    path.rename(path.with_name("s.1"))
+    add(path, told(3))
+    if not follow:
+        bench.restart()
+    else:
+        assert bench.lines() == [told(3)]
+    bench.clock.at_s += 20
+    assert told(2) in bench.lines(settle=False)
+    bench.lines(settle=False)
+    bench.restart()
+    bench.lines()
+    bench.clock.at_s += 20
+    bench.lines()
+    bench.restart()
+    bench.clock.at_s += 20
+    assert bench.lines() == []
+    size = path.with_name("s.1").stat().st_size
+    ends = [at.end for at in bench.follower.positions() if at.number == 2 or at.unfinished]
+    assert ends == ([] if follow else [size])  # who follows knows that no run will ask again
+
+
+def test_a_finished_file_that_was_rotated_leaves_no_position(path: Path) -> None:
+    add(path, told(1))
+    bench = Bench([str(path)])
+    bench.lines()
+    bench.restart()
+    for number in range(3):
+        path.rename(path.with_name(f"s.{number}"))
+        add(path, told(number + 2))
+        bench.lines()
+        bench.clock.at_s += 20
+        bench.lines()
+        bench.clock.at_s += 20
+        bench.lines()
+    assert len(bench.follower.positions()) == 1
+
+
+def test_many_files_that_lose_their_names_take_few_descriptors(tmp_path: Path) -> None:
+    for number in range(400):
+        add(tmp_path / f"{number}.jsonl", told(number))
+    bench = Bench([str(tmp_path)])
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208 -- no path of the file system
+    assert len(bench.lines()) == 400
+    for number in range(400):
+        add(tmp_path / f"{number}.jsonl", told(1_000 + number))
+    most = 0
+    lines: list[str] = []
+    for piece in bench.follower.pieces():
+        most = max(most, len(os.listdir("/dev/fd")) - before)  # noqa: PTH208 -- as above
+        lines += [line.value.decode() for line in piece.lines]
+        piece.settle()
+        if not piece.lines:
+            break
+    assert len(lines) == 400
+    for number in range(400):
+        (tmp_path / f"{number}.jsonl").rename(tmp_path / f"{number}.old")
+    bench.lines()
+    most = max(most, len(os.listdir("/dev/fd")) - before)  # noqa: PTH208 -- as above
+    assert most < 400
