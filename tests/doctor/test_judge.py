@@ -9,12 +9,14 @@ import typer.main
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.topics import HOUR_MS, MIB
 from streams.cli.app import app
 from streams.flow.doctor import CHECKS, Facts, judge
 from streams.flow.doctor.facts import DeadLetters
+from streams.ports import Generations, ViewPosition
 from streams.ports.inspection import TopicFacts
 from streams.settings import Settings
-from tests.doctor.cases import CLUSTER, EXPECTED, HEALTHY, NOW, STORE, facts, found, redis
+from tests.doctor.cases import CLUSTER, EXPECTED, HEALTHY, NOW, STORE, facts, found, redis, views
 from tests.doctor.wrong import AWAY, CASES, CONFIG_REFUSED, REFUSED
 
 
@@ -108,6 +110,24 @@ def test_a_redis_without_config_and_multi_is_judged_by_info() -> None:
     assert [item.severity for item in found(managed, "redis.rights")] == ["skipped"]
     blind = facts(store=replace(STORE, info=CONFIG_REFUSED))
     assert [item.severity for item in found(blind, "redis.memory")] == ["skipped"]
+
+
+def test_a_build_that_nobody_returns_to_is_told_how_to_end() -> None:
+    begun = f"{NOW - 3 * HOUR_MS}-rebuild"
+    for held, all_ready in ((True, True), (True, False), (False, True)):
+        at = ViewPosition(9, 0, 2, caught_up=all_ready, build=begun)
+        left = views(generations=Generations(1, 2, begun, held=held), building={0: at})
+        (told,) = found(left, "views.generation")
+        assert told.mend is not None
+        assert ("--abandon" in told.mend) == (held and all_ready)
+        assert told.figures["held"] == held
+
+
+def test_a_rebuild_that_is_under_way_has_found_its_room() -> None:
+    full = redis({"used_memory": str(600 * MIB)})
+    assert found(full, "redis.memory")[0].severity == "warning"
+    building = views(generations=Generations(1, 2, "build"), building={}).views
+    assert found(replace(full, views=building), "redis.memory")[0].severity == "ok"
 
 
 def test_what_is_said_to_mend_exists() -> None:

@@ -325,6 +325,15 @@ CASES: list[tuple[str, Facts, str, str]] = [
     ),
     (
         "views.generation",
+        views(
+            generations=Generations(1, 2, f"{NOW - 3 * HOUR_MS}-rebuild", held=True),
+            building={0: POSITION},
+        ),
+        "warning",
+        "since 3 h, 1 of 1 partition ready, held for a comparison",
+    ),
+    (
+        "views.generation",
         views(active={0: None, 1: POSITION}),
         "error",
         "partition 0 of it is gone",
@@ -379,6 +388,12 @@ CASES: list[tuple[str, Facts, str, str]] = [
     ("redis.memory", redis({"used_memory": str(950 * MIB)}), "error", "950 MiB used of 1 GiB"),
     ("redis.memory", redis({"used_memory": str(800 * MIB)}), "warning", "(78%)"),
     ("redis.memory", redis({"maxmemory": "0"}), "note", "maxmemory is not set"),
+    (
+        "redis.memory",
+        redis({"used_memory": str(600 * MIB), "used_memory_dataset": str(500 * MIB)}),
+        "warning",
+        "too little for a rebuild, which holds the views twice, 1.1 GiB in all",
+    ),
     (
         "redis.fragmentation",
         redis({"used_memory_rss": str(300 * MIB)}),

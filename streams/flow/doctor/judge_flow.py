@@ -201,6 +201,7 @@ def _generation(report: Report, views: Views, now_ms: int) -> None:
         report.ok("views.generation", told + sessions, figures={"active": active})
     else:
         ready = sum(at is not None and at.caught_up for at in views.building.values())
+        held, all_ready = views.generations.held, ready == len(views.building)
         begun = views.generations.build.partition("-")[0]
         since_ms = now_ms - int(begun) if begun.isdigit() else 0
         report.add(
@@ -208,10 +209,16 @@ def _generation(report: Report, views: Views, now_ms: int) -> None:
             "warning" if since_ms > _STUCK_MS or active is None else "note",
             f"{told}{sessions}; generation {following} is being built since {age(since_ms)}, "
             f"{ready} of {some(len(views.building), 'partition')} ready"
-            + (", held for a comparison" if views.generations.held else ""),
-            mend="`contextgauge rebuild --status` tells how far it is; if it does not move, look "
+            + (", held for a comparison" if held else ""),
+            mend=(
+                "Nothing but the comparison is missing, and it takes twice the memory meanwhile: "
+                "`contextgauge rebuild` compares and swaps, `contextgauge rebuild --abandon` "
+                "gives it up"
+            )
+            if held and all_ready
+            else "`contextgauge rebuild --status` tells how far it is; if it does not move, look "
             "at the project workers' logs",
-            figures={"active": active, "building": following, "ready": ready},
+            figures={"active": active, "building": following, "ready": ready, "held": held},
         )
 
 

@@ -13,7 +13,7 @@ _LEAST_VERSION = (6, 2)
 
 _FULL = 0.9
 _FILLING = 0.75
-"""Above it a rebuild, which holds two generations for a while, may not fit."""
+"""Above it there is little time to make room."""
 
 _WASTEFUL = 1.5
 _WORTH_BYTES = 256 * MIB
@@ -69,7 +69,9 @@ def judge_redis(report: Report, facts: Facts) -> None:
     _cluster(report, info)
     _persistence(report, store, info)
     _eviction(report, store, info)
-    _memory(report, info)
+    views = facts.views
+    is_building = not isinstance(views, Failure) and views.generations.next is not None
+    _memory(report, info, is_building=is_building)
 
 
 def _version(report: Report, info: Mapping[str, str]) -> None:
@@ -203,8 +205,10 @@ def _eviction(report: Report, store: StoreFacts, info: Mapping[str, str]) -> Non
         report.ok("redis.eviction", "noeviction", figures={"evicted_keys": 0})
 
 
-def _memory(report: Report, info: Mapping[str, str]) -> None:
+def _memory(report: Report, info: Mapping[str, str], *, is_building: bool) -> None:
     used, limit = _number(info, "used_memory"), _number(info, "maxmemory")
+    # Of a service that hides what Redis needs for itself, all counts as data.
+    data = _number(info, "used_memory_dataset") or used
     machine = _number(info, "total_system_memory")
     figures: Figures = {"used_bytes": used, "limit_bytes": limit}
     room = limit or machine
@@ -219,6 +223,16 @@ def _memory(report: Report, info: Mapping[str, str]) -> None:
             f"{told} ({part:.0%})",
             mend="Raise maxmemory, give the machine more memory, or lower "
             "CONTEXTGAUGE_SESSION_IDLE_DAYS; a rebuild needs twice the room",
+            figures=figures,
+        )
+    elif room and not is_building and used + data > room:
+        report.add(
+            "redis.memory",
+            "warning",
+            f"{told} ({part:.0%}): too little for a rebuild, which holds the views twice, "
+            f"{size(used + data)} in all",
+            mend="Raise maxmemory before a rebuild; the workers begin one by themselves where "
+            "documents are lost, and it would stand still",
             figures=figures,
         )
     elif not limit:
