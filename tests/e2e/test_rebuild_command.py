@@ -1,95 +1,109 @@
-"""`contextgauge rebuild` as a user runs it, over a real Kafka and a real Redis."""
+"""`contextgauge rebuild` as a user runs it, over a real Kafka and a real Redis.
+
+What is not the command's own is done without starting processes: records are written to
+context.events, and views are looked at, right here.
+"""
 
 import json
 import signal
-import subprocess
-import time
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 import pytest
-from redis import Redis
+from redis.asyncio import Redis
 
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.redis_views import RedisViews
 from tests.conftest import Command
+from tests.flow.derive_kit import until
+from tests.flow.project_kit import ProjectKit, sample_records
 
 PATIENCE_S = 60.0
+SESSIONS = 12
+
+
+def as_text(found: bytes | str) -> str:
+    """Return what Redis answered; the stubs leave open which it is."""
+    return found.decode() if isinstance(found, bytes) else found
+
+
+class Rebuilding(NamedTuple):
+    """Services with names of this test's own, a project worker's work done, and the settings."""
+
+    kit: ProjectKit
+    redis: Redis
+    settings: dict[str, str]
+
+    async def keys(self, pattern: str) -> list[str]:
+        """Return the keys of this test's that match."""
+        found = await self.redis.keys(f"{self.settings['KEY_PREFIX']}:{pattern}")
+        return sorted(as_text(key) for key in found)
 
 
 @pytest.fixture
-def settings(kafka: str, redis_url: str, prefix: str) -> dict[str, str]:
-    """Names of this test's own on the real services."""
-    return {
+async def rebuilding(kafka: str, redis_url: str, prefix: str) -> AsyncIterator[Rebuilding]:
+    """The sample's views, folded by a worker that has ended."""
+    log = KafkaLog(KafkaOptions(kafka, session_timeout_ms=6_000))
+    store, redis = RedisViews(redis_url, prefix), Redis.from_url(redis_url)
+    kit = ProjectKit(log, store, prefix)
+    await kit.create_topic()
+    await kit.append([record for part in sample_records() for record in part])
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+    settings = {
         "BOOTSTRAP_SERVERS": kafka,
         "REDIS_URL": redis_url,
         "TOPIC_PREFIX": prefix,
         "GROUP_PREFIX": prefix,
         "KEY_PREFIX": prefix,
-        "PARTITIONS": "2",
         "SESSION_TIMEOUT_MS": "6000",
     }
+    yield Rebuilding(kit, redis, settings)
+    await redis.aclose()
+    await store.stop()
+    await log.stop()
 
 
-def projected(
-    command: Command, settings: dict[str, str]
-) -> tuple[list[dict[str, Any]], "subprocess.Popen[str]"]:
-    """Publish the sample and wait until the views have all of it; return them, and the worker."""
-    assert command("topics", "create", **settings).returncode == 0
-    command.start("derive", **settings)
-    projecting = command.start("project", **settings)
-    lines = command("simulate", "--sample").stdout
-    wanted = len(command("replay", "--view", "-", stdin=lines).stdout.splitlines())
-    assert command("publish", "-", stdin=lines, **settings).returncode == 0
-    deadline = time.monotonic() + PATIENCE_S
-    seen: list[list[dict[str, Any]]] = [[], [{}]]
-    # All sessions are there, and nothing moves any more.
-    while len(seen[-1]) < wanted or seen[-1] != seen[-2]:
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
-        seen.append(json.loads(command("sessions", "--json", **settings).stdout))
-    return seen[-1], projecting
-
-
-def test_a_damaged_view_is_found_and_mended(
-    command: Command, settings: dict[str, str], redis_url: str
-) -> None:
-    nothing = command("rebuild", **settings)
-    assert (nothing.returncode, nothing.stdout) == (1, "")
-    assert "no views yet" in nothing.stderr
-    views, _ = projected(command, settings)
-    redis, name = Redis.from_url(redis_url, decode_responses=True), views[0]["session_id"]
-    (key,) = redis.keys(f"{settings['KEY_PREFIX']}:{{1:?}}:s:{name}")
-    redis.set(key, str(redis.get(key)).replace('"chains":{"main"', '"chains":{"maim"'))
+async def test_a_damaged_view_is_found_and_mended(command: Command, rebuilding: Rebuilding) -> None:
+    kit, redis, settings = rebuilding
+    key = (await rebuilding.keys("{1:?}:s:*"))[0]
+    name = key.partition(":s:")[2]
+    view = as_text(await redis.get(key) or b"")
+    await redis.set(key, view.replace('"chains":{"main"', '"chains":{"maim"'))
+    command.start("project", **settings)
 
     refused = command("rebuild", **settings)
     assert refused.returncode == 7, refused.stderr
-    assert "compared 12 sessions and the aggregates: 1 difference\n" in refused.stdout
+    assert f"compared {SESSIONS} sessions and the aggregates: 1 difference\n" in refused.stdout
     assert f"session {name}: chains.maim, chains.main\n" in refused.stdout
     assert "--accept-differences" in refused.stderr
-    told = json.loads(command("rebuild", "--status", "--json", **settings).stdout)
+    status = command("rebuild", "--status", "--json", **settings)
+    told = json.loads(status.stdout)
     assert (told["generation"], told["former"], told["held"]) == (2, 1, True)
-    assert [part["caught_up"] for part in told["partitions"]] == [True, True]
-    assert "being built beside generation 1" in command("rebuild", "--status", **settings).stderr
+    assert {part["caught_up"] for part in told["partitions"]} == {True}
 
     gone = command("rebuild", "--abandon", **settings)
     assert "generation 2 was given up" in gone.stderr
-    assert json.loads(command("rebuild", "--status", "--json", **settings).stdout) is None
-    assert redis.keys(f"{settings['KEY_PREFIX']}:{{2:*") == []
+    assert await rebuilding.keys("next") == []
+    assert await rebuilding.keys("{2:*") == []
 
     accepted = command("rebuild", "--accept-differences", "--json", **settings)
     assert accepted.returncode == 0, accepted.stderr
     done = json.loads(accepted.stdout)
-    assert (done["swapped"], done["differences"], done["compared_sessions"]) == (True, 1, 12)
-    mended = json.loads(command("status", name, "--json", **settings).stdout)
-    assert mended == views[0]
-    redis.close()
+    assert (done["swapped"], done["differences"], done["compared_sessions"]) == (True, 1, SESSIONS)
+    assert await kit.documents(2) == await kit.expected()
 
 
-def test_interrupted_it_says_how_to_go_on(command: Command, settings: dict[str, str]) -> None:
-    _, worker = projected(command, settings)
-    worker.kill()
-    worker.wait()
+async def test_interrupted_it_says_how_to_go_on(command: Command, rebuilding: Rebuilding) -> None:
+    kit, _, settings = rebuilding
     process = command.start("rebuild", **settings)
-    while json.loads(command("rebuild", "--status", "--json", **settings).stdout) is None:
-        time.sleep(0.1)
+
+    async def has_begun() -> bool:
+        return bool(await rebuilding.keys("next"))
+
+    await until(has_begun)
+    # No worker runs, so it waits.
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
@@ -98,9 +112,16 @@ def test_interrupted_it_says_how_to_go_on(command: Command, settings: dict[str, 
     again = command("rebuild", **settings)
     assert again.returncode == 0, again.stderr
     assert "going on with generation 2" in again.stderr
+    assert await kit.documents(2) == await kit.expected()
 
 
-def test_options_that_exclude_each_other(command: Command, settings: dict[str, str]) -> None:
+def test_without_views_or_with_options_that_exclude_each_other_nothing_is_done(
+    command: Command, redis_url: str, prefix: str
+) -> None:
+    settings = {"REDIS_URL": redis_url, "KEY_PREFIX": prefix}
+    nothing = command("rebuild", **settings)
+    assert (nothing.returncode, nothing.stdout) == (1, "")
+    assert "no views yet" in nothing.stderr
     both = command("rebuild", "--abandon", "--status", **settings)
     assert both.returncode == 2
     assert "choose one" in both.stderr
