@@ -98,6 +98,9 @@ def main() -> None:
             err.print(f"contextgauge: {safe(line)}", markup=False, soft_wrap=True, style="red")
         if isinstance(error, RetryError):
             err.print(AWAY, style="dim", soft_wrap=True)
+        title = exits.runbook_title(error)
+        if title is not None:
+            err.print(f'What to do: "{title}" in docs/RUNBOOK.md', style="dim", soft_wrap=True)
         sys.exit(exits.code_of(error))
     except Exception as error:  # noqa: BLE001 -- the last one to hear of it
         if isinstance(error, OSError) and error.errno in _NO_ROOM:

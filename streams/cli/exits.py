@@ -63,10 +63,22 @@ _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (RetryError, Exit.AWAY),
 )
 
+_TITLES: dict[Exit, str] = {
+    Exit.VERSION: "An unknown version",
+    Exit.POSITION: "A position is out of range",
+    Exit.FLOOD: "Dead letters",
+}
+"""Sections of docs/RUNBOOK.md, where there is more to decide than a message can say."""
+
 
 def code_of(error: BaseException) -> Exit:
     """Return the exit code for one of the project's errors."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), Exit.STOPPED)
+
+
+def runbook_title(error: BaseException) -> str | None:
+    """Return the section of docs/RUNBOOK.md that tells what to do; None: the message does."""
+    return _TITLES.get(code_of(error))
 
 
 def where(error: BaseException) -> str:

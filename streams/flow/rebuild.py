@@ -116,10 +116,15 @@ class Rebuild:
         """Whether the build had been begun before."""
 
     async def status(self) -> Progress | None:
-        """Return how far the build is that is under way; None where there is none."""
+        """Return how far the build is that is under way; None where there is none.
+
+        Raises StopError where no generation is active either: an empty store is not done.
+        """
         await self._watch.look()
         seen = self._watch.seen
         if seen.next is None:
+            if seen.active is None:
+                raise _nothing()
             return None
         self._pair = Pair(seen.active or 0, seen.next, seen.build)
         await self._count_partitions()
@@ -159,10 +164,7 @@ class Rebuild:
         await self._watch.look()
         seen = self._watch.seen
         if seen.active is None:
-            raise StopError(
-                "there are no views yet, so there is nothing to rebuild: project workers build "
-                "the first generation by themselves (`contextgauge project`)"
-            )
+            raise _nothing()
         self.resumed = seen.next is not None
         if seen.next is None:
             await self._store.begin_next(seen.active + 1, self._watch.named(), held=True)
@@ -371,6 +373,13 @@ def _with_compared(progress: Progress, compared: int) -> Progress:
         partitions=progress.partitions,
         compared=compared,
         sessions=max(progress.sessions, compared),
+    )
+
+
+def _nothing() -> StopError:
+    return StopError(
+        "there are no views yet, so there is nothing to rebuild: project workers build the first "
+        "generation by themselves (`contextgauge project`)"
     )
 
 

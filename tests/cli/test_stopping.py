@@ -178,4 +178,7 @@ def test_a_reason_to_stop_has_its_exit_code_in_the_log_too(runs: Runs) -> None:
     assert run.process.wait(_PATIENCE_S) == Exit.POSITION
     assert run.events()["stopped"]["error"] == "PositionError"
     assert run.events()["stopped"]["exit_code"] == Exit.POSITION
-    assert run.log.read_text().splitlines()[-1] == "contextgauge: the position is gone"
+    assert run.log.read_text().splitlines()[-2:] == [
+        "contextgauge: the position is gone",
+        'What to do: "A position is out of range" in docs/RUNBOOK.md',
+    ]

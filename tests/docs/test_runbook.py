@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import streams
-from streams.cli.exits import Exit, code_of
+from streams.cli.exits import Exit, code_of, runbook_title
 from streams.core import errors
 from streams.edge.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 from streams.flow.membership import Worker
@@ -37,6 +37,25 @@ def test_every_reason_to_stop_leads_somewhere() -> None:
         if issubclass(kind, errors.StopError)
     }
     assert {name: rows.get(name) for name in stops} == stops
+
+
+def test_the_sections_that_errors_name_are_there() -> None:
+    named = {
+        name: runbook_title(kind("why"))
+        for name, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.ContextgaugeError)
+    }
+    assert {name for name, title in named.items() if title} == {
+        "VersionError",
+        "PositionError",
+        "DeadLetterFlood",
+    }
+    alarms = _section(RUNBOOK, "Alarms")
+    rows = {line.split("`")[1]: line for line in alarms.splitlines() if line.startswith("| `")}
+    for name, title in named.items():
+        if title:
+            assert f"\n### {title}\n" in alarms
+            assert f"[{title}]" in rows[name]
 
 
 def test_every_complaint_of_a_worker_is_in_the_table() -> None:

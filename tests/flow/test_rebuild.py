@@ -324,6 +324,8 @@ async def test_a_build_that_is_gone_ends_the_command_and_nothing_else(
 async def test_without_views_there_is_nothing_to_rebuild(store: MemoryViews) -> None:
     with pytest.raises(StopError, match="contextgauge project"):
         await Run(store).rebuild.begin()
+    with pytest.raises(StopError, match="no views yet"):
+        await Run(store).rebuild.status()
     assert await store.generations() == Generations(None, None)
 
 

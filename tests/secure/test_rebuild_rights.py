@@ -1,0 +1,45 @@
+"""A rebuild with no more rights in Redis than docs/CONNECTING.md gives to who projects."""
+
+import asyncio
+
+from streams.edge.clock import SystemClock
+from streams.edge.memory_log import MemoryLog
+from streams.edge.redis_access import RedisAccess
+from streams.edge.redis_views import RedisViews
+from tests.flow.project_kit import ProjectKit
+from tests.flow.rebuild_kit import Run
+from tests.flow.test_rebuild import MORE, SOME, drip
+from tests.secure.documented import redis_acl
+from tests.secure.services import PASSWORD, Secured
+
+PREFIX = "rebuilding"
+
+
+async def test_all_that_a_rebuild_does_is_allowed(secured_redis: Secured) -> None:
+    rules = redis_acl("projector", PREFIX, PASSWORD)
+    admin = secured_redis.redis()
+    admin.execute_command("ACL", "SETUSER", "rebuilder", "reset", *rules)  # type: ignore[no-untyped-call]  # redis-py
+    url = f"redis://localhost:{secured_redis.ports['redis_plain']}/0"
+    access = RedisAccess(username="rebuilder", password=PASSWORD)
+    working, store = (RedisViews(url, PREFIX, access) for _ in range(2))
+    kit = ProjectKit(MemoryLog(SystemClock()), working)
+    await kit.create_topic()
+    await kit.append(SOME)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        # It is compared while both generations move, is given up, and then takes the place.
+        live = asyncio.create_task(drip(kit, MORE))
+        admin.hset(f"{PREFIX}:{{1:0}}:stats", "more", "1")
+        refused = await Run(store).to_end()
+        assert not refused.swapped
+        status = await Run(store).rebuild.status()
+        assert status is not None
+        assert status.held
+        assert await Run(store).rebuild.abandon() == 2
+        done = await Run(store).to_end(accept=True)
+        assert done.swapped
+        await live
+        assert await kit.caught_up(worker, at_least=2) == 2
+    assert await kit.documents(2) == await kit.expected()
+    await store.stop()
+    await working.stop()
