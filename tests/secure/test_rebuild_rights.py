@@ -25,11 +25,12 @@ async def test_all_that_a_rebuild_does_is_allowed(secured_redis: Secured) -> Non
     kit = ProjectKit(MemoryLog(SystemClock()), working)
     await kit.create_topic()
     await kit.append(SOME)
-    async with kit.running() as worker:
+    async with kit.running() as worker, asyncio.timeout(60):
         await kit.caught_up(worker)
         # It is compared while both generations move, is given up, and then takes the place.
         live = asyncio.create_task(drip(kit, MORE))
-        admin.hset(f"{PREFIX}:{{1:0}}:stats", "more", "1")
+        stats = f"{PREFIX}:{{1:0}}:stats"
+        admin.hset(stats, "model:nobodys", admin.hget(stats, "total"))
         refused = await Run(store).to_end()
         assert not refused.swapped
         status = await Run(store).rebuild.status()
