@@ -14,7 +14,6 @@ All of it blocks: run it in a thread. What was acknowledged comes from another o
 """
 
 import contextlib
-import errno
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -368,12 +367,7 @@ class Follower:
 
     def _complain(self, tail: Tail, error: OSError) -> None:
         """Say once why a file cannot be read; the next look at it tries again."""
-        tail.close()
-        tail.signature = None
-        tail.size = min(tail.size, tail.read.end)
-        complaint = f"cannot be read: {error.strerror}"
-        if error.errno not in (errno.ESTALE, errno.ENOENT) and complaint != tail.complaint:
-            tail.complaint = complaint
+        if (complaint := tail.give_up(error)) is not None:
             self._tell(Event(complaint, tail.source.name))
 
     def _read_orphan(self, tail: Tail, now_s: float) -> Iterator[Piece]:

@@ -86,6 +86,17 @@ class Tail:
         if descriptor is not None:
             os.close(descriptor)
 
+    def give_up(self, error: OSError) -> str | None:
+        """Let go of a file that cannot be read, for now; return why where that is news."""
+        self.close()
+        self.signature = None
+        self.size = min(self.size, self.read.end)
+        complaint = f"cannot be read: {error.strerror}"
+        if error.errno in (errno.ESTALE, errno.ENOENT) or complaint == self.complaint:
+            return None
+        self.complaint = complaint
+        return complaint
+
     def rewind(self) -> None:
         """Read again what was not acknowledged; it is sent long after it was written."""
         self.live_from = self.size
