@@ -144,7 +144,7 @@ class _Publishing:
         """Publish files; return how many of their lines had been sent before."""
         clock = SystemClock()
         with checkpoint:
-            stored = await self._still_true(checkpoint.load(clock.now_ms() // 1_000))
+            stored = await self._compared(checkpoint.load(clock.now_ms() // 1_000))
             follower = Follower(
                 look,
                 stored.positions,
@@ -187,6 +187,14 @@ class _Publishing:
         """Publish pipes, which have no checkpoint: they cannot be read again."""
         with self.status.of(None, None):
             await self._send(_from_pipes(self.request))
+
+    async def _compared(self, stored: Stored) -> Stored:
+        """Return what is still true of the topic, as soon as the broker can tell."""
+        while True:
+            try:
+                return await self._still_true(stored)
+            except RetryError as error:
+                await self.connection.renew(error, self.stop)
 
     async def _still_true(self, stored: Stored) -> Stored:
         """Return what is known of the topic; nothing where it is shorter than it was."""
