@@ -37,5 +37,5 @@ async def test_a_broker_that_goes_away_before_the_topic_was_looked_at_is_waited_
     publishing = object.__new__(following._Publishing)  # noqa: SLF001 -- as above
     publishing.connection = cast("Connection", connection)
     publishing.stop = asyncio.Event()
-    assert await publishing._compared(Stored([], {})) == Stored([], {0: 7})  # noqa: SLF001 -- as above
+    assert await publishing._compared(Stored([], {})) == Stored([], {0: 7})
     assert connection.errors == ["away"]
