@@ -27,9 +27,11 @@ GAP_MS = 6 * 60 * 60 * 1000
 
 def move(step: Step, event: Event, refused: CompactionRefused | None = None) -> Start | None:
     """Move the attempt and emit what the table says; return the start of the attempt before."""
-    before = start_of(step.attempt)
-    start = before
-    found = TABLE[step.attempt.phase][event]
+    phase = step.attempt.phase
+    found = TABLE[phase][event]
+    before = start = start_of(step.attempt)
+    if found.to is phase and not found.effects:
+        return before
     for effect in found.effects:
         match effect:
             case Effect.START:

@@ -48,16 +48,13 @@ def bound(step: Step, boundary: Boundary) -> None:
     awaited = AwaitedSummary(boundary_id, boundary.anchor)
     if boundary.summary is not None:
         _summarise(step, boundary_id, boundary.summary)
-    step.chains[name] = chain._replace(
-        used=None,
-        percent=None,
-        messages=0,
-        since_boundary=0,
-        announced=(),
-        boundaries=chain.boundaries + 1,
-        awaited=awaited if boundary.summary is None else None,
-        unmeasured=Unmeasured(boundary_id, boundary.trigger, pre_tokens, duration),
-    )
+    chain = step.edit(name)
+    chain.used = chain.percent = None
+    chain.messages = chain.since_boundary = 0
+    chain.announced = ()
+    chain.boundaries += 1
+    chain.awaited = awaited if boundary.summary is None else None
+    chain.unmeasured = Unmeasured(boundary_id, boundary.trigger, pre_tokens, duration)
 
 
 def reset(step: Step, signal: Reset) -> None:
@@ -76,26 +73,25 @@ def reset(step: Step, signal: Reset) -> None:
         ContextReset(**step.common(name, chain.model), reason=signal.reason),
     )
     complete(step, name, chain, None)
-    step.chains[name] = chain._replace(
-        used=None, percent=None, messages=0, announced=(), unmeasured=None
-    )
+    chain = step.edit(name)
+    chain.used = chain.percent = chain.unmeasured = None
+    chain.messages = 0
+    chain.announced = ()
 
 
 def user_line(step: Step, line: UserLine) -> None:
     """Take a user line as the awaited summary, or count it (R23)."""
-    chain = step.chains[step.subject]
+    chain = step.edit(step.subject)
     awaited = chain.awaited
     if line.mark is not None and awaited is not None:
         fits = line.mark == "compact_summary" or awaited.anchor in (None, line.uuid)
         if fits and line.text is not None:
             _summarise(step, awaited.boundary_id, line.text)
-            step.chains[step.subject] = chain._replace(awaited=None)
+            chain.awaited = None
     elif line.counted:
-        step.chains[step.subject] = chain._replace(
-            messages=chain.messages + 1,
-            since_boundary=chain.since_boundary + 1,
-            total=chain.total + 1,
-        )
+        chain.messages += 1
+        chain.since_boundary += 1
+        chain.total += 1
 
 
 def complete(step: Step, name: str, chain: Chain, tokens_after: int | None) -> None:

@@ -44,7 +44,9 @@ _SIDECHAIN = "sidechain"
 _NOT_MAIN = "agent:main"
 """Chain of a subagent that calls itself `main`: it must not touch the main one (R2)."""
 
-_OF_A_CHAIN = (Response, UserLine, ResponseEnd, Boundary, MicroCompaction, Reset, TriggerHint)
+_OF_A_CHAIN = frozenset(
+    {Response, UserLine, ResponseEnd, Boundary, MicroCompaction, Reset, TriggerHint}
+)
 """Signals that belong to the message's chain; all others are the main chain's (R2)."""
 
 
@@ -57,7 +59,9 @@ def derive(
     comes back as the same object.
     """
     session = NEW_SESSION if state is None else state
-    if all(isinstance(signal, SessionFacts) and signal.only_new for signal in normal.signals):
+    signals = normal.signals
+    only_fills, of_a_chain, bounds = _survey(signals)
+    if only_fills:
         return _fill(rules, session, session_id, normal)
     cause = known.cause_hash(normal.cause)
     if known.is_known(session.known, cause):
@@ -67,7 +71,6 @@ def derive(
         if aliases is session.facts.aliases:
             return session, ()
         return session._replace(facts=session.facts._replace(aliases=aliases)), ()
-    of_a_chain = any(isinstance(signal, _OF_A_CHAIN) for signal in normal.signals)
     step = Step(rules, session, session_id, normal, chain if of_a_chain else MAIN_CHAIN)
     if aliases is not step.facts.aliases:
         step.facts = step.facts._replace(aliases=aliases)
@@ -75,27 +78,38 @@ def derive(
     last_ms = session.last_ms
     if time_ms is not None and last_ms is not None and time_ms - last_ms > attempts.GAP_MS:
         attempts.move(step, Event.GAP)
-    for signal in normal.signals:
+    for signal in signals:
         _apply(step, signal)
     if step.limits_touched:
         limits.tell_limits(step)
-    bounds = any(
-        isinstance(signal, Boundary) or (isinstance(signal, Response) and signal.boundary)
-        for signal in normal.signals
-    )
     add = known.add_boundary if bounds else known.add
     after = Session(
-        sequence=session.sequence + len(step.emitted),
-        applied=session.applied + 1,
-        last_ms=session.last_ms if time_ms is None else time_ms,
-        known=add(session.known, cause),
-        chains=step.chains,
-        attempt=step.attempt,
-        hint=step.hint,
-        last_reset=step.last_reset,
-        facts=step.facts,
+        session.sequence + len(step.emitted),
+        session.applied + 1,
+        last_ms if time_ms is None else time_ms,
+        add(session.known, cause),
+        step.chains,
+        step.attempt,
+        step.hint,
+        step.last_reset,
+        step.facts,
     )
     return after, step.records(session.sequence)
+
+
+def _survey(signals: tuple[Signal, ...]) -> tuple[bool, bool, bool]:
+    """Return whether a message only fills gaps, is its chain's, and has a boundary."""
+    only_fills, of_a_chain, bounds = True, False, False
+    for signal in signals:
+        if isinstance(signal, SessionFacts):
+            only_fills = only_fills and signal.only_new
+            continue
+        only_fills = False
+        if type(signal) in _OF_A_CHAIN:
+            of_a_chain = True
+            if isinstance(signal, Boundary) or (isinstance(signal, Response) and signal.boundary):
+                bounds = True
+    return only_fills, of_a_chain, bounds
 
 
 def _refresh(session: Session, cause: bytes) -> Session:

@@ -39,4 +39,6 @@ def _json(part: str | int | None) -> str:
         return "null"
     if isinstance(part, int):
         return str(part)
+    if part.isprintable() and '"' not in part and "\\" not in part:
+        return f'"{part}"'
     return f'"{part.translate(_ESCAPES)}"'

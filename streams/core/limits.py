@@ -73,7 +73,7 @@ def set_model(step: Step, name: str, model: str) -> None:
         return
     if name == MAIN_CHAIN and chain.model is None:
         _name_windows(step, model)
-    step.chains[name] = chain._replace(model=model)
+    step.edit(name).model = model
     step.limits_touched = True
 
 
@@ -201,7 +201,7 @@ def tell_limits(step: Step) -> None:
             )
         told = chain.told
         if limits != told:
-            step.chains[name] = chain._replace(told=limits)
+            step.edit(name).told = limits
         if is_main:
             due = limits != told or step.usage_is_news
         else:

@@ -1,5 +1,7 @@
 """Responses: sizes, warnings, edits, exhaustion and what they count (R6 to R10, R23, R26)."""
 
+from bisect import bisect_right
+
 from schemas.records import (
     MAIN_CHAIN,
     ContextEdit,
@@ -24,7 +26,8 @@ def respond(step: Step, response: Response) -> None:
     """Apply one line or frame of a response to its chain."""
     name = step.subject
     key = responses.key_hash(response.key, step.normal.cause)
-    found = responses.find(step.chains[name].memory, key)
+    chain = step.edit(name)
+    found = responses.find(chain.memory, key)
     known = responses.Remembered(key) if found is None else found
     marks = known.marks
     if response.model is not None:
@@ -33,30 +36,30 @@ def respond(step: Step, response: Response) -> None:
         marks |= responses.BOUNDARY_MARK
         bound(step, response.boundary)
     if found is None:
-        known = known._replace(previous_output=_begin(step, key))
-    _take_output(step, key, response.output)
-    marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
-    known = known._replace(marks=marks)
+        known = known._replace(previous_output=_begin(step, chain, key))
+    _take_output(chain, key, response.output)
+    if response.edits or response.exhausted:
+        marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
+    if marks != known.marks:
+        known = known._replace(marks=marks)
     usage = response.usage
     if usage is not None and usage.used > 0 and known.counts_differ(usage):
         _read(step, response.response_id, usage, known.previous_output)
         known = known.with_reading(usage)
     if known != found:
-        chain = step.chains[name]
-        step.chains[name] = chain._replace(memory=responses.remember(chain.memory, known))
+        chain.memory = responses.remember(chain.memory, known)
 
 
 def end_response(step: Step, end: ResponseEnd) -> None:
     """Apply the end of the chain's latest response; without one there is nothing to end."""
-    chain = step.chains[step.subject]
+    chain = step.edit(step.subject)
     found = responses.find(chain.memory, chain.response) if chain.response else None
     if found is None:
         return
-    _take_output(step, chain.response, end.output)
+    _take_output(chain, chain.response, end.output)
     marks = found.marks | _once(step, found.marks, edits=end.edits, exhausted=end.exhausted)
     if marks != found.marks:
-        memory = responses.remember(chain.memory, found._replace(marks=marks))
-        step.chains[step.subject] = step.chains[step.subject]._replace(memory=memory)
+        chain.memory = responses.remember(chain.memory, found._replace(marks=marks))
 
 
 def micro_compact(step: Step, micro: MicroCompaction) -> None:
@@ -73,29 +76,25 @@ def exhaust(step: Step, name: str, reason: ExhaustedReason) -> None:
     )
 
 
-def _begin(step: Step, key: bytes) -> int | None:
+def _begin(step: Step, chain: Chain, key: bytes) -> int | None:
     """Count a response that was not seen before, and return the output of the one before it.
 
     A new response of the main chain moves the attempt.
     """
-    name = step.subject
-    if name == MAIN_CHAIN:
+    if step.subject == MAIN_CHAIN:
         move(step, Event.RESPONSE)
-    chain = step.chains[name]
-    step.chains[name] = chain._replace(
-        response=key,
-        output=None,
-        messages=chain.messages + 1,
-        since_boundary=chain.since_boundary + 1,
-        total=chain.total + 1,
-    )
-    return chain.output
+    before = chain.output
+    chain.response = key
+    chain.output = None
+    chain.messages += 1
+    chain.since_boundary += 1
+    chain.total += 1
+    return before
 
 
-def _take_output(step: Step, key: bytes, output: int | None) -> None:
-    chain = step.chains[step.subject]
-    if output is not None and chain.response == key and chain.output != output:
-        step.chains[step.subject] = chain._replace(output=output)
+def _take_output(chain: Chain, key: bytes, output: int | None) -> None:
+    if output is not None and chain.response == key:
+        chain.output = output
 
 
 def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhausted: bool) -> int:
@@ -128,7 +127,7 @@ def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -
 def _read(step: Step, response_id: str | None, usage: Usage, previous_output: int | None) -> None:
     """Emit a reading, the completion that it measures and the warning that it causes."""
     name = step.subject
-    chain = step.chains[name]
+    chain = step.edit(name)
     used = usage.used
     if chain.told is None:
         step.limits_touched = True
@@ -154,12 +153,10 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
         ),
     )
     complete(step, name, chain, used)
-    announced = chain.announced
     if window is not None and percent is not None:
-        announced = _warn(step, chain, usage, window, source, percent)
-    step.chains[name] = chain._replace(
-        used=used, percent=percent, announced=announced, awaited=None, unmeasured=None
-    )
+        chain.announced = _warn(step, chain, usage, window, source, percent)
+    chain.used, chain.percent = used, percent
+    chain.awaited = chain.unmeasured = None
 
 
 def _warn(
@@ -167,13 +164,11 @@ def _warn(
 ) -> tuple[int, ...]:
     """Emit a warning for thresholds newly crossed, and return all that are announced."""
     used = usage.used
-    crossed = tuple(
-        threshold
-        for threshold in step.rules.thresholds
-        if used * 100 >= window * threshold and threshold not in chain.announced
-    )
+    thresholds, announced = step.rules.thresholds, chain.announced
+    reached = thresholds[: bisect_right(thresholds, used * 100 // window)]  # they ascend
+    crossed = tuple(threshold for threshold in reached if threshold not in announced)
     if not crossed:
-        return chain.announced
+        return announced
     name = step.subject
     step.emit(
         Rank.WARNING,
@@ -191,7 +186,7 @@ def _warn(
             window_source=source,
         ),
     )
-    return (*chain.announced, *crossed)
+    return (*announced, *crossed)
 
 
 def used_percent(tokens: int, window: int) -> float:

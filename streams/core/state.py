@@ -1,4 +1,4 @@
-"""A session's state: immutable, small, and persisted in parts so that a batch writes what changed.
+"""A session's state: small, unchanged once derived, persisted in parts: a batch writes its changes.
 
 `Session` holds what is the session's own, `Chain` what belongs to one conversation with a model.
 `pack` gives the parts that changed, `unpack` reads them back; the position of the parts in the
@@ -8,7 +8,8 @@ older build of the same version can be read, and new fields of `Chain` and `Fact
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, TypeVar, cast
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
 
 from schemas.records import Json, Trigger, WindowSource
 from streams.core.errors import VersionError
@@ -17,8 +18,6 @@ from streams.core.transitions import IDLE, Attempt, Phase, Start, attempt_in, st
 
 STATE_VERSION: Final = 2
 """Version of the parts; a build refuses a partition whose state has another."""
-
-Value = TypeVar("Value")
 
 SESSION_PART: Final = "session"
 _CHAIN_PREFIX: Final = "chain:"
@@ -58,8 +57,9 @@ class ToldLimits(NamedTuple):
     effective_window: int | None
 
 
-class Chain(NamedTuple):
-    """One conversation with a model.
+@dataclass(slots=True)
+class Chain:
+    """One conversation with a model. Only the step that made it changes it; see `Step.edit`.
 
     `used` and `percent` are the last reading's, None while the size is unknown (R22). `messages`
     counts since the last boundary or reset, `since_boundary` since the last boundary, `total`
@@ -84,6 +84,27 @@ class Chain(NamedTuple):
     awaited: AwaitedSummary | None = None
     unmeasured: Unmeasured | None = None
     told: ToldLimits | None = None
+
+    def copy(self) -> "Chain":
+        """Return another one that is equal."""
+        return Chain(
+            self.memory,
+            self.response,
+            self.model,
+            self.subagent_type,
+            self.touched,
+            self.output,
+            self.used,
+            self.percent,
+            self.messages,
+            self.since_boundary,
+            self.total,
+            self.announced,
+            self.boundaries,
+            self.awaited,
+            self.unmeasured,
+            self.told,
+        )
 
 
 class Facts(NamedTuple):
@@ -221,20 +242,37 @@ def _pack_session(session: Session) -> Part:
 
 
 def _pack_chain(chain: Chain) -> Part:
-    fields = [list(item) if isinstance(item, tuple) else item for item in chain[2:]]
-    return Part([chain.response.hex(), *cast("list[Json]", fields)], chain.memory)
+    fields = [
+        chain.response.hex(),
+        chain.model,
+        chain.subagent_type,
+        chain.touched,
+        chain.output,
+        chain.used,
+        chain.percent,
+        chain.messages,
+        chain.since_boundary,
+        chain.total,
+        list(chain.announced),
+        chain.boundaries,
+        None if chain.awaited is None else list(chain.awaited),
+        None if chain.unmeasured is None else list(chain.unmeasured),
+        None if chain.told is None else list(chain.told),
+    ]
+    return Part(cast("list[Json]", fields), chain.memory)
 
 
 def _unpack_chain(part: Part) -> Chain:
     response, *fields = part.fields
     chain = Chain(part.data, bytes.fromhex(cast("str", response)), *fields)  # type: ignore[arg-type]
-    awaited, unmeasured, told = chain[-3:]
-    return chain._replace(
-        announced=_tuple(chain.announced),
-        awaited=None if awaited is None else AwaitedSummary(*awaited),
-        unmeasured=None if unmeasured is None else Unmeasured(*unmeasured),
-        told=None if told is None else ToldLimits(*told),
-    )
+    chain.announced = tuple(chain.announced)
+    if chain.awaited is not None:
+        chain.awaited = AwaitedSummary(*chain.awaited)
+    if chain.unmeasured is not None:
+        chain.unmeasured = Unmeasured(*chain.unmeasured)
+    if chain.told is not None:
+        chain.told = ToldLimits(*chain.told)
+    return chain
 
 
 def _pack_facts(facts: Facts) -> Json:
@@ -246,12 +284,7 @@ def _unpack_facts(fields: Json) -> Facts:
     if not isinstance(fields, list):
         raise TypeError("facts are no list")
     facts = Facts(*fields)  # type: ignore[arg-type]
-    return facts._replace(exceeded=_tuple(facts.exceeded))
-
-
-def _tuple(value: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Return what is a list once it was stored as the tuple that it was."""
-    return tuple(value)
+    return facts._replace(exceeded=tuple(facts.exceeded))
 
 
 def _whole(value: Json) -> int:

@@ -58,6 +58,7 @@ class Step:
     """The session while one message is applied to it; see the module."""
 
     __slots__ = (
+        "_edited",
         "attempt",
         "chains",
         "emitted",
@@ -83,6 +84,7 @@ class Step:
         self.normal = normal
         self.subject = subject
         self.chains = dict(session.chains)
+        self._edited: list[str] = []
         self.attempt = session.attempt
         self.hint = session.hint
         self.facts = session.facts
@@ -96,17 +98,21 @@ class Step:
         self._touch(subject, session.applied + 1)
 
     def _touch(self, name: str, applied: int) -> None:
-        chain = self.chains.get(name)
-        if chain is None:
-            chain = NEW_CHAIN
-            if len(self.chains) >= MAX_CHAINS:
-                self._drop_least_recent()
+        if name not in self.chains and len(self.chains) >= MAX_CHAINS:
+            self._drop_least_recent()
+        chain = self.edit(name)
+        chain.touched = applied
         kind = self.normal.subagent_type
-        if kind is not None and name != MAIN_CHAIN and kind != chain.subagent_type:
-            chain = chain._replace(touched=applied, subagent_type=kind)
-        else:
-            chain = chain._replace(touched=applied)
-        self.chains[name] = chain
+        if kind is not None and name != MAIN_CHAIN:
+            chain.subagent_type = kind
+
+    def edit(self, name: str) -> Chain:
+        """Return a chain that may be changed: the session's own stays as it is."""
+        if name in self._edited:
+            return self.chains[name]
+        self._edited.append(name)
+        chain = self.chains[name] = self.chains.get(name, NEW_CHAIN).copy()
+        return chain
 
     def _drop_least_recent(self) -> None:
         """Drop the subagent that was silent longest; the main chain stays."""

@@ -1,5 +1,6 @@
 """The session's state as it is stored: in parts, and read back as if never put away."""
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -119,6 +120,18 @@ def test_restoring_after_every_message_gives_the_same_records(
     actions, transcript = plan
     lines = write("s-1", actions, transcript=transcript)
     assert stopping(lines, set(range(len(lines)))) == never_stopping(lines)
+
+
+@given(SESSIONS)
+def test_a_state_stays_as_it_was_whatever_follows(plan: tuple[list[Action], bool]) -> None:
+    """What a batch began with is compared with what it ended with, and must not move meanwhile."""
+    actions, transcript = plan
+    funnel = Funnel(RULES)
+    states: list[tuple[Session, Session]] = []
+    for number, raw in enumerate(write("s-1", actions, transcript=transcript)):
+        funnel.take(intake(raw, number))
+        states += [(state, copy.deepcopy(state)) for state in funnel.sessions.values()]
+    assert [state for state, _ in states] == [then for _, then in states]
 
 
 def rich() -> Given:

@@ -73,6 +73,12 @@ _TYPES: Final[Mapping[str, Reader]] = {
 }
 
 
+_SELDOM: Final = frozenset(
+    {"agent_id", "agentId", "parentToolUseId", "subagent_type", "subagentType", "task_id"}
+).union(("isSidechain", "is_sidechain"), claude.TRANSCRIPT_FIELDS)
+"""Fields of a subagent or a transcript: most frames of a stream have none, which one look tells."""
+
+
 def _untyped(body: Body) -> tuple[Signal, ...]:
     """Read what has no `type`: a hook's input, or a provider's bare response."""
     return claude.hook_input(body) or responses.raw_response(body)
@@ -83,30 +89,39 @@ def normalise(message: Message) -> Normal | None:
     body = message.body
     kind = body.get("type")
     signals = _TYPES.get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
-    agent_id = name(body, "agent_id", "agentId")
-    parent_id = name(body, "parent_tool_use_id", "parentToolUseId")
-    sidechain = flag(body, "isSidechain", "is_sidechain")
-    if kind != "system" or body.get("subtype") != "init":
-        only_new = sidechain or parent_id is not None or not signals
-        signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
-    own_call = sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
-    if not signals or (own_call and parent_id is None):
-        return None
+    if body.keys().isdisjoint(_SELDOM):
+        if not signals:
+            return None
+        agent_id = subagent_type = task_id = None
+        sidechain = False
+        parent_id = name(body, "parent_tool_use_id")
+    else:
+        agent_id = name(body, "agent_id", "agentId")
+        parent_id = name(body, "parent_tool_use_id", "parentToolUseId")
+        sidechain = flag(body, "isSidechain", "is_sidechain")
+        subagent_type = name(body, "subagent_type", "subagentType")
+        task_id = name(body, "task_id")
+        if kind != "system" or body.get("subtype") != "init":
+            only_new = sidechain or parent_id is not None or not signals
+            signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
+        own_call = sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
+        if not signals or (own_call and parent_id is None):
+            return None
     if agent := _short(message.publisher_agent_id, MAX_NAME):
         signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
     uuid = name(body, "uuid")
     live_ms = message.received_ms
     return Normal(
-        session_id=session_of(body, message.session_hint),
-        cause=_digest(message.raw) if uuid is None else uuid,
-        own_ms=timestamp(body),
-        live_ms=None if live_ms is None else in_range(live_ms),
-        agent_id=agent_id,
-        parent_id=parent_id,
-        sidechain=sidechain,
-        subagent_type=name(body, "subagent_type", "subagentType"),
-        task_id=_short(message.task_id, MAX_NAME) or name(body, "task_id"),
-        signals=signals,
+        session_of(body, message.session_hint),
+        _digest(message.raw) if uuid is None else uuid,
+        timestamp(body),
+        None if live_ms is None else in_range(live_ms),
+        agent_id,
+        parent_id,
+        sidechain,
+        subagent_type,
+        _short(message.task_id, MAX_NAME) or task_id,
+        signals,
     )
 
 

@@ -42,12 +42,18 @@ from streams.core.signals import (
 MAX_CATEGORIES = 1_000
 """Rows of a context-usage answer; a longer list is none. Real ones have about ten."""
 
-_TRANSCRIPT_FIELDS = ("sessionId", "isSidechain", "parentUuid")
+TRANSCRIPT_FIELDS: Final[tuple[str, ...]] = ("sessionId", "isSidechain", "parentUuid")
 UNCOUNTED = ("<local-command-", "<command-")
 """Beginnings of user lines that are no messages (R23)."""
 COMMAND = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
 """The two commands that matter; `/clear` only in its tag (R27), `/compact` also as typed (R24)."""
 _TRIGGERS: Final[tuple[Trigger, ...]] = ("manual", "auto")
+_MARKUP = ("<", "/")
+"""A user's line that begins otherwise is no command, and no command's output."""
+_MARKS: Final = frozenset(
+    {"isCompactSummary", "is_compact_summary", "isSynthetic", "is_synthetic"}
+).union(("isMeta", "is_meta", "isReplay", "is_replay"))
+_COUNTED_LINE: Final = (UserLine(True, None, None, None),)  # noqa: FBT003 -- as the field says
 _RUNTIMES: Final[tuple[Runtime, ...]] = ("claude-code", "codex", "gemini", "openai", "other")
 _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
     "prompt_too_long",
@@ -58,7 +64,7 @@ _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
 
 def is_transcript(body: Body) -> bool:
     """Return whether a line is a transcript's (R1)."""
-    return any(field in body for field in _TRANSCRIPT_FIELDS)
+    return any(field in body for field in TRANSCRIPT_FIELDS)
 
 
 def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
@@ -97,6 +103,8 @@ def user(body: Body) -> tuple[Signal, ...]:
     message = body.get("message")
     content = message.get("content") if isinstance(message, dict) else message
     begin = _first_text(content)
+    if not begin.startswith(_MARKUP) and body.keys().isdisjoint(_MARKS):
+        return _COUNTED_LINE
     signals: list[Signal] = []
     command = COMMAND.match(begin)
     if command is not None and command[1] == "compact":

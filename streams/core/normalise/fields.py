@@ -30,8 +30,8 @@ MAX_LONG_NAME = 16_384
 
 def text(body: Body, *names: str) -> str | None:
     """Return a string that is not empty."""
-    for name in names:
-        value = body.get(name)
+    for each in names:
+        value = body.get(each)
         if isinstance(value, str) and value:
             return value
     return None

@@ -27,14 +27,14 @@ def read_response(body: Body, message: Body, *, output_is_final: bool) -> Respon
     usage = find_usage(message) or find_usage(body)
     own_call = message.get("object") == _COMPACTION_CALL
     return Response(
-        key=key,
-        response_id=key,
-        model=name(message, "model", "modelVersion", "model_version"),
-        usage=None if usage is None or own_call else read_usage(usage),
-        output=read_output(usage) if usage is not None and output_is_final else None,
-        edits=applied_edits(message),
-        exhausted=message.get("stop_reason") == _WINDOW_EXCEEDED,
-        boundary=_inner_boundary(message),
+        key,
+        key,
+        name(message, "model", "modelVersion", "model_version"),
+        None if usage is None or own_call else read_usage(usage),
+        read_output(usage) if usage is not None and output_is_final else None,
+        applied_edits(message),
+        message.get("stop_reason") == _WINDOW_EXCEEDED,
+        _inner_boundary(message),
     )
 
 
@@ -58,16 +58,27 @@ def text_of(content: object) -> str | None:
 def _inner_boundary(message: Body) -> Boundary | None:
     """Return the compaction told by a block or an item; several are one (R29)."""
     found: Boundary | None = None
-    blocks = [block for block in items(message, "content") if _says_compacted(block)]
-    for block in (*blocks, *items(message, "output")):
-        if block.get("type") != "compaction":
-            continue
+    blocks = [block for block in _compactions(message, "content") if _says_compacted(block)]
+    for block in (*blocks, *_compactions(message, "output")):
         summary = text_of(block.get("content")) or None
         if found is None:
             found = Boundary(None, None, None, None, None, block, summary)
         elif found.summary is None:
             found = found._replace(summary=summary)
     return found
+
+
+def _compactions(message: Body, name: str) -> list[dict[str, Json]]:
+    """Return the compactions among a message's blocks or items."""
+    blocks = message.get(name)
+    if not isinstance(blocks, list):
+        return _NO_BLOCKS
+    return [
+        block for block in blocks if isinstance(block, dict) and block.get("type") == "compaction"
+    ]
+
+
+_NO_BLOCKS: list[dict[str, Json]] = []
 
 
 def _says_compacted(block: dict[str, Json]) -> bool:
