@@ -92,6 +92,7 @@ class System:
         self._following = ("publish", "-f", "--no-live", "--checkpoint", str(checkpoint))
         self._folder = folder
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._begun: dict[str, int] = {}
 
     @property
     def settings(self) -> dict[str, str]:
@@ -111,6 +112,7 @@ class System:
         if name == "publisher":
             arguments = (*self._following, str(self._folder))
         with (self._logs / f"{name}.log").open("ab") as log:
+            self._begun[name] = log.tell()
             self._running[name] = subprocess.Popen(
                 [sys.executable, "-m", "streams", *arguments],
                 env=command_environment(settings),
@@ -133,8 +135,14 @@ class System:
                 log = (self._logs / f"{name}.log").read_text(errors="replace")
                 raise AssertionError(f"{name} ended with {process.returncode}:\n{log[-5_000:]}")
 
+    def _heard(self, name: str) -> bool:
+        """Return whether a process has said anything since it was started."""
+        return (self._logs / f"{name}.log").stat().st_size > self._begun[name]
+
     async def end(self, name: str) -> int:
         """End a process in good order; return its exit code."""
+        # One that was just killed and started again cannot hear yet.
+        await eventually(lambda: self._heard(name), self)
         process = self._running.pop(name)
         process.send_signal(signal.SIGTERM)
         return await asyncio.to_thread(process.wait, 40)
