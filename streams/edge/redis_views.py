@@ -10,8 +10,10 @@ from importlib import resources
 from typing import Any
 
 from redis.asyncio import Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.connection import HiredisRespSerializer
 from redis.exceptions import NoScriptError
 
 from schemas.views import FORMAT_VERSION, EntryStream
@@ -65,6 +67,19 @@ return redis.call('HSET', KEYS[1], 'limit', ARGV[2])
 """Set how far a partition of this build may go, or that it may go as far as there is."""
 
 
+class _Packing(AbstractConnection):
+    """Packs commands as redis-py's blocking client does.
+
+    Its asyncio client takes eight times as long for it, a tenth of a projector's work.
+    """
+
+    _serializer = HiredisRespSerializer()
+
+    def pack_command(self, *args: Any) -> list[bytes]:  # noqa: ANN401 -- bytes, text, numbers
+        packed: list[bytes] = self._serializer.pack(*args)
+        return packed
+
+
 class RedisViews:
     """The view store. `url` as redis-py takes it, `prefix` the first part of every key."""
 
@@ -88,6 +103,8 @@ class RedisViews:
                 "CONTEXTGAUGE_REDIS_URL is no URL of Redis: redis://host:port/database, rediss:// "
                 "for TLS, or unix://path"
             ) from None
+        kind = pool.connection_class
+        pool.connection_class = type(f"Packing{kind.__name__}", (_Packing, kind), {})
         # Untyped for the replies: redis-py's own types are unions of both its clients'.
         self._redis: Any = Redis.from_pool(pool)
         self._generations = RedisGenerations(self._redis, self._keys, self._ask)

@@ -36,10 +36,20 @@ from streams.core.project_documents import (
 from streams.edge import codec, view_codec
 from streams.ports import Entry
 
-_PARTITION = PARTITION_FIELD.encode()
-_NOTHING_COUNTED = Aggregates()
+PARTITION_KEY = PARTITION_FIELD.encode()
+"""The field of the aggregates that is the partition's own account."""
 
-FIRST_STATS: Mapping[bytes, bytes] = {_PARTITION: view_codec.encode(PartitionView())}
+_NOTHING_COUNTED = Aggregates()
+_NOTHING_CHANGED: Mapping[bytes, Aggregates | None] = {}
+
+_GROWTH = 4
+"""A view grows by no more than this many times its record's entry: what a record tells stands in
+a view four times at most (a chain's name, of an attempt), beside less than the entry's own."""
+
+_HEARTBEAT_BYTES = 100
+"""What a heartbeat, which has no entry, adds to a view at most: two figures."""
+
+FIRST_STATS: Mapping[bytes, bytes] = {PARTITION_KEY: view_codec.encode(PartitionView())}
 """What a partition's aggregates begin with: if even this is missing, they were lost."""
 
 CACHED_SESSIONS = 5_000
@@ -55,16 +65,22 @@ class Placed(NamedTuple):
 
 
 class Documents(NamedTuple):
-    """What one record changes. Sessions and fields are keys, documents bytes."""
+    """What one record changes. Sessions and fields are keys, documents bytes.
+
+    The view and the aggregates are not: the next record may well replace them. `view_bytes` is
+    what the view takes at most.
+    """
 
     session: bytes
-    view: bytes
+    view: SessionView
+    view_bytes: int
     compaction: tuple[bytes, bytes] | None
     entry: tuple[EntryStream, Entry] | None
     recent: int
     pressure: float | None
     idle: int | None
-    stats: Mapping[bytes, bytes | None]
+    partition: PartitionView
+    stats: Mapping[bytes, Aggregates | None]
     live: Entry
 
 
@@ -79,6 +95,7 @@ class Fold:
         self._strict = strict
         self._idle_ms = idle_ms
         self._views: dict[bytes, SessionView | None] = {}
+        self._view_bytes: dict[bytes, int] = {}
         self._compactions: dict[tuple[bytes, bytes], Compaction] = {}
         self._excused: set[bytes] = set()
         self._all_left = False
@@ -104,8 +121,9 @@ class Fold:
         """Take a view over; return the names of its compactions that may still change."""
         view = None if document is None else view_codec.decode(SessionView, document)
         self._views[session] = view
-        if view is None:
+        if view is None or document is None:
             return []
+        self._view_bytes[session] = len(document)
         return [
             codec.key_bytes(compaction_name(chain.chain, chain.pending.number))
             for chain in view.chains.values()
@@ -140,6 +158,8 @@ class Fold:
         if excess > 0:
             gone = set(list(self._views)[:excess])
             self._views = {key: view for key, view in self._views.items() if key not in gone}
+            for session in gone:
+                self._view_bytes.pop(session, None)
             self._excused -= gone
             self._drop_compactions(gone)
 
@@ -158,6 +178,7 @@ class Fold:
         """Let idle sessions go before the next record; `all_of_them`: no more are idle."""
         for session in sessions:
             self._views[session] = None
+            self._view_bytes.pop(session, None)
         self._excused.update(sessions)
         self._drop_compactions(sessions)
         self._all_left = all_of_them
@@ -179,18 +200,29 @@ class Fold:
         if view is before:
             return None
         self._views[session] = view
-        stream = entry_stream(record)
+        stream, entry, grown = entry_stream(record), None, _HEARTBEAT_BYTES
+        if stream is not None:
+            entry = Entry(placed.offset, codec.to_structured(record))
+            grown = _GROWTH * len(entry.document)
+        view_bytes = self._view_bytes[session] = self._view_bytes.get(session, 0) + grown
         return Documents(
             session=session,
-            view=view_codec.encode(view),
+            view=view,
+            view_bytes=view_bytes,
             compaction=self._compact(session, before, record),
-            entry=stream and (stream, Entry(placed.offset, codec.to_structured(record))),
+            entry=None if stream is None or entry is None else (stream, entry),
             recent=recency(view, placed.logged_ms),
             pressure=pressure(view),
             idle=placed.logged_ms,
             stats=self._count(placed, None if before is None else before.attempt),
+            partition=self._partition,
             live=Entry(placed.offset, view_codec.encode(live_entry(view, record))),
         )
+
+    def encoded(self, views: Mapping[bytes, bytes]) -> None:
+        """Know how much views take that were encoded."""
+        for session, document in views.items():
+            self._view_bytes[session] = len(document)
 
     def _compact(
         self, session: bytes, before: SessionView | None, record: Record
@@ -208,14 +240,20 @@ class Fold:
             self._compactions[place] = after
         return place[1], view_codec.encode(after)
 
-    def _count(self, placed: Placed, attempt: AttemptView | None) -> dict[bytes, bytes | None]:
+    def _count(
+        self, placed: Placed, attempt: AttemptView | None
+    ) -> Mapping[bytes, Aggregates | None]:
+        """Count the record; return the aggregates that changed, but for the partition's own."""
         record, before = placed.record, self._partition
         after = project_stats.advance(before, record, placed.logged_ms)
         if self._all_left:
             after = replace(after, leaving=False)
         self._partition, self._all_left = after, False
-        changed: dict[bytes, bytes | None] = {_PARTITION: view_codec.encode(after)}
-        if project_stats.enters_day(before.newest_ms, after.newest_ms):
+        enters_day = project_stats.enters_day(before.newest_ms, after.newest_ms)
+        if not enters_day and not project_stats.counts(record):
+            return _NOTHING_CHANGED
+        changed: dict[bytes, Aggregates | None] = {}
+        if enters_day:
             for name in project_stats.hours_too_old(self._aggregates, after.newest_ms):
                 del self._aggregates[name]
                 changed[codec.key_bytes(name)] = None
@@ -223,7 +261,7 @@ class Fold:
             for name in project_stats.fields(record, after.newest_ms):
                 known = self._aggregates.get(name, _NOTHING_COUNTED)
                 counted = self._aggregates[name] = project_stats.counted(known, record, attempt)
-                changed[codec.key_bytes(name)] = view_codec.encode(counted)
+                changed[codec.key_bytes(name)] = counted
         return changed
 
     def _drop_compactions(self, sessions: Collection[bytes]) -> None:

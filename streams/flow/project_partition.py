@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from schemas.views import EntryStream
+from schemas.views import Aggregates, EntryStream, PartitionView, SessionView
 from streams.core.errors import ConfigError, LostError, ReseekError, VersionError
-from streams.edge import codec
-from streams.flow.fold import FIRST_STATS, Documents, Fold, Placed
+from streams.edge import codec, view_codec
+from streams.flow.fold import FIRST_STATS, PARTITION_KEY, Documents, Fold, Placed
 from streams.flow.retry import Patience
 from streams.ports import Batch, Entry, LogRecord, ViewChanges, ViewPosition, ViewStore
 
@@ -29,6 +29,13 @@ LEAVING_SESSIONS = 50
 
 _RANKS = 4
 """Times that a session's key is in a call beside its documents: in rankings and indexes."""
+
+_DOCUMENTS = 5
+"""Documents of one record at most, beside aggregates: a view, a compaction, an entry, its place
+in the live feed, and the partition's own account."""
+
+_STATS_BYTES = 8 * 1024
+"""What one field of the aggregates takes at most: four distributions, all their buckets used."""
 
 _SLICE_RECORDS = 250
 """Records folded in a row before others get a turn: some 5 ms."""
@@ -49,33 +56,48 @@ class Call:
     """The changes of one call under way."""
 
     leaving: dict[bytes, int] = field(default_factory=dict)
-    views: dict[bytes, bytes] = field(default_factory=dict)
+    views: dict[bytes, SessionView] = field(default_factory=dict)
+    view_bytes: dict[bytes, int] = field(default_factory=dict)
     compactions: dict[tuple[bytes, bytes], bytes] = field(default_factory=dict)
     entries: list[tuple[EntryStream, bytes, Entry]] = field(default_factory=list)
     recent: dict[bytes, int] = field(default_factory=dict)
     pressure: dict[bytes, float | None] = field(default_factory=dict)
     idle: dict[bytes, int] = field(default_factory=dict)
-    stats: dict[bytes, bytes | None] = field(default_factory=dict)
+    partition: PartitionView | None = None
+    stats: dict[bytes, Aggregates | None] = field(default_factory=dict)
     live: list[Entry] = field(default_factory=list)
     size: int = 0
 
     def documents(self) -> int:
         """Return how many documents it writes or takes away."""
         kept = (self.leaving, self.views, self.compactions, self.entries, self.stats, self.live)
-        return sum(len(documents) for documents in kept)
+        return sum(len(documents) for documents in kept) + (self.partition is not None)
 
     def takes(self, added: Documents) -> bool:
         """Tell whether the documents of one more record fit."""
         if not self.live:
             return True
-        count = self.documents() + 4 + len(added.stats)
-        return count <= MAX_DOCUMENTS and self.size + _size(added) <= MAX_BYTES
+        count = self.documents() + _DOCUMENTS + len(added.stats)
+        return count <= MAX_DOCUMENTS and self.size + self._added_bytes(added) <= MAX_BYTES
+
+    def _added_bytes(self, added: Documents) -> int:
+        """Return the bytes that a record's documents add at most."""
+        size = added.view_bytes - self.view_bytes.get(added.session, 0)
+        size += len(added.live.document) + _RANKS * len(added.session)
+        if added.compaction is not None:
+            size += len(added.compaction[1])
+        if added.entry is not None:
+            size += len(added.entry[1].document)
+        for name in added.stats:
+            size += len(name) + _STATS_BYTES
+        return size
 
     def add(self, added: Documents) -> None:
         """Take the documents of one record in; a former one of the same name is replaced."""
         session = added.session
-        self.size += _size(added)
+        self.size += self._added_bytes(added)
         self.views[session] = added.view
+        self.view_bytes[session] = added.view_bytes
         if added.compaction is not None:
             name, document = added.compaction
             self.compactions[session, name] = document
@@ -86,32 +108,28 @@ class Call:
         self.pressure[session] = added.pressure
         if added.idle is not None:
             self.idle[session] = added.idle
-        self.stats.update(added.stats)
+        self.partition = added.partition
+        if added.stats:
+            self.stats.update(added.stats)
         self.live.append(added.live)
 
     def changes(self) -> ViewChanges:
-        """Return it for the store."""
+        """Return it for the store, each document encoded once."""
+        encode = view_codec.encode
+        stats = {name: None if stat is None else encode(stat) for name, stat in self.stats.items()}
+        if self.partition is not None:
+            stats[PARTITION_KEY] = encode(self.partition)
         return ViewChanges(
             leaving=self.leaving,
-            views=self.views,
+            views={session: encode(view) for session, view in self.views.items()},
             compactions=self.compactions,
             entries=self.entries,
             recent=self.recent,
             pressure=self.pressure,
             idle=self.idle,
-            stats=self.stats,
+            stats=stats,
             live=self.live,
         )
-
-
-def _size(added: Documents) -> int:
-    """Return the bytes that a record's documents add at most."""
-    size = len(added.view) + len(added.live.document) + _RANKS * len(added.session)
-    if added.compaction is not None:
-        size += len(added.compaction[1])
-    if added.entry is not None:
-        size += len(added.entry[1].document)
-    return size + sum(len(name) + len(document or b"") for name, document in added.stats.items())
 
 
 class PartitionProjector:
@@ -169,7 +187,7 @@ class PartitionProjector:
         """Begin the partition at the log's first offset, unless another worker just did."""
         partitions = self._place.partitions
         position = ViewPosition(offset, offset, partitions, caught_up=False, build=build)
-        changes = Call(stats=dict(FIRST_STATS)).changes()
+        changes = Call().changes()._replace(stats=FIRST_STATS)
         await self._patience.until_done(
             lambda: self._store.apply(*self._at, expected=None, position=position, changes=changes)
         )
@@ -256,10 +274,11 @@ class PartitionProjector:
         if offset == self.position:
             return
         call, self._call = self._call, Call()
-        position = self._stored._replace(offset=offset)
+        position, changes = self._stored._replace(offset=offset), call.changes()
+        self._fold.encoded(changes.views)
         result = await self._patience.until_done(
             lambda: self._store.apply(
-                *self._at, expected=self.position, position=position, changes=call.changes()
+                *self._at, expected=self.position, position=position, changes=changes
             )
         )
         if result == "mismatch":

@@ -4,19 +4,24 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import chain, pairwise, zip_longest
 from typing import NamedTuple
 
+from hypothesis import strategies as st
+
 from schemas.records import Record
-from schemas.topics import CONTEXT_EVENTS
+from schemas.topics import CONTEXT_EVENTS, DAY_MS
 from schemas.views import SESSION_IDLE_MS
 from streams.core.errors import RetryError
+from streams.core.rules import Rules
 from streams.edge import codec
+from streams.edge.catalog import bundled
 from streams.edge.clock import SystemClock
 from streams.edge.memory_views import MemoryViews
 from streams.edge.partitioner import partition_of
 from streams.flow.fold import Placed
 from streams.flow.fold_views import fold_views
+from streams.flow.funnel import Funnel, Intake
 from streams.flow.project import run_project
 from streams.flow.project_config import ProjectConfig
 from streams.flow.project_partition import PartitionProjector, Place
@@ -31,9 +36,11 @@ from streams.ports import (
     ViewStore,
 )
 from tests.core.history import START_MS
+from tests.core.strategies import SESSIONS, write
 from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, until
 
 PARTITIONS = 4
+RULES = Rules(bundled())
 
 
 class HastyClock(SystemClock):
@@ -63,6 +70,25 @@ def on_log(told: Iterable[Told], step: int = 2) -> list[LogRecord]:
         key = codec.key_bytes(record.data.session_id)
         found.append(LogRecord(number * step, logged_ms, key, value, headers))
     return found
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[LogRecord]:
+    """Logs of some sessions, interleaved, over days and sometimes months."""
+    sessions = []
+    for number in range(draw(st.integers(1, 4))):
+        actions, transcript = draw(SESSIONS)
+        name = f"s-{number}"
+        funnel = Funnel(RULES)
+        lines = write(name, actions, transcript=transcript)
+        sessions.append([r for line in lines for r in funnel.take(Intake(line, name)).records])
+    mixed = [record for turn in zip_longest(*sessions) for record in turn if record is not None]
+    steps = st.sampled_from([0, 1, 3_600_000, DAY_MS, 40 * DAY_MS, 100 * DAY_MS])
+    logged_ms, told = START_MS, []
+    for record in mixed:
+        logged_ms += draw(steps)
+        told.append(Told(record, logged_ms))
+    return on_log(told)
 
 
 def batches(records: Sequence[LogRecord], cuts: Iterable[int]) -> list[Batch]:

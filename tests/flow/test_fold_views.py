@@ -2,10 +2,16 @@
 
 from itertools import zip_longest
 
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from schemas.views import SessionView
-from streams.edge import view_codec
+from streams.edge import codec, view_codec
+from streams.flow.fold import PARTITION_KEY, Fold
 from streams.flow.fold_views import ViewFold, fold_records
-from tests.flow.project_kit import SAMPLE, placed, sample_records, wanted
+from streams.flow.project_partition import Call
+from streams.ports import LogRecord
+from tests.flow.project_kit import SAMPLE, logs, placed, sample_records, wanted
 
 
 def test_views_alone_are_those_of_the_whole_fold() -> None:
@@ -27,3 +33,29 @@ def test_records_of_a_replay_are_folded_by_partition() -> None:
     assert sum(len(dump.views) for dump in dumps) == len(by_session)
     view = view_codec.decode(SessionView, next(iter(dumps[0].views.values())))
     assert view.chains
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(logs(), st.integers(1, 30))
+def test_no_call_is_larger_than_it_was_taken_for(log: list[LogRecord], records: int) -> None:
+    fold, call = Fold(strict=False), Call()
+    for number, item in enumerate(placed(log), 1):
+        session = codec.key_bytes(item.record.data.session_id)
+        for missing in fold.missing([session]):
+            fold.put_view(missing, None)
+        documents = fold.add(item)
+        assert documents is not None
+        assert len(view_codec.encode(documents.view)) <= documents.view_bytes
+        call.add(documents)
+        if number % records == 0:
+            changes = call.changes()
+            fold.encoded(changes.views)
+            whole = [
+                *changes.views.values(),
+                *changes.compactions.values(),
+                *(entry.document for *_, entry in changes.entries),
+                *(entry.document for entry in changes.live),
+                *(stat or b"" for name, stat in changes.stats.items() if name != PARTITION_KEY),
+            ]
+            assert sum(map(len, whole)) <= call.size
+            call = Call()

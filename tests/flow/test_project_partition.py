@@ -1,31 +1,26 @@
 """One partition of views: however it is read, cut, interrupted and repeated, it ends the same."""
 
 import asyncio
-from itertools import zip_longest
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schemas.topics import DAY_MS
 from schemas.views import Aggregates, Compaction, SessionView
 from streams.core.errors import LostError, ReseekError
 from streams.core.project import project
 from streams.core.project_stats import counted
-from streams.core.rules import Rules
 from streams.edge import codec, view_codec
-from streams.edge.catalog import bundled
 from streams.edge.memory_views import MemoryViews
 from streams.flow import project_partition
-from streams.flow.funnel import Funnel, Intake
 from streams.flow.project_partition import MAX_BYTES, MAX_DOCUMENTS
 from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
-from tests.core.history import START_MS, History
-from tests.core.strategies import SESSIONS, write
+from tests.core.history import History
 from tests.flow.project_kit import (
     SAMPLE,
     Told,
     batches,
+    logs,
     on_log,
     placed,
     project_all,
@@ -34,27 +29,7 @@ from tests.flow.project_kit import (
     wanted,
 )
 
-RULES = Rules(bundled())
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@st.composite
-def logs(draw: st.DrawFn) -> list[LogRecord]:
-    """Logs of some sessions, interleaved, over days and sometimes months."""
-    sessions = []
-    for number in range(draw(st.integers(1, 4))):
-        actions, transcript = draw(SESSIONS)
-        name = f"s-{number}"
-        funnel = Funnel(RULES)
-        lines = write(name, actions, transcript=transcript)
-        sessions.append([r for line in lines for r in funnel.take(Intake(line, name)).records])
-    mixed = [record for turn in zip_longest(*sessions) for record in turn if record is not None]
-    steps = st.sampled_from([0, 1, 3_600_000, DAY_MS, 40 * DAY_MS, 100 * DAY_MS])
-    logged_ms, told = START_MS, []
-    for record in mixed:
-        logged_ms += draw(steps)
-        told.append(Told(record, logged_ms))
-    return on_log(told)
 
 
 @QUICK
