@@ -16,6 +16,7 @@ import uvloop
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli import logs
+from streams.cli.collector import look_among_the_young
 from streams.cli.exits import Exit, code_of
 from streams.cli.serving import serving
 from streams.cli.stopping import Stopping
@@ -117,6 +118,7 @@ def run(name: str, work: Work, *needed: Callable[[Settings], str]) -> None:
         address(chosen)
     no_broker = asyncio.Event()
     logs.configure(chosen, no_broker.set)
+    look_among_the_young()
     structlog.contextvars.bind_contextvars(worker=name)
     stopping = Stopping(SystemClock(), chosen.stop_timeout_s)
     try:

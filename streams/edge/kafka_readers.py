@@ -6,11 +6,13 @@ offsets: `auto_offset_reset` is none.
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.consumer.fetcher import FetchError, FetchResult
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.structs import ConsumerRecord
+from aiokafka.record.default_records import DefaultRecord
 
 from streams.edge.kafka_common import KafkaOptions, translated
 from streams.edge.kafka_diagnosis import connecting
@@ -123,7 +125,9 @@ class KafkaPartitionReader:
         try:
             async with connecting(self._options, f"connecting to read {self._topic}"):
                 await consumer.start()
-            consumer._fetcher._prefetch_backoff = _UNREAD_PAUSE_S  # noqa: SLF001 -- no option for it
+            fetcher = consumer._fetcher  # noqa: SLF001 -- no option for either
+            fetcher._prefetch_backoff = _UNREAD_PAUSE_S  # noqa: SLF001 -- as above
+            fetcher._records = _Fetched(fetcher._records)  # noqa: SLF001 -- as above
         except BaseException:
             await self.stop()
             raise
@@ -141,7 +145,7 @@ class KafkaPartitionReader:
         found = await consumer.getmany(
             at, timeout_ms=int(timeout_s * 1000), max_records=max_records
         )
-        records = [_log_record(record) for record in found.get(at, ())]
+        records: list[LogRecord] = found.get(at, [])
         # Nothing is awaited in between: the position is the one after just these records, beyond
         # markers and aborted records that follow them in what was fetched.
         position = self._positions[partition] = await consumer.position(at)
@@ -266,12 +270,29 @@ def _own_assignor() -> type[StickyPartitionAssignor]:
     return type("OwnStickyPartitionAssignor", (StickyPartitionAssignor,), {})
 
 
-def _log_record(record: ConsumerRecord) -> LogRecord:
+class _Fetched(OrderedDict[TopicPartition, FetchResult | FetchError]):
+    """What was fetched and not yet taken, by partition: its records come as `LogRecord`.
+
+    aiokafka makes a dataclass of eleven fields of each record when it is taken, and to make
+    another of that would be a third of what reading costs.
+    """
+
+    def __setitem__(self, at: TopicPartition, fetched: FetchResult | FetchError) -> None:
+        """Keep what came of a partition."""
+        if isinstance(fetched, FetchResult):
+            fetched._partition_records._consumer_record = _log_record  # noqa: SLF001 -- no other way
+        super().__setitem__(at, fetched)
+
+
+def _log_record(
+    at: TopicPartition,  # noqa: ARG001 -- aiokafka gives it
+    record: DefaultRecord,
+) -> LogRecord:
     return LogRecord(
         record.offset,
         record.timestamp,
         record.key,
         record.value,
-        record.headers,
+        tuple(record.headers),
         record.timestamp_type == _CREATE_TIME,
     )

@@ -1,0 +1,26 @@
+"""How a worker's process looks for garbage."""
+
+import gc
+import weakref
+
+from streams.cli.collector import look_among_the_young
+
+
+class _Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_young_cycles_are_found_and_old_objects_left_alone() -> None:
+    before = gc.get_threshold()
+    look_among_the_young()
+    try:
+        dropped = weakref.ref(_Cycle())
+        young, _, rounds_until_all = gc.get_threshold()
+        # Some more than one look through young objects waits for.
+        kept = [[number] for number in range(young + 10_000)]
+        assert dropped() is None
+        assert rounds_until_all > 1_000_000
+    finally:
+        gc.set_threshold(*before)
+        del kept
