@@ -46,6 +46,9 @@ _KEPT_FIELDS = (b'"metadata":', b'"edits":')
 _LONG_NUMBER = re.compile(rb"[0-9]{20}")
 """A number that the fast parser may round to a float."""
 _KINDS = {name.decode(): kind for kind, name in _TYPES.items()}
+_SPEC_VERSION_HEADER = ("ce_specversion", SPEC_VERSION.encode())
+_TYPE_HEADERS = {kind: ("ce_type", name) for kind, name in _TYPES.items()}
+_CONTENT_TYPE_HEADER = ("content-type", b"application/json")
 
 
 def utf8(text: str) -> bytes:
@@ -232,6 +235,23 @@ _CACHED_CHARACTERS = 256
 _remembered_source = lru_cache(maxsize=4096)(_source)
 
 
+def _source_header(session_id: str) -> tuple[str, bytes]:
+    if len(session_id) > _CACHED_CHARACTERS:
+        return "ce_source", _source(session_id).encode()
+    return _remembered_source_header(session_id)
+
+
+@lru_cache(maxsize=4096)
+def _remembered_source_header(session_id: str) -> tuple[str, bytes]:
+    # A session's records follow one another: each header is made and kept once.
+    return "ce_source", _source(session_id).encode()
+
+
+@lru_cache(maxsize=16)
+def _rules_header(rules: str) -> tuple[str, bytes]:
+    return "ce_rules", rules.encode()
+
+
 def to_structured(record: Record) -> bytes:
     """Return the record as one structured-mode CloudEvent, without a line end."""
     event: dict[str, Any] = {
@@ -268,24 +288,27 @@ def from_structured(event: dict[str, Any]) -> Record:
 
 def to_binary(record: Record) -> tuple[Headers, bytes]:
     """Return the headers and the value of a binary-mode CloudEvent on Kafka."""
-    headers = [
-        ("ce_specversion", SPEC_VERSION.encode()),
+    data = record.data
+    headers: Headers = (
+        _SPEC_VERSION_HEADER,
         ("ce_id", record.id.encode()),
-        ("ce_source", source(record.data.session_id).encode()),
-        ("ce_type", _TYPES[record.data.kind]),
+        _source_header(data.session_id),
+        _TYPE_HEADERS[data.kind],
         ("ce_subject", utf8(record.subject)),
-        ("ce_sequence", str(record.sequence).encode()),
-        ("ce_rules", record.rules.encode()),
-        ("content-type", b"application/json"),
-    ]
+        ("ce_sequence", b"%d" % record.sequence),
+        _rules_header(record.rules),
+        _CONTENT_TYPE_HEADER,
+    )
     if record.time_ms is not None:
-        headers.append(("ce_time", rfc3339(record.time_ms).encode()))
-    return tuple(headers), dumps(_document(record.data))
+        headers = (*headers, ("ce_time", rfc3339(record.time_ms).encode()))
+    return headers, dumps(_document(data))
 
 
 def _document(data: RecordData) -> RecordData | dict[str, Any]:
     """Return the data as it is written: later fields are left out where they are null."""
-    later = LATER_FIELDS.get(type(data), ())
+    later = LATER_FIELDS.get(type(data))
+    if later is None:
+        return data
     absent = {name for name in later if getattr(data, name) is None}
     if not absent:
         return data

@@ -194,7 +194,8 @@ class PartitionState:
         )
 
     def _be_active(self, session_id: str) -> None:
-        if self._activity.get(session_id) != self._now:
+        active = self._activity.get(session_id)
+        if active is not self._now and active != self._now:
             self._activity[session_id] = self._now
             self._activity.move_to_end(session_id)
             self._moved[session_id] = None
@@ -204,7 +205,10 @@ class PartitionState:
         time, before = self._time, self._now
         borne_out = time.take(message.offset, message.timestamp_ms)
         hour, claim = time.time_ms // HOUR_MS, time.claim
-        self._now = Activity(hour, None if claim is None else claim.begin)
+        now = Activity(hour, None if claim is None else claim.begin)
+        if now != before:
+            # Else it stays the same object, by which it is known that nothing has changed.
+            self._now = now
         if borne_out is not None:
             self._activate_since(borne_out)
         if hour == before.hour:

@@ -14,8 +14,8 @@ def source_headers(topic: str, partition: int) -> Callable[[LogRecord], Headers]
     always = (("src_topic", topic.encode()), ("src_partition", str(partition).encode()))
     return lambda message: (
         *always,
-        ("src_offset", str(message.offset).encode()),
-        ("src_timestamp", str(message.timestamp_ms).encode()),
+        ("src_offset", b"%d" % message.offset),
+        ("src_timestamp", b"%d" % message.timestamp_ms),
     )
 
 
