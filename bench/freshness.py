@@ -2,10 +2,14 @@
 
     python -m bench.freshness [--seconds 30] [--shares 0.1 0.5 0.9]
 
-One derive and one project worker with default settings. The highest load is what the two carry
-together, measured on a backlog with the same workload. Then messages go out at a steady rate, come
-what may; each is timed from being handed to the producer until the projector's position in Redis
-is past its records. Position and documents change in one step, so past it they are readable.
+One derive and one project worker with default settings. The highest load is what the whole chain
+carries while messages are being published: publisher, broker, workers and Redis share the machine.
+It is looked for below what the workers carry from a backlog, when nobody publishes: a load is
+carried if after some seconds of it all is readable within `_CARRIED_S`.
+
+Then messages go out at a steady rate, come what may; each is timed from being handed to the
+producer until the projector's position in Redis is past its records. Position and documents change
+in one step, so past it they are readable. How late the publisher itself was is told beside.
 """
 
 import argparse
@@ -24,9 +28,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+import hiredis
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.producer.message_accumulator import BatchBuilder
 from redis.asyncio import Redis
+from redis.connection import HiredisRespSerializer
 
 from bench import workload
 from bench.measure import Broker
@@ -40,17 +48,23 @@ PREFIX = "fresh."
 _SOURCE, _EVENTS = f"{PREFIX}agent.messages", f"{PREFIX}context.events"
 _KEYS = "fresh"
 _HEADERS = [(OBSERVED_HEADER, OBSERVED_LIVE)]
-_TICK_S = 0.005
+_TICK_S = 0.01
 """The publisher hands over what is due so often; a message is timed from its own hand-over."""
 _LOOK_S = 0.002
 """How often Redis is asked: a figure is too high by half of this on average."""
+_PROBES = 4
+"""Halvings of the range that the highest load lies in: it is found to a sixteenth."""
+_PROBE_S = 5.0
+_CARRIED_S = 0.5
+"""A load that is a tenth too high is so far behind after a probe, and one that is carried a
+third of it; asking whether all is readable takes part of it too."""
 _SETTLE_S = 2.0
 """The beginning of each load is not counted."""
 _PATIENCE_S = 120.0
 _FIRST = 2_000
 _WARM_UP = 0.2
 """Part of the backlog that is not counted."""
-_ROUND = 50_000
+_ROUND = 200_000
 
 
 class Freshness(NamedTuple):
@@ -62,6 +76,20 @@ class Freshness(NamedTuple):
     p95_ms: float
     p99_ms: float
     counted: int
+    publisher_late_p99_ms: float
+    """How late messages were handed over, which is not in the other figures."""
+
+
+class Published(NamedTuple):
+    """How many messages were published, until when, how late, and when those that count.
+
+    These are named by partition and offset.
+    """
+
+    messages: int
+    end: float
+    late_ms: list[float]
+    handed_over: dict[tuple[int, int], float]
 
 
 class Pipeline:
@@ -70,8 +98,12 @@ class Pipeline:
     def __init__(self, bootstrap: str, redis_url: str, broker: Broker) -> None:
         self.bootstrap, self._broker = bootstrap, broker
         self._redis: Any = Redis.from_url(redis_url)
+        self._redis_url = urlsplit(redis_url)
         generation = Keys(_KEYS).of
         self._positions = [generation(1, number).position for number in range(workload.PARTITIONS)]
+        pack: Any = HiredisRespSerializer().pack
+        # One piece, packed once: whoever looks so often must not cost what it looks at.
+        self._look = b"".join(pack("HGET", key, "offset")[0] for key in self._positions)
         self.seen: list[list[tuple[int, float]]] = [[] for _ in self._positions]
         """By partition: positions as they were seen to come, and when, seconds."""
 
@@ -84,13 +116,22 @@ class Pipeline:
 
     async def watch(self) -> None:
         """Note positions as they come, until cancelled."""
-        while True:
-            positions = await self.positions()
-            now = time.perf_counter()
-            for seen, position in zip(self.seen, positions, strict=True):
-                if not seen or seen[-1][0] < position:
-                    seen.append((position, now))
-            await asyncio.sleep(_LOOK_S)
+        reader, writer = await asyncio.open_connection(
+            self._redis_url.hostname, self._redis_url.port
+        )
+        try:
+            replies = hiredis.Reader()
+            while True:
+                writer.write(self._look)
+                for seen in self.seen:
+                    while (found := replies.gets()) is False:
+                        replies.feed(await reader.read(4_096))
+                    position = int(found or 0)
+                    if not seen or seen[-1][0] < position:
+                        seen.append((position, time.perf_counter()))
+                await asyncio.sleep(_LOOK_S)
+        finally:
+            writer.close()
 
     async def derived(self) -> int:
         """Return how many messages are derived and committed."""
@@ -166,7 +207,7 @@ async def pipeline(stack: LocalStack, folder: Path) -> AsyncIterator[Pipeline]:
             await broker.stop()
 
 
-async def highest_load(made: Pipeline, messages: Iterator[workload.Message], count: int) -> float:
+async def drained(made: Pipeline, messages: Iterator[workload.Message], count: int) -> float:
     """Return how many messages per second the workers carry from a backlog into Redis."""
     before = await made.derived()
     await workload.publish(made.bootstrap, _SOURCE, islice(messages, count))
@@ -178,47 +219,68 @@ async def highest_load(made: Pipeline, messages: Iterator[workload.Message], cou
     return (before + count - derived) / (end - begin)
 
 
+async def highest_load(made: Pipeline, messages: Iterator[workload.Message], bound: float) -> float:
+    """Return how many messages per second the chain carries for good, at most the bound."""
+    carried, too_high = 0.0, bound
+    for _ in range(_PROBES):
+        rate = (carried + too_high) / 2
+        before = await made.derived()
+        done = await _publish(made, messages, rate, _PROBE_S)
+        behind_s = await made.caught_up(before + done.messages) - done.end
+        is_carried = behind_s <= _CARRIED_S and done.late_ms[-1] <= _CARRIED_S * 1_000
+        print(f"  {rate:,.0f}/s: {behind_s:.2f} s behind after {_PROBE_S:.0f} s", flush=True)
+        carried, too_high = (rate, too_high) if is_carried else (carried, rate)
+    return carried or too_high
+
+
 async def _publish(
     made: Pipeline, messages: Iterator[workload.Message], rate: float, seconds: float
-) -> tuple[int, dict[tuple[int, int], float]]:
-    """Publish at a rate; return how many, and when each that counts was handed over.
-
-    They are named by partition and offset.
-    """
+) -> Published:
+    """Publish at a rate; what was handed over in the first `_SETTLE_S` does not count."""
     producer = AIOKafkaProducer(
         bootstrap_servers=made.bootstrap, linger_ms=0, compression_type="zstd"
     )
     await producer.start()
     sent: list[tuple[int, int, float, asyncio.Future[Any]]] = []
+    late_ms: list[float] = []
     begin, done = time.perf_counter(), 0
     while (now := time.perf_counter()) < begin + seconds:
         due = int((now - begin) * rate) - done
+        # The first of them was due when the last of those before was handed over, or later.
+        late_ms.append((now - begin - done / rate) * 1_000)
         done += due
         by_partition: defaultdict[int, list[workload.Message]] = defaultdict(list)
         for message in islice(messages, due):
             by_partition[message.partition].append(message)
         for partition, some in by_partition.items():
-            batch = producer.create_batch()
-            now_ms, handed = time.time_ns() // 1_000_000, time.perf_counter()
-            count = 0
-            for message in some:
-                told = {"timestamp": now_ms, "key": message.key, "value": message.value}
-                if batch.append(**told, headers=_HEADERS) is None:
-                    flight = await producer.send_batch(batch, _SOURCE, partition=partition)
-                    sent.append((partition, count, handed, flight))
-                    batch, count = producer.create_batch(), 0
-                    batch.append(**told, headers=_HEADERS)
-                count += 1
-            flight = await producer.send_batch(batch, _SOURCE, partition=partition)
-            sent.append((partition, count, handed, flight))
+            handed = time.perf_counter()
+            for batch, count in _batches(producer, some):
+                flight = await producer.send_batch(batch, _SOURCE, partition=partition)
+                sent.append((partition, count, handed, flight))
         await asyncio.sleep(_TICK_S)
+    end = time.perf_counter()
     handed_over: dict[tuple[int, int], float] = {}
     for partition, count, handed, flight in sent:
         base = (await flight).offset
         if handed - begin >= _SETTLE_S:
             handed_over |= {(partition, base + place): handed for place in range(count)}
     await producer.stop()
-    return sum(count for _, count, _, _ in sent), handed_over
+    return Published(sum(count for _, count, _, _ in sent), end, sorted(late_ms), handed_over)
+
+
+def _batches(
+    producer: AIOKafkaProducer, messages: Sequence[workload.Message]
+) -> Iterator[tuple[BatchBuilder, int]]:
+    """Yield batches of one partition's messages, with how many each has."""
+    now_ms, batch, count = time.time_ns() // 1_000_000, producer.create_batch(), 0
+    for message in messages:
+        told = {"timestamp": now_ms, "key": message.key, "value": message.value}
+        if batch.append(**told, headers=_HEADERS) is None:
+            yield batch, count
+            batch, count = producer.create_batch(), 0
+            batch.append(**told, headers=_HEADERS)
+        count += 1
+    yield batch, count
 
 
 async def _records(bootstrap: str) -> list[tuple[int, int, int]]:
@@ -272,14 +334,15 @@ async def at_share(
         seen.clear()
     watching = asyncio.create_task(made.watch())
     rate = share * highest
-    published, handed_over = await _publish(made, messages, rate, seconds + _SETTLE_S)
-    await made.caught_up(before + published)
+    done = await _publish(made, messages, rate, seconds + _SETTLE_S)
+    await made.caught_up(before + done.messages)
     await asyncio.sleep(0.1)
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
-    delays_ms = delays(await _records(made.bootstrap), handed_over, made.seen)
+    delays_ms = delays(await _records(made.bootstrap), done.handed_over, made.seen)
     p50, p95, p99 = (round(delays_ms[len(delays_ms) * part // 100], 1) for part in (50, 95, 99))
-    return Freshness(share, round(rate), p50, p95, p99, len(delays_ms))
+    late_ms = round(done.late_ms[len(done.late_ms) * 99 // 100], 1)
+    return Freshness(share, round(rate), p50, p95, p99, len(delays_ms), late_ms)
 
 
 async def measure(
@@ -290,11 +353,13 @@ async def measure(
     async with pipeline(stack, folder) as made:
         await workload.publish(made.bootstrap, _SOURCE, islice(first, _FIRST))
         await made.caught_up(_FIRST)
-        highest = await highest_load(made, first, backlog)
+        bound = await drained(made, first, backlog)
         # Other sessions: what is known already would give no records. A round number, to be cached.
-        wanted = highest * sum(shares) * (seconds + _SETTLE_S) * 1.05
+        wanted = bound * (_PROBES * _PROBE_S + sum(shares) * (seconds + _SETTLE_S))
         wanted = max(math.ceil(wanted / _ROUND), 1) * _ROUND
         messages = workload.read(workload.cached(wanted, seed=workload.SEED + 1))
+        print(f"from a backlog: {bound:,.0f} messages/s", flush=True)
+        highest = await highest_load(made, messages, bound)
         found = [await at_share(made, messages, share, highest, seconds) for share in shares]
     return highest, found
 
@@ -313,7 +378,8 @@ async def run(shares: Sequence[float], seconds: float, backlog: int) -> list[Fre
     for each in found:
         print(
             f"  at {each.share:.0%} of it, {each.rate:,.0f}/s: p50 {each.p50_ms} ms, "
-            f"p95 {each.p95_ms} ms, p99 {each.p99_ms} ms of {each.counted:,} records"
+            f"p95 {each.p95_ms} ms, p99 {each.p99_ms} ms of {each.counted:,} records "
+            f"(publisher late: p99 {each.publisher_late_p99_ms} ms)"
         )
     return found
 

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from schemas.topics import CONTEXT_STATE
+from streams.cli.collector import look_among_the_young
 from streams.core.rules import Rules
 from streams.edge import codec
 from streams.edge.catalog import bundled
@@ -39,7 +40,7 @@ from streams.edge.local_stack import LocalStack
 from streams.edge.metrics import NoTelemetry
 from streams.edge.partitioner import partition_of
 from streams.flow.derive_config import DeriveConfig
-from streams.flow.partition_state import PartitionState, Place
+from streams.flow.partition_state import PartitionState, Place, Work
 from streams.flow.restoring import restore
 from streams.flow.simulator import Casting, simulate
 from streams.ports import LogRecord, NewRecord
@@ -49,8 +50,16 @@ TEMPLATES = 200
 
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 RESTORED = (100_000, 1_000_000)
-MEASURED_BATCHES = 20
-BATCH_MESSAGES = 2_000
+AT_WORK = 1_000
+"""Sessions that get messages, however many are open: how many do is the workload's affair."""
+
+BATCH_MESSAGES = 1_000
+MEASURED_MESSAGES = 40_000
+_TURNS = 3
+LONG_STEP = 1_000
+_LONG_BATCH = 100
+_BOUNDARY_EVERY = 200
+_FILLED_SESSIONS = 2_000
 MESSAGE_TEXT = "x" * 1_200
 """Makes a message about as long as the simulator's on average."""
 
@@ -174,42 +183,84 @@ def loaded_state(sessions: int, kinds: list[Template]) -> PartitionState:
     return state
 
 
-def measure_cost(sessions: int) -> Result:
+def _boundary(number: int, session_id: str) -> bytes:
+    metadata = {"trigger": "auto", "pre_tokens": 150_000 + number % 1_000}
+    return codec.dumps(
+        {
+            "type": "system",
+            "subtype": "compact_boundary",
+            "compact_metadata": metadata,
+            "session_id": session_id,
+            "uuid": f"{number:032x}",
+        }
+    )
+
+
+def _cost_us(state: PartitionState, messages: list[LogRecord]) -> tuple[float, Work]:
+    """Return the CPU microseconds per message of a batch, and what it gave."""
+    began = time.process_time()
+    state.apply(messages)
+    work = state.finish(messages[-1].offset + 1)
+    return (time.process_time() - began) / len(messages) * 1e6, work
+
+
+def measure_cost(sessions: int, at_work: int = AT_WORK) -> Result:
     """Measure the time per message with so many sessions open, and what these take.
 
-    Messages go to 20 000 of them (or to all) in turn: to each its first one after a restore, by
-    which it is unpacked, and then two more.
+    `at_work` of them, spread evenly over all, get messages in turn, the others rest. A batch has
+    one message for each of `BATCH_MESSAGES` sessions, however many are open. The first message
+    of each unpacks it, as after a restore, and is told apart.
     """
-    with ProcessPoolExecutor(1) as apart:  # so that their memory is not ours
-        kinds = apart.submit(templates).result()
+    with ProcessPoolExecutor(1) as other:  # so that their memory is not ours
+        kinds = other.submit(templates).result()
+    look_among_the_young()
     before, began = rss_mib(), time.process_time()
     state = loaded_state(sessions, kinds)
     spent, memory = time.process_time() - began, rss_mib() - before
     began = time.process_time()
     gc.collect()
     collected = time.process_time() - began
-    turn = min(sessions, 20_000)
+    at_work = min(sessions, at_work)
+    batch = min(at_work, BATCH_MESSAGES)
     figures: tuple[list[float], list[float]] = ([], [])
-    for begin in range(0, max(3 * turn, MEASURED_BATCHES * BATCH_MESSAGES), BATCH_MESSAGES):
+    for begin in range(0, max(_TURNS * at_work, MEASURED_MESSAGES), batch):
         messages = []
-        for number in range(begin, begin + BATCH_MESSAGES):
-            name = session_name(number % turn * (sessions // turn))
+        for number in range(begin, begin + batch):
+            name = session_name(number % at_work * (sessions // at_work))
             messages.append(_message(number, name, _reading(number, name)))
-        began = time.process_time()
-        state.apply(messages)
-        work = state.finish(begin + BATCH_MESSAGES)
-        each = (time.process_time() - began) / BATCH_MESSAGES * 1e6
-        figures[begin >= turn].append(each)
+        each, work = _cost_us(state, messages)
+        figures[begin >= at_work].append(each)
     written = sum(len(key) + len(value or b"") for key, value in work.changes.items())
     return {
         "sessions": sessions,
+        "at_work": at_work,
         "cpu_us_per_message": round(statistics.median(figures[1]), 1),
         "cpu_us_first_after_restore": round(statistics.median(figures[0]), 1),
-        "state_bytes_per_message": round(written / BATCH_MESSAGES),
+        "state_bytes_per_message": round(written / batch),
         "making_cpu_s": round(spent, 1),
         "state_mib": round(memory),
         "full_gc_cpu_ms": round(collected * 1000),
     }
+
+
+def measure_long(messages: int) -> list[float]:
+    """Measure the CPU microseconds per message of one session, for each `LONG_STEP` of its life.
+
+    A batch has 100 messages. Every 200th is a boundary, so that what is kept of those grows too.
+    """
+    look_among_the_young()
+    state, name, found = new_state(), session_name(1), []
+    for step in range(0, messages, LONG_STEP):
+        each = []
+        for begin in range(step, step + LONG_STEP, _LONG_BATCH):
+            lines = [
+                (_reading if number % _BOUNDARY_EVERY else _boundary)(number, name)
+                for number in range(begin, begin + _LONG_BATCH)
+            ]
+            some = [_message(begin + at, name, line) for at, line in enumerate(lines)]
+            each.append(_cost_us(state, some)[0])
+        found.append(round(statistics.median(each), 2))
+    return found
 
 
 async def measure_restore(sessions: int, bootstrap: str, topic: str) -> Result:
@@ -262,10 +313,10 @@ async def fill(sessions: int, bootstrap: str, topic: str) -> None:
 
 def _filling(sessions: int, topic: str) -> Iterator[list[NewRecord]]:
     kinds = templates()
-    for begin in range(0, sessions, BATCH_MESSAGES):
+    for begin in range(0, sessions, _FILLED_SESSIONS):
         entries = [
             entry
-            for number in range(begin, min(begin + BATCH_MESSAGES, sessions))
+            for number in range(begin, min(begin + _FILLED_SESSIONS, sessions))
             for entry in entries_of(number, kinds)
         ]
         yield [NewRecord(topic, 0, key, value) for key, value in entries]
@@ -279,12 +330,12 @@ def restore_from_kafka(sessions: int) -> Result:
         try:
             bootstrap = stack.start(["kafka"])["kafka"].address
             asyncio.run(fill(sessions, bootstrap, CONTEXT_STATE.name))
-            return _apart("restore-from", "--sessions", str(sessions), "--kafka", bootstrap)
+            return apart("restore-from", "--sessions", str(sessions), "--kafka", bootstrap)
         finally:
             stack.stop()
 
 
-def _apart(*arguments: str) -> Result:
+def apart(*arguments: str) -> Result:
     """Run one measurement in a process of its own; return its figures."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.state", *arguments],
@@ -297,7 +348,8 @@ def _apart(*arguments: str) -> Result:
     return found
 
 
-def _table(rows: list[Result]) -> str:
+def table(rows: list[Result]) -> str:
+    """Return rows of figures for people, named by their first."""
     names = list(rows[0])
     cells = [names, *([str(row[name]) for name in names] for row in rows)]
     widths = [max(len(line[at]) for line in cells) for at in range(len(names))]
@@ -308,33 +360,37 @@ def _table(rows: list[Result]) -> str:
 
 
 def _everything() -> Result:
-    sizes = _apart("sizes")
-    print(_table([{"session": label, **figures} for label, figures in sizes.items()]), "\n")
-    cost = [_apart("cost", "--sessions", str(sessions)) for sessions in SIZES]
-    print(_table(cost), "\n")
+    sizes = apart("sizes")
+    print(table([{"session": label, **figures} for label, figures in sizes.items()]), "\n")
+    cost = [apart("cost", "--sessions", str(sessions)) for sessions in SIZES]
+    print(table(cost), "\n")
     restores = [restore_from_kafka(sessions) for sessions in RESTORED]
-    print(_table(restores), "\n")
+    print(table(restores), "\n")
     return {"sizes": sizes, "cost": cost, "restore": restores}
 
 
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m bench.state")
-    parser.add_argument("what", choices=["sizes", "cost", "restore", "restore-from", "all"])
+    parser.add_argument("what", choices=["sizes", "cost", "long", "restore", "restore-from", "all"])
     parser.add_argument("--sessions", type=int, default=1_000, help="open sessions")
+    parser.add_argument("--at-work", type=int, default=AT_WORK, help="of them get messages")
+    parser.add_argument("--messages", type=int, default=100_000, help="of the long session")
     parser.add_argument("--kafka", default="", help="bootstrap servers of a filled Kafka")
     given = parser.parse_args()
     if given.what == "all":
         found = _everything()
     elif given.what == "sizes":
         found = measure_sizes()
-        print(_table([{"session": label, **figures} for label, figures in found.items()]))
+        print(table([{"session": label, **figures} for label, figures in found.items()]))
     elif given.what == "cost":
-        found = measure_cost(given.sessions)
-        print(_table([found]))
+        found = measure_cost(given.sessions, given.at_work)
+        print(table([found]))
+    elif given.what == "long":
+        found = {"cpu_us_per_message": measure_long(given.messages)}
     elif given.what == "restore":
         found = restore_from_kafka(given.sessions)
-        print(_table([found]))
+        print(table([found]))
     else:
         found = asyncio.run(measure_restore(given.sessions, given.kafka, CONTEXT_STATE.name))
     print(json.dumps(found))
