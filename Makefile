@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench bench-setup check format lint types layers dependencies lock lock-check schemas clean
+.PHONY: help setup demo test compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,24 @@ demo: $(VENV)/.runtime  ## Real sessions through a real Kafka into a real Redis.
 test: setup  ## Run all tests; a missing part (Java, Maven, Redis) skips what needs it.
 	$(BIN)/python -m pytest
 
+COMPILED := build/compiled
+TESTS_OF_COMPILED := tests/core tests/contract tests/flow/test_derive.py \
+	tests/flow/test_derive_dead_letters.py tests/flow/test_derive_kafka.py \
+	tests/flow/test_partition_state.py tests/flow/test_replay.py tests/flow/test_restoring.py
+SOURCES := hatch_build.py pyproject.toml $(shell find contextgauge schemas streams -type f -not -name '*.pyc')
+
+# Never beside the sources: a stale library there would hide what is edited.
+$(COMPILED)/.done: $(SOURCES)
+	@$(BIN)/python hatch_build.py
+	@rm -rf build
+	@echo "compile: the deriver's hot modules, into $(COMPILED): a minute"
+	@CONTEXTGAUGE_COMPILE=1 $(BIN)/hatchling build -t wheel -d build/wheel
+	@$(BIN)/python -m zipfile -e build/wheel/*.whl $(COMPILED)
+	@ln -s ../../deploy $(COMPILED)/deploy
+	@touch $@
+
+compile: setup $(COMPILED)/.done  ## Make build/compiled: the product with its hot modules compiled.
+
 bench/.venv/.done: bench/requirements.lock
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python bench/.venv
 	@$(BIN)/uv pip install --quiet --python bench/.venv/bin/python --require-hashes -r $<
@@ -34,6 +52,10 @@ bench-setup: setup bench/.venv/.done  ## Make what is compared with: bench/.venv
 	@$(BIN)/python -c 'from bench.systems import build_java; build_java()'
 
 bench: bench-setup  ## Compare with Quix Streams and Kafka Streams. QUICK=1: at most 5 minutes.
+	@if [ -z "$$BENCH_PURE" ]; then \
+		if lacking=$$($(BIN)/python hatch_build.py 2>&1); then \
+			$(MAKE) --no-print-directory $(COMPILED)/.done; \
+		else echo "bench: not compiled: $$lacking"; rm -f $(COMPILED)/.done; fi; fi
 	@$(BIN)/python -m bench.run $(if $(QUICK),--quick)
 
 format: setup  ## Format the code.
@@ -63,10 +85,18 @@ schemas: setup  ## Write the JSON Schemas of records and views.
 	$(BIN)/contextgauge schemas
 
 check: lint types layers dependencies lock-check  ## All that CI looks at.
+	@$(MAKE) --no-print-directory check-compiled
 	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered
 	$(BIN)/coverage report --include='schemas/*,streams/core/*' --fail-under=100 --skip-covered
+
+# Where it can be: CI has all that it needs, elsewhere a compiler may be missing.
+check-compiled: setup
+	@if lacking=$$($(BIN)/python hatch_build.py 2>&1) || [ -n "$$CI" ]; then \
+		$(MAKE) --no-print-directory compile && CHECK_COMPILED=1 $(BIN)/python -m pytest \
+			-o pythonpath="$(COMPILED) ." tests/test_compiled.py $(TESTS_OF_COMPILED); \
+	else echo "check: skips the compiled modules: $$lacking"; fi
 
 clean:  ## Delete what can be made again: environment, caches, local data.
 	rm -rf $(VENV) .stack .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
 	rm -rf deploy/kafka/libs deploy/kafka/target
-	rm -rf bench/.venv bench/.cache bench/peers/kafka_streams/target
+	rm -rf build bench/.venv bench/.cache bench/peers/kafka_streams/target

@@ -23,7 +23,16 @@ from typing import Any, NamedTuple
 from bench import freshness, growth, plot, process, workload
 from bench.compare import compare_topics
 from bench.measure import Broker, Measured, counted, measure
-from bench.systems import OUR_NAME, OURS, SOURCE, SYSTEMS, Job, System, build_java
+from bench.systems import (
+    OUR_NAME,
+    OURS,
+    SOURCE,
+    SYSTEMS,
+    Job,
+    System,
+    build_java,
+    measured_build,
+)
 from streams.edge.local_stack import LocalStack
 
 RESULTS = workload.CACHE / "results"
@@ -209,7 +218,7 @@ async def bench(size: Size, names: Sequence[str]) -> int:
         build_java()
     say(
         f"{size.messages:,} messages, {size.sessions:,} sessions at a time, {size.runs} runs each; "
-        f"load of the machine {process.load()}"
+        f"load of the machine {process.load()}\n{measured_build()}"
     )
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)

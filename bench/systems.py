@@ -19,6 +19,12 @@ PEERS_PYTHON: Final = BENCH / ".venv" / "bin" / "python"
 
 JAVA_PROJECT: Final = BENCH / "peers" / "kafka_streams"
 
+COMPILED: Final = ROOT / "build" / "compiled"
+"""The product with its hot modules compiled, as `make compile` builds it."""
+
+PURE: Final = "BENCH_PURE"
+"""In the environment, and not empty: the product is measured in pure Python."""
+
 PREFIX: Final = "bench."
 SOURCE: Final = f"{PREFIX}agent.messages"
 OURS: Final = f"{PREFIX}context.events"
@@ -94,9 +100,29 @@ def _environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT)}
 
 
+def is_compiled() -> bool:
+    """Return whether the compiled product is measured: it is there, and not unwanted."""
+    return (COMPILED / ".done").exists() and not os.environ.get(PURE)
+
+
+def measured_build() -> str:
+    """Return which build of ours is measured, for people."""
+    if is_compiled():
+        return "contextgauge is measured compiled (BENCH_PURE=1 measures pure Python)"
+    return "contextgauge is measured in pure Python"
+
+
+def our_environment() -> dict[str, str]:
+    """Return the environment in which `python -m streams` is the build that is measured."""
+    if not is_compiled():
+        return _environment()
+    # -P's variable: else the current folder, and with it the sources, would come first.
+    return {**_environment(), "PYTHONPATH": f"{COMPILED}:{ROOT}", "PYTHONSAFEPATH": "1"}
+
+
 def _ours(job: Job) -> Command:
     environment = {
-        **_environment(),
+        **our_environment(),
         "CONTEXTGAUGE_BOOTSTRAP_SERVERS": job.bootstrap,
         "CONTEXTGAUGE_TOPIC_PREFIX": PREFIX,
         "CONTEXTGAUGE_GROUP_PREFIX": f"{job.run}.",

@@ -5,12 +5,12 @@ What the exit codes mean is in `streams.cli.exits`.
 
 import errno
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from streams.cli import (
+    build,
     dead,
     demo,
     doctor,
@@ -64,7 +64,7 @@ app.command()(doctor.doctor)
 
 def _print_version(*, asked: bool) -> None:
     if asked:
-        out.print(f"contextgauge {version('contextgauge')}")
+        out.print(build.told(), highlight=False)
         raise typer.Exit
 
 

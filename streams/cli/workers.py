@@ -16,6 +16,7 @@ import uvloop
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli import logs
+from streams.cli.build import is_compiled
 from streams.cli.collector import look_among_the_young
 from streams.cli.exits import Exit, code_of
 from streams.cli.serving import serving
@@ -136,7 +137,12 @@ async def _run(
     health = HealthBoard(name, clock, chosen.stuck_after_s)
     stopping.listen(stop, lambda: health.worker("stopping"), health.doing)
     async with serving(chosen, telemetry, health) as address:
-        logger.info("started", metrics=f"{address}{METRICS}", version=version("contextgauge"))
+        logger.info(
+            "started",
+            metrics=f"{address}{METRICS}",
+            version=version("contextgauge"),
+            compiled=is_compiled(),
+        )
         patience = Patience(clock, telemetry, health, stop, "kafka")
         telling = asyncio.create_task(_tell_of_outages(chosen, patience, no_broker))
         working = asyncio.create_task(work(chosen, telemetry, health, stop))

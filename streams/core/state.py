@@ -7,9 +7,9 @@ would be half of it. One that is shorter leaves the last at their defaults: so a
 older build of the same version can be read, and new fields of `Chain` and `Facts` come last.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from schemas.records import Json, Trigger, WindowSource
 from streams.core.errors import VersionError
@@ -264,15 +264,20 @@ def _pack_chain(chain: Chain) -> Part:
 
 def _unpack_chain(part: Part) -> Chain:
     response, *fields = part.fields
-    chain = Chain(part.data, bytes.fromhex(cast("str", response)), *fields)  # type: ignore[arg-type]
-    chain.announced = tuple(chain.announced)
-    if chain.awaited is not None:
-        chain.awaited = AwaitedSummary(*chain.awaited)
-    if chain.unmeasured is not None:
-        chain.unmeasured = Unmeasured(*chain.unmeasured)
-    if chain.told is not None:
-        chain.told = ToldLimits(*chain.told)
-    return chain
+    read: list[Any] = list(fields)
+    for place, make in _MADE_OF_LISTS:
+        if place < len(read) and read[place] is not None:
+            read[place] = make(read[place])
+    return Chain(part.data, bytes.fromhex(cast("str", response)), *read)
+
+
+_MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
+    (9, tuple),
+    (11, AwaitedSummary._make),
+    (12, Unmeasured._make),
+    (13, ToldLimits._make),
+)
+"""Fields of a chain that JSON has as lists, by their place after the response."""
 
 
 def _pack_facts(facts: Facts) -> Json:
@@ -283,8 +288,14 @@ def _pack_facts(facts: Facts) -> Json:
 def _unpack_facts(fields: Json) -> Facts:
     if not isinstance(fields, list):
         raise TypeError("facts are no list")
-    facts = Facts(*fields)  # type: ignore[arg-type]
-    return facts._replace(exceeded=tuple(facts.exceeded))
+    read: list[Any] = list(fields)
+    if len(read) > _EXCEEDED:
+        read[_EXCEEDED] = tuple(read[_EXCEEDED])
+    return Facts(*read)
+
+
+_EXCEEDED: Final = 9
+"""Place of the one field of the facts that is a tuple, a list in JSON."""
 
 
 def _whole(value: Json) -> int:

@@ -344,7 +344,7 @@ def _record(
     time: str | None,
     sequence: str,
     rules: str,
-    data: dict[str, Any],
+    data: object,
 ) -> Record:
     kind = _KINDS.get(type_name)
     if kind is None or spec_version != SPEC_VERSION:

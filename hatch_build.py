@@ -1,0 +1,166 @@
+"""Compiles the deriver's hot modules into the wheel, where CONTEXTGAUGE_COMPILE=1 asks for it.
+
+Without it the wheel is pure Python, needs no compiler and runs everywhere. The sources are the same
+(docs/adr/0023-the-deriver-can-be-compiled.md), and no library ever lies beside them in a working
+tree: it would hide what is edited there. Hatchling runs the hook; by hand, from this folder:
+
+    python hatch_build.py          # says what is missing for compiling, with exit code 1
+    python hatch_build.py FOLDER   # compiles into a folder
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOT = Path(__file__).parent
+ASKED = "CONTEXTGAUGE_COMPILE"
+
+MODULES = (
+    *(
+        f"streams/core/{name}.py"
+        for name in (
+            "attempts",
+            "boundaries",
+            "containers",
+            "derive",
+            "facts",
+            "identity",
+            "known",
+            "limits",
+            "readings",
+            "responses",
+            "rules",
+            "signals",
+            "state",
+            "step",
+            "windows",
+        )
+    ),
+    *(
+        f"streams/core/normalise/{name}.py"
+        for name in ("__init__", "claude", "codex", "fields", "responses", "usage")
+    ),
+    "streams/edge/codec.py",
+    *(
+        f"streams/flow/{name}.py"
+        for name in (
+            "dead_letters",
+            "funnel",
+            "intake",
+            "partition_state",
+            "partition_time",
+            "provenance",
+            "stored_sessions",
+        )
+    ),
+)
+"""What is compiled: what every message passes. One library holds all of it, so that calls between
+them stay in C."""
+
+NEEDED = ("mypy>=2.0", "setuptools>=70.1", "orjson", "pydantic")
+"""What compiling needs beside a C compiler; the last two for the types that the modules import."""
+
+
+def missing() -> str | None:
+    """Return what this machine lacks for compiling, and what to do; None where all is there."""
+    lacking = [name for name in ("mypyc", "setuptools") if find_spec(name) is None]
+    if lacking:
+        return f"no {' and no '.join(lacking)} in this Python: pip install 'mypy[mypyc]'"
+    if sys.platform == "win32":
+        return None  # where Microsoft's compiler is, setuptools finds out
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
+    if shutil.which(compiler) is None:
+        return f"no C compiler `{compiler}`: install one (Debian, Ubuntu: gcc libc6-dev)"
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        return "no headers of this Python: install them (Debian, Ubuntu: python3-dev)"
+    return None
+
+
+def compile_into(folder: Path) -> None:
+    """Compile the modules of the current folder; the libraries go where their modules would be."""
+    from setuptools import Distribution  # noqa: I001, PLC0415 -- before mypyc, which looks for it
+    from mypyc.build import mypycify  # noqa: PLC0415
+
+    work = folder / ".work"
+    options = [
+        "--config-file=",
+        f"--cache-dir={work / 'types'}",
+        "--explicit-package-bases",
+        "--ignore-missing-imports",
+    ]
+    extensions = mypycify(
+        [*options, *MODULES],
+        opt_level="3",
+        debug_level="0",
+        target_dir=str(work),
+        group_name="contextgauge",
+    )
+    distribution = Distribution({"name": "contextgauge", "ext_modules": extensions})
+    command = distribution.get_command_obj("build_ext")
+    command.build_lib, command.build_temp = str(folder), str(work)
+    command.ensure_finalized()
+    command.run()
+    shutil.rmtree(work)
+
+
+class CompilingHook(BuildHookInterface[Any]):
+    """Puts the compiled modules beside their sources in the wheel, which is then a platform's."""
+
+    _folder: str | None = None
+
+    def _is_asked(self) -> bool:
+        return self.target_name == "wheel" and os.environ.get(ASKED, "") not in ("", "0")
+
+    def dependencies(self) -> list[str]:
+        """Return what a build environment of its own must have beside hatchling."""
+        return list(NEEDED) if self._is_asked() else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, unless the build is an editable install, which runs the sources."""
+        if not self._is_asked():
+            return
+        if version == "editable":
+            self.app.display_warning(f"{ASKED}: an editable install runs the sources as they are")
+            return
+        lacking = missing()
+        if lacking is not None:
+            self.app.abort(f"{ASKED}: {lacking}; or build without it, in pure Python")
+        self._folder = tempfile.mkdtemp(prefix="contextgauge-compiled-")
+        folder = Path(self._folder)
+        # In a process of its own: mypyc looks at what is imported, and ends the process on errors.
+        done = subprocess.run(  # noqa: S603 -- this file
+            [sys.executable, str(ROOT / "hatch_build.py"), self._folder],
+            cwd=self.root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            self.app.abort(f"{done.stdout}\n{ASKED}: the modules could not be compiled, see above")
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+        for library in sorted(path for path in folder.rglob("*") if path.is_file()):
+            build_data["force_include"][str(library)] = library.relative_to(folder).as_posix()
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Delete what was compiled: it is in the wheel now."""
+        del version, build_data, artifact_path
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        compile_into(Path(sys.argv[1]))
+    else:
+        sys.exit(missing())

@@ -1,0 +1,18 @@
+"""Which build this is: its version, and whether the deriver's hot modules are compiled."""
+
+from importlib.metadata import version
+from importlib.util import find_spec
+
+_ONE_OF_THEM = "streams.core.derive"
+"""Of the compiled modules; `hatch_build.py` compiles all of them or none."""
+
+
+def is_compiled() -> bool:
+    """Return whether compiled modules run, and not the Python sources."""
+    spec = find_spec(_ONE_OF_THEM)
+    return spec is not None and spec.origin is not None and not spec.origin.endswith(".py")
+
+
+def told() -> str:
+    """Return what `contextgauge --version` prints; of the pure build nothing but its version."""
+    return f"contextgauge {version('contextgauge')}{' (compiled)' if is_compiled() else ''}"

@@ -1,0 +1,51 @@
+"""The compiled modules: which they are, and that a run of the tests runs what it says."""
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT))
+import hatch_build  # noqa: E402 -- of the project's root, not of the product
+
+COMPILED_RUN = bool(os.environ.get("CHECK_COMPILED"))
+"""`make check-compiled` sets it: there the tests run on build/compiled."""
+
+
+@pytest.mark.parametrize("path", hatch_build.MODULES)
+def test_a_run_is_compiled_or_pure_as_a_whole(path: str) -> None:
+    name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    found = importlib.import_module(name).__file__ or ""
+    assert (not found.endswith(".py")) == COMPILED_RUN
+    assert Path(found).is_relative_to(ROOT / "build") == COMPILED_RUN
+
+
+def test_no_library_lies_beside_the_sources() -> None:
+    folders = [ROOT / name for name in ("contextgauge", "schemas", "streams")]
+    beside = [path for folder in folders for path in folder.rglob("*.so")]
+    assert [*beside, *ROOT.glob("*.so")] == []
+
+
+def _ask(folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Ask for a compiled wheel; it must fail before anything is compiled."""
+    return subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "CONTEXTGAUGE_COMPILE": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_missing_compiler_is_one_clear_error(tmp_path: Path) -> None:
+    asked = _ask(tmp_path, CC="no-such-compiler -O2")
+    assert asked.returncode == 1
+    (line,) = (asked.stdout + asked.stderr).splitlines()
+    assert line.startswith("CONTEXTGAUGE_COMPILE: no C compiler `no-such-compiler`: install one")
+    assert list(tmp_path.iterdir()) == []
