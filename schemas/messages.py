@@ -5,19 +5,20 @@ a known field makes that field absent (R3), so no stricter shape is declared. Wh
 relied on is the wrapping below, which says where the body came from.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-OBSERVED_HEADER = "observed"
+from schemas.records import Json
+
+OBSERVED_HEADER: Final = "observed"
 """Kafka header; the value `live` says that the record's CreateTime is when it was seen (R28)."""
-OBSERVED_LIVE = b"live"
-TASK_ID_HEADER = "task_id"
+OBSERVED_LIVE: Final = b"live"
+TASK_ID_HEADER: Final = "task_id"
 """Kafka header, or field of the message, by which a publisher names a task."""
-AGENT_ID_HEADER = "agent_id"
+AGENT_ID_HEADER: Final = "agent_id"
 """Kafka header by which a publisher names the agent that runs the session: one agent has many
 sessions. It is not the `agent_id` in a message, which names a subagent's chain (R2)."""
-REDRIVEN_HEADER = "redriven_from"
+REDRIVEN_HEADER: Final = "redriven_from"
 """Kafka header of a message that was a dead letter: which one, as `PARTITION:OFFSET`. It tells
 where the message came from, and changes no record."""
 
@@ -33,7 +34,7 @@ DeadReason: TypeAlias = Literal[
 ]
 """Why a message cannot be derived from (R5). Nothing else is a dead letter."""
 
-MAX_DEPTH = 1024
+MAX_DEPTH: Final = 1024
 """Deepest nesting that is read (R5); the outermost object is 1."""
 
 
@@ -47,7 +48,7 @@ class Message:
     `publisher_agent_id` are the publisher's headers.
     """
 
-    body: Mapping[str, object]
+    body: dict[str, Json]
     raw: bytes
     session_hint: str | None = None
     received_ms: int | None = None

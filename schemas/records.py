@@ -9,15 +9,15 @@ The source of every field is `docs/RULES.md`; the numbers R1 to R30 there are th
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
-SPEC_VERSION = "1.0"
+SPEC_VERSION: Final = "1.0"
 """CloudEvents version of the envelope."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 """Version of every record type, the `.v1` of `contextgauge.<kind>.v1`."""
 
-MAIN_CHAIN = "main"
+MAIN_CHAIN: Final = "main"
 """Subject of the main conversation; a subagent's chain is named by its agent id (R2)."""
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ RecordData: TypeAlias = (
     | SessionInfo
 )
 
-DATA_CLASSES: tuple[type[RecordData], ...] = (
+DATA_CLASSES: Final[tuple[type[RecordData], ...]] = (
     ContextReading,
     ContextWarning,
     ContextLimits,
@@ -301,9 +301,11 @@ Kind: TypeAlias = Literal[
     "session_info",
 ]
 
-DATA_CLASS_BY_KIND: dict[str, type[RecordData]] = {cls.kind: cls for cls in DATA_CLASSES}
+DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls in DATA_CLASSES}
 
-LATER_FIELDS: dict[type[RecordData], tuple[str, ...]] = {SessionInfo: ("publisher_agent_id",)}
+LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
+    SessionInfo: ("publisher_agent_id",)
+}
 """Fields that a kind got after its first records were written. Where null they are left out, so
 that the messages of then still give the same bytes."""
 

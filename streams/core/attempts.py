@@ -1,6 +1,6 @@
 """Applying the attempt machine: effects become records (R14 to R18, R20, R24)."""
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from schemas.records import (
     MAIN_CHAIN,
@@ -21,7 +21,7 @@ from streams.core.transitions import (
     start_of,
 )
 
-GAP_MS = 6 * 60 * 60 * 1000
+GAP_MS: Final = 6 * 60 * 60 * 1000
 """A silence that no compaction outlasts: an attempt open before it is lost (R18)."""
 
 

@@ -5,15 +5,15 @@ A container is one file or pipe. A `Scout` looks at its lines first and tells wh
 comes before the hint.
 """
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from streams.core.normalise.claude import is_transcript
 from streams.core.normalise.fields import mapping, text
+from streams.core.signals import Body
 
 ContainerKind: TypeAlias = Literal["transcript", "rollout", "stream"]
 
-SIGN_FIELDS = (b'"sessionId"', b'"isSidechain"', b'"parentUuid"', b'"session_meta"')
+SIGN_FIELDS: Final = (b'"sessionId"', b'"isSidechain"', b'"parentUuid"', b'"session_meta"')
 """JSON spellings without which a line cannot tell a transcript or a rollout from a stream."""
 
 
@@ -41,7 +41,7 @@ class Container:
         self.hint = hint
         """The session of the next line that names none; constant but in a stream."""
 
-    def pass_over(self, body: Mapping[str, object]) -> None:
+    def pass_over(self, body: Body) -> None:
         """Note a line's own session: in a stream it serves the lines after it."""
         if self.kind == "stream":
             self.hint = text(body, "session_id", "sessionId") or self.hint
@@ -60,7 +60,7 @@ class Scout:
         self.in_stream = False
         """Whether a line in the stream's spelling was seen: what a pipe is taken by."""
 
-    def look(self, body: Mapping[str, object]) -> bool:
+    def look(self, body: Body) -> bool:
         """Take one line into account; return True when no later line can change the answer."""
         if self._kind == "stream":
             if is_transcript(body):

@@ -5,7 +5,8 @@ known gives no records (R4).
 """
 
 from collections.abc import Mapping
-from typing import assert_never
+from dataclasses import replace
+from typing import Final, assert_never
 
 from schemas.records import MAIN_CHAIN, Record
 from streams.core import attempts, boundaries, facts, known, limits, readings
@@ -38,13 +39,13 @@ from streams.core.state import NEW_SESSION, Session
 from streams.core.step import MAX_CHAINS, Step
 from streams.core.transitions import Event
 
-_SIDECHAIN = "sidechain"
+_SIDECHAIN: Final = "sidechain"
 """Chain of a side line that names no agent (R2)."""
 
-_NOT_MAIN = "agent:main"
+_NOT_MAIN: Final = "agent:main"
 """Chain of a subagent that calls itself `main`: it must not touch the main one (R2)."""
 
-_OF_A_CHAIN = frozenset(
+_OF_A_CHAIN: Final = frozenset(
     {Response, UserLine, ResponseEnd, Boundary, MicroCompaction, Reset, TriggerHint}
 )
 """Signals that belong to the message's chain; all others are the main chain's (R2)."""
@@ -70,7 +71,7 @@ def derive(
     if chain.startswith(OWN_CALL_PREFIX):
         if aliases is session.facts.aliases:
             return session, ()
-        return session._replace(facts=session.facts._replace(aliases=aliases)), ()
+        return replace(session, facts=session.facts._replace(aliases=aliases)), ()
     step = Step(rules, session, session_id, normal, chain if of_a_chain else MAIN_CHAIN)
     if aliases is not step.facts.aliases:
         step.facts = step.facts._replace(aliases=aliases)
@@ -115,7 +116,7 @@ def _survey(signals: tuple[Signal, ...]) -> tuple[bool, bool, bool]:
 def _refresh(session: Session, cause: bytes) -> Session:
     """Return the session with a repeated cause as its newest: what was seen last is kept last."""
     refreshed = known.refresh(session.known, cause)
-    return session if refreshed is session.known else session._replace(known=refreshed)
+    return session if refreshed is session.known else replace(session, known=refreshed)
 
 
 def _fill(
@@ -128,7 +129,7 @@ def _fill(
     if not step.emitted:
         return session, ()
     sequence = session.sequence + len(step.emitted)
-    return session._replace(sequence=sequence, facts=step.facts), step.records(session.sequence)
+    return replace(session, sequence=sequence, facts=step.facts), step.records(session.sequence)
 
 
 def _chain_of(session: Session, normal: Normal) -> tuple[str, Mapping[str, str]]:

@@ -7,14 +7,15 @@ records of a kind.
 
 import hashlib
 import uuid
+from typing import Final
 
-NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:records")
+NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:records")
 
-_NAMESPACE_HASH = hashlib.sha1(NAMESPACE.bytes, usedforsecurity=False)
-_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+_NAMESPACE_HASH: Final = hashlib.sha1(NAMESPACE.bytes, usedforsecurity=False)
+_VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 """UUID's variant bits, by the hex digit that they replace the upper half of."""
 
-_ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | {
+_ESCAPES: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | {
     ord('"'): '\\"',
     ord("\\"): "\\\\",
     ord("\n"): "\\n",

@@ -6,29 +6,30 @@ chunks, so that a batch writes only what it added.
 """
 
 import hashlib
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-HASH_BYTES = 8
+HASH_BYTES: Final = 8
 """Bytes kept of a cause: 2**64 values make a false repeat in 4 096 practically impossible."""
 
-KEPT = 4_096
+KEPT: Final = 4_096
 """How many causes other than boundaries are known (R4)."""
 
-BOUNDARIES_KEPT = KEPT
+BOUNDARIES_KEPT: Final = KEPT
 """How many boundaries are known: no real session comes near, and with as many as of the others,
 whatever is sent again of a session's last 4 096 messages is known."""
 
-_SEGMENT = 512
+_SEGMENT: Final = 512
 """Hashes in a frozen segment: a new one copies at most 4 KiB, and a look-up asks eight."""
 
-_FILTER_BYTES = 1024
+_FILTER_BYTES: Final = 1024
 """A segment's filter has 8 192 bits, of which 512 hashes set 1 in 16: so seldom is a segment
 searched in vain. A search costs ten times as much as looking at a bit."""
 
-CHUNK = 64
+CHUNK: Final = 64
 """Hashes in a persisted chunk: half of it is what a batch writes again, on average 256 bytes."""
 
-SLOTS = KEPT // CHUNK + 1
+SLOTS: Final = KEPT // CHUNK + 1
 """Slots of the persisted ring: the kept hashes lie in at most one more chunk than they fill."""
 
 
@@ -39,16 +40,29 @@ class Segment(NamedTuple):
     filter: bytes = b""
 
 
-class Known(NamedTuple):
+@dataclass(slots=True, init=False)
+class Known:
     """`added` counts all causes ever added other than boundaries."""
 
-    boundaries: bytes = b""
-    segments: tuple[Segment, ...] = ()
-    tail: bytes = b""
-    added: int = 0
+    boundaries: bytes
+    segments: tuple[Segment, ...]
+    tail: bytes
+    added: int
+
+    def __init__(
+        self,
+        boundaries: bytes = b"",
+        segments: tuple[Segment, ...] = (),
+        tail: bytes = b"",
+        added: int = 0,
+    ) -> None:
+        self.boundaries = boundaries
+        self.segments = segments
+        self.tail = tail
+        self.added = added
 
 
-NOTHING_KNOWN = Known()
+NOTHING_KNOWN: Final = Known()
 
 
 def cause_hash(cause: str) -> bytes:
@@ -94,13 +108,13 @@ def refresh(known: Known, cause: bytes) -> Known:
         return known
     at = place * HASH_BYTES
     others = known.boundaries[:at] + known.boundaries[at + HASH_BYTES :]
-    return known._replace(boundaries=others + cause)
+    return Known(others + cause, known.segments, known.tail, known.added)
 
 
 def add_boundary(known: Known, cause: bytes) -> Known:
     """Return the causes with one more boundary: for the session's life, or until 4 096 newer."""
     boundaries = (known.boundaries + cause)[-BOUNDARIES_KEPT * HASH_BYTES :]
-    return known._replace(boundaries=boundaries)
+    return Known(boundaries, known.segments, known.tail, known.added)
 
 
 def chunks(before: Known, after: Known) -> dict[int, tuple[int, bytes]]:

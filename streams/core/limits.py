@@ -1,7 +1,7 @@
 """Windows and other limits: what is known of them, and telling when it changes (R12)."""
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from schemas.records import MAIN_CHAIN, ContextLimits, WindowSource
 from streams.core.known import cause_hash
@@ -17,10 +17,10 @@ from streams.core.state import NEW_CHAIN, Facts, ToldLimits
 from streams.core.step import Rank, Step
 from streams.core.windows import base_name
 
-MAX_MODELS = 64
+MAX_MODELS: Final = 64
 """Model names whose windows a session remembers; the oldest leave. Real sessions use a handful."""
 
-_NO_MODEL = ""
+_NO_MODEL: Final = ""
 """Stands for the model of a chain that none was told of."""
 
 Value = TypeVar("Value")

@@ -67,7 +67,7 @@ def without_text(body: Body, raw: bytes, key: bytes) -> dict[str, Json]:
     whenever the same message may be published again: else it would count twice where it has no
     `uuid`.
     """
-    found = _object(_FIELDS, cast("dict[str, Json]", body))
+    found = _object(_FIELDS, body)
     if isinstance(request := body.get("request"), dict):
         found["request"] = _request(request)
     if isinstance(payload := body.get("payload"), dict):

@@ -6,25 +6,25 @@ line is a new reading only if they differ, and what may be emitted once per resp
 
 import struct
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from streams.core.known import HASH_BYTES, cause_hash
 from streams.core.signals import Usage
 
-KEPT = 32
+KEPT: Final = 32
 """How many responses a chain remembers (R9)."""
 
-BOUNDARY_MARK = 1
-EDITS_MARK = 2
-EXHAUSTED_MARK = 4
+BOUNDARY_MARK: Final = 1
+EDITS_MARK: Final = 2
+EXHAUSTED_MARK: Final = 4
 """What was already emitted for the response."""
 
-READ_MARK = 8
+READ_MARK: Final = 8
 """The response gave a reading; without it the counts are empty."""
 
-_ENTRY = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sqB")
-_COUNTS = struct.Struct("<QQQ")
-_NOT_TOLD = -1
+_ENTRY: Final = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sqB")
+_COUNTS: Final = struct.Struct("<QQQ")
+_NOT_TOLD: Final = -1
 
 
 class Remembered(NamedTuple):

@@ -3,16 +3,17 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from streams.core.windows import Catalog, base_name, plain_name
 
-RULES_VERSION = "1"
+RULES_VERSION: Final = "1"
 """Version of R1 to R30 as implemented; raised when the same input would give other records."""
 
-DEFAULT_WINDOW = 200_000
+DEFAULT_WINDOW: Final = 200_000
 """Window assumed for a model that nothing is known of, tokens (seed: Claude 4.5's)."""
 
-DEFAULT_THRESHOLDS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+DEFAULT_THRESHOLDS: Final = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 """Percent used at which a warning is given; 10 used is «90 % remaining»."""
 
 

@@ -4,19 +4,29 @@ A message that says nothing of this is ignorable. Signals are listed in the orde
 apply. Token counts are whole tokens; a None is «not told».
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from schemas.records import Category, ExhaustedReason, Json, Runtime, Trigger
 
 
-class Usage(NamedTuple):
+@dataclass(slots=True, init=False)
+class Usage:
     """Input-side counts of one API response: `input` is beside the cached parts (R7)."""
 
     input: int | None
     creation: int | None
     read: int | None
+
+    def __init__(
+        self,
+        input: int | None,
+        creation: int | None,
+        read: int | None,
+    ) -> None:
+        self.input = input
+        self.creation = creation
+        self.read = read
 
     @property
     def used(self) -> int:
@@ -36,7 +46,8 @@ class Boundary(NamedTuple):
     summary: str | None
 
 
-class Response(NamedTuple):
+@dataclass(slots=True, init=False)
+class Response:
     """One line or frame of an API response (R9).
 
     `key` identifies the response in the chain's memory, `response_id` in records. `output` is
@@ -53,6 +64,26 @@ class Response(NamedTuple):
     exhausted: bool
     boundary: Boundary | None
 
+    def __init__(
+        self,
+        key: str | None,
+        response_id: str | None,
+        model: str | None,
+        usage: Usage | None,
+        output: int | None,
+        edits: tuple[dict[str, Json], ...],
+        exhausted: bool,
+        boundary: Boundary | None,
+    ) -> None:
+        self.key = key
+        self.response_id = response_id
+        self.model = model
+        self.usage = usage
+        self.output = output
+        self.edits = edits
+        self.exhausted = exhausted
+        self.boundary = boundary
+
 
 class ResponseEnd(NamedTuple):
     """A stream's `message_delta`: the final output of the response under way; never a reading."""
@@ -62,7 +93,8 @@ class ResponseEnd(NamedTuple):
     exhausted: bool
 
 
-class UserLine(NamedTuple):
+@dataclass(slots=True, init=False)
+class UserLine:
     """A `user` line. `mark` says that it may be a compaction's summary (R23).
 
     Then `text` is what it says, None where its content is no text.
@@ -72,6 +104,18 @@ class UserLine(NamedTuple):
     mark: Literal["compact_summary", "synthetic"] | None
     uuid: str | None
     text: str | None
+
+    def __init__(
+        self,
+        counted: bool,
+        mark: Literal["compact_summary", "synthetic"] | None,
+        uuid: str | None,
+        text: str | None,
+    ) -> None:
+        self.counted = counted
+        self.mark = mark
+        self.uuid = uuid
+        self.text = text
 
 
 class Compacting(NamedTuple):
@@ -201,7 +245,7 @@ Signal: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class Normal:
     """One relevant message (R4), normalised.
 
@@ -221,10 +265,34 @@ class Normal:
     task_id: str | None
     signals: tuple[Signal, ...]
 
+    def __init__(
+        self,
+        session_id: str | None,
+        cause: str,
+        own_ms: int | None,
+        live_ms: int | None,
+        agent_id: str | None,
+        parent_id: str | None,
+        sidechain: bool,
+        subagent_type: str | None,
+        task_id: str | None,
+        signals: tuple[Signal, ...],
+    ) -> None:
+        self.session_id = session_id
+        self.cause = cause
+        self.own_ms = own_ms
+        self.live_ms = live_ms
+        self.agent_id = agent_id
+        self.parent_id = parent_id
+        self.sidechain = sidechain
+        self.subagent_type = subagent_type
+        self.task_id = task_id
+        self.signals = signals
+
     @property
     def time_ms(self) -> int | None:
         """Event time (R28)."""
         return self.live_ms if self.own_ms is None else self.own_ms
 
 
-Body: TypeAlias = Mapping[str, object]
+Body: TypeAlias = dict[str, Json]

@@ -57,7 +57,7 @@ class ToldLimits(NamedTuple):
     effective_window: int | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class Chain:
     """One conversation with a model. Only the step that made it changes it; see `Step.edit`.
 
@@ -68,22 +68,58 @@ class Chain:
     response's key, `output` what is finally known of its output.
     """
 
-    memory: bytes = b""
-    response: bytes = b""
-    model: str | None = None
-    subagent_type: str | None = None
-    touched: int = 0
-    output: int | None = None
-    used: int | None = None
-    percent: float | None = None
-    messages: int = 0
-    since_boundary: int = 0
-    total: int = 0
-    announced: tuple[int, ...] = ()
-    boundaries: int = 0
-    awaited: AwaitedSummary | None = None
-    unmeasured: Unmeasured | None = None
-    told: ToldLimits | None = None
+    memory: bytes
+    response: bytes
+    model: str | None
+    subagent_type: str | None
+    touched: int
+    output: int | None
+    used: int | None
+    percent: float | None
+    messages: int
+    since_boundary: int
+    total: int
+    announced: tuple[int, ...]
+    boundaries: int
+    awaited: AwaitedSummary | None
+    unmeasured: Unmeasured | None
+    told: ToldLimits | None
+
+    def __init__(
+        self,
+        memory: bytes = b"",
+        response: bytes = b"",
+        model: str | None = None,
+        subagent_type: str | None = None,
+        touched: int = 0,
+        output: int | None = None,
+        used: int | None = None,
+        percent: float | None = None,
+        messages: int = 0,
+        since_boundary: int = 0,
+        total: int = 0,
+        announced: tuple[int, ...] = (),
+        boundaries: int = 0,
+        awaited: AwaitedSummary | None = None,
+        unmeasured: Unmeasured | None = None,
+        told: ToldLimits | None = None,
+    ) -> None:
+        self.memory = memory
+        self.response = response
+        self.model = model
+        self.subagent_type = subagent_type
+        self.touched = touched
+        self.output = output
+        self.used = used
+        self.percent = percent
+        self.messages = messages
+        self.since_boundary = since_boundary
+        self.total = total
+        self.announced = announced
+        self.boundaries = boundaries
+        self.awaited = awaited
+        self.unmeasured = unmeasured
+        self.told = told
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -138,21 +174,48 @@ class Facts(NamedTuple):
     publisher_agent_id: str | None = None
 
 
-class Session(NamedTuple):
+_NO_CHAINS: Final[dict[str, Chain]] = {}
+_NO_FACTS: Final = Facts()
+
+
+@dataclass(slots=True, init=False)
+class Session:
     """One session. `applied` counts its applied messages, `sequence` its records.
 
     `last_reset` is the chain that the latest applied message reset, if it reset one.
     """
 
-    sequence: int = 0
-    applied: int = 0
-    last_ms: int | None = None
-    known: Known = NOTHING_KNOWN
-    chains: Mapping[str, Chain] = {}
-    attempt: Attempt = IDLE
-    hint: Trigger | None = None
-    last_reset: str | None = None
-    facts: Facts = Facts()
+    sequence: int
+    applied: int
+    last_ms: int | None
+    known: Known
+    chains: dict[str, Chain]
+    attempt: Attempt
+    hint: Trigger | None
+    last_reset: str | None
+    facts: Facts
+
+    def __init__(
+        self,
+        sequence: int = 0,
+        applied: int = 0,
+        last_ms: int | None = None,
+        known: Known = NOTHING_KNOWN,
+        chains: dict[str, Chain] = _NO_CHAINS,
+        attempt: Attempt = IDLE,
+        hint: Trigger | None = None,
+        last_reset: str | None = None,
+        facts: Facts = _NO_FACTS,
+    ) -> None:
+        self.sequence = sequence
+        self.applied = applied
+        self.last_ms = last_ms
+        self.known = known
+        self.chains = chains
+        self.attempt = attempt
+        self.hint = hint
+        self.last_reset = last_reset
+        self.facts = facts
 
 
 NEW_SESSION: Final = Session()
@@ -229,13 +292,20 @@ def _unpack(parts: Mapping[str, Part]) -> Session:
 
 
 def _pack_session(session: Session) -> Part:
-    sequence, applied, last_ms, known, _, attempt, hint, last_reset, facts = session
+    known, attempt = session.known, session.attempt
     start = start_of(attempt)
     began: Json = None if start is None else [start.attempt_id, start.own_ms, start.live_ms]
     return Part(
         [
-            *(sequence, applied, last_ms, known.added, attempt.phase.value, began),
-            *(hint, last_reset, _pack_facts(facts)),
+            session.sequence,
+            session.applied,
+            session.last_ms,
+            known.added,
+            attempt.phase.value,
+            began,
+            session.hint,
+            session.last_reset,
+            _pack_facts(session.facts),
         ],
         known.boundaries,
     )

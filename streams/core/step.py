@@ -5,7 +5,7 @@ immutable session and ends as a new one.
 """
 
 from enum import IntEnum
-from typing import NamedTuple, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 from schemas.records import MAIN_CHAIN, Kind, Record, RecordData
 from streams.core.identity import record_id
@@ -13,7 +13,7 @@ from streams.core.rules import Rules
 from streams.core.signals import ContextUsage, Normal
 from streams.core.state import NEW_CHAIN, Chain, Session
 
-MAX_CHAINS = 64
+MAX_CHAINS: Final = 64
 """Chains of a session, the main one included; the least recent subagent's leaves (R2)."""
 
 

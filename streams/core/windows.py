@@ -10,15 +10,18 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
-_SUFFIX = re.compile(r"\[([0-9]{1,6})([km])\]\Z", re.IGNORECASE)
-_SUFFIX_UNIT = {"k": 1_000, "m": 1_000_000}
-_VENDOR = re.compile(r"(?:ft:|(?:[a-z]{2,6}(?:-[a-z]{2,4})?\.)?(?:anthropic|openai|google)\.)")
+_SUFFIX: Final = re.compile(r"\[([0-9]{1,6})([km])\]\Z", re.IGNORECASE)
+_SUFFIX_UNIT: Final = {"k": 1_000, "m": 1_000_000}
+_VENDOR: Final = re.compile(
+    r"(?:ft:|(?:[a-z]{2,6}(?:-[a-z]{2,4})?\.)?(?:anthropic|openai|google)\.)"
+)
 """What clouds put before a name: Bedrock's `us.anthropic.`, OpenAI's `ft:` of tuned models."""
-_DIGIT_DOT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
-_REMEMBERED_NAMES = 256
+_DIGIT_DOT: Final = re.compile(r"(?<=[0-9])\.(?=[0-9])")
+_REMEMBERED_NAMES: Final = 256
 """Answers kept: with every reading a name is asked for, and a fleet uses some dozens."""
-_BOUNDARIES = frozenset("-@:_")
+_BOUNDARIES: Final = frozenset("-@:_")
 
 
 @dataclass(frozen=True, slots=True)

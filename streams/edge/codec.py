@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import orjson
@@ -34,21 +34,23 @@ from schemas.topics import MESSAGE_LIMIT_BYTES, MIB
 from streams.core.errors import VersionError
 from streams.ports import Headers
 
-_STANDARD_RECURSION = 4 * MAX_DEPTH
+_STANDARD_RECURSION: Final = 4 * MAX_DEPTH
 """Interpreter recursion for the standard parser: room for MAX_DEPTH and the frames below it."""
 
-_ADAPTERS: dict[str, TypeAdapter[Any]] = {cls.kind: TypeAdapter(cls) for cls in DATA_CLASSES}
-_TYPES = {kind: f"contextgauge.{kind}.v{SCHEMA_VERSION}".encode() for kind in DATA_CLASS_BY_KIND}
+_ADAPTERS: Final[dict[str, TypeAdapter[Any]]] = {cls.kind: TypeAdapter(cls) for cls in DATA_CLASSES}
+_TYPES: Final = {
+    kind: f"contextgauge.{kind}.v{SCHEMA_VERSION}".encode() for kind in DATA_CLASS_BY_KIND
+}
 _COMPACTION, _EDITS = b"ompact", b"pplied"
 """In lines of which a record may take a part as it came: metadata, a block, an edit."""
-_KEPT_FIELDS = (b'"metadata":', b'"edits":')
+_KEPT_FIELDS: Final = (b'"metadata":', b'"edits":')
 """In records: where those parts are."""
-_LONG_NUMBER = re.compile(rb"[0-9]{20}")
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{20}")
 """A number that the fast parser may round to a float."""
-_KINDS = {name.decode(): kind for kind, name in _TYPES.items()}
-_SPEC_VERSION_HEADER = ("ce_specversion", SPEC_VERSION.encode())
-_TYPE_HEADERS = {kind: ("ce_type", name) for kind, name in _TYPES.items()}
-_CONTENT_TYPE_HEADER = ("content-type", b"application/json")
+_KINDS: Final = {name.decode(): kind for kind, name in _TYPES.items()}
+_SPEC_VERSION_HEADER: Final = ("ce_specversion", SPEC_VERSION.encode())
+_TYPE_HEADERS: Final = {kind: ("ce_type", name) for kind, name in _TYPES.items()}
+_CONTENT_TYPE_HEADER: Final = ("content-type", b"application/json")
 
 
 def utf8(text: str) -> bytes:
@@ -230,7 +232,7 @@ def _source(session_id: str) -> str:
     return "/sessions/" + quote(session_id, safe="", errors="surrogatepass")
 
 
-_CACHED_CHARACTERS = 256
+_CACHED_CHARACTERS: Final = 256
 """Longer ids are none that anyone has; remembering them could take gigabytes."""
 _remembered_source = lru_cache(maxsize=4096)(_source)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from schemas.messages import DeadLetter
+from schemas.records import Json
 from schemas.topics import MIB
 from streams.core.containers import SIGN_FIELDS, Container, Line, Scout
 from streams.edge import codec
@@ -237,7 +238,7 @@ class Tail:
                 return _made(self.source.name, number, value, size, hint)
         return _made(self.source.name, number, value, size, container.hint)
 
-    def _told(self, container: Container, body: dict[str, object]) -> Container:
+    def _told(self, container: Container, body: dict[str, Json]) -> Container:
         """Return the container, which this line may be the first to tell."""
         if self._scout is None:
             return container

@@ -28,13 +28,13 @@ MENDS: Final[Mapping[str, str]] = {
 }
 """What to do about a dead letter, by its reason."""
 
-UNKNOWN_REASON = "unknown"
+UNKNOWN_REASON: Final = "unknown"
 """Of a record that does not tell one: whoever wrote it to the topic was no derive worker."""
 
-_REASON_HEADER = "dead_reason"
+_REASON_HEADER: Final = "dead_reason"
 """The first of the headers that are put behind the message's own."""
 
-FLOOD_WINDOW = 1_000
+FLOOD_WINDOW: Final = 1_000
 """So many last messages of a worker are looked at; more than half of them dead is a flood."""
 
 

@@ -5,29 +5,30 @@ where records go. It holds the sessions' states and knows nothing of transport.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
-from schemas.messages import DeadLetter, Message
+from schemas.messages import DeadLetter
 from schemas.records import CompactBoundary, ContextEdit, Json, Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
 from streams.core.derive import derive
-from streams.core.normalise import normalise
+from streams.core.normalise import normalise_body
 from streams.core.rules import Rules
 from streams.core.signals import Normal
 from streams.core.state import Session
 from streams.edge import codec
 
-NO_SESSION = DeadLetter(
+NO_SESSION: Final = DeadLetter(
     "no_session",
     "neither the message nor its key names a session: key messages by their session id, "
     "of at most 16 384 characters",
 )
 
 
-_KEEPING = (CompactBoundary, ContextEdit)
+_KEEPING: Final = (CompactBoundary, ContextEdit)
 """Records with whole objects of the message."""
 
-_LARGE_BYTES = MIB
+_LARGE_BYTES: Final = MIB
 """From here on a record may outgrow its topic: numbers like 1e15 are written longer than they
 were read, four times at the most."""
 
@@ -52,30 +53,44 @@ def _keep_objects(records: tuple[Record, ...]) -> bool:
     return False
 
 
-class Intake(NamedTuple):
+@dataclass(slots=True, init=False)
+class Intake:
     """One line or Kafka record as it came. `session_hint` is the key's or the file's session."""
 
     value: bytes
-    session_hint: str | None = None
-    received_ms: int | None = None
-    task_id: str | None = None
-    publisher_agent_id: str | None = None
+    session_hint: str | None
+    received_ms: int | None
+    task_id: str | None
+    publisher_agent_id: str | None
+
+    def __init__(
+        self,
+        value: bytes,
+        session_hint: str | None = None,
+        received_ms: int | None = None,
+        task_id: str | None = None,
+        publisher_agent_id: str | None = None,
+    ) -> None:
+        self.value = value
+        self.session_hint = session_hint
+        self.received_ms = received_ms
+        self.task_id = task_id
+        self.publisher_agent_id = publisher_agent_id
 
 
 def _said(body: dict[str, Json], intake: Intake) -> Normal | None:
-    return normalise(
-        Message(
-            body,
-            intake.value,
-            intake.session_hint,
-            intake.received_ms,
-            intake.task_id,
-            intake.publisher_agent_id,
-        )
+    return normalise_body(
+        body,
+        intake.value,
+        intake.session_hint,
+        intake.received_ms,
+        intake.task_id,
+        intake.publisher_agent_id,
     )
 
 
-class Taken(NamedTuple):
+@dataclass(slots=True, init=False)
+class Taken:
     """What one message gave. `session_id` is null where the message changed no session.
 
     `before` is the state that it changed, null for a new session.
@@ -84,10 +99,22 @@ class Taken(NamedTuple):
     session_id: str | None
     records: tuple[Record, ...]
     dead: DeadLetter | None
-    before: Session | None = None
+    before: Session | None
+
+    def __init__(
+        self,
+        session_id: str | None,
+        records: tuple[Record, ...],
+        dead: DeadLetter | None,
+        before: Session | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.records = records
+        self.dead = dead
+        self.before = before
 
 
-IGNORED = Taken(None, (), None)
+IGNORED: Final = Taken(None, (), None)
 
 
 class Funnel:

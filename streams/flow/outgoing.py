@@ -5,7 +5,7 @@ Whatever it hands over gives a result and no error: the program is an agent at w
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from schemas.messages import DeadLetter, Message
 from schemas.topics import MIB
@@ -110,11 +110,12 @@ def outgoing(
             return None
     else:
         try:
-            value = codec.dumps(body if isinstance(body, dict) else dict(body))
+            plain: dict[str, Any] = body if isinstance(body, dict) else dict(body)
+            value = codec.dumps(plain)
         except Exception as error:  # noqa: BLE001 -- a mapping's own code; the agent works on
             why = type(error).__name__
             return DeadLetter("not_json", f"it holds what JSON has no form for: {why}")
-        hint = session_of(body, hint)
+        hint = session_of(plain, hint)
         if form.text_key is None and hint is not None:
             ready = len(value) <= form.limit_bytes
             return Outgoing(hint if ready else None, value, hint, headers)
@@ -132,4 +133,4 @@ def is_talk(frame: Mapping[str, object]) -> bool:
     kind = frame.get("type")
     if not isinstance(kind, str) or not kind.startswith(_CONTROL):
         return True
-    return normalise(Message(frame, b"")) is not None
+    return normalise(Message(cast("dict[str, Any]", dict(frame)), b"")) is not None

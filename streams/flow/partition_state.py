@@ -11,7 +11,7 @@ come true.
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from schemas.topics import HOUR_MS
 from streams.core.errors import ConfigError, VersionError
@@ -34,12 +34,12 @@ from streams.flow.stored_sessions import (
 )
 from streams.ports import LogRecord, NewRecord
 
-POSITION_VERSION = 1
+POSITION_VERSION: Final = 1
 """Version of the position's document."""
 
-_HOURS_PER_DAY = 24
+_HOURS_PER_DAY: Final = 24
 
-_SLICE_SESSIONS = 10_000
+_SLICE_SESSIONS: Final = 10_000
 """Sessions put in order in a row while restoring: a few milliseconds."""
 
 

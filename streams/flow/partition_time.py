@@ -8,14 +8,14 @@ the time was right, and ends the claim. Records that are not ahead of the time, 
 stands in 1970, say nothing about it.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from schemas.topics import DAY_MS
 
-STEP_MS = DAY_MS
+STEP_MS: Final = DAY_MS
 """Clocks that are right, and those in a wrong time zone, agree within a day."""
 
-CLAIMS = 100
+CLAIMS: Final = 100
 """A run of so many wrong timestamps, with no right one among them, is no accident of one clock.
 More would keep idle sessions for longer: after a pause, so many messages is what they stay."""
 

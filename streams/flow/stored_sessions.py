@@ -13,23 +13,23 @@ active: the hour, and the claim or null (`partition_time`). All other fields are
 import re
 from collections.abc import Iterator, Sequence
 from sys import intern
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from schemas.records import Json
 from streams.core.errors import VersionError
 from streams.core.state import SESSION_PART, STATE_VERSION, Part, Session, pack, part_names, unpack
 from streams.edge import codec
 
-POSITION_KEY = codec.dumps(["position"])
+POSITION_KEY: Final = codec.dumps(["position"])
 
-_SLICE_SESSIONS = 1_000
+_SLICE_SESSIONS: Final = 1_000
 """Sessions looked at in a row while restoring: a few milliseconds."""
 
-_BEGINNING = b"[%d," % STATE_VERSION
-_ACTIVITY = re.compile(re.escape(_BEGINNING) + rb"(-?[0-9]+),(?:null|([0-9]+)),")
+_BEGINNING: Final = b"[%d," % STATE_VERSION
+_ACTIVITY: Final = re.compile(re.escape(_BEGINNING) + rb"(-?[0-9]+),(?:null|([0-9]+)),")
 
 
-_ACTIVITY_FIELDS = 2
+_ACTIVITY_FIELDS: Final = 2
 
 
 class Activity(NamedTuple):

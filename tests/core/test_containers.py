@@ -1,13 +1,14 @@
 """R1: what a line's container says of its session."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from streams.core.containers import Scout
 from streams.core.normalise import session_of
 
-Body = dict[str, object]
+Body = dict[str, Any]
 
 
 def hints(

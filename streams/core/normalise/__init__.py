@@ -6,7 +6,7 @@ record, now or later (R4).
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from schemas.messages import Message
@@ -24,7 +24,7 @@ from streams.core.normalise.fields import (
 )
 from streams.core.signals import Body, Normal, SessionFacts, Signal
 
-OWN_CALL_PREFIX = "acompact"
+OWN_CALL_PREFIX: Final = "acompact"
 """Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
 
 Reader = Callable[[Body], tuple[Signal, ...]]
@@ -43,7 +43,7 @@ def _autocompact_state(body: Body) -> tuple[Signal, ...]:
     return claude.auto_compact(mapping(body, "autocompact_state", "autocompactState") or body)
 
 
-_SYSTEM: Final[Mapping[str, Reader]] = {
+_SYSTEM: Final[dict[str, Reader]] = {
     "init": claude.init,
     "status": claude.status,
     "compact_boundary": claude.compact_boundary,
@@ -55,7 +55,7 @@ _SYSTEM: Final[Mapping[str, Reader]] = {
     "conversation_reset": claude.conversation_reset,
 }
 
-_TYPES: Final[Mapping[str, Reader]] = {
+_TYPES: Final[dict[str, Reader]] = {
     "assistant": claude.assistant,
     "user": claude.user,
     "result": claude.result,
@@ -86,7 +86,25 @@ def _untyped(body: Body) -> tuple[Signal, ...]:
 
 def normalise(message: Message) -> Normal | None:
     """Return what the message says, or None where it is ignorable. Never raises."""
-    body = message.body
+    return normalise_body(
+        message.body,
+        message.raw,
+        message.session_hint,
+        message.received_ms,
+        message.task_id,
+        message.publisher_agent_id,
+    )
+
+
+def normalise_body(
+    body: Body,
+    raw: bytes,
+    session_hint: str | None,
+    received_ms: int | None,
+    own_task_id: str | None,
+    publisher_agent_id: str | None,
+) -> Normal | None:
+    """Do what `normalise` does, for who has no `Message` and needs none."""
     kind = body.get("type")
     signals = _TYPES.get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
     if body.keys().isdisjoint(_SELDOM):
@@ -107,20 +125,19 @@ def normalise(message: Message) -> Normal | None:
         own_call = sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
         if not signals or (own_call and parent_id is None):
             return None
-    if agent := _short(message.publisher_agent_id, MAX_NAME):
+    if agent := _short(publisher_agent_id, MAX_NAME):
         signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
     uuid = name(body, "uuid")
-    live_ms = message.received_ms
     return Normal(
-        session_of(body, message.session_hint),
-        _digest(message.raw) if uuid is None else uuid,
+        session_of(body, session_hint),
+        _digest(raw) if uuid is None else uuid,
         timestamp(body),
-        None if live_ms is None else in_range(live_ms),
+        None if received_ms is None else in_range(received_ms),
         agent_id,
         parent_id,
         sidechain,
         subagent_type,
-        _short(message.task_id, MAX_NAME) or task_id,
+        _short(own_task_id, MAX_NAME) or task_id,
         signals,
     )
 

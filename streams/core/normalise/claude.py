@@ -39,16 +39,16 @@ from streams.core.signals import (
     UserLine,
 )
 
-MAX_CATEGORIES = 1_000
+MAX_CATEGORIES: Final = 1_000
 """Rows of a context-usage answer; a longer list is none. Real ones have about ten."""
 
 TRANSCRIPT_FIELDS: Final[tuple[str, ...]] = ("sessionId", "isSidechain", "parentUuid")
-UNCOUNTED = ("<local-command-", "<command-")
+UNCOUNTED: Final = ("<local-command-", "<command-")
 """Beginnings of user lines that are no messages (R23)."""
-COMMAND = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
+COMMAND: Final = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
 """The two commands that matter; `/clear` only in its tag (R27), `/compact` also as typed (R24)."""
 _TRIGGERS: Final[tuple[Trigger, ...]] = ("manual", "auto")
-_MARKUP = ("<", "/")
+_MARKUP: Final = ("<", "/")
 """A user's line that begins otherwise is no command, and no command's output."""
 _MARKS: Final = frozenset(
     {"isCompactSummary", "is_compact_summary", "isSynthetic", "is_synthetic"}
@@ -64,7 +64,7 @@ _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
 
 def is_transcript(body: Body) -> bool:
     """Return whether a line is a transcript's (R1)."""
-    return any(field in body for field in TRANSCRIPT_FIELDS)
+    return "sessionId" in body or "isSidechain" in body or "parentUuid" in body
 
 
 def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:

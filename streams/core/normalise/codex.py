@@ -1,5 +1,7 @@
 """Codex rollouts: readings come from `token_count`, users from `response_item` (R7, R9, R23)."""
 
+from typing import Final
+
 from streams.core.normalise.fields import count, long_name, mapping, name, text, window
 from streams.core.normalise.usage import read_codex_usage, read_output
 from streams.core.signals import (
@@ -13,7 +15,7 @@ from streams.core.signals import (
     UserLine,
 )
 
-_TOTALS = (
+_TOTALS: Final = (
     "input_tokens",
     "cached_input_tokens",
     "output_tokens",

@@ -5,26 +5,26 @@ first that is there with the right type counts.
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from typing import Final
 
 from schemas.records import Json
 from streams.core.signals import Body
 
-MAX_COUNT = 2**53 - 1
+MAX_COUNT: Final = 2**53 - 1
 """Largest integer that every JSON reader keeps exactly; a larger count is no plausible count."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _FIRST_YEAR, _LAST_YEAR = 2020, 2100
-_FIRST_MS = (datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
-_END_MS = (datetime(_LAST_YEAR + 1, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_FIRST_MS: Final = (datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_END_MS: Final = (datetime(_LAST_YEAR + 1, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
-MAX_NAME = 1_024
+MAX_NAME: Final = 1_024
 """Longest name of a model, an agent, a version and the like, characters. Real ones have some 60;
 a bound keeps what is stored of a session small, whatever is sent."""
 
-MAX_LONG_NAME = 16_384
+MAX_LONG_NAME: Final = 16_384
 """Longest session id and folder, characters: paths have up to 4 096."""
 
 
@@ -91,7 +91,7 @@ def items(body: Body, *names: str) -> list[dict[str, Json]]:
     for name in names:
         value = body.get(name)
         if isinstance(value, list):
-            return [cast("dict[str, Json]", item) for item in value if isinstance(item, dict)]
+            return [item for item in value if isinstance(item, dict)]
     return []
 
 

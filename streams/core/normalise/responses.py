@@ -1,16 +1,18 @@
 """API responses of any provider: usage, edits, compactions inside a response (R6 to R10, R29)."""
 
+from typing import Final
+
 from schemas.records import Json
 from streams.core.normalise.fields import flag, items, mapping, name
 from streams.core.normalise.usage import find_usage, read_output, read_usage
 from streams.core.signals import Body, Boundary, Response, ResponseEnd, Signal
 
-SYNTHETIC_MODEL = "<synthetic>"
-_WINDOW_EXCEEDED = "model_context_window_exceeded"
-_COMPACTION_CALL = "response.compaction"
+SYNTHETIC_MODEL: Final = "<synthetic>"
+_WINDOW_EXCEEDED: Final = "model_context_window_exceeded"
+_COMPACTION_CALL: Final = "response.compaction"
 """An OpenAI compaction's own response: its usage is that of the compacting call (R11)."""
 
-PROVIDER_OBJECTS = ("chat.completion", "response")
+PROVIDER_OBJECTS: Final = ("chat.completion", "response")
 """Beginnings of the `object` by which a bare response is known."""
 
 
@@ -78,7 +80,7 @@ def _compactions(message: Body, name: str) -> list[dict[str, Json]]:
     ]
 
 
-_NO_BLOCKS: list[dict[str, Json]] = []
+_NO_BLOCKS: Final[list[dict[str, Json]]] = []
 
 
 def _says_compacted(block: dict[str, Json]) -> bool:

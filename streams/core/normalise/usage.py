@@ -1,9 +1,11 @@
 """Usage by provider: Anthropic beside, OpenAI, Codex and Gemini inside the prompt (R7, R8)."""
 
+from typing import Final
+
 from streams.core.normalise.fields import count, items, mapping
 from streams.core.signals import Body, Usage
 
-_RESPONSE_ITERATIONS = ("message", "fallback_message")
+_RESPONSE_ITERATIONS: Final = ("message", "fallback_message")
 """Iterations that are a call of the conversation; others are a tool's or a compaction's own."""
 
 
@@ -57,9 +59,9 @@ def _beside(usage: Body) -> Usage | None:
         if entry.get("type") in _RESPONSE_ITERATIONS:
             counted = entry
             break
-    found = Usage(
-        count(counted, "input_tokens"),
-        count(counted, "cache_creation_input_tokens"),
-        count(counted, "cache_read_input_tokens"),
-    )
-    return None if found == (None, None, None) else found
+    fresh = count(counted, "input_tokens")
+    creation = count(counted, "cache_creation_input_tokens")
+    read = count(counted, "cache_read_input_tokens")
+    if fresh is None and creation is None and read is None:
+        return None
+    return Usage(fresh, creation, read)
