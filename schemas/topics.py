@@ -6,20 +6,20 @@ Names carry the prefix of the settings in front. All figures here are defaults; 
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-HOUR_MS = 60 * 60 * 1000
-DAY_MS = 24 * HOUR_MS
-MIB = 1024 * 1024
+HOUR_MS: Final = 60 * 60 * 1000
+DAY_MS: Final = 24 * HOUR_MS
+MIB: Final = 1024 * 1024
 
-MESSAGE_LIMIT_BYTES = 8 * MIB
+MESSAGE_LIMIT_BYTES: Final = 8 * MIB
 """Largest message that is derived from (R5); the topics take a little more, for headers."""
 
-RECORD_ROOM_BYTES = MIB // 2
+RECORD_ROOM_BYTES: Final = MIB // 2
 """How much larger than a message a derived record's data may be; key and headers take the rest
 of what the topics take more."""
 
-DEFAULT_PARTITIONS = 4
+DEFAULT_PARTITIONS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,18 @@ class Topic:
     max_ahead_ms: int | None = None
 
 
-AGENT_MESSAGES = Topic(
+AGENT_MESSAGES: Final = Topic(
     "agent.messages", "session id", "delete", 30 * DAY_MS, 9 * MIB, max_ahead_ms=HOUR_MS
 )
 """Others than we write to it, so a clock that is far ahead is refused: sessions are judged idle by
 the time of the messages, and retention goes by it too."""
-CONTEXT_EVENTS = Topic("context.events", "session id", "delete", -1, 9 * MIB)
+CONTEXT_EVENTS: Final = Topic("context.events", "session id", "delete", -1, 9 * MIB)
 """Kept for ever: a rebuild of the projection needs it whole."""
 CONTEXT_STATE = Topic("context.state", "session id and part; position", "compact", -1, 9 * MIB)
 """Compacted only: deleting by age would lose sessions that are still open."""
-DEAD_LETTERS = Topic("agent.messages.dead", "as it came", "delete", 90 * DAY_MS, 10 * MIB)
+DEAD_LETTERS: Final = Topic("agent.messages.dead", "as it came", "delete", 90 * DAY_MS, 10 * MIB)
 """A mebibyte more than its source: the headers that tell why must fit too."""
-CONTEXT_COMMANDS = Topic("context.commands", "session id", "delete", 30 * DAY_MS, MIB)
+CONTEXT_COMMANDS: Final = Topic("context.commands", "session id", "delete", 30 * DAY_MS, MIB)
 
 TOPICS: tuple[Topic, ...] = (
     AGENT_MESSAGES,

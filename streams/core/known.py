@@ -5,8 +5,8 @@ segments. All are held as bytes and nothing else, for a worker holds very many. 
 chunks, so that a batch writes only what it added.
 """
 
-import hashlib
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 HASH_BYTES: Final = 8
@@ -67,7 +67,7 @@ NOTHING_KNOWN: Final = Known()
 
 def cause_hash(cause: str) -> bytes:
     """Return the 8 bytes by which a cause is known."""
-    return hashlib.blake2b(cause.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).digest()
+    return blake2b(cause.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).digest()
 
 
 def is_known(known: Known, cause: bytes) -> bool:

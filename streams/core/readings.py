@@ -28,24 +28,24 @@ def respond(step: Step, response: Response) -> None:
     key = responses.key_hash(response.key, step.normal.cause)
     chain = step.edit(name)
     found = responses.find(chain.memory, key)
-    known = responses.Remembered(key) if found is None else found
-    marks = known.marks
+    marks = 0 if found is None else found.marks
     if response.model is not None:
         limits.set_model(step, name, base_name(response.model)[0])
     if response.boundary is not None and not marks & responses.BOUNDARY_MARK:
         marks |= responses.BOUNDARY_MARK
         bound(step, response.boundary)
-    if found is None:
-        known = known._replace(previous_output=_begin(step, chain, key))
+    previous_output = _begin(step, chain, key) if found is None else found.previous_output
     _take_output(chain, key, response.output)
     if response.edits or response.exhausted:
         marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
-    if marks != known.marks:
-        known = known._replace(marks=marks)
+    counts = responses.NOT_COUNTED if found is None else found.counts
+    known = responses.Remembered(key, counts, previous_output, marks)
     usage = response.usage
-    if usage is not None and usage.used > 0 and known.counts_differ(usage):
-        _read(step, response.response_id, usage, known.previous_output)
-        known = known.with_reading(usage)
+    if usage is not None and usage.used > 0:
+        counted = known.with_reading(usage)
+        if counted is not known:
+            _read(step, response.response_id, usage, previous_output)
+            known = counted
     if known != found:
         chain.memory = responses.remember(chain.memory, known)
 

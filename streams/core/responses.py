@@ -26,6 +26,9 @@ _ENTRY: Final = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sqB")
 _COUNTS: Final = struct.Struct("<QQQ")
 _NOT_TOLD: Final = -1
 
+NOT_COUNTED: Final = bytes(HASH_BYTES)
+"""Stands for the counts of a response that gave no reading."""
+
 
 class Remembered(NamedTuple):
     """One response: the hash of its key, that of its counts, its marks.
@@ -34,19 +37,16 @@ class Remembered(NamedTuple):
     """
 
     key: bytes
-    counts: bytes = bytes(HASH_BYTES)
+    counts: bytes = NOT_COUNTED
     previous_output: int | None = None
     marks: int = 0
 
-    def counts_differ(self, usage: Usage) -> bool:
-        """Return whether a line's counts are news (R9)."""
-        if not self.marks & READ_MARK:
-            return True
-        return self.counts != _counts_hash(usage)
-
     def with_reading(self, usage: Usage) -> "Remembered":
-        """Return it with the counts of its latest reading."""
-        return self._replace(counts=_counts_hash(usage), marks=self.marks | READ_MARK)
+        """Return it with the counts of its latest reading; itself where they are no news (R9)."""
+        counts, marks = _counts_hash(usage), self.marks
+        if marks & READ_MARK and counts == self.counts:
+            return self
+        return Remembered(self.key, counts, self.previous_output, marks | READ_MARK)
 
 
 def key_hash(key: str | None, cause: str) -> bytes:

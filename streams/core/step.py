@@ -5,7 +5,7 @@ immutable session and ends as a new one.
 """
 
 from enum import IntEnum
-from typing import Final, NamedTuple, TypedDict
+from typing import Final, TypedDict
 
 from schemas.records import MAIN_CHAIN, Kind, Record, RecordData
 from streams.core.identity import record_id
@@ -46,12 +46,15 @@ class CommonFields(TypedDict):
     subagent_type: str | None
 
 
-class Emitted(NamedTuple):
+class Emitted:
     """A record without its place in the session's sequence."""
 
-    rank: Rank
-    record_id: str
-    data: RecordData
+    __slots__ = ("data", "rank", "record_id")
+
+    def __init__(self, rank: Rank, record_id: str, data: RecordData) -> None:
+        self.rank = rank
+        self.record_id = record_id
+        self.data = data
 
 
 class Step:
@@ -83,7 +86,7 @@ class Step:
         self.session_id = session_id
         self.normal = normal
         self.subject = subject
-        self.chains = dict(session.chains)
+        self.chains = session.chains.copy()
         self._edited: list[str] = []
         self.attempt = session.attempt
         self.hint = session.hint
@@ -151,10 +154,11 @@ class Step:
         if len(emitted) > 1:
             emitted.sort(key=_rank)
         time_ms, tag = self.normal.time_ms, self.rules.tag
-        return tuple(
-            Record(one.record_id, one.data.chain, time_ms, number, tag, one.data)
-            for number, one in enumerate(emitted, sequence + 1)
-        )
+        found = []
+        for one in emitted:
+            sequence += 1
+            found.append(Record(one.record_id, one.data.chain, time_ms, sequence, tag, one.data))
+        return tuple(found)
 
 
 def _rank(emitted: Emitted) -> Rank:

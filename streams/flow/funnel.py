@@ -151,9 +151,9 @@ class Funnel:
         session_id = normal.session_id
         if session_id is None:
             return Taken(None, (), NO_SESSION)
-        if self._misrouted is not None and (dead := self._misrouted(session_id)) is not None:
-            return Taken(None, (), dead)
-        before = self.sessions.get(session_id) or self._restored(session_id)
+        before = self.sessions.get(session_id) or self._new_here(session_id)
+        if isinstance(before, DeadLetter):
+            return Taken(None, (), before)
         after, records = derive(self._rules, before, normal, session_id)
         if after is before:
             return IGNORED
@@ -167,8 +167,13 @@ class Funnel:
         self.sessions[session_id] = after
         return Taken(session_id, records, None, before)
 
-    def _restored(self, session_id: str) -> Session | None:
-        """Take over a session that was only stored so far."""
+    def _new_here(self, session_id: str) -> Session | DeadLetter | None:
+        """Take over a session that was only stored so far; say if it does not belong here.
+
+        One that is here was looked at when it came.
+        """
+        if self._misrouted is not None and (dead := self._misrouted(session_id)) is not None:
+            return dead
         session = None if self._stored is None else self._stored(session_id)
         if session is not None:
             self.sessions[session_id] = session

@@ -59,9 +59,11 @@ def text_of(content: object) -> str | None:
 
 def _inner_boundary(message: Body) -> Boundary | None:
     """Return the compaction told by a block or an item; several are one (R29)."""
+    content, output = _compactions(message, "content"), _compactions(message, "output")
+    if not content and not output:
+        return None
     found: Boundary | None = None
-    blocks = [block for block in _compactions(message, "content") if _says_compacted(block)]
-    for block in (*blocks, *_compactions(message, "output")):
+    for block in (*(block for block in content if _says_compacted(block)), *output):
         summary = text_of(block.get("content")) or None
         if found is None:
             found = Boundary(None, None, None, None, None, block, summary)
