@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-sys.path.append(str(ROOT))
-import hatch_build  # noqa: E402 -- of the project's root, not of the product
+import hatch_build
+from streams.cli import build
 
+ROOT = Path(__file__).parents[1]
 COMPILED_RUN = bool(os.environ.get("CHECK_COMPILED"))
 """`make check-compiled` sets it: there the tests run on build/compiled."""
 
@@ -22,6 +22,11 @@ def test_a_run_is_compiled_or_pure_as_a_whole(path: str) -> None:
     found = importlib.import_module(name).__file__ or ""
     assert (not found.endswith(".py")) == COMPILED_RUN
     assert Path(found).is_relative_to(ROOT / "build") == COMPILED_RUN
+
+
+def test_the_version_says_which_build_it_is() -> None:
+    assert build.is_compiled() == COMPILED_RUN
+    assert build.told().endswith(" (compiled)") == COMPILED_RUN
 
 
 def test_no_library_lies_beside_the_sources() -> None:

@@ -122,6 +122,10 @@ def test_a_typing_error_is_no_silent_setting(monkeypatch: pytest.MonkeyPatch) ->
         _set(monkeypatch, XYZ="1")
 
 
+def test_what_asked_for_a_compiled_build_may_still_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _set(monkeypatch, COMPILE="1") == _set(monkeypatch)
+
+
 def test_a_password_is_never_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError) as caught:
         _set(monkeypatch, REDIS_URL="http://user:hunter2@host")

@@ -100,8 +100,9 @@ def tell_windows(step: Step, told: RuntimeWindows) -> None:
             suffix = entry.name[len(base_name(entry.name)[0]) :]
             canonical = base_name(entry.canonical)[0] + suffix
             by_canonical = _with(by_canonical, canonical, entry.window)
-    step.facts = facts._replace(told_windows=by_name, canonical_windows=by_canonical)
-    _resolve(step)
+    if by_name is not facts.told_windows or by_canonical is not facts.canonical_windows:
+        step.facts = facts._replace(told_windows=by_name, canonical_windows=by_canonical)
+        _resolve(step)
 
 
 def tell_own_window(step: Step, told: OwnWindow) -> None:

@@ -206,8 +206,8 @@ def _plain(value: Any) -> Any:
 
 def rfc3339(time_ms: int) -> str:
     """Format milliseconds since 1970 as RFC 3339 in UTC with milliseconds."""
-    seconds, ms = divmod(time_ms, 1000)
-    return f"{_to_seconds(seconds)}.{ms:03d}Z"
+    seconds = time_ms // 1000
+    return f"{_to_seconds(seconds)}.{str(1000 + time_ms - seconds * 1000)[1:]}Z"
 
 
 @lru_cache(maxsize=4096)

@@ -141,8 +141,12 @@ def _variable(field: str) -> str:
     return PREFIX + field.upper()
 
 
+_OF_THE_BUILD = PREFIX + "COMPILE"
+"""Asks for a compiled wheel, and may still be set where that runs."""
+
+
 def _unknown_variables() -> Iterator[str]:
-    known = [_variable(name) for name in Settings.model_fields]
+    known = [*(_variable(name) for name in Settings.model_fields), _OF_THE_BUILD]
     for name in sorted(os.environ):
         if name.startswith(PREFIX) and name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
