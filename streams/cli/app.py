@@ -5,6 +5,7 @@ What the exit codes mean is in `streams.cli.exits`.
 
 import errno
 import sys
+from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -64,7 +65,7 @@ app.command()(doctor.doctor)
 
 def _print_version(*, asked: bool) -> None:
     if asked:
-        out.print(build.told(), highlight=False)
+        out.print(f"contextgauge {version('contextgauge')}{build.mark()}")
         raise typer.Exit
 
 

@@ -1,6 +1,5 @@
-"""Which build this is: its version, and whether the deriver's hot modules are compiled."""
+"""Which build this is: whether the deriver's hot modules are compiled."""
 
-from importlib.metadata import version
 from importlib.util import find_spec
 
 _ONE_OF_THEM = "streams.core.derive"
@@ -13,6 +12,6 @@ def is_compiled() -> bool:
     return spec is not None and spec.origin is not None and not spec.origin.endswith(".py")
 
 
-def told() -> str:
-    """Return what `contextgauge --version` prints; of the pure build nothing but its version."""
-    return f"contextgauge {version('contextgauge')}{' (compiled)' if is_compiled() else ''}"
+def mark() -> str:
+    """Return what `contextgauge --version` says after the version: nothing of the pure build."""
+    return " (compiled)" if is_compiled() else ""
