@@ -17,7 +17,7 @@ def look_among_the_young() -> None:
     """Let the process's collector look through young objects, and never through all of them.
 
     Sessions hold no cycles, and nor do messages or records: what is dropped goes at once, by its
-    count. The few cycles there are, of tasks and errors, are young when they are dropped. To look
-    through all that lives would find nothing and stop a worker of a million sessions for seconds.
+    count. To look through all that lives would find nothing and stop a worker of a million sessions
+    for seconds; `membership` does so when one has failed, for errors hold the frames they came by.
     """
     gc.set_threshold(_YOUNG_OBJECTS, _YOUNG_ROUNDS, _NEVER)

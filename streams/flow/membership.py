@@ -7,6 +7,7 @@ counts. After a RetryError the worker joins anew, after a back-off; all else end
 """
 
 import asyncio
+import gc
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import Literal, TypeAlias
@@ -172,6 +173,11 @@ async def stay_member(
                 backoff.reset()
             health.worker("waiting", str(error))
             await pause(error, backoff, telemetry)
+        del member
+        if not stop.is_set():
+            # It holds the error that it failed with, which holds the frames that it came through,
+            # and so all that its partitions had: workers' processes never look for that else.
+            gc.collect()
 
 
 async def pause(

@@ -200,6 +200,9 @@ class PartitionTask:
             if commit is not None and not commit.done():
                 commit.cancel()
                 await asyncio.gather(commit, return_exceptions=True)
+            # A commit that failed holds its error, which holds this frame, which holds the state:
+            # without this one they would stay until the garbage collector came for them.
+            commit = None
 
     async def _poll(self) -> Batch:
         tools, config, partition = self._tools, self._tools.config, self._place.partition

@@ -1,5 +1,8 @@
 """The derive worker, on the log in memory: exactly once whatever happens, and clear ends."""
 
+import gc
+import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +19,9 @@ from streams.edge.changelog import ChangelogStateStore
 from streams.edge.clock import SystemClock
 from streams.edge.memory_log import MemoryLog
 from streams.edge.partitioner import partition_of
-from streams.ports import NewRecord
+from streams.flow.partition_state import Place
+from streams.flow.partition_task import PartitionTask, ReaderLostError, Tools
+from streams.ports import Batch, GroupReader, NewRecord
 from tests.flow.derive_kit import DeriveKit, HastyClock, Sent, expected, samples, until
 
 MESSAGES = samples()
@@ -75,6 +80,53 @@ async def test_a_cut_commit_is_derived_anew(kit: DeriveKit, log: MemoryLog) -> N
             await kit.publish(MESSAGES[start : start + 200])
             await kit.caught_up(worker)
     assert worker.figures.counts["worker_transactions", "failed"] > 4
+    assert await kit.events() == expected(MESSAGES)
+
+
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[PartitionTask]]]:
+    """Give all partitions' tasks, which hold their states; no garbage collector comes by itself."""
+    made: list[weakref.ref[PartitionTask]] = []
+
+    class Watched(PartitionTask):
+        def __init__(self, tools: Tools, place: Place, reader: GroupReader) -> None:
+            super().__init__(tools, place, reader)
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr("streams.flow.derive.PartitionTask", Watched)
+    gc.collect()
+    gc.disable()
+    yield made
+    gc.enable()
+
+
+async def test_what_a_failed_commit_leaves_is_let_go_of_at_once(
+    kit: DeriveKit, log: MemoryLog, tasks: list[weakref.ref[PartitionTask]]
+) -> None:
+    async with kit.running(replace(kit.config, batch_messages=20)) as worker:
+        log.cut_commits = 3
+        await kit.publish(MESSAGES)
+        await kit.caught_up(worker)
+        assert len(tasks) == 4 + 3
+        assert len([task for task in tasks if task() is not None]) == 4
+
+
+async def test_what_a_failed_membership_leaves_is_let_go_of_before_the_next(
+    kit: DeriveKit, tasks: list[weakref.ref[PartitionTask]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll, lost = PartitionTask._poll, ["lost"]  # noqa: SLF001 -- to fail in its place
+
+    async def lose(task: PartitionTask) -> Batch:
+        if task.committed and lost:
+            raise ReaderLostError(lost.pop())
+        return await poll(task)
+
+    monkeypatch.setattr(PartitionTask, "_poll", lose)
+    async with kit.running(replace(kit.config, batch_messages=20)) as worker:
+        await kit.publish(MESSAGES)
+        await until(lambda: len(tasks) == 8)
+        await kit.caught_up(worker)
+        assert not [task for task in tasks[:4] if task() is not None]
     assert await kit.events() == expected(MESSAGES)
 
 
