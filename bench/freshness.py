@@ -17,7 +17,6 @@ import asyncio
 import contextlib
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -38,7 +37,7 @@ from redis.connection import HiredisRespSerializer
 
 from bench import workload
 from bench.measure import Broker
-from bench.systems import ROOT
+from bench.systems import ROOT, our_environment
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from streams.edge.local_stack import LocalStack
 from streams.edge.redis_keys import Keys
@@ -164,9 +163,8 @@ class Pipeline:
 
 
 def _environment(bootstrap: str, redis_url: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE" not in name}
     return {
-        **kept,
+        **our_environment(),
         "CONTEXTGAUGE_BOOTSTRAP_SERVERS": bootstrap,
         "CONTEXTGAUGE_REDIS_URL": redis_url,
         "CONTEXTGAUGE_TOPIC_PREFIX": PREFIX,
