@@ -10,12 +10,13 @@ producer finds in the changelog is true.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
+from schemas.topics import MIB
 from streams.core.errors import PositionError, RetryError
 from streams.core.rules import Rules
 from streams.flow.dead_letters import FloodWatch
@@ -37,6 +38,9 @@ from streams.ports import (
 
 _SLICE_MESSAGES = 250
 """Messages derived in a row before other partitions' commits get a turn: some 3 ms."""
+
+_BATCH_BYTES = 10 * MIB
+"""A batch with so many bytes takes no more fetches, each of which is bounded alike."""
 
 logger = structlog.get_logger()
 
@@ -70,6 +74,34 @@ class Kept(NamedTuple):
     end: int | None
 
 
+async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended, in whatever way."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Room:
+    """What still fits into the batch that is being derived: messages, and their bytes."""
+
+    def __init__(self, config: DeriveConfig) -> None:
+        self._config = config
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin the next batch."""
+        self.messages, self._bytes = self._config.batch_messages, _BATCH_BYTES
+
+    def take(self, batch: Batch) -> None:
+        """Take up what was read."""
+        self.messages -= len(batch.records)
+        self._bytes -= sum(len(message.value or b"") for message in batch.records)
+
+    def is_left(self) -> bool:
+        """Tell whether more may join; one fetch may overshoot it."""
+        return self.messages > 0 and self._bytes > 0
+
+
 class PartitionTask:
     """Runs one partition until `stop` is called or something fails."""
 
@@ -80,6 +112,7 @@ class PartitionTask:
         self._label = str(place.partition)
         self._stop = asyncio.Event()
         self._end: int | None = None
+        self._room = _Room(tools.config)
         self._lag = Lag(
             tools.telemetry,
             tools.clock,
@@ -177,48 +210,72 @@ class PartitionTask:
         self._reader.resume(partition)
 
     async def _loop(self, producer: TransactionalProducer, state: PartitionState) -> None:
+        """Derive what comes, and commit it as soon as the commit before has ended.
+
+        What comes while one commits joins the next batch, up to its limits: else it would wait
+        for two commits.
+        """
+        poll: asyncio.Task[Batch] | None = None
         commit: asyncio.Task[None] | None = None
+        under_way: set[asyncio.Task[Any]] = set()
+        room, position = self._room, state.position
+        room.clear()
         try:
             while not self._stop.is_set():
-                batch = await self._poll()
-                if batch.records or batch.position != state.position:
-                    work = await self._derive(state, batch)
-                    if commit is not None:
-                        await commit
-                    commit = asyncio.create_task(self._commit(producer, work))
-                    self._tools.telemetry.gauge(
-                        "derive_sessions", state.sessions, partition=self._label
-                    )
-                elif commit is None:
-                    self._tell_lag(state.position)
-                elif commit.done():
+                if poll is None and room.is_left():
+                    poll = asyncio.create_task(self._poll())
+                under_way = {task for task in (poll, commit) if task is not None}
+                await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                if poll is not None and poll.done():
+                    batch, poll = poll.result(), None
+                    await self._derive(state, batch)
+                    room.take(batch)
+                    position = batch.position
+                if commit is not None and commit.done():
                     await commit
                     commit = None
+                if commit is None:
+                    commit = self._begin_commit(producer, state, position)
+                    room.clear()
+            if commit is not None:
+                await commit
+            commit = self._begin_commit(producer, state, position)
             if commit is not None:
                 await commit
         finally:
-            if commit is not None and not commit.done():
-                commit.cancel()
-                await asyncio.gather(commit, return_exceptions=True)
+            under_way = {task for task in (poll, commit) if task is not None}
+            await _ended(under_way)
             # A commit that failed holds its error, which holds this frame, which holds the state:
-            # without this one they would stay until the garbage collector came for them.
-            commit = None
+            # without this they would stay until the garbage collector came for them.
+            poll = commit = None
+            under_way.clear()
+
+    def _begin_commit(
+        self, producer: TransactionalProducer, state: PartitionState, position: int | None
+    ) -> asyncio.Task[None] | None:
+        """Begin to commit what was derived since the last commit began, if anything was read."""
+        if position is None or position == state.position:
+            if state.position is not None:
+                self._tell_lag(state.position)
+            return None
+        work = state.finish(position)
+        self._tools.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
+        return asyncio.create_task(self._commit(producer, work))
 
     async def _poll(self) -> Batch:
         tools, config, partition = self._tools, self._tools.config, self._place.partition
         try:
             with tools.health.step("poll", partition, config.poll_timeout_s):
                 return await self._reader.poll(
-                    partition, config.batch_messages, config.poll_timeout_s
+                    partition, self._room.messages, config.poll_timeout_s
                 )
         except RetryError as error:
             raise ReaderLostError(str(error)) from error
 
-    async def _derive(self, state: PartitionState, batch: Batch) -> Work:
+    async def _derive(self, state: PartitionState, batch: Batch) -> None:
         for start in range(0, len(batch.records), _SLICE_MESSAGES):
             state.apply(batch.records[start : start + _SLICE_MESSAGES])
             await asyncio.sleep(0)
-        return state.finish(batch.position)
 
     async def _commit(self, producer: TransactionalProducer, work: Work) -> None:
         """Commit a batch: records, dead letters, state and position, or nothing of it."""
