@@ -1,5 +1,6 @@
 """The derive worker, on the log in memory: exactly once whatever happens, and clear ends."""
 
+import asyncio
 import gc
 import weakref
 from collections.abc import Iterator
@@ -19,9 +20,9 @@ from streams.edge.changelog import ChangelogStateStore
 from streams.edge.clock import SystemClock
 from streams.edge.memory_log import MemoryLog
 from streams.edge.partitioner import partition_of
-from streams.flow.partition_state import Place
+from streams.flow.partition_state import Place, Work
 from streams.flow.partition_task import PartitionTask, ReaderLostError, Tools
-from streams.ports import Batch, GroupReader, NewRecord
+from streams.ports import Batch, GroupReader, NewRecord, TransactionalProducer
 from tests.flow.derive_kit import DeriveKit, HastyClock, Sent, expected, samples, until
 
 MESSAGES = samples()
@@ -81,6 +82,37 @@ async def test_a_cut_commit_is_derived_anew(kit: DeriveKit, log: MemoryLog) -> N
             await kit.caught_up(worker)
     assert worker.figures.counts["worker_transactions", "failed"] > 4
     assert await kit.events() == expected(MESSAGES)
+
+
+@pytest.mark.parametrize(("batch_messages", "batch_bytes"), [(50, 1 << 20), (5_000, 20_000)])
+async def test_what_comes_while_one_commits_joins_the_next_batch_up_to_its_limits(
+    kit: DeriveKit, monkeypatch: pytest.MonkeyPatch, batch_messages: int, batch_bytes: int
+) -> None:
+    monkeypatch.setattr("streams.flow.partition_task._BATCH_BYTES", batch_bytes)
+    held, commit = asyncio.Event(), PartitionTask._commit  # noqa: SLF001 -- to hold it up
+
+    async def hold(task: PartitionTask, producer: TransactionalProducer, work: Work) -> None:
+        if not task.committed:
+            await held.wait()
+        await commit(task, producer, work)
+
+    monkeypatch.setattr(PartitionTask, "_commit", hold)
+    ours = [sent for sent in MESSAGES if partition_of(sent.session_id, 4) == 1][:400]
+    async with kit.running(replace(kit.config, batch_messages=batch_messages)) as worker:
+        await until(worker.has_partitions)
+        for sent in ours:
+            await kit.publish([sent])
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.1)
+        held.set()
+        await kit.caught_up(worker)
+    batches = [batch for batch in worker.figures.observed["derive_batch_messages"] if batch]
+    assert sum(batches) == len(ours)
+    assert max(batches) <= batch_messages
+    joined = ours[batches[0] : batches[0] + batches[1]]
+    size = sum(len(sent.value) for sent in joined)
+    assert len(joined) == batch_messages or size >= batch_bytes
+    assert await kit.events() == expected(ours)
 
 
 @pytest.fixture
