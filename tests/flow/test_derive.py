@@ -106,7 +106,7 @@ async def test_what_comes_while_one_commits_joins_the_next_batch_up_to_its_limit
         await asyncio.sleep(0.1)
         held.set()
         await kit.caught_up(worker)
-    batches = [batch for batch in worker.figures.observed["derive_batch_messages"] if batch]
+    batches = [int(size) for size in worker.figures.observed["derive_batch_messages"] if size]
     assert sum(batches) == len(ours)
     assert max(batches) <= batch_messages
     joined = ours[batches[0] : batches[0] + batches[1]]
