@@ -222,6 +222,7 @@ def derive_config(chosen: Settings, *, allow_dead_letters: bool = False) -> Deri
         dead_topic=chosen.topic(DEAD_LETTERS).name,
         group=chosen.group_prefix + DERIVE_GROUP,
         instance_id=chosen.instance_id or None,
+        processes=chosen.derive_processes,
         batch_messages=chosen.batch_messages,
         limit_bytes=chosen.message_limit_bytes,
         idle_days=chosen.session_idle_days,

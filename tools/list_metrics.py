@@ -22,7 +22,8 @@ to do then: [RUNBOOK.md](RUNBOOK.md). Made from the code by `python tools/list_m
 Ages and lags are by Kafka's timestamps and this machine's clock: where the clocks differ, they do
 ([clock skew](RUNBOOK.md#clocks-differ)). The usual metrics of a process come beside them:
 `process_cpu_seconds_total`, `process_resident_memory_bytes`, `process_open_fds` and
-`process_start_time_seconds`.
+`process_start_time_seconds`. Where a command runs
+[several processes](RUNBOOK.md#several-processes), all have one label more: `process`, its number.
 """
 
 

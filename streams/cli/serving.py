@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from streams.core.errors import ConfigError
 from streams.edge.health import HealthBoard
 from streams.edge.metrics import PrometheusTelemetry
-from streams.edge.status_server import StatusServer, answers
+from streams.edge.status_server import StatusServer, answers, listening, port_of
 from streams.settings import Settings
 
 _BEAT_S = 1.0
@@ -31,25 +31,40 @@ _BEAT_S = 1.0
 
 @asynccontextmanager
 async def serving(
-    chosen: Settings, telemetry: PrometheusTelemetry, health: HealthBoard
+    chosen: Settings,
+    telemetry: PrometheusTelemetry,
+    health: HealthBoard,
+    listener: socket.socket | None = None,
 ) -> AsyncIterator[str]:
     """Serve `/metrics`, `/healthz` and `/readyz` meanwhile; yield the address that they are at.
 
-    Raises ConfigError where the port of the settings cannot be had.
+    `listener` takes the connections where it is given, else one is made by the settings. Raises
+    ConfigError where their port cannot be had.
     """
-    server = StatusServer(chosen.metrics_host, chosen.metrics_port, answers(telemetry, health))
-    try:
-        port = server.start()
-    except OSError as error:
-        raise ConfigError(_refused(chosen, error)) from error
+    own = listener or listener_of(chosen)
+    server = StatusServer(own, answers(telemetry, health))
+    server.start()
     beating = asyncio.create_task(_beat(health))
-    host = f"[{chosen.metrics_host}]" if ":" in chosen.metrics_host else chosen.metrics_host
     try:
-        yield f"http://{host}:{port}"
+        yield address_of(chosen, own)
     finally:
         beating.cancel()
         await asyncio.gather(beating, return_exceptions=True)
         server.stop()
+
+
+def listener_of(chosen: Settings) -> socket.socket:
+    """Return what takes connections by the settings. Raises ConfigError where it cannot be had."""
+    try:
+        return listening(chosen.metrics_host, chosen.metrics_port)
+    except OSError as error:
+        raise ConfigError(_refused(chosen, error)) from error
+
+
+def address_of(chosen: Settings, listener: socket.socket) -> str:
+    """Return the URL that a listener of the settings' host is reached at."""
+    host = f"[{chosen.metrics_host}]" if ":" in chosen.metrics_host else chosen.metrics_host
+    return f"http://{host}:{port_of(listener)}"
 
 
 def _refused(chosen: Settings, error: OSError) -> str:

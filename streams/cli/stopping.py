@@ -29,11 +29,13 @@ class Stopping:
     """The signals to end, for one worker. `limit_s` is the time that it has to end by itself.
 
     Make it before any thread is started and before the event loop runs: from then on signals wait
-    to be taken.
+    to be taken. `lifeline` is for one of several processes of a command: a pipe whose other end the
+    supervisor holds. A byte or its end, which is the supervisor's own, tell it to stop too; a
+    second signal is then the supervisor's matter, for whoever signals may have reached both.
     """
 
-    def __init__(self, clock: Clock, limit_s: float) -> None:
-        self._clock, self._limit_s = clock, limit_s
+    def __init__(self, clock: Clock, limit_s: float, lifeline: int | None = None) -> None:
+        self._clock, self._limit_s, self._lifeline = clock, limit_s, lifeline
         self._began_s: float | None = None
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
 
@@ -63,11 +65,18 @@ class Stopping:
             on_stop()
             loop.call_soon_threadsafe(stop.set)
             logger.info("stopping", signal=received.name, limit_s=self._limit_s)
+            if self._lifeline is not None:
+                return
             again = signal.Signals(signal.sigwait(_SIGNALS))
             _end(by_signal(again), lambda: logger.warning("ending at once", signal=again.name))
 
         context = contextvars.copy_context()
         threading.Thread(target=context.run, args=[take], name="signals", daemon=True).start()
+        if self._lifeline is not None:
+            context = contextvars.copy_context()
+            threading.Thread(
+                target=context.run, args=[_hold, self._lifeline], name="lifeline", daemon=True
+            ).start()
 
     def _force(self, doing: Callable[[], list[str]]) -> None:
         _end(
@@ -78,6 +87,13 @@ class Stopping:
                 doing=doing(),
             ),
         )
+
+
+def _hold(lifeline: int) -> None:
+    """Wait for the supervisor's word, or its end; then have the process stop."""
+    if not os.read(lifeline, 1):
+        logger.warning("the supervisor is gone")
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end(code: int, last_words: Callable[[], None]) -> None:

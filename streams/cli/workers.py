@@ -21,6 +21,7 @@ from streams.cli.collector import look_among_the_young
 from streams.cli.exits import Exit, code_of
 from streams.cli.serving import serving
 from streams.cli.stopping import Stopping
+from streams.cli.supervisor import Part, spread
 from streams.core.errors import ContextgaugeError, RetryError
 from streams.edge.clock import SystemClock
 from streams.edge.health import HealthBoard
@@ -28,6 +29,7 @@ from streams.edge.metrics import PrometheusTelemetry
 from streams.edge.status_server import METRICS
 from streams.flow.retry import Patience
 from streams.settings import Settings
+from streams.settings.workers import MOST_PROCESSES
 
 Work: TypeAlias = Callable[
     [Settings, PrometheusTelemetry, HealthBoard, asyncio.Event], Coroutine[None, None, None]
@@ -43,10 +45,22 @@ AllowDeadLetters = Annotated[
     ),
 ]
 
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes",
+        min=1,
+        max=MOST_PROCESSES,
+        show_default="CONTEXTGAUGE_DERIVE_PROCESSES, 1",
+        help="Run so many workers as processes of this command, to use more than one CPU: they "
+        "share the partitions, stop together, and are told of at one address.",
+    ),
+]
+
 logger = structlog.get_logger()
 
 
-def derive(*, allow_dead_letters: AllowDeadLetters = False) -> None:
+def derive(*, processes: Processes = None, allow_dead_letters: AllowDeadLetters = False) -> None:
     """Derive context records from the messages on Kafka, until told to stop.
 
     Reads agent.messages and writes context.events, dead letters and its state in transactions:
@@ -73,7 +87,12 @@ def derive(*, allow_dead_letters: AllowDeadLetters = False) -> None:
         finally:
             await log.stop()
 
-    run("derive", work, wiring.bootstrap_servers)
+    run(
+        "derive",
+        work,
+        wiring.bootstrap_servers,
+        processes=lambda chosen: processes or chosen.derive_processes,
+    )
 
 
 def project() -> None:
@@ -108,22 +127,30 @@ def project() -> None:
     run("project", work, wiring.bootstrap_servers, wiring.redis_url)
 
 
-def run(name: str, work: Work, *needed: Callable[[Settings], str]) -> None:
+def run(
+    name: str,
+    work: Work,
+    *needed: Callable[[Settings], str],
+    processes: Callable[[Settings], int] = lambda _: 1,
+) -> None:
     """Run a worker to its end: settings, logs, metrics, health and signals are the same for all.
 
-    `needed` are the addresses that it cannot do without. Raises StopError, ConfigError of the
-    settings first of all.
+    `needed` are the addresses that it cannot do without. Where there are to be more `processes`
+    than one, each of them comes to the worker, and this one sees to them instead. Raises StopError,
+    ConfigError of the settings first of all.
     """
     chosen = wiring.settings()
     for address in needed:
         address(chosen)
-    no_broker = asyncio.Event()
-    logs.configure(chosen, no_broker.set)
-    look_among_the_young()
     structlog.contextvars.bind_contextvars(worker=name)
-    stopping = Stopping(SystemClock(), chosen.stop_timeout_s)
+    count = processes(chosen)
+    part = Part(chosen) if count == 1 else spread(name, chosen, count)
+    no_broker = asyncio.Event()
+    logs.configure(part.settings, no_broker.set)
+    look_among_the_young()
+    stopping = Stopping(SystemClock(), chosen.stop_timeout_s, part.lifeline)
     try:
-        uvloop.run(_run(name, work, chosen, stopping, no_broker))
+        uvloop.run(_run(name, work, part, stopping, no_broker))
     except Exception as error:
         code = code_of(error) if isinstance(error, ContextgaugeError) else Exit.INTERNAL
         logger.error("stopped", error=type(error).__name__, exit_code=int(code))  # noqa: TRY400 -- told in full by whoever ran the command
@@ -131,12 +158,13 @@ def run(name: str, work: Work, *needed: Callable[[Settings], str]) -> None:
 
 
 async def _run(
-    name: str, work: Work, chosen: Settings, stopping: Stopping, no_broker: asyncio.Event
+    name: str, work: Work, part: Part, stopping: Stopping, no_broker: asyncio.Event
 ) -> None:
+    chosen = part.settings
     telemetry, clock, stop = PrometheusTelemetry(name, "worker"), SystemClock(), asyncio.Event()
     health = HealthBoard(name, clock, chosen.stuck_after_s)
     stopping.listen(stop, lambda: health.worker("stopping"), health.doing)
-    async with serving(chosen, telemetry, health) as address:
+    async with serving(chosen, telemetry, health, part.listener) as address:
         logger.info(
             "started",
             metrics=f"{address}{METRICS}",

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from prometheus_client.exposition import choose_encoder
 
+from schemas.records import Json
 from streams.edge import codec
-from streams.edge.health import HealthBoard, Verdict
+from streams.edge.health import HealthBoard
 from streams.edge.metrics import PrometheusTelemetry
 
 METRICS, LIVE, READY = "/metrics", "/healthz", "/readyz"
@@ -44,18 +45,23 @@ def answers(telemetry: PrometheusTelemetry, health: HealthBoard) -> Answers:
             encode, content_type = choose_encoder(accept)
             return Answer(HTTPStatus.OK, content_type, encode(telemetry.registry))
         if path == LIVE:
-            return _verdict(health.live())
+            return verdict(*health.live())
         if path == READY:
-            return _verdict(health.ready())
-        status = HTTPStatus.OK if path == "/" else HTTPStatus.NOT_FOUND
-        return Answer(status, _PLAIN, _PATHS)
+            return verdict(*health.ready())
+        return not_a_path(path)
 
     return answer
 
 
-def _verdict(verdict: Verdict) -> Answer:
-    status = HTTPStatus.OK if verdict.ok else HTTPStatus.SERVICE_UNAVAILABLE
-    return Answer(status, "application/json", codec.dumps(verdict.document) + b"\n")
+def verdict(ok: bool, document: dict[str, Json]) -> Answer:  # noqa: FBT001 -- a Verdict's parts
+    """Return the answer to a probe."""
+    status = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE
+    return Answer(status, "application/json", codec.dumps(document) + b"\n")
+
+
+def not_a_path(path: str) -> Answer:
+    """Return the answer to any other path: those that there are."""
+    return Answer(HTTPStatus.OK if path == "/" else HTTPStatus.NOT_FOUND, _PLAIN, _PATHS)
 
 
 class _Server(ThreadingHTTPServer):
@@ -67,22 +73,45 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class StatusServer:
-    """Serves from `start` to `stop`. Port 0 is any free one."""
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that takes connections. Port 0 is any free one.
 
-    def __init__(self, host: str, port: int, answer: Answers) -> None:
-        self._host, self._port, self._answer = host, port, answer
+    Raises OSError where the port cannot be had.
+    """
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        # Else a worker that is started again waits for the connections of the one before.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen()
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def port_of(listener: socket.socket) -> int:
+    """Return the port of a socket that takes connections."""
+    return int(listener.getsockname()[1])
+
+
+class StatusServer:
+    """Serves what comes to `listener`, which it closes in the end, from `start` to `stop`."""
+
+    def __init__(self, listener: socket.socket, answer: Answers) -> None:
+        self._listener, self._answer = listener, answer
         self._server: ThreadingHTTPServer | None = None
 
-    def start(self) -> int:
-        """Begin to serve; return the port. Raises OSError where it cannot be had."""
-        family, *_, address = socket.getaddrinfo(
-            self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        server_class = type("_Family", (_Server,), {"address_family": family})
-        server = self._server = server_class(address[:2], _handler(self._answer))
+    def start(self) -> None:
+        """Begin to serve."""
+        address = self._listener.getsockname()
+        server = self._server = _Server(address, _handler(self._answer), bind_and_activate=False)
+        server.socket.close()
+        server.socket = self._listener
         threading.Thread(target=server.serve_forever, name="status", daemon=True).start()
-        return int(server.server_address[1])
 
     def stop(self) -> None:
         """End; requests under way are cut off with the process."""

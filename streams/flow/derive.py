@@ -134,7 +134,14 @@ class _Member(Membership):
                 "and create it anew"
             )
         self._dead_partitions = counts[config.dead_topic] or 0
-        return counts[config.messages_topic] or 0
+        partitions = counts[config.messages_topic] or 0
+        if config.processes > partitions:
+            logger.warning(
+                "more processes than partitions: some have nothing to do",
+                processes=config.processes,
+                partitions=partitions,
+            )
+        return partitions
 
     def _take(self, partitions: frozenset[int]) -> None:
         for gone in self._kept.keys() - partitions:

@@ -28,6 +28,10 @@ class DeriveConfig:
     """Makes this worker a static member of the group: restarted within the session time-out it
     gets its partitions back without a rebalance. Must differ between workers."""
 
+    processes: int = 1
+    """Workers that were started together, for the one of them that looks whether there are
+    partitions enough."""
+
     batch_messages: int = 5_000
     """Most messages of one transaction, which only a backlog reaches: then a session's state is
     written once for more of its messages, and a commit's five requests serve more. At 30 000 a

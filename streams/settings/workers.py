@@ -7,6 +7,10 @@ from pydantic_settings import BaseSettings
 
 from streams.settings.forms import KAFKA_NAME
 
+MOST_PROCESSES = 256
+"""Of one command: beyond all machines' cores that anybody was seen to give it, below a typing
+error that would fill the memory."""
+
 
 class WorkerSettings(BaseSettings):
     """How workers run: time limits, batches, metrics, logs."""
@@ -40,13 +44,22 @@ class WorkerSettings(BaseSettings):
         "folded into the views at once, 1 to 100 000. Only a backlog reaches it: more take less "
         "work each, and wait longer for each other.",
     )
+    derive_processes: int = Field(
+        default=1,
+        ge=1,
+        le=MOST_PROCESSES,
+        description="Workers that `contextgauge derive` runs as processes of its own, 1 to 256, "
+        "where --processes does not say it: to use more than one CPU. More than partitions are "
+        "idle.",
+    )
     instance_id: str = Field(
         default="",
         pattern=KAFKA_NAME,
         max_length=200,
         description="A name of this worker's own, which makes it a static member of its group: "
         "restarted within the session timeout it gets its partitions back without a rebalance. "
-        "No two workers may share one; empty: none.",
+        "No two workers may share one; several processes of a command add their numbers. Empty: "
+        "none.",
     )
     metrics_host: str = Field(
         default="127.0.0.1",

@@ -48,7 +48,7 @@ async def misplaced(chosen, telemetry, health, stop):
     raise PositionError("the position is gone")
 
 work, run = globals()[sys.argv[1]], workers.run
-workers.run = lambda *_: run("derive", work)
+workers.run = lambda *_, **more: run("derive", work, **more)
 sys.argv[1:] = ["derive"]
 app.main()
 """

@@ -12,7 +12,7 @@ import pytest
 
 from streams.edge.health import HealthBoard
 from streams.edge.metrics import PrometheusTelemetry
-from streams.edge.status_server import StatusServer, answers
+from streams.edge.status_server import StatusServer, answers, listening, port_of
 from tests.edge.test_health import FakeClock
 
 
@@ -23,8 +23,10 @@ class Served:
         self.clock = FakeClock()
         self.telemetry = PrometheusTelemetry()
         self.health = HealthBoard("derive", self.clock, 60.0)
-        self.server = StatusServer("127.0.0.1", 0, answers(self.telemetry, self.health))
-        self.port = self.server.start()
+        listener = listening("127.0.0.1", 0)
+        self.server = StatusServer(listener, answers(self.telemetry, self.health))
+        self.server.start()
+        self.port = port_of(listener)
 
     def ask(self, path: str, method: str = "GET") -> tuple[int, str, str]:
         """Return the status, the content type and the body."""
@@ -102,21 +104,21 @@ def test_a_taken_port_is_an_error() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        server = StatusServer("127.0.0.1", taken.getsockname()[1], answers(*_nothing()))
         with pytest.raises(OSError, match="in use"):
-            server.start()
+            listening("127.0.0.1", port_of(taken))
 
 
 def test_it_serves_over_ipv6_too() -> None:
     if not socket.has_ipv6:
         pytest.skip("this machine has no IPv6")
-    server = StatusServer("::1", 0, answers(*_nothing()))
     try:
-        port = server.start()
+        listener = listening("::1", 0)
     except OSError as error:
         pytest.skip(f"this machine has no IPv6: {error}")
+    server = StatusServer(listener, answers(*_nothing()))
+    server.start()
     try:
-        with urllib.request.urlopen(f"http://[::1]:{port}/healthz") as answer:
+        with urllib.request.urlopen(f"http://[::1]:{port_of(listener)}/healthz") as answer:
             assert answer.status == 200
     finally:
         server.stop()
