@@ -53,12 +53,13 @@ class Command(NamedTuple):
 
 
 class System(NamedTuple):
-    """A system of the comparison. `title` is for people."""
+    """A system of the comparison. `title` is for people, `options` for our own command."""
 
     name: str
     title: str
     is_equal: bool
     """It writes the same records; else it is a limit that only moves bytes."""
+    options: Sequence[str] = ()
 
     def missing(self) -> str | None:
         """Return what of it is missing on this machine, and what to do; None where it can run."""
@@ -71,7 +72,7 @@ class System(NamedTuple):
     def command(self, job: Job) -> Command:
         """Return how this system is started for a job."""
         if self.name == OUR_NAME:
-            return _ours(job)
+            return _ours(job, self.options)
         target, group = f"{PREFIX}{job.run}", f"{PREFIX}{job.run}"
         given = [job.bootstrap, SOURCE, target, group]
         if self.name == "quix_eos":
@@ -120,7 +121,7 @@ def our_environment() -> dict[str, str]:
     return {**_environment(), "PYTHONPATH": f"{COMPILED}:{ROOT}", "PYTHONSAFEPATH": "1"}
 
 
-def _ours(job: Job) -> Command:
+def _ours(job: Job, options: Sequence[str]) -> Command:
     environment = {
         **our_environment(),
         "CONTEXTGAUGE_BOOTSTRAP_SERVERS": job.bootstrap,
@@ -128,7 +129,7 @@ def _ours(job: Job) -> Command:
         "CONTEXTGAUGE_GROUP_PREFIX": f"{job.run}.",
         "CONTEXTGAUGE_LOG_LEVEL": "warning",
     }
-    arguments = [sys.executable, "-m", "streams", "derive"]
+    arguments = [sys.executable, "-m", "streams", "derive", *options]
     return Command(arguments, environment, OURS, f"{job.run}.{GROUP}")
 
 
