@@ -98,6 +98,7 @@ async def test_two_processes_share_the_partitions_and_derive_the_same(
 
     last = tmp_path / "last"
     worker = command.start_logging(last, "derive", **settings)
+    await until(lambda: len(lines(last, "partition is running")) == kit.partitions)
     await kit.caught_up()
     worker.terminate()
     assert await asyncio.to_thread(worker.wait, 60) == Exit.DONE
