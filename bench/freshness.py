@@ -22,7 +22,6 @@ import sys
 import tempfile
 import time
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -30,15 +29,13 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import hiredis
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from redis.asyncio import Redis
 from redis.connection import HiredisRespSerializer
 
-from bench import workload
+from bench import steady, workload
 from bench.measure import Broker
 from bench.systems import ROOT, our_environment
-from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from streams.edge.local_stack import LocalStack
 from streams.edge.redis_keys import Keys
 from streams.flow.derive_config import GROUP
@@ -46,9 +43,6 @@ from streams.flow.derive_config import GROUP
 PREFIX = "fresh."
 _SOURCE, _EVENTS = f"{PREFIX}agent.messages", f"{PREFIX}context.events"
 _KEYS = "fresh"
-_HEADERS = [(OBSERVED_HEADER, OBSERVED_LIVE)]
-_TICK_S = 0.01
-"""The publisher hands over what is due so often; a message is timed from its own hand-over."""
 _LOOK_S = 0.002
 """How often Redis is asked: a figure is too high by half of this on average."""
 _PROBES = 4
@@ -57,8 +51,6 @@ _PROBE_S = 5.0
 _CARRIED_S = 0.5
 """A load that is a tenth too high is so far behind after a probe, and one that is carried a
 third of it; asking whether all is readable takes part of it too."""
-_SETTLE_S = 2.0
-"""The beginning of each load is not counted."""
 _PATIENCE_S = 120.0
 _FIRST = 2_000
 _WARM_UP = 0.2
@@ -77,18 +69,6 @@ class Freshness(NamedTuple):
     counted: int
     publisher_late_p99_ms: float
     """How late messages were handed over, which is not in the other figures."""
-
-
-class Published(NamedTuple):
-    """How many messages were published, until when, how late, and when those that count.
-
-    These are named by partition and offset.
-    """
-
-    messages: int
-    end: float
-    late_ms: list[float]
-    handed_over: dict[tuple[int, int], float]
 
 
 class Pipeline:
@@ -223,62 +203,17 @@ async def highest_load(made: Pipeline, messages: Iterator[workload.Message], bou
     for _ in range(_PROBES):
         rate = (carried + too_high) / 2
         before = await made.derived()
-        done = await _publish(made, messages, rate, _PROBE_S)
+        done = await steady.publish(made.bootstrap, _SOURCE, messages, rate, _PROBE_S)
         behind_s = await made.caught_up(before + done.messages) - done.end
-        is_carried = behind_s <= _CARRIED_S and done.late_ms[-1] <= _CARRIED_S * 1_000
-        print(f"  {rate:,.0f}/s: {behind_s:.2f} s behind after {_PROBE_S:.0f} s", flush=True)
+        late_s = done.late_ms[-1] / 1_000
+        is_carried = max(behind_s, late_s) <= _CARRIED_S
+        print(
+            f"  {rate:,.0f}/s: {behind_s:.2f} s behind after {_PROBE_S:.0f} s, "
+            f"the publisher {late_s:.2f} s late at worst",
+            flush=True,
+        )
         carried, too_high = (rate, too_high) if is_carried else (carried, rate)
     return carried or too_high
-
-
-async def _publish(
-    made: Pipeline, messages: Iterator[workload.Message], rate: float, seconds: float
-) -> Published:
-    """Publish at a rate; what was handed over in the first `_SETTLE_S` does not count."""
-    producer = AIOKafkaProducer(
-        bootstrap_servers=made.bootstrap, linger_ms=0, compression_type="zstd"
-    )
-    await producer.start()
-    sent: list[tuple[int, int, float, asyncio.Future[Any]]] = []
-    late_ms: list[float] = []
-    begin, done = time.perf_counter(), 0
-    while (now := time.perf_counter()) < begin + seconds:
-        due = int((now - begin) * rate) - done
-        # The first of them was due when the last of those before was handed over, or later.
-        late_ms.append((now - begin - done / rate) * 1_000)
-        done += due
-        by_partition: defaultdict[int, list[workload.Message]] = defaultdict(list)
-        for message in islice(messages, due):
-            by_partition[message.partition].append(message)
-        for partition, some in by_partition.items():
-            handed = time.perf_counter()
-            for batch, count in _batches(producer, some):
-                flight = await producer.send_batch(batch, _SOURCE, partition=partition)
-                sent.append((partition, count, handed, flight))
-        await asyncio.sleep(_TICK_S)
-    end = time.perf_counter()
-    handed_over: dict[tuple[int, int], float] = {}
-    for partition, count, handed, flight in sent:
-        base = (await flight).offset
-        if handed - begin >= _SETTLE_S:
-            handed_over |= {(partition, base + place): handed for place in range(count)}
-    await producer.stop()
-    return Published(sum(count for _, count, _, _ in sent), end, sorted(late_ms), handed_over)
-
-
-def _batches(
-    producer: AIOKafkaProducer, messages: Sequence[workload.Message]
-) -> Iterator[tuple[BatchBuilder, int]]:
-    """Yield batches of one partition's messages, with how many each has."""
-    now_ms, batch, count = time.time_ns() // 1_000_000, producer.create_batch(), 0
-    for message in messages:
-        told = {"timestamp": now_ms, "key": message.key, "value": message.value}
-        if batch.append(**told, headers=_HEADERS) is None:
-            yield batch, count
-            batch, count = producer.create_batch(), 0
-            batch.append(**told, headers=_HEADERS)
-        count += 1
-    yield batch, count
 
 
 async def _records(bootstrap: str) -> list[tuple[int, int, int]]:
@@ -332,7 +267,7 @@ async def at_share(
         seen.clear()
     watching = asyncio.create_task(made.watch())
     rate = share * highest
-    done = await _publish(made, messages, rate, seconds + _SETTLE_S)
+    done = await steady.publish(made.bootstrap, _SOURCE, messages, rate, seconds + steady.SETTLE_S)
     await made.caught_up(before + done.messages)
     await asyncio.sleep(0.1)
     watching.cancel()
@@ -353,7 +288,10 @@ async def measure(
         await made.caught_up(_FIRST)
         bound = await drained(made, first, backlog)
         # Other sessions: what is known already would give no records. A round number, to be cached.
-        wanted = bound * (_PROBES * _PROBE_S + sum(shares) * (seconds + _SETTLE_S))
+        wanted = bound * (
+            _PROBES * (_PROBE_S + steady.SPARE_S)
+            + sum(shares) * (seconds + steady.SETTLE_S + steady.SPARE_S)
+        )
         wanted = max(math.ceil(wanted / _ROUND), 1) * _ROUND
         messages = workload.read(workload.cached(wanted, seed=workload.SEED + 1))
         print(f"from a backlog: {bound:,.0f} messages/s", flush=True)

@@ -306,7 +306,7 @@ async def fill(sessions: int, bootstrap: str, topic: str) -> None:
     producer = log.transactional_producer(f"fill-{topic}")
     await producer.start()
     for records in _filling(sessions, topic):
-        await producer.commit(records, "fill", {})
+        await producer.commit(records)
     await producer.stop()
     await log.stop()
 

@@ -224,6 +224,7 @@ def derive_config(chosen: Settings, *, allow_dead_letters: bool = False) -> Deri
         instance_id=chosen.instance_id or None,
         processes=chosen.derive_processes,
         batch_messages=chosen.batch_messages,
+        commit_pause_s=chosen.derive_commit_pause_ms / 1_000,
         limit_bytes=chosen.message_limit_bytes,
         idle_days=chosen.session_idle_days,
         allow_dead_letters=allow_dead_letters,

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, KafkaTimeoutError, ProducerFenced
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
@@ -61,39 +61,27 @@ class KafkaTransactionalProducer:
             await producer.start()
         self._spent = False
 
-    async def commit(
-        self,
-        records: Sequence[NewRecord],
-        group: str,
-        group_offsets: Mapping[tuple[str, int], int],
-    ) -> Mapping[tuple[str, int], int]:
+    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
         """Append all in one transaction; see the port."""
         producer = self._producer
         if producer is None or self._spent:
             raise RetryError(f"the producer {self._id} is not started, or spent by an error")
         self._spent = True
         async with _patience(self._options.commit_timeout_s, f"committing as {self._id}"):
-            ends = await self._commit(producer, records, group, group_offsets)
+            ends = await self._commit(producer, records)
         self._spent = False
         return ends
 
     async def _commit(
-        self,
-        producer: AIOKafkaProducer,
-        records: Sequence[NewRecord],
-        group: str,
-        group_offsets: Mapping[tuple[str, int], int],
+        self, producer: AIOKafkaProducer, records: Sequence[NewRecord]
     ) -> dict[tuple[str, int], int]:
         by_target: dict[tuple[str, int], list[NewRecord]] = {}
         for record in records:
             by_target.setdefault((record.topic, record.partition), []).append(record)
         await producer.begin_transaction()
-        # All at once: the coordinator learns of all partitions in one request, and the offsets'
-        # round trips are over before the records are written.
+        # All at once: the coordinator learns of all partitions in one request.
         work = [_send_all(producer, target, items) for target, items in by_target.items()]
-        outcomes = await asyncio.gather(
-            *work, _send_offsets(producer, group, group_offsets), return_exceptions=True
-        )
+        outcomes = await asyncio.gather(*work, return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if failures:
             # Being fenced explains all other failures, and demands another reaction.
@@ -101,7 +89,7 @@ class KafkaTransactionalProducer:
         await producer.commit_transaction()
         return {
             target: end
-            for target, end in zip(by_target, outcomes, strict=False)
+            for target, end in zip(by_target, outcomes, strict=True)
             if isinstance(end, int)
         }
 
@@ -315,14 +303,6 @@ async def _send_all(
     acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
     last: RecordMetadata = (await asyncio.gather(*acknowledged))[-1]
     return None if last.offset == _UNKNOWN_OFFSET else last.offset + count + 1
-
-
-async def _send_offsets(
-    producer: AIOKafkaProducer, group: str, group_offsets: Mapping[tuple[str, int], int]
-) -> None:
-    if group_offsets:
-        offsets = {TopicPartition(*target): offset for target, offset in group_offsets.items()}
-        await producer.send_offsets_to_transaction(offsets, group)
 
 
 @asynccontextmanager

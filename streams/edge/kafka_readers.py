@@ -7,7 +7,7 @@ offsets: `auto_offset_reset` is none.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.consumer.fetcher import FetchError, FetchResult
@@ -206,6 +206,12 @@ class KafkaGroupReader(KafkaPartitionReader):
             del self._polls[partition]
             task.cancel()
         return self._nothing(partition) if task.cancelled() else task.result()
+
+    async def tell(self, positions: Mapping[int, int]) -> None:
+        """Commit positions as the group's offsets; see the port."""
+        offsets = {self._at(partition): at for partition, at in positions.items()}
+        with translated(f"telling the group {self._group} how far its partitions are"):
+            await self._connected().commit(offsets)
 
     async def watch(self) -> None:
         """Run until the membership fails; see the port."""

@@ -1,9 +1,10 @@
 """Consumer groups of the log in memory: eager rebalances, sticky assignment."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from streams.core.errors import RetryError
 from streams.ports import AssignmentCallback, Batch, Ends, PartitionReader
 
 
@@ -74,9 +75,17 @@ def _sticky(
 class MemoryGroupReader:
     """A member of a group, over a reader of the same topic."""
 
-    def __init__(self, group: Group, reader: _Positioned, instance_id: str | None) -> None:
+    def __init__(
+        self,
+        group: Group,
+        reader: _Positioned,
+        instance_id: str | None,
+        offsets: dict[int, int],
+    ) -> None:
         self.instance_id = instance_id
         self.assigned: frozenset[int] = frozenset()
+        self._offsets = offsets
+        self._revoking: frozenset[int] = frozenset()
         self._group = group
         self._reader = reader
         self._stopped = False
@@ -109,6 +118,13 @@ class MemoryGroupReader:
     def resume(self, partition: int) -> None:
         """Begin to read an assigned partition."""
         self._paused.discard(partition)
+
+    async def tell(self, positions: Mapping[int, int]) -> None:
+        """Keep the group's offsets. Raises RetryError where a partition is not this member's."""
+        await asyncio.sleep(0)
+        if not positions.keys() <= self.assigned | self._revoking:
+            raise RetryError("the partitions are another member's now")
+        self._offsets |= positions
 
     async def watch(self) -> None:
         """Run until cancelled: nothing here ends a membership."""
@@ -154,7 +170,9 @@ class MemoryGroupReader:
         for poll in self._polls:
             poll.cancel()
         if self._on_revoked is not None:
+            self._revoking = revoked
             await self._on_revoked(revoked)
+            self._revoking = frozenset()
 
     async def assign(self, partitions: frozenset[int]) -> None:
         """Give a new assignment, paused (for the group); one that just left takes none."""

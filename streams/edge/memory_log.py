@@ -179,7 +179,8 @@ class MemoryLog:
         if key not in self._groups:
             self._groups[key] = Group(lambda: len(self._topics.get(topic, ())))
         reader = MemoryPartitionReader(self, topic, ())
-        return MemoryGroupReader(self._groups[key], reader, instance_id)
+        offsets = self._committed.setdefault((group, topic), {})
+        return MemoryGroupReader(self._groups[key], reader, instance_id, offsets)
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         """Return a group's committed offsets."""
@@ -245,11 +246,6 @@ class MemoryLog:
         """Return the producer that started last with this id."""
         return self._producers.get(transactional_id)
 
-    def commit_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Keep a group's offsets."""
-        for (topic, partition), offset in offsets.items():
-            self._committed.setdefault((group, topic), {})[partition] = offset
-
 
 class MemoryTransactionalProducer:
     """One producer epoch of a transactional id. After an error of `commit` it is spent."""
@@ -266,12 +262,7 @@ class MemoryTransactionalProducer:
         self._log.take_over(self._id, self)
         self._spent = False
 
-    async def commit(
-        self,
-        records: Sequence[NewRecord],
-        group: str,
-        group_offsets: Mapping[tuple[str, int], int],
-    ) -> Mapping[tuple[str, int], int]:
+    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
         """Append all in one transaction; see the port."""
         if self._spent:
             raise RetryError(f"the producer {self._id} is not started, or spent by an error")
@@ -290,7 +281,6 @@ class MemoryTransactionalProducer:
             raise RetryError("the broker in memory was told to cut this commit")
         transaction.end("committed")
         self.running = None
-        self._log.commit_offsets(group, group_offsets)
         self._spent = False
         return {
             (record.topic, record.partition): self._log.partition(

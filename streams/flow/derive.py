@@ -12,7 +12,7 @@ nothing. What ends what, by the error's name:
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Final, get_args
 
 import structlog
@@ -23,6 +23,7 @@ from streams.core.rules import Rules
 from streams.flow.backoff import Backoff, sleep_until
 from streams.flow.dead_letters import FloodWatch
 from streams.flow.derive_config import DeriveConfig
+from streams.flow.group_offsets import GroupOffsets
 from streams.flow.membership import Membership, pause, stay_member
 from streams.flow.partition_state import Place
 from streams.flow.partition_task import Kept, PartitionTask, ReaderLostError, Tools
@@ -114,6 +115,7 @@ class _Member(Membership):
         self._kept = kept
         self._owned: dict[int, _Ownership] = {}
         self._dead_partitions = 0
+        self._offsets = GroupOffsets(self._reader)
 
     async def _prepare(self) -> int:
         """Raise ConfigError where a topic is missing or the partition counts differ."""
@@ -143,7 +145,11 @@ class _Member(Membership):
             )
         return partitions
 
+    def _beside(self) -> list[Coroutine[None, None, None]]:
+        return [self._offsets.run()]
+
     def _take(self, partitions: frozenset[int]) -> None:
+        self._offsets.begin()
         for gone in self._kept.keys() - partitions:
             # Another worker writes there now: what was kept is past.
             del self._kept[gone]
@@ -165,6 +171,7 @@ class _Member(Membership):
             for task in late:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._offsets.end()
 
     async def _own(self, partition: int, ownership: _Ownership) -> None:
         """Run a partition, again and again if need be, until it is let go."""
@@ -173,7 +180,7 @@ class _Member(Membership):
         backoff = Backoff(tools.clock, ownership.released)
         kept = self._kept.pop(partition, None)
         while not ownership.released.is_set():
-            task = ownership.current = PartitionTask(tools, place, self._reader)
+            task = ownership.current = PartitionTask(tools, place, self._reader, self._offsets)
             try:
                 self._kept[partition] = await task.run(kept)
             except asyncio.CancelledError:

@@ -34,9 +34,14 @@ class DeriveConfig:
 
     batch_messages: int = 5_000
     """Most messages of one transaction, which only a backlog reaches: then a session's state is
-    written once for more of its messages, and a commit's five requests serve more. At 30 000 a
+    written once for more of its messages, and a commit's requests serve more. At 30 000 a
     second a batch of each of four partitions, derived in turns, takes 0.7 s, and for so long its
     first messages wait. Its bytes are bounded by what one fetch brings."""
+
+    commit_pause_s: float = 0.005
+    """After a commit, before the next begins. A broker answers before the transaction's markers are
+    written, and makes a client that begins another before then wait for longer. More of it makes
+    larger batches: fewer transactions and less CPU time, and later records."""
 
     limit_bytes: int = MESSAGE_LIMIT_BYTES
     """A larger message is a dead letter (R5)."""

@@ -21,6 +21,7 @@ from streams.core.errors import PositionError, RetryError
 from streams.core.rules import Rules
 from streams.flow.dead_letters import FloodWatch
 from streams.flow.derive_config import DeriveConfig
+from streams.flow.group_offsets import GroupOffsets
 from streams.flow.lag import Lag
 from streams.flow.partition_state import PartitionState, Place, Work
 from streams.flow.restoring import restore
@@ -105,10 +106,13 @@ class _Room:
 class PartitionTask:
     """Runs one partition until `stop` is called or something fails."""
 
-    def __init__(self, tools: Tools, place: Place, reader: GroupReader) -> None:
+    def __init__(
+        self, tools: Tools, place: Place, reader: GroupReader, offsets: GroupOffsets
+    ) -> None:
         self._tools = tools
         self._place = place
         self._reader = reader
+        self._offsets = offsets
         self._label = str(place.partition)
         self._stop = asyncio.Event()
         self._end: int | None = None
@@ -206,6 +210,7 @@ class PartitionTask:
                 + "new topics under another CONTEXTGAUGE_TOPIC_PREFIX, and publishing again, "
                 "give complete records"
             )
+        self._offsets.note(partition, state.position)
         self._reader.seek(partition, state.position)
         self._reader.resume(partition)
 
@@ -283,11 +288,8 @@ class PartitionTask:
         began = tools.clock.monotonic_s()
         changes = tools.state_store.to_records(partition, work.changes)
         with tools.health.step("commit", partition, config.commit_timeout_s):
-            ends = await producer.commit(
-                [*work.records, *changes],
-                config.group,
-                {(config.messages_topic, partition): work.position},
-            )
+            ends = await producer.commit([*work.records, *changes])
+        self._offsets.note(partition, work.position)
         self.committed = True
         self._end = ends.get((config.state_topic, partition))
         self._account(work, tools.clock.monotonic_s() - began)
@@ -296,6 +298,7 @@ class PartitionTask:
             logger.warning("dead letters", partition=partition, reasons=dict(work.reasons))
             if not config.allow_dead_letters:
                 tools.flood.check()
+        await asyncio.sleep(config.commit_pause_s)
 
     def _tell_lag(self, position: int, last_ms: int | None = None) -> None:
         ends = self._reader.ends(self._place.partition)

@@ -70,13 +70,8 @@ class TransactionalProducer(Protocol):
     async def start(self) -> None:
         """Initialise: fence an older producer of this id and settle its transaction."""
 
-    async def commit(
-        self,
-        records: Sequence[NewRecord],
-        group: str,
-        group_offsets: Mapping[tuple[str, int], int],
-    ) -> Mapping[tuple[str, int], int]:
-        """Append all records and the group's offsets in one transaction, or nothing.
+    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
+        """Append all records in one transaction, or nothing.
 
         Returns the end of each partition written to, the transaction's marker included: the
         partition's committed end as long as no one else has written since.
@@ -166,6 +161,13 @@ class GroupReader(PartitionReader, Protocol):
 
     def resume(self, partition: int) -> None:
         """Begin to fetch the partition, from where `seek` put it."""
+
+    async def tell(self, positions: Mapping[int, int]) -> None:
+        """Commit positions of assigned partitions as the group's offsets, for lag tools only.
+
+        Raises RetryError where the broker does not take them, as from one that is no longer a
+        member: nothing depends on it.
+        """
 
     async def watch(self) -> None:
         """Run until cancelled, or until the membership fails: RetryError or ConfigError.

@@ -44,6 +44,14 @@ class WorkerSettings(BaseSettings):
         "folded into the views at once, 1 to 100 000. Only a backlog reaches it: more take less "
         "work each, and wait longer for each other.",
     )
+    derive_commit_pause_ms: int = Field(
+        default=5,
+        ge=0,
+        le=5_000,
+        description="Milliseconds after a deriver's transaction before its partition's next one "
+        "begins, 0 to 5 000. Longer makes fewer and larger transactions, so less work for "
+        "deriver and broker, and records that much later.",
+    )
     derive_processes: int = Field(
         default=1,
         ge=1,

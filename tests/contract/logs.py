@@ -138,7 +138,7 @@ def plain_log(request: pytest.FixtureRequest, prefix: str) -> LogUnderTest:
             await producer.start()
             memory.cut_commits = 1
             with pytest.raises(Exception, match="cut"):
-                await producer.commit(records, "group", {})
+                await producer.commit(records)
 
         return LogUnderTest(memory, prefix, cut)
     address: str = request.getfixturevalue("kafka")

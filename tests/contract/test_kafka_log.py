@@ -81,7 +81,7 @@ async def test_kafka_takes_the_largest_message_and_names_what_is_too_large(
     await producer.start()
     fits = NewRecord(topic.name, 0, b"key", b"x" * (8 * MIB + 1_000))
     small = NewRecord(topic.name, 0, b"key", b"small")
-    await producer.commit([small, fits, small], "group", {})
+    await producer.commit([small, fits, small])
     reader = log.reader(topic.name, [0])
     await reader.start()
     reader.seek(0, 0)
@@ -92,7 +92,7 @@ async def test_kafka_takes_the_largest_message_and_names_what_is_too_large(
             sizes.extend(len(record.value or b"") for record in batch.records)
     assert sizes == [5, 8 * MIB + 1_000, 5]
     with pytest.raises(ConfigError, match=r"max\.message\.bytes"):
-        await producer.commit([fits._replace(value=b"x" * 10 * MIB)], "group", {})
+        await producer.commit([fits._replace(value=b"x" * 10 * MIB)])
     await producer.stop()
     await reader.stop()
     await log.stop()

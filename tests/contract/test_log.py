@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -20,7 +18,7 @@ from streams.edge.kafka_common import KafkaOptions
 from streams.edge.kafka_log import KafkaLog
 from streams.edge.memory_log import MemoryLog
 from streams.ports import Batch, Ends, NewRecord
-from tests.contract.logs import PATIENCE_S, LogUnderTest, Member
+from tests.contract.logs import PATIENCE_S, LogUnderTest
 from tests.flow.derive_kit import until
 
 
@@ -43,7 +41,7 @@ async def test_a_committed_transaction_is_read_as_it_was_written(under_test: Log
         NewRecord(under_test.topic, 1, b"other", b"partition"),
     ]
     async with under_test.transactional("a") as producer:
-        await producer.commit(written, "group", {})
+        await producer.commit(written)
     read = await under_test.committed_records(0)
     assert [(r.key, r.value, r.headers) for r in read] == [w[2:5] for w in written[:3]]
     assert all(record.created and record.timestamp_ms > 0 for record in read)
@@ -54,8 +52,7 @@ async def test_markers_take_offsets(under_test: LogUnderTest) -> None:
     at = (under_test.topic, 0)
     async with under_test.transactional("a") as producer:
         ends = [
-            (await producer.commit([NewRecord(*at, b"key", value)], "group", {}))[at]
-            for value in (b"1", b"2")
+            (await producer.commit([NewRecord(*at, b"key", value)]))[at] for value in (b"1", b"2")
         ]
     offsets = [record.offset for record in await under_test.committed_records()]
     assert offsets[1] > offsets[0] + 1
@@ -90,31 +87,14 @@ async def test_an_aborted_transaction_moves_the_position_only(under_test: LogUnd
 
 
 async def test_a_newer_producer_fences_the_older(under_test: LogUnderTest) -> None:
-    group = under_test.prefix + "group"
     record = NewRecord(under_test.topic, 0, b"key", b"of the older")
     async with under_test.transactional("a") as older, under_test.transactional("a") as newer:
         with pytest.raises(FencedError):
-            await older.commit([record], group, {(under_test.topic, 0): 99})
+            await older.commit([record])
         with pytest.raises(ContextgaugeError):
-            await older.commit([record], "group", {})
-        await newer.commit([record._replace(value=b"of the newer")], "group", {})
+            await older.commit([record])
+        await newer.commit([record._replace(value=b"of the newer")])
     assert await under_test.values() == [b"of the newer"]
-    assert await under_test.log.committed(group, under_test.topic) == {}
-
-
-async def test_group_offsets_commit_with_the_transaction(under_test: LogUnderTest) -> None:
-    group, at = under_test.prefix + "group", (under_test.topic, 1)
-    assert await under_test.log.committed(group, under_test.topic) == {}
-    async with under_test.transactional("a") as producer:
-        await producer.commit([NewRecord(*at, b"key", b"value")], group, {at: 7})
-        await producer.commit([NewRecord(*at, b"key", b"value")], group, {at: 12})
-
-    async def told() -> bool:
-        return await under_test.log.committed(group, under_test.topic) == {1: 12}
-
-    # A broker answers the commit, and writes the markers that make it seen a moment later.
-    await until(told)
-    assert await under_test.log.committed(group, "another") == {}
 
 
 async def test_published_records_keep_their_order(under_test: LogUnderTest) -> None:
@@ -186,23 +166,12 @@ async def test_a_reader_knows_where_its_partition_ended(under_test: LogUnderTest
         await until(seen)
 
 
-async def test_where_a_partition_of_anothers_ends_is_not_known(under_test: LogUnderTest) -> None:
-    await under_test.write(b"one")
-    async with joined(under_test) as member:
-        await member.until(2)
-        assert member.reader.ends(7) is None
-        member.reader.seek(0, 0)
-        member.reader.resume(0)
-        await member.reader.poll(0, 10, PATIENCE_S)
-        assert member.reader.ends(0) == Ends(1, 1)
-
-
 async def test_a_record_keeps_the_time_that_it_is_given(under_test: LogUnderTest) -> None:
     begin_ms = SystemClock().now_ms()
     given = NewRecord(under_test.topic, 0, b"key", b"given", timestamp_ms=1_600_000_000_123)
     await under_test.append(given, given._replace(value=b"of now", timestamp_ms=None))
     async with under_test.transactional("a") as producer:
-        await producer.commit([given], "group", {})
+        await producer.commit([given])
     times = [record.timestamp_ms for record in await under_test.committed_records()]
     assert times == [given.timestamp_ms, times[1], given.timestamp_ms]
     assert times[1] >= begin_ms
@@ -212,9 +181,7 @@ async def test_a_time_leads_to_an_offset(under_test: LogUnderTest) -> None:
     async with under_test.transactional("a") as producer:
         for times in ((1_000, 2_000), (3_000,), (2_500, 5_000)):
             await producer.commit(
-                [NewRecord(under_test.topic, 0, None, b"", timestamp_ms=ms) for ms in times],
-                "group",
-                {},
+                [NewRecord(under_test.topic, 0, None, b"", timestamp_ms=ms) for ms in times]
             )
     read = await under_test.committed_records()
     assert [record.timestamp_ms for record in read] == [1_000, 2_000, 3_000, 2_500, 5_000]
@@ -232,117 +199,6 @@ async def test_a_time_leads_to_an_offset(under_test: LogUnderTest) -> None:
     await under_test.leave_open(under_test.prefix + "dead", [lost])
     async with under_test.reading(1) as reader:
         assert await reader.offset_at(1, 0) == 0
-
-
-@asynccontextmanager
-async def joined(under_test: LogUnderTest, instance: str | None = None) -> AsyncIterator[Member]:
-    member = Member(
-        under_test.log.group_reader(under_test.topic, under_test.prefix + "group", instance)
-    )
-    await member.reader.start()
-    await member.reader.join(member.on_revoked, member.on_assigned)
-    try:
-        yield member
-    finally:
-        await member.reader.stop()
-
-
-async def test_members_share_the_partitions_eagerly(under_test: LogUnderTest) -> None:
-    async with joined(under_test) as first:
-        assert await first.until(2) == {0, 1}
-        async with joined(under_test) as second:
-            shares = {*await first.until(1), *await second.until(1)}
-            assert shares == {0, 1}
-            assert first.revoked[-1] == {0, 1}
-        assert await first.until(2) == {0, 1}
-
-
-async def test_a_rebalance_moves_as_little_as_it_can(under_test: LogUnderTest) -> None:
-    under_test.topic = await under_test.create("wide", 4)
-    async with joined(under_test) as first:
-        await first.until(4)
-        async with joined(under_test) as second:
-            had = [await first.until(2), await second.until(2)]
-            async with joined(under_test) as third:
-                moved = await third.until(1)
-                await until(lambda: len(first.partitions | second.partitions) == 3)
-                has = [first.partitions, second.partitions]
-                assert has == [share - moved for share in had]
-
-
-async def test_an_assigned_partition_is_paused_until_resumed(under_test: LogUnderTest) -> None:
-    await under_test.write(b"one", b"two")
-    async with joined(under_test) as member:
-        await member.until(2)
-        _, end = await member.reader.bounds(0)
-        assert end == 2
-        member.reader.seek(0, 1)
-        assert not (await member.reader.poll(0, 10, 0.3)).records
-        member.reader.resume(0)
-        batch = await member.reader.poll(0, 10, PATIENCE_S)
-        assert [record.value for record in batch.records] == [b"two"]
-
-
-async def test_a_rebalance_ends_a_poll(under_test: LogUnderTest) -> None:
-    """Revocation waits for the partition's task, so its poll must not wait for the rebalance."""
-
-    class Polling(Member):
-        poll: asyncio.Task[object] | None = None
-
-        async def on_revoked(self, partitions: frozenset[int]) -> None:
-            if self.poll is not None:
-                await self.poll
-            await super().on_revoked(partitions)
-
-    member = Polling(
-        under_test.log.group_reader(under_test.topic, under_test.prefix + "group", None)
-    )
-    await member.reader.start()
-    await member.reader.join(member.on_revoked, member.on_assigned)
-    await member.until(2)
-    for partition in (0, 1):
-        member.reader.seek(partition, 0)
-        member.reader.resume(partition)
-    member.poll = asyncio.create_task(member.reader.poll(0, 10, 10 * PATIENCE_S))
-    async with joined(under_test) as second:
-        await second.until(1)
-        assert member.poll.done()
-        gone = next(iter(second.partitions))
-        assert not (await member.reader.poll(gone, 10, PATIENCE_S)).records
-        member.reader.seek(gone, 0)
-        member.reader.resume(gone)
-    await member.reader.stop()
-
-
-async def test_a_partition_of_anothers_is_where_it_was_sought(under_test: LogUnderTest) -> None:
-    """One that is revoked while it is taken over must not be told an older position."""
-    async with joined(under_test) as member:
-        await member.until(2)
-        member.reader.seek(0, 100)
-        member.reader.seek(1, 100)
-        async with joined(under_test) as second:
-            (gone,) = await second.until(1)
-            member.reader.seek(gone, 50)
-            assert await member.reader.poll(gone, 10, PATIENCE_S) == ((), 50)
-
-
-async def test_a_static_member_comes_back_to_its_partitions(under_test: LogUnderTest) -> None:
-    async with joined(under_test, "one") as first:
-        await first.until(2)
-    async with joined(under_test, "one") as again:
-        assert await again.until(2) == {0, 1}
-
-
-async def test_a_watch_ends_with_the_membership_only(under_test: LogUnderTest) -> None:
-    async with joined(under_test) as member:
-        watch = asyncio.create_task(member.reader.watch())
-        async with joined(under_test) as second:
-            await second.until(1)
-        await member.until(2)
-        assert not watch.done()
-        watch.cancel()
-        await asyncio.wait([watch])
-    assert watch.cancelled()
 
 
 async def test_a_broker_that_is_away_is_a_retry() -> None:
@@ -382,9 +238,9 @@ async def test_a_record_that_is_too_large_is_refused(under_test: LogUnderTest) -
         with pytest.raises(ConfigError, match=r"max\.message\.bytes"):
             await under_test.append(record)
         async with under_test.transactional("a") as producer:
-            await producer.commit([fits], "group", {})
+            await producer.commit([fits])
             with pytest.raises(ConfigError, match=r"max\.message\.bytes"):
-                await producer.commit([fits, record], "group", {})
+                await producer.commit([fits, record])
     async with under_test.transactional("a"):
         values = await under_test.values(topic=topic.name)
         assert values == [noise[:-1024]] * (1 + len(too_large))

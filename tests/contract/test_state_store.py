@@ -32,7 +32,7 @@ async def test_what_was_committed_comes_back_in_order(under_test: LogUnderTest) 
     store = ChangelogStateStore(under_test.log, under_test.topic)
     async with under_test.transactional("a") as producer:
         for changes in ({b"a": b"1", b"b": b"2"}, {b"a": b"3", b"b": None}):
-            ends = await producer.commit(store.to_records(1, changes), "group", {})
+            ends = await producer.commit(store.to_records(1, changes))
     assert await read_back(store, 1) == [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"b", None)]
     assert await read_back(store, 0) == []
     assert await store.end(1) == ends[under_test.topic, 1]
@@ -41,7 +41,7 @@ async def test_what_was_committed_comes_back_in_order(under_test: LogUnderTest) 
 async def test_an_open_transaction_is_not_restored(under_test: LogUnderTest) -> None:
     store = ChangelogStateStore(under_test.log, under_test.topic)
     async with under_test.transactional("a") as producer:
-        await producer.commit(store.to_records(0, {b"a": b"old"}), "group", {})
+        await producer.commit(store.to_records(0, {b"a": b"old"}))
     end = await store.end(0)
     await under_test.leave_open(
         under_test.prefix + "a", store.to_records(0, {b"a": b"new", b"b": b"new"})
@@ -59,8 +59,8 @@ async def test_a_long_changelog_comes_back_whole(under_test: LogUnderTest) -> No
     store = ChangelogStateStore(under_test.log, under_test.topic)
     changes: dict[bytes, bytes | None] = {b"%05d" % n: b"x" * 100 for n in range(10_000)}
     async with under_test.transactional("a") as producer:
-        await producer.commit(store.to_records(0, changes), "group", {})
-        await producer.commit(store.to_records(0, {b"last": b"one"}), "group", {})
+        await producer.commit(store.to_records(0, changes))
+        await producer.commit(store.to_records(0, {b"last": b"one"}))
     assert await read_back(store, 0) == [*changes.items(), (b"last", b"one")]
 
 
@@ -69,8 +69,8 @@ async def test_compaction_leaves_the_last_values(under_test: LogUnderTest) -> No
     async with under_test.transactional("a") as producer:
         for number in range(5):
             changes = {b"a": b"%d" % number, b"b": None if number % 2 else b"x"}
-            await producer.commit(store.to_records(0, changes), "group", {})
-        await producer.commit(store.to_records(0, {b"c": b"1", b"b": None}), "group", {})
+            await producer.commit(store.to_records(0, changes))
+        await producer.commit(store.to_records(0, {b"c": b"1", b"b": None}))
     end = await store.end(0)
     if isinstance(under_test.log, MemoryLog):
         under_test.log.partition(under_test.topic, 0).compact()

@@ -33,7 +33,7 @@ async def log_of(*transactions: list[NewRecord]) -> MemoryLog:
     producer = log.transactional_producer("t")
     await producer.start()
     for records in transactions:
-        await producer.commit(records, "g", {})
+        await producer.commit(records)
     return log
 
 
@@ -74,7 +74,7 @@ async def test_a_position_behind_an_aborted_transaction_is_found() -> None:
     dying = log.transactional_producer("u")
     await dying.start()
     with pytest.raises(Exception, match="cut this commit"):
-        await dying.commit([state(b"%d" % number) for number in range(2_000)], "g", {})
+        await dying.commit([state(b"%d" % number) for number in range(2_000)])
     await log.transactional_producer("u").start()
     assert await position_in(log) == 40
 
@@ -98,6 +98,6 @@ async def test_an_old_position_is_not_taken_for_the_newest_where_time_is_over(lo
     dying = log.transactional_producer("u")
     await dying.start()
     with pytest.raises(Exception, match="cut this commit"):
-        await dying.commit([state(b"%d" % number) for number in range(40)], "g", {})
+        await dying.commit([state(b"%d" % number) for number in range(40)])
     await log.transactional_producer("u").start()
     assert await position_in(log, ShortClock(looks)) in {59, 77}

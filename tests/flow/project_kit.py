@@ -224,7 +224,7 @@ class ProjectKit:
                 partition = partition_of(session_id, PARTITIONS)
                 key = codec.key_bytes(session_id)
                 new.append(NewRecord(self.topic.name, partition, key, value, headers))
-            await producer.commit(new, "test", {})
+            await producer.commit(new)
         await producer.stop()
 
     def start_worker(self, config: ProjectConfig | None = None) -> Worker:

@@ -1,9 +1,5 @@
 """The derive worker, on the log in memory: exactly once whatever happens, and clear ends."""
 
-import asyncio
-import gc
-import weakref
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -20,9 +16,7 @@ from streams.edge.changelog import ChangelogStateStore
 from streams.edge.clock import SystemClock
 from streams.edge.memory_log import MemoryLog
 from streams.edge.partitioner import partition_of
-from streams.flow.partition_state import Place, Work
-from streams.flow.partition_task import PartitionTask, ReaderLostError, Tools
-from streams.ports import Batch, GroupReader, NewRecord, TransactionalProducer
+from streams.ports import NewRecord
 from tests.flow.derive_kit import DeriveKit, HastyClock, Sent, expected, samples, until
 
 MESSAGES = samples()
@@ -84,84 +78,6 @@ async def test_a_cut_commit_is_derived_anew(kit: DeriveKit, log: MemoryLog) -> N
     assert await kit.events() == expected(MESSAGES)
 
 
-@pytest.mark.parametrize(("batch_messages", "batch_bytes"), [(50, 1 << 20), (5_000, 20_000)])
-async def test_what_comes_while_one_commits_joins_the_next_batch_up_to_its_limits(
-    kit: DeriveKit, monkeypatch: pytest.MonkeyPatch, batch_messages: int, batch_bytes: int
-) -> None:
-    monkeypatch.setattr("streams.flow.partition_task._BATCH_BYTES", batch_bytes)
-    held, commit = asyncio.Event(), PartitionTask._commit  # noqa: SLF001 -- to hold it up
-
-    async def hold(task: PartitionTask, producer: TransactionalProducer, work: Work) -> None:
-        if not task.committed:
-            await held.wait()
-        await commit(task, producer, work)
-
-    monkeypatch.setattr(PartitionTask, "_commit", hold)
-    ours = [sent for sent in MESSAGES if partition_of(sent.session_id, 4) == 1][:400]
-    async with kit.running(replace(kit.config, batch_messages=batch_messages)) as worker:
-        await until(worker.has_partitions)
-        for sent in ours:
-            await kit.publish([sent])
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.1)
-        held.set()
-        await kit.caught_up(worker)
-    batches = [int(size) for size in worker.figures.observed["derive_batch_messages"] if size]
-    assert sum(batches) == len(ours)
-    assert max(batches) <= batch_messages
-    joined = ours[batches[0] : batches[0] + batches[1]]
-    size = sum(len(sent.value) for sent in joined)
-    assert len(joined) == batch_messages or size >= batch_bytes
-    assert await kit.events() == expected(ours)
-
-
-@pytest.fixture
-def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[PartitionTask]]]:
-    """Give all partitions' tasks, which hold their states; no garbage collector comes by itself."""
-    made: list[weakref.ref[PartitionTask]] = []
-
-    class Watched(PartitionTask):
-        def __init__(self, tools: Tools, place: Place, reader: GroupReader) -> None:
-            super().__init__(tools, place, reader)
-            made.append(weakref.ref(self))
-
-    monkeypatch.setattr("streams.flow.derive.PartitionTask", Watched)
-    gc.collect()
-    gc.disable()
-    yield made
-    gc.enable()
-
-
-async def test_what_a_failed_commit_leaves_is_let_go_of_at_once(
-    kit: DeriveKit, log: MemoryLog, tasks: list[weakref.ref[PartitionTask]]
-) -> None:
-    async with kit.running(replace(kit.config, batch_messages=20)) as worker:
-        log.cut_commits = 3
-        await kit.publish(MESSAGES)
-        await kit.caught_up(worker)
-        assert len(tasks) == 4 + 3
-        assert len([task for task in tasks if task() is not None]) == 4
-
-
-async def test_what_a_failed_membership_leaves_is_let_go_of_before_the_next(
-    kit: DeriveKit, tasks: list[weakref.ref[PartitionTask]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    poll, lost = PartitionTask._poll, ["lost"]  # noqa: SLF001 -- to fail in its place
-
-    async def lose(task: PartitionTask) -> Batch:
-        if task.committed and lost:
-            raise ReaderLostError(lost.pop())
-        return await poll(task)
-
-    monkeypatch.setattr(PartitionTask, "_poll", lose)
-    async with kit.running(replace(kit.config, batch_messages=20)) as worker:
-        await kit.publish(MESSAGES)
-        await until(lambda: len(tasks) == 8)
-        await kit.caught_up(worker)
-        assert not [task for task in tasks[:4] if task() is not None]
-    assert await kit.events() == expected(MESSAGES)
-
-
 async def test_a_fenced_partition_is_left_and_taken_over_again(
     kit: DeriveKit, log: MemoryLog
 ) -> None:
@@ -219,7 +135,7 @@ async def test_a_kept_state_is_dropped_when_another_wrote(kit: DeriveKit, log: M
             position = (await kit.read(kit.config.state_topic, partition))[-1]
             assert position.key is not None
             changes = {position.key: position.value}
-            await intruder.commit(store.to_records(partition, changes), "other", {})
+            await intruder.commit(store.to_records(partition, changes))
         async with kit.running() as guest:
             await until(lambda: guest.figures.counts["derive_restores", "restored"] == 2)
         await until(lambda: worker.figures.counts["derive_restores", "restored"] >= 8)

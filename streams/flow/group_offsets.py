@@ -1,0 +1,64 @@
+"""How far a worker's partitions are, told to its consumer group: for lag tools only.
+
+Beside the transactions, not in them (ADR 0027): nothing is ever read from a group's offsets, so
+they may be a moment old, and what the broker does not take is told again.
+"""
+
+import asyncio
+from typing import Final
+
+from streams.core.errors import ContextgaugeError
+from streams.ports import GroupReader
+
+TELL_S: Final = 0.1
+"""How often what has changed is told: one request for all partitions, however many commits."""
+
+_LAST_S: Final = 1.0
+"""Patience with the last one, while a group or a person waits for the worker to let go."""
+
+
+class GroupOffsets:
+    """The positions of one membership's partitions, and what of them the group knows."""
+
+    def __init__(self, reader: GroupReader) -> None:
+        self._reader = reader
+        self._positions: dict[int, int] = {}
+        self._told: dict[int, int] = {}
+
+    def begin(self) -> None:
+        """Begin an assignment: only what is noted from here on is this member's to tell."""
+        self._positions.clear()
+        self._told.clear()
+
+    def note(self, partition: int, position: int) -> None:
+        """Note a position that was read from the state, or committed to it."""
+        self._positions[partition] = position
+
+    async def run(self) -> None:
+        """Tell what changes, until cancelled."""
+        while True:
+            await asyncio.sleep(TELL_S)
+            await self._tell()
+
+    async def end(self) -> None:
+        """Tell the last positions, as long as the partitions are still this member's."""
+        try:
+            async with asyncio.timeout(_LAST_S):
+                await self._tell()
+        except TimeoutError:
+            return
+
+    async def _tell(self) -> None:
+        news = {
+            partition: position
+            for partition, position in self._positions.items()
+            if self._told.get(partition) != position
+        }
+        if not news:
+            return
+        try:
+            await self._reader.tell(news)
+        except ContextgaugeError:
+            # Away, or no longer a member: whatever it is, those who need the broker find out.
+            return
+        self._told |= news

@@ -1,0 +1,132 @@
+"""A partition's task, on the log in memory: what joins a batch, what is told, what is let go of."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from streams.core.errors import RetryError
+from streams.edge.memory_group import MemoryGroupReader
+from streams.edge.memory_log import MemoryLog
+from streams.edge.partitioner import partition_of
+from streams.flow.group_offsets import GroupOffsets
+from streams.flow.partition_state import Place, Work
+from streams.flow.partition_task import PartitionTask, ReaderLostError, Tools
+from streams.ports import Batch, GroupReader, TransactionalProducer
+from tests.flow.derive_kit import DeriveKit, expected, samples, until
+
+MESSAGES = samples()
+
+
+@pytest.mark.parametrize(("batch_messages", "batch_bytes"), [(50, 1 << 20), (5_000, 20_000)])
+async def test_what_comes_while_one_commits_joins_the_next_batch_up_to_its_limits(
+    kit: DeriveKit, monkeypatch: pytest.MonkeyPatch, batch_messages: int, batch_bytes: int
+) -> None:
+    monkeypatch.setattr("streams.flow.partition_task._BATCH_BYTES", batch_bytes)
+    held, commit = asyncio.Event(), PartitionTask._commit  # noqa: SLF001 -- to hold it up
+
+    async def hold(task: PartitionTask, producer: TransactionalProducer, work: Work) -> None:
+        if not task.committed:
+            await held.wait()
+        await commit(task, producer, work)
+
+    monkeypatch.setattr(PartitionTask, "_commit", hold)
+    ours = [sent for sent in MESSAGES if partition_of(sent.session_id, 4) == 1][:400]
+    async with kit.running(replace(kit.config, batch_messages=batch_messages)) as worker:
+        await until(worker.has_partitions)
+        for sent in ours:
+            await kit.publish([sent])
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.1)
+        held.set()
+        await kit.caught_up(worker)
+    batches = [int(size) for size in worker.figures.observed["derive_batch_messages"] if size]
+    assert sum(batches) == len(ours)
+    assert max(batches) <= batch_messages
+    joined = ours[batches[0] : batches[0] + batches[1]]
+    size = sum(len(sent.value) for sent in joined)
+    assert len(joined) == batch_messages or size >= batch_bytes
+    assert await kit.events() == expected(ours)
+
+
+async def test_the_group_is_told_how_far_it_is_however_often_that_fails(
+    kit: DeriveKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell, failures = MemoryGroupReader.tell, ["away", "no member", "away"]
+
+    async def fail(reader: MemoryGroupReader, positions: dict[int, int]) -> None:
+        if failures:
+            raise RetryError(failures.pop())
+        await tell(reader, positions)
+
+    monkeypatch.setattr(MemoryGroupReader, "tell", fail)
+    await kit.publish(MESSAGES)
+    figures = await kit.run_until_caught_up()
+    assert failures == []
+    assert figures.total("worker_retries") == 0
+    assert await kit.events() == expected(MESSAGES)
+
+
+async def test_the_group_knows_the_last_position_once_a_worker_has_stopped(
+    kit: DeriveKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.flow.group_offsets.TELL_S", 1_000.0)
+    await kit.publish(MESSAGES)
+    async with kit.running() as worker:
+        await until(lambda: worker.has_derived(len(MESSAGES) - 1))
+        config = kit.config
+        assert await kit.log.committed(config.group, config.messages_topic) == {}
+    told = await kit.log.committed(config.group, config.messages_topic)
+    assert sum(told.values()) == len(MESSAGES)
+
+
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[PartitionTask]]]:
+    """Give all partitions' tasks, which hold their states; no garbage collector comes by itself."""
+    made: list[weakref.ref[PartitionTask]] = []
+
+    class Watched(PartitionTask):
+        def __init__(
+            self, tools: Tools, place: Place, reader: GroupReader, offsets: GroupOffsets
+        ) -> None:
+            super().__init__(tools, place, reader, offsets)
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr("streams.flow.derive.PartitionTask", Watched)
+    gc.collect()
+    gc.disable()
+    yield made
+    gc.enable()
+
+
+async def test_what_a_failed_commit_leaves_is_let_go_of_at_once(
+    kit: DeriveKit, log: MemoryLog, tasks: list[weakref.ref[PartitionTask]]
+) -> None:
+    async with kit.running(replace(kit.config, batch_messages=20)) as worker:
+        log.cut_commits = 3
+        await kit.publish(MESSAGES)
+        await kit.caught_up(worker)
+        assert len(tasks) == 4 + 3
+        assert len([task for task in tasks if task() is not None]) == 4
+
+
+async def test_what_a_failed_membership_leaves_is_let_go_of_before_the_next(
+    kit: DeriveKit, tasks: list[weakref.ref[PartitionTask]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll, lost = PartitionTask._poll, ["lost"]  # noqa: SLF001 -- to fail in its place
+
+    async def lose(task: PartitionTask) -> Batch:
+        if task.committed and lost:
+            raise ReaderLostError(lost.pop())
+        return await poll(task)
+
+    monkeypatch.setattr(PartitionTask, "_poll", lose)
+    async with kit.running(replace(kit.config, batch_messages=20)) as worker:
+        await kit.publish(MESSAGES)
+        await until(lambda: len(tasks) == 8)
+        await kit.caught_up(worker)
+        assert not [task for task in tasks[:4] if task() is not None]
+    assert await kit.events() == expected(MESSAGES)
