@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import plot
-from bench.state import AT_WORK, LONG_STEP, SIZES, apart
+from bench.process import apart
+from bench.state import AT_WORK, LONG_STEP, SIZES
 
 FEW, MANY = 1_000, 1_000_000
 
@@ -31,7 +32,7 @@ _ENDS = 10
 
 def cost_us(sessions: int, at_work: int = AT_WORK) -> float:
     """Return the CPU microseconds per message with so many open sessions."""
-    found = apart("cost", "--sessions", str(sessions), "--at-work", str(at_work))
+    found = apart("bench.state", "cost", "--sessions", str(sessions), "--at-work", str(at_work))
     return float(found["cpu_us_per_message"])
 
 
@@ -62,7 +63,7 @@ def plots(folder: Path, rounds: int) -> dict[str, object]:
     """Measure all sizes and a long session, and draw both."""
     at_work = costs(SIZES, AT_WORK, rounds)
     wide = costs([size for size in SIZES if size >= WIDE], WIDE, rounds)
-    steps: list[float] = apart("long", "--messages", str(LONG))["cpu_us_per_message"]
+    steps: list[float] = apart("bench.state", "long", "--messages", str(LONG))["cpu_us_per_message"]
     series = {
         f"{AT_WORK:,} sessions at work": list(at_work.items()),
         f"{WIDE:,} sessions at work": list(wide.items()),

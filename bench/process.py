@@ -1,8 +1,13 @@
 """What a process and its children cost: CPU seconds and memory, as Linux tells them."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from bench.systems import ROOT, our_environment
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _UTIME, _CSTIME = 11, 15
@@ -45,3 +50,20 @@ def _tree(pid: int) -> list[int]:
 def load() -> float:
     """Return the machine's load of the last minute: other work disturbs what is measured."""
     return round(os.getloadavg()[0], 1)
+
+
+def apart(module: str, *arguments: str) -> dict[str, Any]:
+    """Run a measurement in a process of its own, on the build that is measured.
+
+    Returns the JSON object that its last line is.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=dict(our_environment()),
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found

@@ -17,8 +17,6 @@ import gc
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -27,6 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.process import apart
 from schemas.topics import CONTEXT_STATE
 from streams.cli.collector import look_among_the_young
 from streams.core.rules import Rules
@@ -330,22 +329,11 @@ def restore_from_kafka(sessions: int) -> Result:
         try:
             bootstrap = stack.start(["kafka"])["kafka"].address
             asyncio.run(fill(sessions, bootstrap, CONTEXT_STATE.name))
-            return apart("restore-from", "--sessions", str(sessions), "--kafka", bootstrap)
+            return apart(
+                "bench.state", "restore-from", "--sessions", str(sessions), "--kafka", bootstrap
+            )
         finally:
             stack.stop()
-
-
-def apart(*arguments: str) -> Result:
-    """Run one measurement in a process of its own; return its figures."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.state", *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[1],
-    )
-    found: Result = json.loads(done.stdout.splitlines()[-1])
-    return found
 
 
 def table(rows: list[Result]) -> str:
@@ -360,9 +348,9 @@ def table(rows: list[Result]) -> str:
 
 
 def _everything() -> Result:
-    sizes = apart("sizes")
+    sizes = apart("bench.state", "sizes")
     print(table([{"session": label, **figures} for label, figures in sizes.items()]), "\n")
-    cost = [apart("cost", "--sessions", str(sessions)) for sessions in SIZES]
+    cost = [apart("bench.state", "cost", "--sessions", str(sessions)) for sessions in SIZES]
     print(table(cost), "\n")
     restores = [restore_from_kafka(sessions) for sessions in RESTORED]
     print(table(restores), "\n")
