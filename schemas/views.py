@@ -27,8 +27,11 @@ from schemas.topics import DAY_MS
 VIEW_VERSION = 1
 """Version of every document below; a reader that meets another must not guess."""
 
-FORMAT_VERSION = 1
-"""Version of the keys and what they hold, kept beside each partition's position."""
+FORMAT_VERSION = 2
+"""Version of the keys and what they hold, kept beside each partition's position.
+
+2 has the sessions of each agent, which 1 had not: an index that knows some would tell wrong.
+"""
 
 LAST_COMPACTIONS = 5
 """Compactions that a session's view tells in short; the others are documents of their own."""

@@ -8,7 +8,8 @@ import functools
 import os
 import ssl
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -37,6 +38,7 @@ from streams.edge.redis_access import RedisAccess
 from streams.edge.redis_inspector import RedisInspector
 from streams.edge.redis_views import RedisViews
 from streams.edge.tls import TlsFiles, context_of
+from streams.edge.token_file import TokenFile
 from streams.flow import doctor
 from streams.flow.derive import run_derive
 from streams.flow.derive_config import GROUP as DERIVE_GROUP
@@ -332,3 +334,25 @@ async def project(
         clock=clock,
         stop=stop,
     )
+
+
+def readers(chosen: Settings) -> Callable[[], Mapping[str, str]] | None:
+    """Return what tells the names of who may read, by the hashes of their tokens; None: everybody.
+
+    Raises ConfigError for a file that cannot be read.
+    """
+    if chosen.serve_tokens_file is None:
+        return None
+    file = TokenFile(chosen.serve_tokens_file, f"{PREFIX}SERVE_TOKENS_FILE")
+    file.read()
+    return file.read
+
+
+def is_of_this_machine(host: str) -> bool:
+    """Tell whether only this machine reaches an address that is listened on."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

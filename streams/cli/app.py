@@ -21,6 +21,7 @@ from streams.cli import (
     read,
     rebuild,
     schemas,
+    serve,
     stack,
     topics,
     workers,
@@ -59,6 +60,7 @@ app.command()(rebuild.rebuild)
 app.command("schemas")(schemas.write)
 files.register(app)
 read.register(app)
+serve.register(app)
 app.command()(demo.demo)
 app.command()(doctor.doctor)
 

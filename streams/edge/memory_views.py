@@ -1,8 +1,10 @@
 """The view store's twin in memory, for the embedded mode, for folds and for tests."""
 
+import asyncio
 import copy
 import hashlib
-from collections.abc import AsyncGenerator, Sequence
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES, EntryStream
@@ -11,20 +13,25 @@ from streams.ports import (
     ApplyResult,
     Entry,
     Generations,
+    LiveBounds,
     PartitionDump,
     PartitionLook,
     Ranking,
     SessionLook,
     SessionSet,
     SessionsLook,
+    Told,
     ViewChanges,
     ViewPosition,
 )
 
+_LOOK_S = 0.005
+"""How often who waits for the feed looks at it: what it tells of is written in this process."""
+
 
 def _empty() -> PartitionDump:
     return PartitionDump(
-        {}, {}, {"events": {}, "readings": {}}, {"recent": {}, "pressure": {}}, {}, {}, {}, []
+        {}, {}, {"events": {}, "readings": {}}, {"recent": {}, "pressure": {}}, {}, {}, {}, [], {}
     )
 
 
@@ -32,6 +39,11 @@ def _digest(part: object) -> bytes | None:
     if part in (None, []):
         return None
     return hashlib.sha256(repr(part).encode()).digest()
+
+
+def _highest(scores: Mapping[bytes, float], limit: int) -> list[tuple[bytes, float]]:
+    found = sorted(((score, session) for session, score in scores.items()), reverse=True)
+    return [(session, score) for score, session in found[:limit]]
 
 
 @dataclass(slots=True)
@@ -96,6 +108,17 @@ class MemoryPartition:
                 held.stats.pop(name, None)
             else:
                 held.stats[name] = stat
+        self._write_agents(changes)
+
+    def _write_agents(self, changes: ViewChanges) -> None:
+        agents = self.held.agents
+        for (agent, session), recent_ms in changes.agents.items():
+            if recent_ms is not None:
+                agents.setdefault(agent, {})[session] = recent_ms
+            elif agent in agents:
+                agents[agent].pop(session, None)
+                if not agents[agent]:
+                    del agents[agent]
 
     def _leave(self, session: bytes, left_ms: int) -> None:
         held = self.held
@@ -125,6 +148,11 @@ class MemoryPartition:
         return SessionLook(
             held.views.get(session), {name: _digest(part) for name, part in parts.items()}
         )
+
+    def feed(self, after: int, limit: int) -> list[Entry]:
+        """Return the live feed's first entries of offsets above `after`."""
+        start = bisect_right(self.held.live, after, key=lambda entry: entry.offset)
+        return self.held.live[start : start + limit]
 
     def longest_idle(self, before_ms: int, limit: int) -> list[bytes]:
         """Return sessions whose last Kafka timestamp lies before, the longest idle first."""
@@ -184,13 +212,18 @@ class MemoryViews:
         self, generation: int, partition: int, ranking: Ranking, limit: int
     ) -> list[tuple[bytes, float]]:
         """Return the first sessions of a ranking, the highest first."""
-        scores = self._partition(generation, partition).held.rankings[ranking]
-        found = sorted(((score, session) for session, score in scores.items()), reverse=True)
-        return [(session, score) for score, session in found[:limit]]
+        return _highest(self._partition(generation, partition).held.rankings[ranking], limit)
 
     async def session_count(self, generation: int, partition: int) -> int:
         """Return the number of sessions."""
         return len(self._partition(generation, partition).held.rankings["recent"])
+
+    async def agent_sessions(
+        self, generation: int, partition: int, agent: bytes, limit: int
+    ) -> list[tuple[bytes, float]]:
+        """Return an agent's first sessions by last activity."""
+        held = self._partition(generation, partition).held
+        return _highest(held.agents.get(agent, {}), limit)
 
     async def compactions(
         self, generation: int, partition: int, session: bytes
@@ -208,6 +241,23 @@ class MemoryViews:
     async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
         """Return the fields of the aggregates."""
         return dict(self._partition(generation, partition).held.stats)
+
+    async def live(
+        self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
+    ) -> list[Entry]:
+        """Return the live feed's first entries of offsets above `after`; see the port."""
+        waited_s = 0.0
+        while True:
+            found = self._partition(generation, partition).feed(after, limit)
+            if found or waited_s >= wait_s:
+                return found
+            await asyncio.sleep(_LOOK_S)
+            waited_s += _LOOK_S
+
+    async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
+        """Return what the live feed has."""
+        live = self._partition(generation, partition).held.live
+        return LiveBounds(live[0].offset if live else None, len(live) < LIVE_ENTRIES)
 
     async def dump(self, generation: int, partition: int) -> PartitionDump:
         """Return everything that is stored of the partition."""
@@ -312,6 +362,12 @@ class MemoryViews:
         found = self._partition(generation, partition)
         if found.position is not None and found.position.build == build:
             found.position = found.position._replace(caught_up=True)
+
+    async def tell(self, generation: int, partition: int, build: str, told: Told) -> None:
+        """Keep what the projector tells, if its build is the stored one."""
+        found = self._partition(generation, partition)
+        if found.position is not None and found.position.build == build:
+            found.position = found.position._replace(told=told)
 
     async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation, if it is being built and no later one is active."""

@@ -21,6 +21,9 @@ _AGES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0, 3_600.0, 8
 _SIZES = (1, 5, 20, 100, 500, 1_000, 2_000, 5_000, 10_000)
 """From one message to more than a poll takes."""
 
+_ANSWERS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""From an answer that nothing has to be read for, to Redis's time limit."""
+
 _PARTITION = ("partition",)
 
 
@@ -85,6 +88,26 @@ COUNTERS: dict[CounterName, Metric] = {
         "Times that documents were found to be gone from Redis",
         _PARTITION,
         "Each begins a rebuild: Redis evicts, was emptied in part, or someone deletes keys.",
+    ),
+    "serve_requests": Metric(
+        "Requests answered by the API, by route and status",
+        ("route", "status"),
+        "Who polls how much; 401 and 429 tell of readers without a token or measure, 5xx of us.",
+    ),
+    "serve_stream_events": Metric(
+        "Events read for the live feed, once for all its readers",
+        (),
+        "Its rate is that of the records; each goes to every reader of the feed.",
+    ),
+    "serve_stream_resets": Metric(
+        "Readers of the live feed that were told to read anew",
+        (),
+        "They were away for longer than the feed keeps, or came with a place of other views.",
+    ),
+    "serve_stream_cut_off": Metric(
+        "Readers of the live feed that were sent away",
+        ("reason",),
+        "`slow`: behind the feed; `stuck`: took nothing; `full`: as many as are let in listen.",
     ),
     "worker_transactions": Metric(
         "Transactions of the deriver, by how they ended",
@@ -158,6 +181,9 @@ GAUGES: dict[GaugeName, Metric] = {
     "project_generation_next": Metric(
         "The generation that is being built", (), "0 unless a rebuild runs."
     ),
+    "serve_stream_readers": Metric(
+        "Readers of the live feed now", (), "Each takes a connection, and a share of each event."
+    ),
     "worker_partitions": Metric(
         "Partitions that this worker has",
         ("worker",),
@@ -215,5 +241,13 @@ HISTOGRAMS: dict[HistogramName, tuple[Metric, tuple[float, ...]]] = {
             "generation that is built beside the active one does not count.",
         ),
         _AGES,
+    ),
+    "serve_request_seconds": (
+        Metric(
+            "From a request to the end of its answer, by route; not of the live feed",
+            ("route",),
+            "What readers wait for; Redis's share is most of it.",
+        ),
+        _ANSWERS,
     ),
 }

@@ -10,6 +10,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from redis.asyncio import ConnectionPool, SSLConnection
+from redis.asyncio.connection import AbstractConnection
+from redis.connection import HiredisRespSerializer
 from redis.credentials import CredentialProvider
 
 from streams.edge.secret_files import read_secret
@@ -91,6 +93,25 @@ class _Credentials(CredentialProvider):
 
     async def get_credentials_async(self) -> tuple[str] | tuple[str, str]:
         return self.get_credentials()
+
+
+class _Packing(AbstractConnection):
+    """Packs commands as redis-py's blocking client does.
+
+    Its asyncio client takes eight times as long for it, a tenth of a projector's work.
+    """
+
+    _serializer = HiredisRespSerializer()
+
+    def pack_command(self, *args: Any) -> list[bytes]:  # noqa: ANN401 -- bytes, text, numbers
+        packed: list[bytes] = self._serializer.pack(*args)
+        return packed
+
+
+def pack_fast(pool: ConnectionPool) -> None:
+    """Let a pool's connections pack commands in less time."""
+    kind = pool.connection_class
+    pool.connection_class = type(f"Packing{kind.__name__}", (_Packing, kind), {})
 
 
 class _TlsConnection(SSLConnection):

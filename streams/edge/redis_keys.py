@@ -83,6 +83,10 @@ class PartitionKeys:
         """Return the key of a stream of the session's records, or of its readings."""
         return self.base + _ENTRY_LETTER[stream] + session
 
+    def agent(self, agent: bytes) -> bytes:
+        """Return the key of a sorted set of an agent's sessions, by last activity."""
+        return self.base + b"a:" + agent
+
     def of_session(self, session: bytes) -> tuple[bytes, ...]:
         """Return all keys that hold nothing but this session."""
         return (
@@ -151,6 +155,11 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
         [
             *((key, session) for session, _ in left for key in (recent, pressure, keys.idle)),
             *((pressure, name) for name, percent in changes.pressure.items() if percent is None),
+            *(
+                (keys.agent(agent), session)
+                for (agent, session), recent_ms in changes.agents.items()
+                if recent_ms is None
+            ),
         ],
     )
     found.group("ZTRIM", ((keys.left, b"%d" % (at - LEFT_KEPT_MS)) for _, at in left))
@@ -176,12 +185,19 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
     ]
     found.group(
         "ZADD",
-        (
-            (key, repr(score).encode(), session)
-            for key, sessions in scores
-            for session, score in sessions
-            if score is not None
-        ),
+        [
+            *(
+                (key, repr(score).encode(), session)
+                for key, sessions in scores
+                for session, score in sessions
+                if score is not None
+            ),
+            *(
+                (keys.agent(agent), b"%d" % recent_ms, session)
+                for (agent, session), recent_ms in changes.agents.items()
+                if recent_ms is not None
+            ),
+        ],
     )
     found.group(
         "XADD",

@@ -10,16 +10,15 @@ from importlib import resources
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.connection import HiredisRespSerializer
 from redis.exceptions import NoScriptError
 
-from schemas.views import FORMAT_VERSION, EntryStream
+from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
 from streams.core.errors import ConfigError, RetryError, VersionError
-from streams.edge.redis_access import NO_ACCESS, RedisAccess
+from streams.edge.redis_access import NO_ACCESS, RedisAccess, pack_fast
 from streams.edge.redis_errors import translated
+from streams.edge.redis_feed import RedisFeed, told
 from streams.edge.redis_generations import RedisGenerations
 from streams.edge.redis_keys import (
     DOCUMENT,
@@ -34,11 +33,13 @@ from streams.ports import (
     ApplyResult,
     Entry,
     Generations,
+    LiveBounds,
     PartitionDump,
     PartitionLook,
     Ranking,
     SessionSet,
     SessionsLook,
+    Told,
     ViewChanges,
     ViewPosition,
 )
@@ -67,19 +68,6 @@ return redis.call('HSET', KEYS[1], 'limit', ARGV[2])
 """Set how far a partition of this build may go, or that it may go as far as there is."""
 
 
-class _Packing(AbstractConnection):
-    """Packs commands as redis-py's blocking client does.
-
-    Its asyncio client takes eight times as long for it, a tenth of a projector's work.
-    """
-
-    _serializer = HiredisRespSerializer()
-
-    def pack_command(self, *args: Any) -> list[bytes]:  # noqa: ANN401 -- bytes, text, numbers
-        packed: list[bytes] = self._serializer.pack(*args)
-        return packed
-
-
 class RedisViews:
     """The view store. `url` as redis-py takes it, `prefix` the first part of every key."""
 
@@ -103,12 +91,12 @@ class RedisViews:
                 "CONTEXTGAUGE_REDIS_URL is no URL of Redis: redis://host:port/database, rediss:// "
                 "for TLS, or unix://path"
             ) from None
-        kind = pool.connection_class
-        pool.connection_class = type(f"Packing{kind.__name__}", (_Packing, kind), {})
+        pack_fast(pool)
         # Untyped for the replies: redis-py's own types are unions of both its clients'.
         self._redis: Any = Redis.from_pool(pool)
         self._generations = RedisGenerations(self._redis, self._keys, self._ask)
         self._looks = RedisLooks(self._redis, self._ask)
+        self._feed = RedisFeed(self._redis, self._ask, LIVE_ENTRIES)
         self._script = resources.files(__package__).joinpath("apply.lua").read_text()
         # The name by which Redis knows a script, not a secret.
         self._script_sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
@@ -159,6 +147,7 @@ class RedisViews:
             caught_up=b"caught_up" in found,
             build=found.get(b"build", b"").decode(),
             limit=int(found[b"limit"]) if b"limit" in found else None,
+            told=told(found),
         )
 
     async def views(
@@ -175,7 +164,9 @@ class RedisViews:
         self, generation: int, partition: int, ranking: Ranking, limit: int
     ) -> list[tuple[bytes, float]]:
         """Return the first sessions of a ranking, the highest first."""
-        key = self._keys.of(generation, partition).ranking(ranking)
+        return await self._highest(self._keys.of(generation, partition).ranking(ranking), limit)
+
+    async def _highest(self, key: bytes, limit: int) -> list[tuple[bytes, float]]:
         answer = self._redis.zrevrange(key, 0, limit - 1, withscores=True)
         found = await self._ask("reading a ranking", answer)
         return [(session, score) for session, score in found]
@@ -184,6 +175,12 @@ class RedisViews:
         """Return the number of sessions."""
         key = self._keys.of(generation, partition).ranking("recent")
         return int(await self._ask("counting sessions", self._redis.zcard(key)))
+
+    async def agent_sessions(
+        self, generation: int, partition: int, agent: bytes, limit: int
+    ) -> list[tuple[bytes, float]]:
+        """Return an agent's first sessions by last activity."""
+        return await self._highest(self._keys.of(generation, partition).agent(agent), limit)
 
     async def compactions(
         self, generation: int, partition: int, session: bytes
@@ -208,6 +205,16 @@ class RedisViews:
         """Return the fields of the aggregates."""
         key = self._keys.of(generation, partition).stats
         return dict(await self._ask("reading aggregates", self._redis.hgetall(key)))
+
+    async def live(
+        self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
+    ) -> list[Entry]:
+        """Return the live feed's first entries of offsets above `after`; see the port."""
+        return await self._feed.entries(self._keys.of(generation, partition), after, limit, wait_s)
+
+    async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
+        """Return what the live feed has."""
+        return await self._feed.bounds(self._keys.of(generation, partition))
 
     async def apply(
         self,
@@ -308,6 +315,10 @@ class RedisViews:
         key = self._keys.of(generation, partition).position
         await self._ask("marking a partition", self._redis.eval(_MARK, 1, key, build))
 
+    async def tell(self, generation: int, partition: int, build: str, told: Told) -> None:
+        """Keep what the projector tells, if its build is the stored one."""
+        await self._feed.tell(self._keys.of(generation, partition), build, told)
+
     async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation, if it is being built and no later one is active."""
         await self._generations.activate(generation, build)
@@ -345,6 +356,7 @@ class RedisViews:
         streams: dict[EntryStream, dict[bytes, list[Entry]]] = {"events": {}, "readings": {}}
         views: dict[bytes, bytes] = {}
         compactions: dict[bytes, dict[bytes, bytes]] = {}
+        agents: dict[bytes, dict[bytes, float]] = {}
         async for found in self._scan(keys):
             for key in found:
                 letter, session = key[len(keys.base) :][:2], key[len(keys.base) + 2 :]
@@ -356,6 +368,8 @@ class RedisViews:
                     streams["events"][session] = await self._stream(key, -1)
                 elif letter == b"r:":
                     streams["readings"][session] = await self._stream(key, -1)
+                elif letter == b"a:":
+                    agents[session] = await self._scores(key)
         return PartitionDump(
             views=views,
             compactions=compactions,
@@ -368,6 +382,7 @@ class RedisViews:
             left=await self._scores(keys.left),
             stats=await self.stats(generation, partition),
             live=await self._stream(keys.live, -1),
+            agents=agents,
         )
 
     async def _scores(self, key: bytes) -> dict[bytes, float]:

@@ -68,7 +68,7 @@ class Documents(NamedTuple):
     """What one record changes. Sessions and fields are keys, documents bytes.
 
     The view and the aggregates are not: the next record may well replace them. `view_bytes` is
-    what the view takes at most.
+    what the view takes at most. `agents` as in `ViewChanges`.
     """
 
     session: bytes
@@ -82,6 +82,7 @@ class Documents(NamedTuple):
     partition: PartitionView
     stats: Mapping[bytes, Aggregates | None]
     live: Entry
+    agents: Mapping[tuple[bytes, bytes], int | None]
 
 
 class Fold:
@@ -174,14 +175,24 @@ class Fold:
             return None
         return max(now_ms, before.logged_ms or 0) // DAY_MS * DAY_MS - self._idle_ms
 
-    def leave(self, sessions: Collection[bytes], *, all_of_them: bool) -> None:
-        """Let idle sessions go before the next record; `all_of_them`: no more are idle."""
+    def leave(
+        self, sessions: Collection[bytes], *, all_of_them: bool
+    ) -> dict[tuple[bytes, bytes], None]:
+        """Let idle sessions go before the next record; `all_of_them`: no more are idle.
+
+        Their views must be in hand. Returns the agents that no longer have them.
+        """
+        agents: dict[tuple[bytes, bytes], None] = {}
         for session in sessions:
+            view = self._views[session]
+            if view is not None and view.identity.publisher_agent_id is not None:
+                agents[codec.key_bytes(view.identity.publisher_agent_id), session] = None
             self._views[session] = None
             self._view_bytes.pop(session, None)
         self._excused.update(sessions)
         self._drop_compactions(sessions)
         self._all_left = all_of_them
+        return agents
 
     def add(self, placed: Placed) -> Documents | None:
         """Fold the next record; None where its session's view has it already.
@@ -205,18 +216,20 @@ class Fold:
             entry = Entry(placed.offset, codec.to_structured(record))
             grown = _GROWTH * len(entry.document)
         view_bytes = self._view_bytes[session] = self._view_bytes.get(session, 0) + grown
+        recent = recency(view, placed.logged_ms)
         return Documents(
             session=session,
             view=view,
             view_bytes=view_bytes,
             compaction=self._compact(session, before, record),
             entry=None if stream is None or entry is None else (stream, entry),
-            recent=recency(view, placed.logged_ms),
+            recent=recent,
             pressure=pressure(view),
             idle=placed.logged_ms,
             stats=self._count(placed, None if before is None else before.attempt),
             partition=self._partition,
             live=Entry(placed.offset, view_codec.encode(live_entry(view, record))),
+            agents=_agents(session, before, view, recent),
         )
 
     def encoded(self, views: Mapping[bytes, bytes]) -> None:
@@ -268,3 +281,22 @@ class Fold:
         gone = [place for place in self._compactions if place[0] in sessions]
         for place in gone:
             del self._compactions[place]
+
+
+_NO_AGENTS: Mapping[tuple[bytes, bytes], int | None] = {}
+
+
+def _agents(
+    session: bytes, before: SessionView | None, after: SessionView, recent: int
+) -> Mapping[tuple[bytes, bytes], int | None]:
+    """Return whose the session is after a record, and whose it no longer is."""
+    former = None if before is None else before.identity.publisher_agent_id
+    agent = after.identity.publisher_agent_id
+    if agent is None:
+        return _NO_AGENTS
+    if former is None or former == agent:
+        return {(codec.key_bytes(agent), session): recent}
+    return {
+        (codec.key_bytes(former), session): None,
+        (codec.key_bytes(agent), session): recent,
+    }

@@ -20,15 +20,15 @@ class Lag:
         self._done_ms: int | None = None
         """All that was written before is done."""
 
-    def tell(self, position: int, end: int | None, last_ms: int | None = None) -> None:
-        """Tell the lag of a position, where the end is known.
+    def tell(self, position: int, end: int | None, last_ms: int | None = None) -> int:
+        """Tell the lag of a position, where the end is known; return it in milliseconds.
 
         `last_ms` is the Kafka timestamp of what was just done; None where there was nothing.
         """
         if last_ms is not None:
             self._done_ms = max(self._done_ms or 0, last_ms)
         if end is None:
-            return
+            return 0
         behind = max(end - position, 0)
         self._telemetry.gauge(self._offsets, behind, partition=self._label)
         now_ms = self._clock.now_ms()
@@ -36,8 +36,9 @@ class Lag:
             # Whatever comes from now on is no older, though the last message may be of yesterday.
             # Where nothing was done yet, it is behind for as long as it is seen to be, or longer.
             self._done_ms = now_ms
-        age_s = max(now_ms - self._done_ms, 0) / 1_000 if behind else 0.0
-        self._telemetry.gauge(self._seconds, age_s, partition=self._label)
+        age_ms = max(now_ms - self._done_ms, 0) if behind else 0
+        self._telemetry.gauge(self._seconds, age_ms / 1_000, partition=self._label)
+        return age_ms
 
     def forget(self) -> None:
         """Tell nothing of it any more: it is another worker's."""

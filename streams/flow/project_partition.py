@@ -16,7 +16,7 @@ from streams.core.errors import ConfigError, LostError, ReseekError, VersionErro
 from streams.edge import codec, view_codec
 from streams.flow.fold import FIRST_STATS, PARTITION_KEY, Documents, Fold, Placed
 from streams.flow.retry import Patience
-from streams.ports import Batch, Entry, LogRecord, ViewChanges, ViewPosition, ViewStore
+from streams.ports import Batch, Entry, LogRecord, Told, ViewChanges, ViewPosition, ViewStore
 
 MAX_DOCUMENTS = 500
 """Documents of one call at most: Redis serves nobody else meanwhile, some milliseconds."""
@@ -66,6 +66,7 @@ class Call:
     partition: PartitionView | None = None
     stats: dict[bytes, Aggregates | None] = field(default_factory=dict)
     live: list[Entry] = field(default_factory=list)
+    agents: dict[tuple[bytes, bytes], int | None] = field(default_factory=dict)
     size: int = 0
 
     def documents(self) -> int:
@@ -84,6 +85,7 @@ class Call:
         """Return the bytes that a record's documents add at most."""
         size = added.view_bytes - self.view_bytes.get(added.session, 0)
         size += len(added.live.document) + _RANKS * len(added.session)
+        size += sum(len(agent) + len(session) for agent, session in added.agents)
         if added.compaction is not None:
             size += len(added.compaction[1])
         if added.entry is not None:
@@ -112,6 +114,7 @@ class Call:
         if added.stats:
             self.stats.update(added.stats)
         self.live.append(added.live)
+        self.agents.update(added.agents)
 
     def changes(self) -> ViewChanges:
         """Return it for the store, each document encoded once."""
@@ -129,6 +132,7 @@ class Call:
             idle=self.idle,
             stats=stats,
             live=self.live,
+            agents=self.agents,
         )
 
 
@@ -223,6 +227,10 @@ class PartitionProjector:
         self._fold.forget_sessions()
         return len(placed)
 
+    async def tell(self, told: Told) -> None:
+        """Tell readers, beside the position, how things are."""
+        await self._store.tell(*self._at, self._stored.build, told)
+
     async def verify(self) -> None:
         """Raise ReseekError where the store is not where this one left it.
 
@@ -246,12 +254,7 @@ class PartitionProjector:
         """Bring the documents in hand that the records go on from."""
         until_done, store, fold = self._patience.until_done, self._store, self._fold
         sessions = {codec.key_bytes(item.record.data.session_id): None for item in placed}
-        missing = fold.missing(sessions)
-        names: list[tuple[bytes, bytes]] = []
-        for some in _pieces(missing):
-            views = await until_done(partial(store.views, *self._at, some))
-            for session, document in zip(some, views, strict=True):
-                names += [(session, name) for name in fold.put_view(session, document)]
+        names = await self._load_views(fold.missing(sessions))
         for places in _pieces(names):
             found = await until_done(partial(store.pick_compactions, *self._at, places))
             for (session, name), document in zip(places, found, strict=True):
@@ -260,12 +263,22 @@ class PartitionProjector:
             left = await until_done(partial(store.left, *self._at, some))
             fold.excuse([session for session, gone in zip(some, left, strict=True) if gone])
 
+    async def _load_views(self, missing: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+        """Bring views in hand; return those of their compactions that may still change."""
+        names: list[tuple[bytes, bytes]] = []
+        for some in _pieces(missing):
+            views = await self._patience.until_done(partial(self._store.views, *self._at, some))
+            for session, document in zip(some, views, strict=True):
+                names += [(session, name) for name in self._fold.put_view(session, document)]
+        return names
+
     async def _let_leave(self, idle_since_ms: int) -> None:
         """Let sessions go that are idle since before; all documents so far are written."""
         idle = await self._patience.until_done(
             lambda: self._store.idle(*self._at, idle_since_ms, LEAVING_SESSIONS)
         )
-        self._fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS)
+        await self._load_views(self._fold.missing(idle))
+        self._call.agents.update(self._fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS))
         left_ms = idle_since_ms + self._idle_ms
         self._call.leaving.update(dict.fromkeys(idle, left_ms))
 

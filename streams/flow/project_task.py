@@ -25,6 +25,7 @@ from streams.ports import (
     LogRecord,
     PartitionReader,
     Telemetry,
+    Told,
     ViewStore,
 )
 
@@ -37,6 +38,9 @@ records that readers wait for may have to wait, several times on their way."""
 
 _HELD_S = 0.05
 """How often a build that is at its limit asks whether it may go on: a comparison waits for it."""
+
+_TELL_S = 1.0
+"""How often readers are told that a partition is followed; they wait ten of these."""
 
 _GAUGES: tuple[GaugeName, ...] = ("project_position", "project_unsettled_records")
 """What is told of a partition while its generation is followed, beside its lag."""
@@ -80,6 +84,7 @@ class ProjectTask:
         self._building: int | None = None
         self._built = asyncio.Event()
         self._verified_s = tools.clock.monotonic_s()
+        self._told_s = self._verified_s - _TELL_S
         self._lag = Lag(
             tools.telemetry, tools.clock, partition, "project_lag_records", "project_lag_seconds"
         )
@@ -347,10 +352,25 @@ class ProjectTask:
             tools.telemetry.observe("project_batch_records", records)
             tools.telemetry.count("project_records", records, partition=label)
         if reader is self._reader:
-            self._tell_age(projector.position, batch.records)
+            lag_ms = self._tell_age(projector.position, batch.records)
+            await self._tell_readers(projector, lag_ms)
 
-    def _tell_age(self, position: int, records: Sequence[LogRecord]) -> None:
-        """Tell how far the active generation has come; what is built beside it ages nobody."""
+    async def _tell_readers(self, projector: PartitionProjector, lag_ms: int) -> None:
+        """Tell readers that the views are at work on, and how far behind: their only sign of it."""
+        tools = self._tools
+        now_s = tools.clock.monotonic_s()
+        if now_s - self._told_s < _TELL_S:
+            return
+        self._told_s = now_s
+        ends = self._reader.ends(self._partition)
+        told = Told(tools.clock.now_ms(), None if ends is None else ends.high, lag_ms)
+        await tools.patience.until_done(partial(projector.tell, told))
+
+    def _tell_age(self, position: int, records: Sequence[LogRecord]) -> int:
+        """Tell how far the active generation has come; what is built beside it ages nobody.
+
+        Returns the lag in milliseconds.
+        """
         telemetry, label = self._tools.telemetry, self._label
         now_ms = self._tools.clock.now_ms()
         telemetry.gauge("project_position", position, partition=label)
@@ -358,7 +378,7 @@ class ProjectTask:
         if ends is not None:
             unsettled = max(ends.high - ends.stable, 0)
             telemetry.gauge("project_unsettled_records", unsettled, partition=label)
-        self._lag.tell(
+        lag_ms = self._lag.tell(
             position,
             None if ends is None else ends.high,
             records[-1].timestamp_ms if records else None,
@@ -369,6 +389,7 @@ class ProjectTask:
             told_ms = source_timestamp_ms(records[0].headers)
             if told_ms is not None:
                 telemetry.observe("project_age_seconds", max(now_ms - told_ms, 0) / 1000)
+        return lag_ms
 
     async def _mismatch(self, error: Exception) -> None:
         """Say that the partition is read again, after a breath: another worker may be at it."""

@@ -14,6 +14,10 @@ CounterName: TypeAlias = Literal[
     "project_documents",
     "project_mismatches",
     "project_losses",
+    "serve_requests",
+    "serve_stream_events",
+    "serve_stream_resets",
+    "serve_stream_cut_off",
     "worker_transactions",
     "worker_retries",
     "worker_fenced",
@@ -31,6 +35,7 @@ GaugeName: TypeAlias = Literal[
     "project_unsettled_records",
     "project_generation_active",
     "project_generation_next",
+    "serve_stream_readers",
     "worker_partitions",
     "worker_build",
 ]
@@ -43,6 +48,7 @@ HistogramName: TypeAlias = Literal[
     "project_batch_records",
     "project_delay_seconds",
     "project_age_seconds",
+    "serve_request_seconds",
 ]
 
 Service: TypeAlias = Literal["kafka", "redis"]

@@ -29,6 +29,18 @@ class Generations(NamedTuple):
     held: bool = False
 
 
+class Told(NamedTuple):
+    """What a projector tells of a partition about every second, changed or not.
+
+    `at_ms` is when, by its own clock; `end` the offset after the last one that the log has, if
+    known; `lag_ms` for how long it has been behind, 0 where it is not.
+    """
+
+    at_ms: int
+    end: int | None
+    lag_ms: int
+
+
 class ViewPosition(NamedTuple):
     """How far a partition of a generation has come.
 
@@ -36,7 +48,7 @@ class ViewPosition(NamedTuple):
     number of partitions that sessions are spread over.
     `caught_up`: it has reached the end that the log had when the generation was begun. `build`:
     of the generation, when the partition was begun. `limit`: while it is being built it goes no
-    further than this offset, for a comparison.
+    further than this offset, for a comparison. `told` is what its projector told last.
     """
 
     offset: int
@@ -45,6 +57,7 @@ class ViewPosition(NamedTuple):
     caught_up: bool
     build: str = ""
     limit: int | None = None
+    told: Told | None = None
 
 
 class Entry(NamedTuple):
@@ -54,13 +67,28 @@ class Entry(NamedTuple):
     document: bytes
 
 
+class LiveBounds(NamedTuple):
+    """What a partition's live feed has: from `first` on, all that there ever was if `is_whole`.
+
+    `first` is None where it has nothing.
+    """
+
+    first: int | None
+    is_whole: bool
+
+    def reaches(self, offset: int) -> bool:
+        """Tell whether it has every entry from this offset on; in doubt it does not."""
+        return self.is_whole or (self.first is not None and self.first <= offset)
+
+
 class ViewChanges(NamedTuple):
     """Absolute values to write at once. Sessions are keys (`codec.key_bytes`), documents bytes.
 
     `leaving` are sessions that go with all their documents before anything else is written, and
     the Kafka time at which they go. A pressure of None takes a session out of that ranking; a
     field of the stats that is None is dropped. `idle` is each session's last Kafka timestamp.
-    Entries ascend by offset.
+    `agents` are agents and a session of theirs, with its last activity; None: it is no longer
+    theirs. Entries ascend by offset.
     """
 
     leaving: Mapping[bytes, int]
@@ -72,6 +100,7 @@ class ViewChanges(NamedTuple):
     idle: Mapping[bytes, int]
     stats: Mapping[bytes, bytes | None]
     live: Sequence[Entry]
+    agents: Mapping[tuple[bytes, bytes], int | None]
 
 
 class PartitionDump(NamedTuple):
@@ -85,6 +114,7 @@ class PartitionDump(NamedTuple):
     left: dict[bytes, float]
     stats: dict[bytes, bytes]
     live: list[Entry]
+    agents: dict[bytes, dict[bytes, float]]
 
 
 class SessionLook(NamedTuple):
@@ -145,6 +175,11 @@ class ViewReader(Protocol):
 
     async def session_count(self, generation: int, partition: int) -> int: ...
 
+    async def agent_sessions(
+        self, generation: int, partition: int, agent: bytes, limit: int
+    ) -> list[tuple[bytes, float]]:
+        """Return an agent's first sessions by last activity, the latest first."""
+
     async def compactions(
         self, generation: int, partition: int, session: bytes
     ) -> dict[bytes, bytes]:
@@ -156,6 +191,17 @@ class ViewReader(Protocol):
         """Return the entries of offsets above `after`, oldest first."""
 
     async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]: ...
+
+    async def live(
+        self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
+    ) -> list[Entry]:
+        """Return the live feed's first entries of offsets above `after`, `limit` at most.
+
+        Where there are none yet it waits for some, up to `wait_s`, at most 2 seconds.
+        """
+
+    async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
+        """Return what the live feed has."""
 
     async def dump(self, generation: int, partition: int) -> PartitionDump:
         """Return everything, for checks: not for a partition that is being served."""
@@ -236,6 +282,9 @@ class ViewStore(ViewReader, Protocol):
 
     async def caught_up(self, generation: int, partition: int, build: str) -> None:
         """Mark a partition of the next generation, if it was begun for this build."""
+
+    async def tell(self, generation: int, partition: int, build: str, told: Told) -> None:
+        """Keep what the projector tells beside the position, if it is of this build."""
 
     async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation, if this build of it is what is being built.

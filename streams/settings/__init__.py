@@ -34,12 +34,18 @@ from streams.settings.forms import FOR_EVER, PREFIX
 from streams.settings.kafka import KafkaSettings
 from streams.settings.publishing import PublishingSettings
 from streams.settings.redis import RedisSettings
+from streams.settings.serving import ServingSettings
 from streams.settings.topics import TopicSettings
 from streams.settings.workers import WorkerSettings
 
 
 class Settings(
-    WorkerSettings, DerivationSettings, PublishingSettings, TopicSettings, ConnectionSettings
+    WorkerSettings,
+    ServingSettings,
+    DerivationSettings,
+    PublishingSettings,
+    TopicSettings,
+    ConnectionSettings,
 ):
     """All settings, as read from the environment. Frozen; durations and sizes name their unit."""
 

@@ -14,7 +14,7 @@ from tests.secure.documented import redis_acl
 
 _PASSWORD = "of-this-test"  # noqa: S105 -- of a Redis that lives as long as a test session
 
-NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, ())
+NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, (), {})
 
 
 @dataclass

@@ -22,6 +22,7 @@ FULL = ViewChanges(
     idle={b"a": 10, b"b": 10},
     stats={b"total": b"t"},
     live=[Entry(0, b"l0"), Entry(4, b"l4")],
+    agents={(b"g", b"a"): 5},
 )
 """More compactions than Redis keeps in the order of their writing."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.topics import DAY_MS
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES
-from streams.ports import Entry, Generations, ViewChanges, ViewPosition
+from streams.ports import Entry, Generations, LiveBounds, Told, ViewChanges, ViewPosition
 from tests.contract.stores import NOTHING, StoreUnderTest, one_view, store_under_test
 
 under_test = store_under_test
@@ -26,6 +26,10 @@ async def test_an_empty_store_has_nothing(under_test: StoreUnderTest) -> None:
     assert await store.stats(1, 0) == {}
     assert await store.idle(1, 0, 10**15, 10) == []
     assert await store.left(1, 0, [b"a"]) == [False]
+    assert await store.agent_sessions(1, 0, b"a", 10) == []
+    assert await store.live(1, 0, -1, 10) == []
+    assert await store.live(1, 0, -1, 10, 0.02) == []
+    assert await store.live_bounds(1, 0) == LiveBounds(None, is_whole=True)
 
 
 async def test_a_partition_is_begun_once(under_test: StoreUnderTest) -> None:
@@ -52,6 +56,7 @@ async def test_documents_and_position_are_written_together(under_test: StoreUnde
         idle={b"a": 1_793_534_400_999},
         stats={b"total": b"t"},
         live=[Entry(0, b"l0"), Entry(1, b"l1"), Entry(4, b"l4")],
+        agents={(b"agent", b"a"): 1_793_534_400_123},
     )
     assert await under_test.apply(0, 5, changes) == "applied"
     store = under_test.store
@@ -66,6 +71,7 @@ async def test_documents_and_position_are_written_together(under_test: StoreUnde
     assert await store.ranked(1, 0, "pressure", 10) == [(b"a", 45.67)]
     assert await store.session_count(1, 0) == 1
     assert await store.stats(1, 0) == {b"total": b"t"}
+    assert await store.agent_sessions(1, 0, b"agent", 9) == [(b"a", 1_793_534_400_123)]
     assert (await store.dump(1, 0)).live == list(changes.live)
 
 
@@ -160,6 +166,7 @@ async def test_idle_sessions_leave_with_all_they_have(under_test: StoreUnderTest
         idle={b"a": 10, b"b": 20, b"c": 10},
         stats={},
         live=(),
+        agents={(b"g", b"a"): 5, (b"g", b"b"): 6, (b"h", b"a"): 5},
     )
     await under_test.apply(0, 2, full)
     store = under_test.store
@@ -167,8 +174,11 @@ async def test_idle_sessions_leave_with_all_they_have(under_test: StoreUnderTest
     assert await store.idle(1, 0, 21, 2) == [b"a", b"c"]
     assert await store.idle(1, 0, 10, 10) == []
     # It leaves, and comes back within the same call.
+    assert await store.agent_sessions(1, 0, b"g", 9) == [(b"b", 6), (b"a", 5)]
+    assert await store.agent_sessions(1, 0, b"g", 1) == [(b"b", 6)]
     back = NOTHING._replace(
         leaving={b"a": DAY_MS, b"c": DAY_MS},
+        agents={(b"g", b"a"): 7, (b"h", b"a"): None, (b"g", b"c"): None},
         views={b"a": b"2"},
         entries=[("events", b"a", Entry(2, b"2"))],
         idle={b"a": DAY_MS},
@@ -180,6 +190,8 @@ async def test_idle_sessions_leave_with_all_they_have(under_test: StoreUnderTest
     assert dump.entries == {"events": {b"a": [Entry(2, b"2")]}, "readings": {}}
     assert dump.rankings == {"recent": {b"b": 6}, "pressure": {}}
     assert dump.idle == {b"a": DAY_MS, b"b": 20}
+    # The last session of an agent takes the agent with it.
+    assert dump.agents == {b"g": {b"a": 7, b"b": 6}}
     assert await store.left(1, 0, [b"a", b"b", b"c"]) == [True, False, True]
 
 
@@ -303,3 +315,53 @@ async def test_a_large_batch_is_one_call(under_test: StoreUnderTest) -> None:
     changes = NOTHING._replace(views={b"%d" % number: document for number in range(500)})
     assert await under_test.apply(0, 500, changes) == "applied"
     assert await under_test.view(b"499") == document
+
+
+async def test_the_live_feed_is_read_from_a_place_on(under_test: StoreUnderTest) -> None:
+    await under_test.apply(None, 0)
+    store, entries = under_test.store, [Entry(n, b"%d" % n) for n in (0, 1, 5, 9)]
+    await under_test.apply(0, 10, NOTHING._replace(live=entries))
+    assert await store.live(1, 0, -1, 10) == entries
+    assert await store.live(1, 0, 0, 2) == entries[1:3]
+    assert await store.live(1, 0, 0, 2, 1.0) == entries[1:3]
+    assert await store.live(1, 0, -1, 1, 1.0) == entries[:1]
+    assert await store.live(1, 0, 9, 10) == []
+    assert await store.live_bounds(1, 0) == LiveBounds(0, is_whole=True)
+
+
+async def test_who_waits_for_the_live_feed_hears_at_once(under_test: StoreUnderTest) -> None:
+    await under_test.apply(None, 0)
+    store = under_test.store
+    waiting = asyncio.create_task(store.live(1, 0, 3, 10, 2.0))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    await under_test.apply(0, 5, NOTHING._replace(live=[Entry(4, b"x")]))
+    assert await waiting == [Entry(4, b"x")]
+
+
+async def test_a_capped_feed_says_where_it_begins(under_test: StoreUnderTest) -> None:
+    await under_test.apply(None, 0)
+    store, offset = under_test.store, 0
+    while offset < LIVE_ENTRIES + 2:
+        live = [Entry(n, b"x") for n in range(offset, min(offset + 2_000, LIVE_ENTRIES + 2))]
+        await under_test.apply(offset, live[-1].offset + 1, NOTHING._replace(live=live))
+        offset = live[-1].offset + 1
+    bounds = await store.live_bounds(1, 0)
+    assert bounds == LiveBounds(2, is_whole=False)
+    assert (bounds.reaches(2), bounds.reaches(1)) == (True, False)
+
+
+async def test_what_is_told_stands_beside_the_position(under_test: StoreUnderTest) -> None:
+    store, told = under_test.store, Told(1_793_534_400_123, 7, 250)
+    await store.tell(1, 0, "", told)
+    assert await store.position(1, 0) is None
+    await under_test.apply(None, 0)
+    await store.tell(1, 0, "another build", told)
+    assert await store.position(1, 0) == ViewPosition(0, 0, 2, caught_up=False)
+    await store.tell(1, 0, "", told)
+    await under_test.apply(0, 4)
+    assert await store.position(1, 0) == ViewPosition(4, 0, 2, caught_up=False, told=told)
+    await store.tell(1, 0, "", Told(5, None, 0))
+    position = await store.position(1, 0)
+    assert position is not None
+    assert position.told == Told(5, None, 0)

@@ -23,7 +23,7 @@ def test_the_catalogue_is_that_of_the_port() -> None:
 
 
 def test_every_metric_is_reported_by_the_code() -> None:
-    paths = [*(STREAMS / "flow").rglob("*.py"), *(STREAMS / "cli").rglob("*.py")]
+    paths = [path for part in ("flow", "serve", "cli") for path in (STREAMS / part).rglob("*.py")]
     used = {
         name
         for path in (*paths, STREAMS / "edge" / "metrics.py")
@@ -42,7 +42,10 @@ def test_every_metric_says_what_it_is_and_what_for() -> None:
     ]
     assert all(not metric.help.endswith(".") and metric.why.endswith(".") for metric in described)
     labels = {label for metric in described for label in metric.labels}
-    assert labels == {"kind", "outcome", "partition", "reason", "service", "version", "worker"}
+    assert labels == {
+        *("kind", "outcome", "partition", "reason", "route", "service", "status", "version"),
+        "worker",
+    }
 
 
 def test_the_document_of_metrics_is_current() -> None:

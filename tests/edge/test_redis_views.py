@@ -11,7 +11,7 @@ from streams.edge.redis_keys import Keys, entry_id, entry_offset
 from streams.edge.redis_views import RedisViews
 from streams.ports import ApplyResult, Entry, Generations, ViewChanges, ViewPosition
 
-NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, ())
+NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, (), {})
 SOMETHING = NOTHING._replace(views={b"a": b"1"})
 
 
@@ -54,6 +54,7 @@ async def test_the_keys_are_those_of_the_specification(
         idle={b"a": 1},
         stats={b"total": b"1"},
         live=[Entry(7, b"1")],
+        agents={(b"g", b"a"): 1},
     )
     await apply(store, None, 8, changes)
     await store.begin_next(1, "build")
@@ -68,6 +69,7 @@ async def test_the_keys_are_those_of_the_specification(
         "{1:0}:pos": "hash",
         "{1:0}:s:a": "string",
         "{1:0}:c:a": "hash",
+        "{1:0}:a:g": "zset",
         "{1:0}:e:a": "stream",
         "{1:0}:r:a": "stream",
         "{1:0}:recent": "zset",

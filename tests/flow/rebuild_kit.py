@@ -11,6 +11,7 @@ from streams.ports import (
     Clock,
     Entry,
     Generations,
+    LiveBounds,
     PartitionDump,
     Ranking,
     ViewPosition,
@@ -88,6 +89,22 @@ class Noting:
     async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
         self.read.add(generation)
         return await self._reader.stats(generation, partition)
+
+    async def agent_sessions(
+        self, generation: int, partition: int, agent: bytes, limit: int
+    ) -> list[tuple[bytes, float]]:
+        self.read.add(generation)
+        return await self._reader.agent_sessions(generation, partition, agent, limit)
+
+    async def live(
+        self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
+    ) -> list[Entry]:
+        self.read.add(generation)
+        return await self._reader.live(generation, partition, after, limit, wait_s)
+
+    async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
+        self.read.add(generation)
+        return await self._reader.live_bounds(generation, partition)
 
     async def dump(self, generation: int, partition: int) -> PartitionDump:
         return await self._reader.dump(generation, partition)

@@ -21,7 +21,7 @@ from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 
 RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn if record]
 SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
-NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, ())
+NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, (), {})
 
 
 @pytest.fixture

@@ -1,0 +1,155 @@
+"""The server of `contextgauge serve`: uvicorn, in the event loop of a long-running command.
+
+It reads Redis and nothing else, so any number of servers may run, and any may be killed.
+"""
+
+import asyncio
+import contextlib
+import errno
+import resource
+import socket
+import warnings
+from collections.abc import Iterator
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from streams import wiring
+from streams.cli import exits
+from streams.core.errors import ConfigError, ContextgaugeError, RetryError
+from streams.edge.clock import SystemClock
+from streams.edge.health import HealthBoard
+from streams.edge.metrics import PrometheusTelemetry
+from streams.edge.partitioner import partition_of
+from streams.edge.status_server import answers, listening, port_of
+from streams.serve.api import Serving, create_app
+from streams.settings import Settings
+from streams.settings.forms import PREFIX
+
+_KEEP_ALIVE_S = 30
+"""A reader that polls each second, or each ten, keeps its connection."""
+
+_BACKLOG = 4_096
+"""Connections that wait to be taken: after a restart all readers of the feed come at once."""
+
+_ENDING_S = 2
+"""For answers under way when the server stops; the feed's readers are told and sent away."""
+
+logger = structlog.get_logger()
+
+
+async def work(
+    chosen: Settings,
+    telemetry: PrometheusTelemetry,
+    health: HealthBoard,
+    stop: asyncio.Event,
+) -> None:
+    """Serve until told to stop. Raises ConfigError, StopError."""
+    views = wiring.redis_views(chosen)
+    serving = Serving(
+        reader=views,
+        partition_of=partition_of,
+        clock=SystemClock(),
+        telemetry=telemetry,
+        health=health,
+        probe=answers(telemetry, health),
+        report=_report,
+        readers=wiring.readers(chosen),
+        only_here=wiring.is_of_this_machine(chosen.serve_host),
+        requests_per_s=chosen.serve_requests_per_s,
+        streams=chosen.serve_streams,
+        origins=chosen.serve_origins,
+    )
+    _warn_of_strangers(chosen)
+    _open_many_files()
+    listener = _listener(chosen)
+    try:
+        try:
+            await views.start()
+        except RetryError as error:
+            logger.warning("Redis is away: readers are told to ask again", error=str(error))
+        app = create_app(serving)
+        server = _Server(_config(chosen, app))
+        running = asyncio.create_task(server.serve([listener]))
+        stopping = asyncio.create_task(stop.wait())
+        host = f"[{chosen.serve_host}]" if ":" in chosen.serve_host else chosen.serve_host
+        logger.info("serving", address=f"http://{host}:{port_of(listener)}")
+        health.worker("member")
+        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        # Listeners have no end of their own, and the server waits for what is under way.
+        await app.state.feed.stop()
+        server.should_exit = True
+        await running
+    finally:
+        listener.close()
+        await views.stop()
+
+
+def _config(chosen: Settings, app: FastAPI) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        loop="none",  # it runs in the worker's
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=bool(chosen.serve_proxies),
+        forwarded_allow_ips=list(chosen.serve_proxies),
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_ENDING_S,
+        backlog=_BACKLOG,
+    )
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the worker that it runs in."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _listener(chosen: Settings) -> socket.socket:
+    """Return what takes connections. Raises ConfigError where it cannot be had."""
+    try:
+        return listening(chosen.serve_host, chosen.serve_port)
+    except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise ConfigError(
+                f"{PREFIX}SERVE_HOST={chosen.serve_host} is no address of this machine "
+                f"({error.strerror}): choose one, or 0.0.0.0 for all"
+            ) from error
+        raise ConfigError(
+            f"{PREFIX}SERVE_PORT={chosen.serve_port} cannot be used on {chosen.serve_host} "
+            f"({error.strerror}): choose another, or 0 for any free one"
+        ) from error
+
+
+def _warn_of_strangers(chosen: Settings) -> None:
+    if chosen.serve_tokens_file is None and not wiring.is_of_this_machine(chosen.serve_host):
+        warnings.warn(
+            f"{PREFIX}SERVE_HOST={chosen.serve_host} without {PREFIX}SERVE_TOKENS_FILE: whoever "
+            "reaches the port reads all sessions, summaries too",
+            wiring.UnsafeConnectionWarning,
+            stacklevel=2,
+        )
+
+
+def _open_many_files() -> None:
+    """Let the process have as many connections as the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _report(doing: str, error: BaseException) -> None:
+    if isinstance(error, ContextgaugeError):
+        logger.error("cannot answer", doing=doing, error=str(error))
+    else:
+        logger.error("an error in contextgauge itself", doing=doing, where=exits.where(error))

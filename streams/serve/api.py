@@ -1,0 +1,209 @@
+"""The application that `contextgauge serve` runs: guard, routes, errors, and what runs beside.
+
+It reads the views and nothing else: no Kafka, no derivation, no writing.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+
+from schemas.records import Json
+from streams.core.errors import RetryError, StopError
+from streams.ports import Clock, Health, Telemetry, ViewReader
+from streams.serve import openapi, routes
+from streams.serve.feed import Feed
+from streams.serve.guard import PROBES, Guard, Report
+from streams.serve.limits import Rates
+from streams.serve.problems import Problem, away
+from streams.serve.reading import Reading
+from streams.serve.sessions import ViewsGoneError
+from streams.serve.stream import add_stream
+from streams.serve.summaries import PartitionOf
+
+_GZIP_LEVEL: Final = 4
+"""A fifth of the time of the highest level, for some per cent more bytes."""
+_GZIP_BYTES: Final = 1_024
+
+_LOOK_S: Final = 1.0
+"""How often the server looks whether Redis is there, for who asks whether it is ready."""
+
+_DOCS_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+
+Probe = Callable[[str, str], tuple[int, str, bytes]]
+"""Answers `/metrics`, `/healthz` and `/readyz`: status, media type and body, from the path and
+the header Accept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What the application is given, and what it is told to do.
+
+    `readers` gives the names of readers by the hashes of their tokens; None: everybody may read.
+    `only_here`: it is meant for this machine. `requests_per_s` of one reader, 0: any number;
+    `streams` of the live feed at a time. `origins` of pages that may read from a browser.
+    """
+
+    reader: ViewReader
+    partition_of: PartitionOf
+    clock: Clock
+    telemetry: Telemetry
+    health: Health
+    probe: Probe
+    report: Report
+    readers: Callable[[], Mapping[str, str]] | None = None
+    only_here: bool = True
+    requests_per_s: int = 0
+    streams: int = 2_000
+    origins: Sequence[str] = ()
+
+
+def create_app(serving: Serving) -> FastAPI:
+    """Return the application."""
+    reader, clock, telemetry = serving.reader, serving.clock, serving.telemetry
+    reading = Reading(reader, serving.partition_of, clock)
+    feed = Feed(reader, reading.moments, clock, telemetry, serving.report)
+
+    @asynccontextmanager
+    async def beside(_app: FastAPI) -> AsyncIterator[None]:
+        watching = asyncio.create_task(_watch(serving, reading))
+        yield
+        await feed.stop()
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+    app = FastAPI(
+        title="contextgauge",
+        version=version("contextgauge"),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        lifespan=beside,
+    )
+    router = APIRouter()
+    routes.add_routes(router, reading)
+    add_stream(router, reading, feed, reader, clock, telemetry, serving.streams)
+    app.include_router(router)
+    _add_service(app, serving)
+    _add_errors(app, serving)
+    # The last one that is added comes first.
+    app.add_middleware(GZipMiddleware, minimum_size=_GZIP_BYTES, compresslevel=_GZIP_LEVEL)
+    app.add_middleware(
+        Guard,
+        readers=serving.readers,
+        only_here=serving.only_here,
+        rates=Rates(serving.requests_per_s, serving.clock),
+        clock=serving.clock,
+        telemetry=serving.telemetry,
+        report=serving.report,
+    )
+    if serving.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(serving.origins),
+            allow_methods=["GET", "HEAD"],
+            allow_headers=["Authorization", "If-None-Match", "Last-Event-ID"],
+            expose_headers=["ETag", "Retry-After", "WWW-Authenticate", "Contextgauge-Stale"],
+        )
+    app.state.feed = feed
+    return app
+
+
+def _add_service(app: FastAPI, serving: Serving) -> None:
+    """Add what tells of the server itself."""
+
+    async def probe(request: Request) -> Response:
+        status, media_type, body = serving.probe(
+            request.url.path, request.headers.get("accept", "")
+        )
+        headers = {"Cache-Control": "no-store", "Content-Type": media_type}
+        return Response(body, status_code=status, headers=headers)
+
+    for path in sorted(PROBES):
+        app.add_api_route(path, probe, methods=["GET"], include_in_schema=False)
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def document() -> dict[str, Any]:
+        return openapi.document(app)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        page = openapi.page(openapi.document(app))
+        return Response(page, media_type="text/html", headers=_DOCS_HEADERS)
+
+
+def _add_errors(app: FastAPI, serving: Serving) -> None:
+    """Make every error a problem document; what nobody foresaw is the guard's."""
+
+    async def as_it_is(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Problem)  # noqa: S101 -- registered for it below
+        return error.response(request.url.path)
+
+    async def of_the_framework(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101
+        told = {
+            404: f"There is nothing at {request.url.path[:200]!r}: see /docs.",
+            405: "Nothing is written here: GET and HEAD are all that there is.",
+        }
+        return Problem(
+            HTTPStatus(error.status_code),
+            told.get(error.status_code, str(error.detail)),
+            headers=error.headers,
+        ).response(request.url.path)
+
+    async def of_parameters(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101
+        # The second part of a place is the parameter's name, behind query, path or header.
+        found = [(str(item["loc"][1]), str(item["msg"])) for item in error.errors()]
+        wrong: list[Json] = [{"parameter": name, "message": message} for name, message in found]
+        told = "; ".join(f"{name}: {message}" for name, message in found)
+        return Problem(
+            HTTPStatus.UNPROCESSABLE_ENTITY, told, "bad-parameter", more={"errors": wrong}
+        ).response(request.url.path)
+
+    async def of_redis(request: Request, error: Exception) -> Response:
+        if isinstance(error, ViewsGoneError):
+            told = "The views are gone from Redis: a project worker builds them anew from the log."
+        elif isinstance(error, RetryError):
+            told = "Redis does not answer: ask again in a moment."
+        else:
+            serving.report("reading the views", error)
+            told = "The views cannot be read as they are: the server's log says why."
+        return away(told).response(request.url.path)
+
+    app.add_exception_handler(Problem, as_it_is)
+    app.add_exception_handler(HTTPException, of_the_framework)
+    app.add_exception_handler(RequestValidationError, of_parameters)
+    for kind in (RetryError, StopError, ViewsGoneError):
+        app.add_exception_handler(kind, of_redis)
+
+
+async def _watch(serving: Serving, reading: Reading) -> None:
+    """Note whether Redis is there, for as long as the application runs."""
+    asker = object()
+    told = ""
+    while True:
+        try:
+            await reading.moments.now()
+        except (RetryError, ViewsGoneError) as error:
+            serving.health.away(asker, "redis", str(error))
+        except StopError as error:
+            # It refuses us, or what it has is of another version: that may be mended meanwhile.
+            serving.health.away(asker, "redis", str(error))
+            if str(error) != told:
+                told = str(error)
+                serving.report("looking at the views", error)
+        else:
+            serving.health.back(asker)
+            told = ""
+        await serving.clock.sleep(_LOOK_S)

@@ -1,0 +1,219 @@
+"""The shapes of answers, for the OpenAPI document; `docs/API.md` says what they mean.
+
+Documents of views and records go out as they are stored: nothing here is run for an answer.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.views import Compaction, SessionView
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class AsOf(_Shape):
+    """How old an answer is: what the projector told last of the partitions it was made of.
+
+    A figure is null where a projector never told of a partition.
+    """
+
+    at_ms: int | None = Field(description="When the positions were read, by the server's clock.")
+    stale: bool = Field(
+        description="Whether a projector was silent, or behind, for more than 10 s: then what is "
+        "told may no longer be how things are."
+    )
+    heard_ms: int | None = Field(description="How long ago the projector of a partition told of it")
+    lag_records: int | None = Field(description="Records that were not in the views then.")
+    lag_ms: int | None = Field(description="For how long the views have been behind; 0: not.")
+    feed: str | None = Field(
+        description="The Last-Event-ID from which /v1/stream tells what this answer lacks."
+    )
+
+
+class _Answer(_Shape):
+    generation: int | None = Field(description="The generation of views; null: none yet.")
+    as_of: AsOf
+
+
+class SessionsAnswer(_Answer):
+    """A part of the list of sessions."""
+
+    sessions: list[SessionView]
+    next: str | None = Field(description="The cursor of the next part; null: there is none.")
+    total: int = Field(description="Sessions that the filters take, in all parts.")
+
+
+class SessionAnswer(_Answer):
+    """A session."""
+
+    session: SessionView
+
+
+class StructuredRecord(_Shape):
+    """A record as a CloudEvent; `data` by its type as in schemas/json."""
+
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: str
+    subject: str
+    time: str | None = None
+    datacontenttype: Literal["application/json"]
+    sequence: str
+    rules: str
+    data: dict[str, Any]
+
+
+class RecordsAnswer(_Answer):
+    """A part of a session's records, the oldest first."""
+
+    records: list[StructuredRecord]
+    next: str | None = Field(description="The cursor of the next part; null: there is none.")
+
+
+class CompactionsAnswer(_Answer):
+    """A session's compactions that succeeded, the newest first."""
+
+    compactions: list[Compaction]
+
+
+class DistributionShape(_Shape):
+    """Whole numbers counted. `buckets` has counts by upper edge."""
+
+    count: int
+    sum: int
+    min: int | None
+    max: int | None
+    buckets: dict[str, int]
+    p50: int | None
+    p95: int | None
+    p99: int | None
+
+
+class TriggerShape(_Shape):
+    """Attempts of one trigger by outcome."""
+
+    succeeded: int
+    failed: int
+    blocked: int
+    unknown: int
+    duration_ms: DistributionShape
+
+
+class AggregatesShape(_Shape):
+    """Compactions counted; `duration_ms` is of all triggers together."""
+
+    version: int
+    manual: TriggerShape
+    automatic: TriggerShape
+    untold: TriggerShape
+    duration_ms: DistributionShape
+    pre_tokens: DistributionShape
+    measured: int
+    measured_before_tokens: int
+    saved_tokens: int
+    messages: int
+
+
+class StatsAnswer(_Answer):
+    """Aggregates of all sessions, and by hour (UTC) or by model."""
+
+    total: AggregatesShape
+    by: dict[str, AggregatesShape]
+
+
+class PartitionShape(_Shape):
+    """How far one partition of the projection is."""
+
+    partition: int
+    position: int
+    end: int | None
+    heard_ms: int | None
+    lag_records: int | None
+    lag_ms: int | None
+
+
+class ProjectionAnswer(_Answer):
+    """How far the projection is, partition by partition."""
+
+    partitions: list[PartitionShape]
+
+
+class _ChatEvent(_Shape):
+    id: str
+    timestamp: int = Field(description="Milliseconds since 1970.")
+    taskId: str | None
+
+
+class ContextWarningData(_Shape):
+    """A threshold was crossed; percentages are rounded half up."""
+
+    contextUsedPercent: int
+    contextRemainingPercent: int
+    inputTokens: int
+    cacheTokens: int
+    contextWindow: int
+
+
+class ContextWarningEvent(_ChatEvent):
+    """A threshold was crossed."""
+
+    type: Literal["context_warning"]
+    data: ContextWarningData
+
+
+class CompactionStartData(_Shape):
+    """A compaction began."""
+
+    triggerReason: Literal["threshold_exceeded", "manual"]
+    contextUsedPercent: int
+
+
+class CompactionStartEvent(_ChatEvent):
+    """A compaction began."""
+
+    type: Literal["compaction_start"]
+    data: CompactionStartData
+
+
+class CompactionCompleteData(_Shape):
+    """A compaction was measured; the summary is empty where none was seen."""
+
+    summary: str
+    tokensBefore: int
+    tokensAfter: int
+    tokensSaved: int
+
+
+class CompactionCompleteEvent(_ChatEvent):
+    """A compaction was measured."""
+
+    type: Literal["compaction_complete"]
+    data: CompactionCompleteData
+
+
+ChatEvent = Annotated[
+    ContextWarningEvent | CompactionStartEvent | CompactionCompleteEvent,
+    Field(discriminator="type"),
+]
+
+
+class WrongParameter(_Shape):
+    """A parameter that is not as it must be."""
+
+    parameter: str
+    message: str
+
+
+class ProblemShape(BaseModel):
+    """An RFC 9457 problem document."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    errors: list[WrongParameter] | None = None

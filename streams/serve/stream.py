@@ -1,0 +1,131 @@
+"""The route of the live feed, as server-sent events."""
+
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Query, Response
+from sse_starlette.event import ServerSentEvent
+from sse_starlette.sse import EventSourceResponse, SendTimeoutError
+from starlette.types import Receive, Scope, Send
+
+from streams.ports import Clock, Telemetry, ViewReader
+from streams.serve.feed import Feed, Place, parse_place
+from streams.serve.guard import STREAM
+from streams.serve.listening import Listener
+from streams.serve.openapi import problems_of
+from streams.serve.problems import Problem
+from streams.serve.reading import Reading
+
+HEARTBEAT_S: Final = 15
+"""Often enough for proxies, which drop what is silent for a minute or half of one."""
+
+_SEND_S: Final = 20
+"""A listener whose connection takes nothing for so long is cut off."""
+
+_MOST_PLACE: Final = 4_000
+"""Characters of a place: 200 partitions and more."""
+
+_FEED: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "Events until either side ends: `record` with a LiveEntry, `reset` where "
+        "events were missed, `cut_off` before a slow reader is sent away; comments as heartbeats.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+
+
+def add_stream(  # noqa: PLR0917 -- what it reads and is told
+    router: APIRouter,
+    reading: Reading,
+    feed: Feed,
+    reader: ViewReader,
+    clock: Clock,
+    telemetry: Telemetry,
+    most: int,
+) -> None:
+    """Add the route; `most` listeners at a time."""
+
+    def cut_off() -> None:
+        telemetry.count("serve_stream_cut_off", reason="stuck")
+
+    @router.get(
+        STREAM,
+        response_class=Response,
+        responses=_FEED | problems_of(400, 422),
+        summary="Listen to the live feed",
+        operation_id="listen",
+        tags=["feed"],
+    )
+    async def stream(
+        session: Annotated[
+            str | None, Query(max_length=1_000, description="The only session to hear of.")
+        ] = None,
+        last_event_id: Annotated[
+            str | None,
+            Header(
+                max_length=_MOST_PLACE,
+                description="The id of the last event, or `as_of.feed` of an answer: what came "
+                "after it is told first.",
+            ),
+        ] = None,
+    ) -> Response:
+        """Hear of every record as its views are written: whose it is, and the size after it.
+
+        An id is a place: it is good after a break, for another server, and for a new generation.
+        """
+        since: Place | None = None
+        if last_event_id:
+            since = parse_place(last_event_id)
+            if since is None:
+                raise Problem(
+                    HTTPStatus.BAD_REQUEST,
+                    "This Last-Event-ID is none that this feed gave: leave it out to begin now.",
+                    "bad-place",
+                )
+        if feed.listeners >= most:
+            telemetry.count("serve_stream_cut_off", reason="full")
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"{most} readers listen already, as many as CONTEXTGAUGE_SERVE_STREAMS lets.",
+                "too-many-streams",
+                {"Retry-After": "10"},
+            )
+        await feed.start()
+        listener = Listener(feed, reader, reading.moments, clock, telemetry, since, session)
+        response = _Events(
+            _counted(feed, telemetry, listener),
+            headers={"Cache-Control": "no-store"},
+            ping=HEARTBEAT_S,
+            ping_message_factory=_heartbeat,
+            send_timeout=_SEND_S,
+        )
+        response.cut_off = cut_off
+        return response
+
+
+class _Events(EventSourceResponse):
+    """Events that end without a word where a listener takes nothing for too long."""
+
+    cut_off: Callable[[], None]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except SendTimeoutError:
+            self.cut_off()
+
+
+def _heartbeat() -> ServerSentEvent:
+    return ServerSentEvent(comment="heartbeat")
+
+
+async def _counted(feed: Feed, telemetry: Telemetry, listener: Listener) -> AsyncIterator[bytes]:
+    feed.listeners += 1
+    telemetry.gauge("serve_stream_readers", feed.listeners)
+    try:
+        async for chunk in listener.chunks():
+            yield chunk
+    finally:
+        feed.listeners -= 1
+        telemetry.gauge("serve_stream_readers", feed.listeners)

@@ -1,0 +1,285 @@
+"""All sessions in short, kept in memory: what lists are filtered, sorted and counted by.
+
+The first question reads all views of the generation once; after that the live feed tells which
+sessions changed, so keeping up costs as much as there is news. Where the feed no longer reaches
+back, or sessions left, a partition is read anew. A session takes about a kilobyte.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from schemas.records import MAIN_CHAIN, Json
+from schemas.views import LIVE_ENTRIES
+from streams.edge import codec
+from streams.ports import Ranking, ViewReader
+from streams.serve.moment import Moment
+
+_WHOLE: Final = 100_000_000
+"""Sessions of a partition that are read: all."""
+
+_PIECE: Final = 500
+"""Views that are asked for at once; a few kB each."""
+
+UNRANKED: Final = -1.0
+"""Where a session is ranked by pressure whose size is not known: after all others."""
+
+Rank: TypeAlias = tuple[float, int, bytes]
+"""What a list is sorted by, ascending; the session last, so no two are equal."""
+
+
+class Summary(NamedTuple):
+    """What lists need to know of a session; `text` is what is searched, in lower case."""
+
+    session: bytes
+    partition: int
+    recent: int
+    percent: float | None
+    states: frozenset[str]
+    model: str | None
+    runtime: str | None
+    agent: str | None
+    text: str
+
+    def rank(self, by: Ranking) -> Rank:
+        """Return where it stands in a list."""
+        if by == "recent":
+            return (0.0, -self.recent, self.session)
+        return (-(UNRANKED if self.percent is None else self.percent), -self.recent, self.session)
+
+
+class Filter(NamedTuple):
+    """What sessions are asked for; None: any."""
+
+    state: str | None = None
+    model: str | None = None
+    runtime: str | None = None
+    agent: str | None = None
+    min_percent: float | None = None
+    text: str | None = None
+
+    def takes(self, found: Summary) -> bool:
+        """Tell whether a session is asked for."""
+        return (
+            (self.state is None or self.state in found.states)
+            and (self.model is None or self.model == found.model)
+            and (self.runtime is None or self.runtime == found.runtime)
+            and (self.agent is None or self.agent == found.agent)
+            and (
+                self.min_percent is None
+                or (found.percent is not None and found.percent >= self.min_percent)
+            )
+            and (self.text is None or self.text in found.text)
+        )
+
+
+class Page(NamedTuple):
+    """A part of a list: its sessions, how many there are in all, and whether more follow."""
+
+    sessions: list[Summary]
+    total: int
+    goes_on: bool
+
+
+@dataclass(slots=True)
+class _Partition:
+    """One partition's sessions, complete as of `offset`."""
+
+    offset: int
+    sessions: dict[bytes, Summary]
+
+
+@dataclass(slots=True)
+class _Generation:
+    """One generation's sessions, and lists of them in order."""
+
+    number: int
+    partitions: list[_Partition]
+    lists: dict[Ranking, list[tuple[Rank, Summary]]] = field(default_factory=dict)
+
+    def changed(self, gone: Iterable[bytes], new: Sequence[Summary]) -> None:
+        """Bring the lists up to date: nearly in order, so sorting them is little work."""
+        out = {*gone, *(found.session for found in new)}
+        for by, former in self.lists.items():
+            kept = [item for item in former if item[1].session not in out]
+            kept += [(found.rank(by), found) for found in new]
+            kept.sort(key=_rank)
+            self.lists[by] = kept
+
+    def ordered(self, by: Ranking) -> list[tuple[Rank, Summary]]:
+        """Return all sessions in order."""
+        found = self.lists.get(by)
+        if found is None:
+            found = [
+                (session.rank(by), session)
+                for partition in self.partitions
+                for session in partition.sessions.values()
+            ]
+            found.sort(key=_rank)
+            self.lists[by] = found
+        return found
+
+
+def _rank(item: tuple[Rank, Summary]) -> Rank:
+    return item[0]
+
+
+Order: TypeAlias = Literal["recent", "pressure"]
+
+
+class Summaries:
+    """The sessions of the active generation, and of the one before it for who pages through it.
+
+    Its methods raise RetryError, VersionError.
+    """
+
+    def __init__(self, reader: ViewReader) -> None:
+        self._reader = reader
+        self._active: _Generation | None = None
+        self._former: _Generation | None = None
+        self._lock = asyncio.Lock()
+
+    async def page(
+        self, moment: Moment, by: Ranking, wanted: Filter, after: Rank | None, limit: int
+    ) -> Page:
+        """Return a part of a list, the first `limit` sessions after a rank."""
+        found = await self._of(moment)
+        matching = [item for item in found.ordered(by) if wanted.takes(item[1])]
+        start = 0 if after is None else _first_after(matching, after)
+        part = matching[start : start + limit]
+        return Page([summary for _, summary in part], len(matching), start + limit < len(matching))
+
+    async def _of(self, moment: Moment) -> _Generation:
+        async with self._lock:
+            if self._former is not None and self._former.number == moment.generation:
+                return self._former
+            if self._active is None or self._active.number != moment.generation:
+                loaded = await asyncio.gather(
+                    *(self._load(moment, number) for number in range(moment.partitions))
+                )
+                self._former = self._active
+                self._active = _Generation(moment.generation, list(loaded))
+            else:
+                await asyncio.gather(
+                    *(
+                        self._follow(self._active, moment, number)
+                        for number in range(moment.partitions)
+                    )
+                )
+            return self._active
+
+    async def _load(self, moment: Moment, partition: int) -> _Partition:
+        ranked = await self._reader.ranked(moment.generation, partition, "recent", _WHOLE)
+        offset = moment.positions[partition].offset
+        return _Partition(offset, await self._read(moment, partition, ranked))
+
+    async def _follow(self, kept: _Generation, moment: Moment, partition: int) -> None:
+        """Read what changed since the partition was read last."""
+        before, offset = kept.partitions[partition], moment.positions[partition].offset
+        if offset == before.offset:
+            return
+        entries = await self._reader.live(
+            moment.generation, partition, before.offset - 1, LIVE_ENTRIES
+        )
+        bounds = await self._reader.live_bounds(moment.generation, partition)
+        names = {codec.key_bytes(codec.loads(entry.document)["session_id"]) for entry in entries}
+        ranked = [
+            (name, before.sessions[name].recent if name in before.sessions else None)
+            for name in names
+        ]
+        found = await self._read(moment, partition, ranked)
+        after = {**before.sessions, **found}
+        for name in names - set(found):
+            after.pop(name, None)
+        count = await self._reader.session_count(moment.generation, partition)
+        if not bounds.reaches(before.offset) or offset < before.offset or len(after) > count:
+            # The feed is too short, Redis lost its last writes, or sessions left for idleness.
+            # More than these are new ones: the feed tells of them the next time.
+            again = await self._load(moment, partition)
+            gone = set(before.sessions) - set(again.sessions)
+            kept.partitions[partition] = again
+            kept.changed(gone, list(again.sessions.values()))
+            return
+        kept.partitions[partition] = _Partition(offset, after)
+        kept.changed(names - set(found), list(found.values()))
+
+    async def _read(
+        self, moment: Moment, partition: int, ranked: Sequence[tuple[bytes, float | None]]
+    ) -> dict[bytes, Summary]:
+        found = {}
+        for start in range(0, len(ranked), _PIECE):
+            piece = ranked[start : start + _PIECE]
+            views = await self._reader.views(
+                moment.generation, partition, [session for session, _ in piece]
+            )
+            for (session, score), view in zip(piece, views, strict=True):
+                if view is not None:
+                    found[session] = summary(session, partition, codec.loads(view), score)
+        return found
+
+
+def _first_after(items: Sequence[tuple[Rank, Summary]], after: Rank) -> int:
+    low, high = 0, len(items)
+    while low < high:
+        middle = (low + high) // 2
+        if items[middle][0] <= after:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def summary(
+    session: bytes, partition: int, view: dict[str, Json], score: float | None = None
+) -> Summary:
+    """Return a session in short, from its view's document.
+
+    `score` is its place by last activity, for a session none of whose records has a time.
+    """
+    identity, chains = _members(view["identity"]), _members(view["chains"])
+    leading = _leading(chains)
+    states = {str(leading.get("state", "unknown"))}
+    if view["attempt"] is not None:
+        states.add("compacting")
+    percent, last_ms = leading.get("used_percent"), view["last_ms"]
+    model = leading.get("model") or identity.get("model")
+    agent, runtime = identity.get("publisher_agent_id"), identity.get("runtime")
+    told = (view["session_id"], identity.get("cwd"), model, agent, identity.get("task_id"), runtime)
+    recent = last_ms if isinstance(last_ms, int) else int(score or 0)
+    return Summary(
+        session=session,
+        partition=partition,
+        recent=recent,
+        percent=float(percent) if isinstance(percent, int | float) else None,
+        states=frozenset(states),
+        model=_text(model),
+        runtime=_text(runtime),
+        agent=_text(agent),
+        text="\n".join(str(part) for part in told if part).lower(),
+    )
+
+
+def _leading(chains: dict[str, Json]) -> dict[str, Json]:
+    """Return the chain that stands for a session: the main one, else the most recent."""
+    main = chains.get(MAIN_CHAIN)
+    if main is not None or not chains:
+        return _members(main)
+    return max((_members(chain) for chain in chains.values()), key=_last_sequence)
+
+
+def _last_sequence(chain: dict[str, Json]) -> int:
+    found = chain["last_sequence"]
+    return found if isinstance(found, int) else 0
+
+
+def _members(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+PartitionOf: TypeAlias = Callable[[str, int], int]
+"""Gives a session's partition."""

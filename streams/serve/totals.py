@@ -1,0 +1,176 @@
+"""Aggregates of all partitions added up, with percentiles from their histograms.
+
+Everything in them is a count, a sum, a smallest or a largest: adding partitions up gives what one
+partition would have. A percentile is the upper edge of the bucket that it falls into, so right
+within a quarter, and never beyond the largest value that was counted.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import ceil
+from typing import Final, Literal, TypeAlias
+
+from schemas.records import Json
+from schemas.views import (
+    HOUR_FIELD,
+    MODEL_FIELD,
+    OVER,
+    PARTITION_FIELD,
+    TOTAL_FIELD,
+    UNTOLD_MODEL_FIELD,
+    Aggregates,
+    Distribution,
+    TriggerAggregates,
+)
+from streams.edge import view_codec
+
+By: TypeAlias = Literal["hour", "model"]
+
+PERCENTILES: Final = (50, 95, 99)
+
+UNTOLD_MODEL: Final = "unknown"
+"""The name of what no model is known of."""
+
+
+class Totals:
+    """Adds the partitions up. A field that did not change is not read again."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[int, bytes], tuple[bytes, Aggregates]] = {}
+
+    def total(self, partitions: Sequence[dict[bytes, bytes]]) -> dict[str, Json]:
+        """Return the aggregates of everything. Raises VersionError."""
+        name = TOTAL_FIELD.encode()
+        return shown(
+            added(
+                self._of(number, name, fields[name])
+                for number, fields in enumerate(partitions)
+                if name in fields
+            )
+        )
+
+    def by(
+        self, partitions: Sequence[dict[bytes, bytes]], by: By, since: str | None = None
+    ) -> dict[str, Json]:
+        """Return the aggregates by hour, from `since` on, or by model; in order of their names."""
+        found: dict[str, list[Aggregates]] = defaultdict(list)
+        for number, fields in enumerate(partitions):
+            for field, document in fields.items():
+                name = _name(field.decode("utf-8", "surrogatepass"), by)
+                if name is not None and (since is None or name >= since):
+                    found[name].append(self._of(number, field, document))
+        return {name: shown(added(parts)) for name, parts in sorted(found.items())}
+
+    def _of(self, partition: int, field: bytes, document: bytes) -> Aggregates:
+        kept = self._read.get((partition, field))
+        if kept is None or kept[0] != document:
+            kept = (document, view_codec.decode(Aggregates, document))
+            self._read[partition, field] = kept
+        return kept[1]
+
+    def forget(self) -> None:
+        """Forget what was read: it is of a former generation."""
+        self._read.clear()
+
+
+def _name(field: str, by: By) -> str | None:
+    """Return the hour or the model that a field is of; None: it is of something else."""
+    if field in (PARTITION_FIELD, TOTAL_FIELD):
+        return None
+    if by == "hour":
+        return field.removeprefix(HOUR_FIELD) if field.startswith(HOUR_FIELD) else None
+    if field == UNTOLD_MODEL_FIELD:
+        return UNTOLD_MODEL
+    return field.removeprefix(MODEL_FIELD) if field.startswith(MODEL_FIELD) else None
+
+
+def added(parts: Iterable[Aggregates]) -> Aggregates:
+    """Return the sum of aggregates."""
+    kept = list(parts)
+    return Aggregates(
+        manual=_triggers([part.manual for part in kept]),
+        automatic=_triggers([part.automatic for part in kept]),
+        untold=_triggers([part.untold for part in kept]),
+        pre_tokens=_distribution([part.pre_tokens for part in kept]),
+        measured=sum(part.measured for part in kept),
+        measured_before_tokens=sum(part.measured_before_tokens for part in kept),
+        saved_tokens=sum(part.saved_tokens for part in kept),
+        messages=sum(part.messages for part in kept),
+    )
+
+
+def _triggers(parts: list[TriggerAggregates]) -> TriggerAggregates:
+    return TriggerAggregates(
+        succeeded=sum(part.succeeded for part in parts),
+        failed=sum(part.failed for part in parts),
+        blocked=sum(part.blocked for part in parts),
+        unknown=sum(part.unknown for part in parts),
+        duration_ms=_distribution([part.duration_ms for part in parts]),
+    )
+
+
+def _distribution(parts: list[Distribution]) -> Distribution:
+    buckets: dict[str, int] = defaultdict(int)
+    for part in parts:
+        for edge, count in part.buckets.items():
+            buckets[edge] += count
+    return Distribution(
+        count=sum(part.count for part in parts),
+        sum=sum(part.sum for part in parts),
+        min=min((part.min for part in parts if part.min is not None), default=None),
+        max=max((part.max for part in parts if part.max is not None), default=None),
+        buckets=dict(sorted(buckets.items(), key=lambda item: _edge(item[0]))),
+    )
+
+
+def _edge(name: str) -> float:
+    return float("inf") if name == OVER else int(name)
+
+
+def percentile(found: Distribution, percent: int) -> int | None:
+    """Return a percentile; None where nothing was counted."""
+    if not found.count or found.max is None:
+        return None
+    rank, seen = ceil(found.count * percent / 100), 0
+    for edge in sorted(found.buckets, key=_edge):
+        seen += found.buckets[edge]
+        if seen >= rank:
+            return found.max if edge == OVER else min(int(edge), found.max)
+    return found.max
+
+
+def shown(found: Aggregates) -> dict[str, Json]:
+    """Return aggregates as the API tells them: with durations of all triggers, and percentiles."""
+    triggers = {"manual": found.manual, "automatic": found.automatic, "untold": found.untold}
+    durations = _distribution([trigger.duration_ms for trigger in triggers.values()])
+    return {
+        "version": found.version,
+        **{name: _trigger(trigger) for name, trigger in triggers.items()},
+        "duration_ms": _with_percentiles(durations),
+        "pre_tokens": _with_percentiles(found.pre_tokens),
+        "measured": found.measured,
+        "measured_before_tokens": found.measured_before_tokens,
+        "saved_tokens": found.saved_tokens,
+        "messages": found.messages,
+    }
+
+
+def _trigger(found: TriggerAggregates) -> dict[str, Json]:
+    return {
+        "succeeded": found.succeeded,
+        "failed": found.failed,
+        "blocked": found.blocked,
+        "unknown": found.unknown,
+        "duration_ms": _with_percentiles(found.duration_ms),
+    }
+
+
+def _with_percentiles(found: Distribution) -> dict[str, Json]:
+    return {
+        "count": found.count,
+        "sum": found.sum,
+        "min": found.min,
+        "max": found.max,
+        "buckets": dict(found.buckets),
+        **{f"p{percent}": percentile(found, percent) for percent in PERCENTILES},
+    }

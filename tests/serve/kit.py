@@ -1,0 +1,146 @@
+"""The API under test: views in memory that grow, and an application over them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+from schemas.records import Record
+from schemas.views import LIVE_ENTRIES
+from streams.core.rules import Rules
+from streams.edge import codec
+from streams.edge.catalog import bundled
+from streams.edge.clock import SystemClock
+from streams.edge.health import HealthBoard
+from streams.edge.memory_views import MemoryPartition, MemoryViews
+from streams.edge.metrics import PrometheusTelemetry
+from streams.edge.partitioner import partition_of
+from streams.edge.status_server import answers
+from streams.flow.fold import Placed
+from streams.flow.fold_views import ViewFold
+from streams.flow.funnel import Funnel, Intake
+from streams.flow.simulator import Casting, sample_sessions
+from streams.ports import Generations, Told, ViewPosition, ViewReader
+from streams.serve.api import Serving, create_app
+
+PARTITIONS = 3
+
+
+def sample_records(seed: int = 1) -> list[Record]:
+    """Return all records of the simulator's sample."""
+    funnel = Funnel(Rules(bundled()))
+    return [
+        record
+        for message in sample_sessions(Casting(seed=seed))
+        for record in funnel.take(Intake(message.value, message.session_id)).records
+    ]
+
+
+class GrowingViews(MemoryViews):
+    """Views in memory that records are folded into one by one, as a projector would."""
+
+    def __init__(self, generation: int = 1, partitions: int = PARTITIONS) -> None:
+        super().__init__()
+        self.generation, self.count = generation, partitions
+        self.offsets = [0] * partitions
+        self._folds = [ViewFold() for _ in range(partitions)]
+        self.kept = Generations(generation, None)
+        self._place()
+
+    def add(self, *records: Record) -> None:
+        """Fold records, and move the positions."""
+        for record in records:
+            partition = partition_of(record.data.session_id, self.count)
+            self._folds[partition].add(Placed(self.offsets[partition], None, record))
+            # A gap, as a transaction marker leaves one.
+            self.offsets[partition] += 2
+        self._place()
+
+    def swap(self) -> None:
+        """Make the same views those of the next generation; the former stays."""
+        self.generation += 1
+        self.kept = Generations(self.generation, None)
+        self._place()
+
+    def forget_live(self, partition: int, kept: int) -> None:
+        """Let the feed of a partition be one that was capped, with so many entries left."""
+        live = self._folds[partition].documents().live
+        del live[: len(live) - kept]
+        live[:0] = live[:1] * (LIVE_ENTRIES - len(live))
+
+    def tell(self, told: Told | None) -> None:  # type: ignore[override]  # of all partitions
+        """Let projectors tell this of every partition."""
+        self._place(told)
+
+    def _place(self, told: Told | None = None) -> None:
+        now = Told(SystemClock().now_ms(), None, 0)
+        for partition, fold in enumerate(self._folds):
+            offset = self.offsets[partition]
+            position = ViewPosition(
+                offset, 0, self.count, caught_up=True, told=told or now._replace(end=offset)
+            )
+            documents = fold.documents()
+            self.partitions[self.generation, partition] = MemoryPartition(position, documents)
+
+
+@dataclass
+class Api:
+    """An application, its reader's side, and what it reported."""
+
+    app: FastAPI
+    client: httpx.AsyncClient
+    telemetry: PrometheusTelemetry
+    reported: list[tuple[str, BaseException]] = field(default_factory=list)
+
+    async def get(self, path: str, **headers: str) -> httpx.Response:
+        """Ask; `if_none_match="…"` is a header."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.client.get(path, headers=named)
+
+    async def json(self, path: str) -> Any:
+        """Ask for what must be there."""
+        found = await self.get(path)
+        assert found.status_code == 200, found.text
+        return found.json()
+
+
+def api_over(
+    reader: ViewReader,
+    *,
+    readers: Callable[[], Mapping[str, str]] | None = None,
+    requests_per_s: int = 0,
+    streams: int = 100,
+    origins: Sequence[str] = (),
+    only_here: bool = True,
+) -> Api:
+    """Return an application over views."""
+    telemetry, clock = PrometheusTelemetry("serve", "worker"), SystemClock()
+    health = HealthBoard("serve", clock, 60.0)
+    health.worker("member")
+    reported: list[tuple[str, BaseException]] = []
+    app = create_app(
+        Serving(
+            reader=reader,
+            partition_of=partition_of,
+            clock=clock,
+            telemetry=telemetry,
+            health=health,
+            probe=answers(telemetry, health),
+            report=lambda doing, error: reported.append((doing, error)),
+            readers=readers,
+            requests_per_s=requests_per_s,
+            streams=streams,
+            origins=origins,
+            only_here=only_here,
+        )
+    )
+    transport = httpx.ASGITransport(app=app)
+    client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
+    return Api(app, client, telemetry, reported)
+
+
+def document(record: Record) -> Any:
+    """Return a record as the API tells it."""
+    return codec.loads(codec.to_structured(record))

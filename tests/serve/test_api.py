@@ -1,0 +1,314 @@
+"""The routes under /v1: what they answer, in parts, again, and of which generation."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from schemas.records import CompactBoundary, Record
+from streams.edge import codec
+from streams.ports import Generations, Told
+from streams.serve import moment
+from tests.serve.kit import Api, GrowingViews, api_over, document, sample_records
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    """All records of the simulator's sample."""
+    return sample_records()
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the positions for every question."""
+    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+
+
+@pytest.fixture
+def views(records: list[Record]) -> GrowingViews:
+    """The sample's views."""
+    views = GrowingViews()
+    views.add(*records)
+    return views
+
+
+@pytest.fixture
+async def api(views: GrowingViews) -> AsyncIterator[Api]:
+    """The API over the sample's views."""
+    api = api_over(views)
+    async with api.client:
+        yield api
+    assert api.reported == []
+
+
+def _with_compactions(records: list[Record]) -> str:
+    return next(
+        record.data.session_id for record in records if isinstance(record.data, CompactBoundary)
+    )
+
+
+async def test_sessions_are_listed_by_last_activity(api: Api, records: list[Record]) -> None:
+    found = await api.json("/v1/sessions")
+    times = [view["last_ms"] for view in found["sessions"] if view["last_ms"] is not None]
+    assert times == sorted(times, reverse=True)
+    assert found["generation"] == 1
+    assert found["next"] is None
+    assert found["total"] == len(found["sessions"])
+    assert {view["session_id"] for view in found["sessions"]} == {
+        record.data.session_id for record in records
+    }
+
+
+async def test_pressure_puts_the_fullest_first_and_the_unknown_last(api: Api) -> None:
+    found = await api.json("/v1/sessions?sort=pressure")
+    used = [
+        view["chains"].get("main", {"used_percent": None})["used_percent"]
+        for view in found["sessions"]
+    ]
+    known = [percent for percent in used if percent is not None]
+    assert len(known) > 3
+    assert known == sorted(known, reverse=True)
+    assert used[: len(known)] == known
+
+
+@pytest.mark.parametrize("sort", ["recent", "pressure"])
+async def test_the_parts_of_a_list_are_the_list(api: Api, sort: str) -> None:
+    whole = (await api.json(f"/v1/sessions?sort={sort}"))["sessions"]
+    parts, cursor = [], ""
+    while True:
+        found = await api.json(f"/v1/sessions?sort={sort}&limit=5{cursor}")
+        assert found["total"] == len(whole)
+        parts += found["sessions"]
+        if found["next"] is None:
+            break
+        cursor = f"&cursor={found['next']}"
+    assert parts == whole
+
+
+async def test_filters_take_what_they_say(api: Api) -> None:
+    whole = (await api.json("/v1/sessions"))["sessions"]
+    for name, part in (("runtime", "identity"), ("model", "chains"), ("state", "chains")):
+        told = [view[part].get("main", view[part])[name] for view in whole]
+        found = await api.json(f"/v1/sessions?{name}={told[0]}")
+        expected = [view for view, value in zip(whole, told, strict=True) if value == told[0]]
+        assert found["sessions"] == expected, name
+        assert found["total"] == len(expected) > 0
+    half = await api.json("/v1/sessions?min_percent=50")
+    assert 0 < half["total"] < len(whole)
+    assert all(view["chains"]["main"]["used_percent"] >= 50 for view in half["sessions"])
+    one = await api.json(f"/v1/sessions?q={whole[3]['session_id'][:13].upper()}")
+    assert whole[3] in one["sessions"]
+    assert (await api.json("/v1/sessions?q=nothing-is-called-so"))["sessions"] == []
+
+
+async def test_a_list_keeps_up_with_what_happens(records: list[Record]) -> None:
+    views = GrowingViews()
+    api = api_over(views)
+    for start in range(0, len(records), 40):
+        views.add(*records[start : start + 40])
+        found = (await api.json("/v1/sessions?limit=1000"))["sessions"]
+        expected = [
+            codec.loads(view)
+            for partition in views.partitions.values()
+            for view in partition.held.views.values()
+        ]
+        assert sorted(found, key=_name) == sorted(expected, key=_name)
+
+
+def _name(view: dict[str, str]) -> str:
+    return view["session_id"]
+
+
+async def test_a_list_is_read_anew_where_the_feed_is_too_short(records: list[Record]) -> None:
+    views = GrowingViews()
+    api = api_over(views)
+    views.add(*records[:10])
+    await api.json("/v1/sessions")
+    views.add(*records[10:])
+    for partition in range(views.count):
+        views.forget_live(partition, 1)
+    total = len({record.data.session_id for record in records})
+    assert (await api.json("/v1/sessions"))["total"] == total
+
+
+async def test_sessions_that_left_are_no_longer_listed(
+    api: Api, views: GrowingViews, records: list[Record]
+) -> None:
+    before = (await api.json("/v1/sessions"))["total"]
+    gone = codec.key_bytes(records[0].data.session_id)
+    for partition in views.partitions.values():
+        for kept in (partition.held.views, partition.held.rankings["recent"]):
+            kept.pop(gone, None)
+    other = [record for record in records if record.data.session_id != records[0].data.session_id]
+    views.offsets = [offset + 2 for offset in views.offsets]
+    views.add(other[-1])
+    assert (await api.json("/v1/sessions"))["total"] == before - 1
+
+
+async def test_a_session_is_told_as_it_is_stored(api: Api, records: list[Record]) -> None:
+    name = records[0].data.session_id
+    found = await api.json(f"/v1/sessions/{name}")
+    assert found["session"]["session_id"] == name
+    listed = (await api.json(f"/v1/sessions?q={name}"))["sessions"]
+    assert found["session"] == listed[0]
+
+
+async def test_records_are_told_in_parts_and_by_kind(api: Api, records: list[Record]) -> None:
+    name = _with_compactions(records)
+    kept = [
+        document(record)
+        for record in records
+        if record.data.session_id == name
+        and record.kind not in ("compaction_progress", "context_reading")
+    ]
+    assert (await api.json(f"/v1/sessions/{name}/events"))["records"] == kept
+    parts, after = [], ""
+    while True:
+        found = await api.json(f"/v1/sessions/{name}/events?limit=3{after}")
+        parts += found["records"]
+        if found["next"] is None:
+            break
+        after = f"&after={found['next']}"
+    assert parts == kept
+    warnings = await api.json(f"/v1/sessions/{name}/events?type=context_warning")
+    assert warnings["records"] == [
+        record for record in kept if record["type"] == "contextgauge.context_warning.v1"
+    ]
+    readings = await api.json(f"/v1/sessions/{name}/readings")
+    assert readings["records"] == [
+        document(record)
+        for record in records
+        if record.data.session_id == name and record.kind == "context_reading"
+    ]
+
+
+async def test_compactions_come_newest_first(api: Api, records: list[Record]) -> None:
+    name = _with_compactions(records)
+    found = (await api.json(f"/v1/sessions/{name}/compactions"))["compactions"]
+    view = (await api.json(f"/v1/sessions/{name}"))["session"]
+    counts = view["compactions"]
+    assert len(found) == counts["manual"] + counts["automatic"] + counts["untold"]
+    numbers = [compaction["number"] for compaction in found]
+    assert numbers == sorted(numbers, reverse=True)
+    assert any(compaction["summary"] for compaction in found)
+
+
+async def test_aggregates_are_those_of_all_partitions(api: Api, records: list[Record]) -> None:
+    found = await api.json("/v1/stats?by=model")
+    boundaries = [record for record in records if isinstance(record.data, CompactBoundary)]
+    total = found["total"]
+    counted = sum(total[name]["succeeded"] for name in ("manual", "automatic", "untold"))
+    assert counted == len(boundaries)
+    assert sum(
+        part[name]["succeeded"]
+        for part in found["by"].values()
+        for name in ("manual", "automatic", "untold")
+    ) == len(boundaries)
+    tokens = total["pre_tokens"]
+    assert tokens["min"] <= tokens["p50"] <= tokens["p95"] <= tokens["p99"] <= tokens["max"]
+    hours = await api.json("/v1/stats")
+    assert hours["total"] == total
+    names = [name for name in hours["by"] if name != "unknown"]
+    since = await api.json(f"/v1/stats?by=hour&since={names[-1]}")
+    assert list(since["by"]) == names[-1:]
+
+
+async def test_what_did_not_change_is_not_sent_again(records: list[Record]) -> None:
+    name = _with_compactions(records)
+    last = next(record for record in reversed(records) if record.data.session_id == name)
+    views = GrowingViews()
+    views.add(*[record for record in records if record is not last])
+    api = api_over(views)
+    paths = [
+        "/v1/sessions",
+        "/v1/sessions?sort=pressure",
+        f"/v1/sessions/{name}",
+        f"/v1/sessions/{name}/events",
+        f"/v1/sessions/{name}/readings",
+        f"/v1/sessions/{name}/compactions",
+        f"/api/agents/{name}/events",
+        "/v1/stats",
+    ]
+    tags = {}
+    for path in paths:
+        first = await api.get(path)
+        tags[path] = first.headers["etag"]
+        same = await api.get(path, if_none_match=f'"other", {tags[path]}')
+        assert (same.status_code, same.content) == (304, b""), path
+        assert same.headers["etag"] == tags[path]
+        assert same.headers["contextgauge-stale"] == "false"
+    assert len(set(tags.values())) == len(paths)
+    views.add(last)
+    for path in paths:
+        again = await api.get(path, if_none_match=tags[path])
+        assert again.status_code == 200, path
+        assert again.headers["etag"] != tags[path]
+
+
+async def test_a_silent_projector_shows_as_stale_even_to_who_has_it_all(
+    api: Api, views: GrowingViews
+) -> None:
+    first = await api.get("/v1/sessions")
+    assert first.json()["as_of"]["stale"] is False
+    told = views.partitions[1, 0].position
+    assert told is not None
+    assert told.told is not None
+    views.tell(Told(told.told.at_ms - 11_000, told.offset, 0))
+    again = await api.get("/v1/sessions", if_none_match=first.headers["etag"])
+    assert again.status_code == 200
+    as_of = again.json()["as_of"]
+    assert as_of["stale"] is True
+    assert as_of["heard_ms"] >= 11_000
+    assert again.headers["contextgauge-stale"] == "true"
+    projection = await api.json("/v1/projection")
+    assert [part["partition"] for part in projection["partitions"]] == [0, 1, 2]
+
+
+async def test_a_projector_that_is_behind_shows_as_stale(api: Api, views: GrowingViews) -> None:
+    position = views.partitions[1, 0].position
+    assert position is not None
+    assert position.told is not None
+    views.tell(Told(position.told.at_ms, 10_000, 60_000))
+    as_of = (await api.json("/v1/sessions"))["as_of"]
+    assert as_of["stale"] is True
+    assert as_of["lag_records"] == sum(10_000 - offset for offset in views.offsets)
+    assert as_of["lag_ms"] >= 60_000
+
+
+async def test_a_cursor_stays_with_its_generation(api: Api, views: GrowingViews) -> None:
+    first = await api.json("/v1/sessions?limit=5")
+    views.swap()
+    second = await api.json(f"/v1/sessions?limit=5&cursor={first['next']}")
+    assert second["generation"] == 1
+    assert (await api.json("/v1/sessions?limit=5"))["generation"] == 2
+    again = await api.json(f"/v1/sessions?limit=5&cursor={first['next']}")
+    assert again["sessions"] == second["sessions"]
+    for partition in range(views.count):
+        del views.partitions[1, partition]
+    gone = await api.get(f"/v1/sessions?limit=5&cursor={first['next']}")
+    assert gone.status_code == 410
+    assert gone.json()["type"] == "urn:contextgauge:problem:generation-gone"
+
+
+async def test_before_the_first_projection_there_is_nothing() -> None:
+    views = GrowingViews()
+    views.kept = Generations(None, None)
+    api = api_over(views)
+    found = await api.json("/v1/sessions")
+    assert (found["generation"], found["sessions"], found["total"]) == (None, [], 0)
+    assert found["as_of"]["stale"] is True
+    assert (await api.get("/v1/sessions/a")).status_code == 404
+    assert (await api.json("/v1/stats"))["by"] == {}
+    assert (await api.json("/v1/projection"))["partitions"] == []
+    assert await api.json("/api/agents/a/events") == []
+
+
+async def test_any_id_can_be_asked_for(records: list[Record]) -> None:
+    from dataclasses import replace  # noqa: PLC0415
+
+    views = GrowingViews()
+    for name in ("a/b", "ü 😀", "x?y#z", "events"):
+        views.add(replace(records[0], data=replace(records[0].data, session_id=name)))
+    api = api_over(views)
+    for quoted in ("a%2Fb", "%C3%BC%20%F0%9F%98%80", "x%3Fy%23z", "events"):
+        assert (await api.get(f"/v1/sessions/{quoted}")).status_code == 200
+        assert (await api.get(f"/v1/sessions/{quoted}/events")).status_code == 200

@@ -1,0 +1,244 @@
+"""What stands before the routes: tokens, rates, sizes, errors, and what each of them says."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from streams.core.errors import ConfigError, StopError, VersionError
+from streams.edge.memory_views import MemoryViews
+from streams.edge.token_file import TokenFile, hashed, line_of, new_token
+from streams.serve import limits, moment
+from tests.serve.kit import Api, GrowingViews, api_over
+
+PROBLEM = "application/problem+json"
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+
+
+def _readers(token: str) -> Mapping[str, str]:
+    return {hashed(token): "ann"}
+
+
+async def test_without_a_token_the_answer_says_how_to_send_one() -> None:
+    api = api_over(GrowingViews(), readers=lambda: _readers("t"))
+    for path in ("/v1/sessions", "/api/agents/a/events", "/v1/none", "/v1/stream"):
+        found = await api.get(path)
+        assert found.status_code == 401
+        assert found.headers["content-type"] == PROBLEM
+        assert found.headers["www-authenticate"] == 'Bearer realm="contextgauge"'
+        assert "Authorization: Bearer" in found.json()["detail"]
+    wrong = await api.get("/v1/sessions", authorization="Bearer other")
+    assert wrong.status_code == 401
+    assert 'error="invalid_token"' in wrong.headers["www-authenticate"]
+    assert (await api.get("/v1/sessions", authorization="Basic t")).status_code == 401
+    assert (await api.get("/v1/sessions", authorization="bearer t")).status_code == 200
+
+
+async def test_probes_and_documents_need_no_token() -> None:
+    api = api_over(GrowingViews(), readers=lambda: _readers("t"))
+    for path in ("/healthz", "/readyz", "/metrics", "/docs", "/openapi.json"):
+        assert (await api.get(path)).status_code == 200, path
+
+
+async def test_a_token_that_is_taken_out_no_longer_works(tmp_path: Path) -> None:
+    path, first, second = tmp_path / "readers", new_token(), new_token()
+    path.write_text(f"# who may read\n{line_of('ann', first)}\n\n{line_of('bob', second)}\n")
+    assert first not in path.read_text()
+    file = TokenFile(path, "CONTEXTGAUGE_SERVE_TOKENS_FILE")
+    api = api_over(GrowingViews(), readers=file.read)
+    for token in (first, second):
+        found = await api.get("/v1/sessions", authorization=f"Bearer {token}")
+        assert found.status_code == 200
+    path.write_text(f"{line_of('bob', second)}\n")
+    gone = await api.get("/v1/sessions", authorization=f"Bearer {first}")
+    assert gone.status_code == 401
+    path.unlink()
+    closed = await api.get("/v1/sessions", authorization=f"Bearer {second}")
+    assert closed.status_code == 503
+    assert isinstance(api.reported[0][1], ConfigError)
+
+
+@pytest.mark.parametrize("text", ["ann cg_in_the_clear", "ann sha256:123", "", "# nobody\n"])
+def test_a_file_of_readers_that_is_wrong_says_so_and_quotes_nothing(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "readers"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="CONTEXTGAUGE_SERVE_TOKENS_FILE") as caught:
+        TokenFile(path, "CONTEXTGAUGE_SERVE_TOKENS_FILE").read()
+    assert "in_the_clear" not in str(caught.value)
+
+
+async def test_who_asks_too_often_is_told_when_to_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "_BURST_S", 3)
+    api = api_over(GrowingViews(), requests_per_s=1, readers=lambda: _readers("t"))
+    mine = {"authorization": "Bearer t"}
+    answers = [await api.get("/v1/sessions", **mine) for _ in range(4)]
+    assert [found.status_code for found in answers] == [200, 200, 200, 429]
+    assert answers[3].headers["retry-after"] == "1"
+    assert answers[3].headers["content-type"] == PROBLEM
+    # Others are not held up by it, and probes never.
+    assert (await api.get("/v1/sessions")).status_code == 401
+    assert all([(await api.get("/healthz")).status_code == 200 for _ in range(9)])
+
+
+async def test_what_is_too_large_is_not_read() -> None:
+    api = api_over(GrowingViews())
+    assert (await api.get("/v1/sessions?q=" + "x" * 9_000)).status_code == 414
+    assert (await api.get("/v1/sessions", x_long="x" * 40_000)).status_code == 431
+    body = await api.client.request("GET", "/v1/sessions", content=b"x" * 20_000)
+    assert body.status_code == 413
+    assert body.headers["content-type"] == PROBLEM
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/nothing", 404, "/docs"),
+        ("/v1/sessions/nobody", 404, "/v1/sessions"),
+        ("/v1/sessions/nobody/events", 404, "/v1/sessions"),
+        ("/v1/sessions?limit=0", 422, "limit"),
+        ("/v1/sessions?sort=size", 422, "sort"),
+        ("/v1/sessions?min_percent=nan", 422, "min_percent"),
+        ("/v1/sessions?cursor=x", 400, "next"),
+        ("/v1/sessions?cursor=bm90aGluZw", 400, "next"),
+        ("/v1/sessions/a/events?type=none", 422, "type"),
+        ("/v1/sessions/a/events?after=WzEsMl0", 400, "next"),
+        ("/v1/stats?by=day", 422, "by"),
+        ("/v1/stats?since=yesterday", 422, "since"),
+    ],
+)
+async def test_every_error_is_a_problem_that_says_what_to_do(
+    path: str, status: int, said: str
+) -> None:
+    found = await api_over(GrowingViews()).get(path)
+    told = found.json()
+    assert (found.status_code, told["status"]) == (status, status)
+    assert found.headers["content-type"] == PROBLEM
+    assert said in told["detail"]
+    assert told["instance"] == path.partition("?")[0]
+    assert set(told) >= {"type", "title", "status", "detail", "instance"}
+
+
+async def test_nothing_can_be_written() -> None:
+    api = api_over(GrowingViews())
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        found = await api.client.request(method, "/v1/sessions")
+        assert found.status_code == 405
+        assert found.headers["content-type"] == PROBLEM
+        assert "GET" in found.headers["allow"]
+    head = await api.client.head("/v1/sessions")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["etag"]
+
+
+async def test_a_redis_that_is_away_is_told_and_not_taken_for_nothing() -> None:
+    views = GrowingViews()
+    api = api_over(views)
+    views.away = True
+    for path in (
+        "/v1/sessions",
+        "/v1/stats",
+        "/v1/projection",
+        "/v1/stream",
+        "/api/agents/a/events",
+    ):
+        found = await api.get(path)
+        assert found.status_code == 503, path
+        assert found.headers["content-type"] == PROBLEM
+        assert int(found.headers["retry-after"]) >= 1
+    views.away = False
+    views.partitions.clear()
+    gone = await api.get("/v1/sessions")
+    assert gone.status_code == 503
+    assert "project worker" in gone.json()["detail"]
+
+
+class _Broken(MemoryViews):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def _check(self) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(VersionError("v"), 503), (StopError("s"), 503), (KeyError("text"), 500)]
+)
+async def test_what_nobody_foresaw_is_reported_and_not_told(error: Exception, status: int) -> None:
+    api = api_over(_Broken(error))
+    found = await api.get("/v1/sessions")
+    assert found.status_code == status
+    assert found.headers["content-type"] == PROBLEM
+    assert "log" in found.json()["detail"]
+    assert "text" not in found.text.replace("context", "")
+    assert [type(reported) for _, reported in api.reported] == [type(error)]
+
+
+async def test_a_name_that_somebody_made_point_here_is_refused() -> None:
+    api = api_over(GrowingViews())
+    for host in ("evil.example", "evil.example:8642", "localhost.evil.example"):
+        found = await api.get("/v1/sessions", host=host)
+        assert found.status_code == 421, host
+    for host in ("localhost:8642", "127.0.0.1:8642", "[::1]:8642", "[::1]", "board.localhost"):
+        assert (await api.get("/v1/sessions", host=host)).status_code == 200, host
+    known = api_over(GrowingViews(), readers=lambda: _readers("t"))
+    found = await known.get("/v1/sessions", host="board.example", authorization="Bearer t")
+    assert found.status_code == 200
+    everywhere = api_over(GrowingViews(), only_here=False)
+    assert (await everywhere.get("/v1/sessions", host="board.example")).status_code == 200
+
+
+async def test_other_origins_read_nothing_unless_they_are_named() -> None:
+    origin = "https://board.example"
+    closed = await api_over(GrowingViews()).get("/v1/sessions", origin=origin)
+    assert "access-control-allow-origin" not in closed.headers
+    api = api_over(GrowingViews(), origins=[origin], readers=lambda: _readers("t"))
+    asked = await api.client.options(
+        "/v1/sessions",
+        headers={
+            "origin": origin,
+            "access-control-request-method": "GET",
+            "access-control-request-headers": "authorization",
+        },
+    )
+    assert asked.status_code == 200
+    refused = await api.get("/v1/sessions", origin=origin)
+    assert refused.status_code == 401
+    assert refused.headers["access-control-allow-origin"] == origin
+    stranger = await api.get("/v1/sessions", origin="https://evil.example")
+    assert "access-control-allow-origin" not in stranger.headers
+
+
+async def test_large_answers_are_compressed() -> None:
+    api: Api = api_over(GrowingViews())
+    found = await api.get("/openapi.json", accept_encoding="gzip")
+    assert found.headers["content-encoding"] == "gzip"
+    assert "accept-encoding" in found.headers["vary"].lower()
+
+
+async def test_requests_are_counted_by_route_and_never_by_session() -> None:
+    api = api_over(GrowingViews())
+    await api.get("/v1/sessions/secret-session")
+    await api.get("/v1/sessions")
+    await api.get("/nowhere")
+    told = (await api.get("/metrics")).text
+    assert 'route="/v1/sessions",status="200"' in told
+    assert 'route="none",status="404"' in told
+    assert "secret-session" not in told
+
+
+async def test_the_page_of_the_documents_loads_nothing() -> None:
+    api = api_over(GrowingViews())
+    found = await api.get("/docs")
+    assert "http://" not in found.text
+    assert "https://" not in found.text
+    assert "<script" not in found.text
+    assert "GET /v1/sessions" in found.text
