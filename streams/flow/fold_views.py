@@ -36,7 +36,7 @@ class ViewFold:
         idle_since_ms = fold.leaving_before(placed)
         if idle_since_ms is not None:
             idle = kept.longest_idle(idle_since_ms, LEAVING_SESSIONS)
-            fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS)
+            call.agents.update(fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS))
             call.leaving.update(dict.fromkeys(idle, idle_since_ms + self._idle_ms))
         documents = fold.add(placed)
         if documents is not None:

@@ -1,7 +1,7 @@
 """One listener to the live feed: from its place to the ring, along the ring, and out of it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from streams.edge import codec
@@ -49,7 +49,7 @@ class Listener:
         self._ahead_until_s: float | None = None
         self._told_s = clock.monotonic_s()
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield events as they go out, a place first.
 
         It ends where it is too slow, with the reason, or when the feed is closed.
@@ -79,7 +79,7 @@ class Listener:
                 if reset:
                     yield reset
 
-    async def _catch_up(self, since: Place) -> AsyncIterator[bytes]:
+    async def _catch_up(self, since: Place) -> AsyncGenerator[bytes, None]:
         """Yield what lies between a place and the ring's end as it is now; else a reset."""
         # Both at one moment: what comes to the ring from now on is told from there.
         target, self._next = self._feed.offsets, self._feed.end

@@ -1,6 +1,6 @@
 """The route of the live feed, as server-sent events."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
@@ -120,7 +120,9 @@ def _heartbeat() -> ServerSentEvent:
     return ServerSentEvent(comment="heartbeat")
 
 
-async def _counted(feed: Feed, telemetry: Telemetry, listener: Listener) -> AsyncIterator[bytes]:
+async def _counted(
+    feed: Feed, telemetry: Telemetry, listener: Listener
+) -> AsyncGenerator[bytes, None]:
     feed.listeners += 1
     telemetry.gauge("serve_stream_readers", feed.listeners)
     try:

@@ -81,14 +81,20 @@ def logs(draw: st.DrawFn) -> list[LogRecord]:
         name = f"s-{number}"
         funnel = Funnel(RULES)
         lines = write(name, actions, transcript=transcript)
-        sessions.append([r for line in lines for r in funnel.take(Intake(line, name)).records])
+        # An agent's name may be told late, and another one later.
+        agents = draw(st.lists(st.sampled_from([None, "ann", "bob"]), min_size=1, max_size=3))
+        told = [
+            Intake(line, name, publisher_agent_id=agents[n * len(agents) // len(lines)])
+            for n, line in enumerate(lines)
+        ]
+        sessions.append([r for intake in told for r in funnel.take(intake).records])
     mixed = [record for turn in zip_longest(*sessions) for record in turn if record is not None]
     steps = st.sampled_from([0, 1, 3_600_000, DAY_MS, 40 * DAY_MS, 100 * DAY_MS])
-    logged_ms, told = START_MS, []
+    logged_ms, dated = START_MS, []
     for record in mixed:
         logged_ms += draw(steps)
-        told.append(Told(record, logged_ms))
-    return on_log(told)
+        dated.append(Told(record, logged_ms))
+    return on_log(dated)
 
 
 def batches(records: Sequence[LogRecord], cuts: Iterable[int]) -> list[Batch]:

@@ -85,6 +85,36 @@ async def test_many_sessions_leave_some_with_each_record() -> None:
     assert stored(store) == wanted(log)
 
 
+async def test_an_agents_sessions_are_known_until_they_leave_or_are_anothers() -> None:
+    first, second, other = History("first"), History("second"), History("other")
+    log = days(
+        (first.info(publisher_agent_id="ann"), 0),
+        (second.info(publisher_agent_id="ann"), 0.1),
+        (other.reading(5), 0.2),
+        (second.reading(5), 40),
+        (second.info(publisher_agent_id="bob"), 41),
+        (second.reading(6), 42),
+        (other.reading(6), 92),
+        (other.reading(7), 140),
+    )
+    store, agents = MemoryViews(), []
+    projector = await project_all(store, [])
+    for cut in batches(log, [2, 4, 5, 6, 7]):
+        await projector.apply(cut)
+        # A worker that has no view in hand, as after many other sessions.
+        projector = await project_all(store, [])
+        agents.append({agent: set(held) for agent, held in stored(store).agents.items()})
+    assert agents == [
+        {b"ann": {b"first", b"second"}},
+        {b"ann": {b"first", b"second"}},
+        {b"ann": {b"first"}, b"bob": {b"second"}},
+        {b"ann": {b"first"}, b"bob": {b"second"}},
+        {b"bob": {b"second"}},
+        {},
+    ]
+    assert stored(store) == wanted(log)
+
+
 async def test_an_hour_leaves_after_400_days() -> None:
     told = History()
     records = [told.boundary(at=0), told.boundary(at=DAY_MS / 1000 * 401, number=2)]

@@ -1,0 +1,227 @@
+"""An agent's events as a chat's front end takes them: by agent or session, nothing null."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from schemas.records import (
+    CompactBoundary,
+    CompactionComplete,
+    CompactionStart,
+    CompactionSummary,
+    ContextWarning,
+    Record,
+)
+from streams.serve import moment
+from streams.serve.agents import Kept, rounded
+from tests.core.history import START_MS, History
+from tests.serve.kit import GrowingViews, api_over, sample_records
+
+DATA_FIELDS = {
+    "context_warning": {
+        "contextUsedPercent": int,
+        "contextRemainingPercent": int,
+        "inputTokens": int,
+        "cacheTokens": int,
+        "contextWindow": int,
+    },
+    "compaction_start": {"triggerReason": str, "contextUsedPercent": int},
+    "compaction_complete": {
+        "summary": str,
+        "tokensBefore": int,
+        "tokensAfter": int,
+        "tokensSaved": int,
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+
+
+async def events(agent: str, records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return what is told of an agent once these records are in the views."""
+    views = GrowingViews()
+    views.add(*records)
+    found: list[dict[str, Any]] = await api_over(views).json(f"/api/agents/{agent}/events")
+    return found
+
+
+async def test_every_session_of_the_sample_is_told_in_the_chats_shape() -> None:
+    records = sample_records()
+    views = GrowingViews()
+    views.add(*records)
+    api, kinds = api_over(views), set()
+    for session in {record.data.session_id for record in records}:
+        found = await api.json(f"/api/agents/{session}/events")
+        assert [event["timestamp"] for event in found] == sorted(
+            event["timestamp"] for event in found
+        )
+        for event in found:
+            kinds.add(event["type"])
+            assert set(event) == {"id", "type", "timestamp", "taskId", "data"}
+            assert type(event["timestamp"]) is int
+            assert event["taskId"] is None or type(event["taskId"]) is str
+            fields = DATA_FIELDS[event["type"]]
+            assert {name: type(value) for name, value in event["data"].items()} == fields
+        told = {event["id"] for event in found}
+        assert told == {
+            record.id
+            for record in records
+            if record.data.session_id == session and _is_told(record)
+        }
+    assert kinds == set(DATA_FIELDS)
+
+
+def _is_told(record: Record) -> bool:
+    if record.time_ms is None or record.data.chain != "main":
+        return False
+    match record.data:
+        case ContextWarning():
+            return True
+        case CompactionStart() as start:
+            return start.context_used_percent is not None
+        case CompactionComplete() as complete:
+            return complete.tokens_saved is not None
+        case _:
+            return False
+
+
+async def test_a_compaction_is_told_with_the_boundarys_trigger_and_the_summary() -> None:
+    told = History()
+    start = told.start(None, used=164_200)
+    boundary = told.boundary("manual")
+    assert isinstance(boundary.data, CompactBoundary)
+    boundary = replace(boundary, data=replace(boundary.data, attempt_id=start.id))
+    common = told.common()
+    summary = told.record(CompactionSummary(**common, boundary_id=boundary.id, summary="In short."))
+    complete = told.record(
+        CompactionComplete(
+            **common,
+            boundary_id=boundary.id,
+            trigger="manual",
+            tokens_before=160_000,
+            tokens_after=20_000,
+            tokens_saved=140_000,
+            duration_ms=30_000,
+        )
+    )
+    found = await events("s-1", [told.reading(5), start, boundary, summary, complete])
+    assert found == [
+        {
+            "id": start.id,
+            "type": "compaction_start",
+            "timestamp": start.time_ms,
+            "taskId": None,
+            "data": {"triggerReason": "manual", "contextUsedPercent": 82},
+        },
+        {
+            "id": complete.id,
+            "type": "compaction_complete",
+            "timestamp": complete.time_ms,
+            "taskId": None,
+            "data": {
+                "summary": "In short.",
+                "tokensBefore": 160_000,
+                "tokensAfter": 20_000,
+                "tokensSaved": 140_000,
+            },
+        },
+    ]
+
+
+async def test_what_is_not_known_is_withheld_and_no_reason_is_the_threshold() -> None:
+    told = History()
+    unmeasured = told.start("manual", used=None)
+    bare = told.start(None)
+    manual = told.start("manual")
+    lost = told.record(
+        CompactionComplete(
+            **told.common(),
+            boundary_id="b",
+            trigger=None,
+            tokens_before=None,
+            tokens_after=None,
+            tokens_saved=None,
+            duration_ms=None,
+        )
+    )
+    silent = told.record(
+        CompactionComplete(
+            **told.common(),
+            boundary_id="b",
+            trigger=None,
+            tokens_before=9,
+            tokens_after=10,
+            tokens_saved=-1,
+            duration_ms=None,
+        )
+    )
+    timeless = told.start("manual", at=None)
+    found = await events("s-1", [unmeasured, bare, manual, lost, silent, timeless])
+    assert [(event["id"], event["data"].get("triggerReason")) for event in found] == [
+        (bare.id, "threshold_exceeded"),
+        (manual.id, "manual"),
+        (silent.id, None),
+    ]
+    assert found[2]["data"] == {
+        "summary": "",
+        "tokensBefore": 9,
+        "tokensAfter": 10,
+        "tokensSaved": -1,
+    }
+
+
+async def test_an_agent_has_the_events_of_all_its_sessions_by_time() -> None:
+    one, two, other = History("one"), History("two"), History("other")
+    records = [
+        one.info(publisher_agent_id="ann"),
+        two.info(publisher_agent_id="ann"),
+        other.info(publisher_agent_id="bob"),
+        one.start("manual", at=10),
+        two.start("manual", at=5),
+        one.start("manual", at=20),
+        other.start("manual", at=7),
+    ]
+    found = await events("ann", records)
+    assert [event["timestamp"] - START_MS for event in found] == [5_000, 10_000, 20_000]
+    assert [event["timestamp"] - START_MS for event in await events("bob", records)] == [7_000]
+    assert len(await events("one", records)) == 2
+    assert await events("nobody", records) == []
+
+
+async def test_an_agent_that_is_called_like_a_session_comes_first() -> None:
+    one, two = History("one"), History("two")
+    records = [two.info(publisher_agent_id="one"), one.start("manual"), two.start("manual")]
+    assert [event["id"] for event in await events("one", records)] == ["two-2"]
+
+
+async def test_who_polls_without_tags_gets_what_is_new() -> None:
+    told, views = History(), GrowingViews()
+    api = api_over(views)
+    for count in range(4):
+        assert len(await api.json("/api/agents/s-1/events")) == count
+        assert len(await api.json("/api/agents/s-1/events")) == count
+        views.add(told.start("manual"))
+
+
+@pytest.mark.parametrize(
+    ("percent", "whole"),
+    [(0.0, 0), (45.49, 45), (45.5, 46), (46.5, 47), (99.99, 100), (100.0, 100), (104.5, 105)],
+)
+def test_percentages_are_rounded_half_up(percent: float, whole: int) -> None:
+    assert rounded(percent) == whole
+
+
+def test_answers_are_kept_up_to_so_many_bytes() -> None:
+    kept = Kept(most_bytes=10)
+    kept.put("a", b"12345")
+    kept.put("b", b"12345")
+    assert kept.get("a") == b"12345"
+    kept.put("c", b"1")
+    assert (kept.get("a"), kept.get("b"), kept.get("c")) == (b"12345", None, b"1")
+    kept.put("d", b"12345678901")
+    assert [kept.get(name) for name in "abcd"] == [None, None, None, None]

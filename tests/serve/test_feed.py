@@ -1,0 +1,369 @@
+"""The live feed: nothing is lost or told twice, whatever breaks; what cannot be told is told so."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from typing import NamedTuple
+
+import pytest
+
+from schemas.records import Record
+from streams.edge import codec
+from streams.edge.clock import SystemClock
+from streams.edge.metrics import PrometheusTelemetry
+from streams.edge.partitioner import partition_of
+from streams.ports import Entry, Told
+from streams.serve import feed as feed_module
+from streams.serve import listening, moment
+from streams.serve.feed import Feed, Place, parse_place
+from streams.serve.listening import Listener
+from streams.serve.moment import Moments
+from tests.serve.kit import GrowingViews, sample_records
+
+PATIENCE_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    """All records of the simulator's sample."""
+    return sample_records()
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+    monkeypatch.setattr(feed_module, "_WAIT_S", 0.02)
+    monkeypatch.setattr(feed_module, "_BREATH_S", 0.01)
+
+
+class Heard(NamedTuple):
+    """An event as a client reads it."""
+
+    kind: str
+    place: str | None
+    document: dict[str, object]
+
+
+class Server:
+    """A server's feed, and listeners to it."""
+
+    def __init__(self, views: GrowingViews) -> None:
+        self.views = views
+        self.telemetry = PrometheusTelemetry("serve", "worker")
+        self.reported: list[BaseException] = []
+        self._moments = Moments(views, SystemClock())
+        self.feed = Feed(
+            views,
+            self._moments,
+            SystemClock(),
+            self.telemetry,
+            lambda _doing, error: self.reported.append(error),
+        )
+
+    async def listen(
+        self, since: Place | None = None, session: str | None = None
+    ) -> AsyncGenerator[Heard, None]:
+        """Yield events as a client reads them."""
+        await self.feed.start()
+        listener = Listener(
+            self.feed, self.views, self._moments, SystemClock(), self.telemetry, since, session
+        )
+        async with aclosing(listener.chunks()) as chunks:
+            async for chunk in chunks:
+                for event in parsed(chunk):
+                    yield event
+
+    def count(self, name: str, **labels: str) -> float:
+        """Return a counter's value."""
+        found = self.telemetry.registry.get_sample_value(f"contextgauge_{name}_total", labels)
+        return found or 0.0
+
+
+def parsed(chunk: bytes) -> list[Heard]:
+    """Read a chunk as a browser does."""
+    events = []
+    for block in chunk.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line)
+        if "data" in fields:
+            document = codec.loads(fields["data"])
+            events.append(Heard(fields["event"], fields.get("id"), document))
+        elif "id" in fields:
+            events.append(Heard("", fields["id"], {}))
+    return events
+
+
+async def take(events: AsyncIterator[Heard], enough: Callable[[list[Heard]], bool]) -> list[Heard]:
+    """Read events until they are enough."""
+    found: list[Heard] = []
+    async with asyncio.timeout(PATIENCE_S):
+        async for event in events:
+            found.append(event)
+            if enough(found):
+                break
+    return found
+
+
+def ids(events: list[Heard]) -> list[object]:
+    return [event.document["record_id"] for event in events if event.kind == "record"]
+
+
+def by_partition(records: list[Record], count: int) -> list[list[object]]:
+    """Return the records' ids in the order of each partition: between these there is none."""
+    parts: list[list[object]] = [[] for _ in range(count)]
+    for record in records:
+        parts[partition_of(record.data.session_id, count)].append(record.id)
+    return parts
+
+
+def told_by_partition(events: list[Heard], count: int) -> list[list[object]]:
+    parts: list[list[object]] = [[] for _ in range(count)]
+    for event in events:
+        if event.kind == "record":
+            session = str(event.document["session_id"])
+            parts[partition_of(session, count)].append(event.document["record_id"])
+    return parts
+
+
+def enough(count: int) -> Callable[[list[Heard]], bool]:
+    return lambda found: len(ids(found)) >= count
+
+
+def place_of(events: list[Heard]) -> Place:
+    place = parse_place(next(event.place for event in reversed(events) if event.place))
+    assert place is not None
+    return place
+
+
+async def test_what_happens_is_told_as_it_happens(records: list[Record]) -> None:
+    views = GrowingViews()
+    views.add(*records[:50])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        first = await take(events, bool)
+        assert first == [Heard("", f"1:{','.join(map(str, views.offsets))}", {})]
+        for record in records[50:]:
+            views.add(record)
+        found = await take(events, enough(len(records) - 50))
+    assert told_by_partition(found, views.count) == by_partition(records[50:], views.count)
+    one = found[0].document
+    assert set(one) >= {"kind", "session_id", "chain", "state", "used_tokens", "used_percent"}
+    await server.feed.stop()
+
+
+@pytest.mark.parametrize("session_only", [False, True])
+async def test_breaks_and_other_servers_and_generations_lose_and_repeat_nothing(
+    records: list[Record], session_only: bool
+) -> None:
+    views = GrowingViews()
+    session = records[0].data.session_id if session_only else None
+    wanted = [r for r in records if session is None or r.data.session_id == session]
+    server, found = Server(views), list[Heard]()
+    place: Place | None = Place(1, (0,) * views.count)
+    added = 0
+    for turn in range(6):
+        upto = len(records) * (turn + 1) // 6
+        middle = (added + upto) // 2
+        views.add(*records[added:middle])
+        if turn == 2:
+            await server.feed.stop()
+            server = Server(views)
+        if turn == 3:
+            views.swap()
+        async with aclosing(server.listen(place, session)) as events:
+            views.add(*records[middle:upto])
+            added = upto
+            have = {record.id for record in records[:upto]}
+            count = sum(record.id in have for record in wanted) - len(ids(found))
+            part = await take(events, enough(max(count - turn, 1))) if count else []
+        found += part
+        place = place_of(part) if part else place
+    async with aclosing(server.listen(place, session)) as events:
+        if len(ids(found)) < len(wanted):
+            found += await take(events, enough(len(wanted) - len(ids(found))))
+    assert [event.kind for event in found if event.kind not in ("", "record")] == []
+    assert told_by_partition(found, views.count) == by_partition(wanted, views.count)
+    await server.feed.stop()
+
+
+async def test_a_place_older_than_the_feed_is_reset(records: list[Record]) -> None:
+    views = GrowingViews()
+    views.add(*records)
+    for partition in range(views.count):
+        views.forget_live(partition, 3)
+    server = Server(views)
+    async with aclosing(server.listen(Place(1, (0,) * views.count))) as events:
+        found = await take(events, lambda found: found[-1].kind == "reset")
+        assert "older" in str(found[-1].document["reason"])
+        assert place_of(found).offsets == tuple(views.offsets)
+        views.add(records[0])
+        after = await take(events, enough(1))
+    assert ids(after) == [records[0].id]
+    assert server.count("serve_stream_resets") == 1
+    await server.feed.stop()
+
+
+async def test_a_place_of_other_views_is_reset(records: list[Record]) -> None:
+    views = GrowingViews()
+    views.add(*records[:9])
+    server = Server(views)
+    async with aclosing(server.listen(Place(1, (0, 0)))) as events:
+        found = await take(events, lambda found: found[-1].kind == "reset")
+    assert "other views" in str(found[-1].document["reason"])
+    await server.feed.stop()
+
+
+async def test_a_place_beyond_the_views_waits_and_then_is_reset(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = GrowingViews()
+    views.add(*records[:30])
+    ahead = Place(1, tuple(offset + 4 for offset in views.offsets))
+    server = Server(views)
+    async with aclosing(server.listen(ahead)) as events:
+        views.add(*records[30:])
+        lacking = sum(max(len(part) - 2, 0) for part in _parts(records[30:], views))
+        found = await take(events, enough(lacking))
+    expected = [part[2:] for part in _parts(records[30:], views)]
+    assert told_by_partition(found, views.count) == expected
+    monkeypatch.setattr(listening, "_AHEAD_S", 0.05)
+    never = Place(1, tuple(offset + 400 for offset in views.offsets))
+    async with aclosing(server.listen(never)) as events:
+        found = await take(events, lambda found: found[-1].kind == "reset")
+        assert "beyond" in str(found[-1].document["reason"])
+        views.add(records[0])
+        assert ids(await take(events, enough(1))) == [records[0].id]
+    await server.feed.stop()
+
+
+def _parts(records: list[Record], views: GrowingViews) -> list[list[object]]:
+    return by_partition(records, views.count)
+
+
+async def test_an_answers_place_is_never_beyond_though_nothing_happens(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "_AHEAD_S", 0.02)
+    views = GrowingViews()
+    views.add(*records[:30])
+    server = Server(views)
+    await server.feed.start()
+    views.add(*records[30:40])
+    # Markers lie behind the last records: positions are beyond what the feed tells of.
+    views.offsets = [offset + 6 for offset in views.offsets]
+    views.tell(Told(1, None, 0))
+    place = Place(1, tuple(views.offsets))
+    async with aclosing(server.listen(place)) as events:
+        listening_ = asyncio.create_task(take(events, lambda found: bool(ids(found))))
+        await asyncio.sleep(0.3)
+        views.add(records[40])
+        found = await listening_
+    assert [event.kind for event in found] == ["record"]
+    await server.feed.stop()
+
+
+async def test_who_reads_too_slowly_is_cut_off_with_the_reason(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "RING_EVENTS", 20)
+    views = GrowingViews()
+    server = Server(views)
+    slow, quick = server.listen(), server.listen()
+    async with aclosing(slow), aclosing(quick):
+        for events in (slow, quick):
+            await take(events, bool)
+        told = []
+        for start in range(0, 60, 10):
+            views.add(*records[start : start + 10])
+            told += await take(quick, enough(10))
+        left = [event async for event in slow]
+        assert [event.kind for event in left] == ["cut_off"]
+        assert "slow" in str(left[0].document["reason"])
+        assert len(ids(told)) == 60
+    assert server.count("serve_stream_cut_off", reason="slow") == 1
+    await server.feed.stop()
+
+
+async def test_a_server_that_missed_more_than_the_feed_keeps_resets_all(
+    records: list[Record],
+) -> None:
+    views = GrowingViews()
+    views.add(*records[:20])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        views.away = True
+        await asyncio.sleep(0.1)
+        views.add(*records[20:])
+        for partition in range(views.count):
+            views.forget_live(partition, 2)
+        views.away = False
+        found = await take(events, lambda found: found[-1].kind == "reset")
+    assert "more happened" in str(found[-1].document["reason"])
+    await server.feed.stop()
+
+
+async def test_an_outage_within_the_feed_loses_nothing(records: list[Record]) -> None:
+    views = GrowingViews()
+    views.add(*records[:20])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        views.away = True
+        await asyncio.sleep(0.1)
+        views.add(*records[20:])
+        views.away = False
+        found = await take(events, enough(len(records) - 20))
+    assert told_by_partition(found, views.count) == by_partition(records[20:], views.count)
+    await server.feed.stop()
+
+
+async def test_redis_is_read_once_for_all_listeners(records: list[Record]) -> None:
+    views = Counting()
+    server = Server(views)
+    listeners = [server.listen() for _ in range(50)]
+    for events in listeners:
+        await take(events, bool)
+    views.waits = 0
+    views.add(*records)
+    found = await asyncio.gather(*(take(events, enough(len(records))) for events in listeners))
+    assert all(len(ids(events)) == len(records) for events in found)
+    # A few turns of three tails, whoever listens.
+    assert views.waits < 3 * 25
+    for events in listeners:
+        await events.aclose()
+    await server.feed.stop()
+
+
+class Counting(GrowingViews):
+    """Counts the questions that are asked of the feed."""
+
+    waits = 0
+
+    async def live(
+        self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
+    ) -> list[Entry]:
+        self.waits += 1
+        return await super().live(generation, partition, after, limit, wait_s)
+
+
+async def test_listeners_are_sent_away_when_the_feed_ends(records: list[Record]) -> None:
+    views = GrowingViews()
+    views.add(*records[:5])
+    server = Server(views)
+    events = server.listen()
+    await take(events, bool)
+    ending = asyncio.create_task(take(events, lambda _: False))
+    await asyncio.sleep(0.05)
+    await server.feed.stop()
+    assert await ending == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "1:", "1:a", "x:1", "1:1,,2", "1:-1", "1:1;2", "1:²", "1:" + "9" * 30]
+)
+def test_what_is_no_place_is_seen(text: str) -> None:
+    assert parse_place(text) is None
+
+
+def test_a_place_is_read_as_it_is_written() -> None:
+    assert parse_place("3:0,120,7") == Place(3, (0, 120, 7))

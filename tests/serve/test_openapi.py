@@ -1,0 +1,76 @@
+"""Whatever is asked of the routes, there is no 500, and answers are as the document says."""
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from schemas.records import CompactBoundary
+from streams.serve.guard import STREAM
+from tests.serve.kit import GrowingViews, api_over, sample_records
+
+RECORDS = sample_records()
+SESSION = next(r.data.session_id for r in RECORDS if isinstance(r.data, CompactBoundary))
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    unsupported_method,
+]
+
+
+def _app() -> Any:
+    views = GrowingViews()
+    views.add(*RECORDS)
+    return api_over(views, only_here=False).app
+
+
+# The feed never ends; tests/serve/test_stream.py asks it.
+schema = schemathesis.openapi.from_asgi("/openapi.json", _app()).exclude(path=STREAM)
+
+
+@schema.parametrize()
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_is_asked_is_answered(case: Any) -> None:
+    case.call_and_validate(checks=CHECKS)
+
+
+@schema.parametrize()
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_is_asked_of_a_session_is_answered(case: Any) -> None:
+    if not case.path_parameters:
+        pytest.skip("it is not about a session")
+    case.path_parameters = dict.fromkeys(case.path_parameters, SESSION)
+    case.call_and_validate(checks=CHECKS)
+
+
+async def test_the_document_tells_every_route_its_errors_and_an_example() -> None:
+    document = await api_over(GrowingViews()).json("/openapi.json")
+    assert set(document["paths"]) == {
+        "/v1/sessions",
+        "/v1/sessions/{session_id}",
+        "/v1/sessions/{session_id}/events",
+        "/v1/sessions/{session_id}/readings",
+        "/v1/sessions/{session_id}/compactions",
+        "/v1/stats",
+        "/v1/projection",
+        "/v1/stream",
+        "/api/agents/{agent_id}/events",
+    }
+    for path, operations in document["paths"].items():
+        (operation,) = operations.values()
+        assert {"200", "401", "429", "500", "503"} <= set(operation["responses"]), path
+        for status, told in operation["responses"].items():
+            if int(status) >= 400:
+                assert list(told["content"]) == ["application/problem+json"], (path, status)
+        (content,) = operation["responses"]["200"]["content"].values()
+        assert content.get("example") is not None, path
