@@ -12,6 +12,7 @@ import typer
 
 from streams.cli import (
     build,
+    control,
     dead,
     demo,
     doctor,
@@ -56,6 +57,7 @@ app.add_typer(topics.app, name="topics")
 app.add_typer(dead.app, name="dead")
 app.command()(workers.derive)
 app.command()(workers.project)
+app.command()(control.control)
 app.command()(rebuild.rebuild)
 app.command("schemas")(schemas.write)
 files.register(app)

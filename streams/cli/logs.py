@@ -15,8 +15,8 @@ from structlog.typing import Processor
 from streams.settings import Settings
 from streams.wiring import UnsafeConnectionWarning
 
-_KAFKA_CLIENT = "aiokafka"
-"""It tells of each of its own attempts, dozens a second while a broker is away. A worker says
+_KAFKA_CLIENTS = frozenset({"aiokafka", "faust", "mode"})
+"""They tell of each of their own attempts, dozens a second while a broker is away. A worker says
 itself what failed and when it tries again, so these lines are for debugging only."""
 
 
@@ -41,7 +41,7 @@ class _WithoutKafkaClient(logging.Filter):
         if self._debugging:
             return True
         origins = (record.name, error.__module__ if error else "")
-        return _KAFKA_CLIENT not in {origin.partition(".")[0] for origin in origins}
+        return _KAFKA_CLIENTS.isdisjoint(origin.partition(".")[0] for origin in origins)
 
 
 def silence() -> None:

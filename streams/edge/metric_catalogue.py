@@ -109,6 +109,27 @@ COUNTERS: dict[CounterName, Metric] = {
         ("reason",),
         "`slow`: behind the feed; `stuck`: took nothing; `full`: as many as are let in listen.",
     ),
+    "control_records": Metric(
+        "Records that the control worker looked at",
+        _PARTITION,
+        "Its rate is the control worker's throughput.",
+    ),
+    "control_alerts": Metric(
+        "Alerts that a rule raised and that were to be sent",
+        ("kind",),
+        "How often anybody is told of anything.",
+    ),
+    "control_skipped": Metric(
+        "Alerts that were raised and not sent",
+        ("reason",),
+        "`old`, `no_time`: a backfill, or a runtime that tells no time; `other_agent`: not of the "
+        "rule's agents; `sent_before`: read again after a restart.",
+    ),
+    "control_deliveries": Metric(
+        "Calls of webhooks by how they ended",
+        ("target", "outcome"),
+        "`delivered`; `failed` (tried again); `given_up`: an alert that this target never got.",
+    ),
     "worker_transactions": Metric(
         "Transactions of the deriver, by how they ended",
         ("outcome",),
@@ -184,6 +205,21 @@ GAUGES: dict[GaugeName, Metric] = {
     "serve_stream_readers": Metric(
         "Readers of the live feed now", (), "Each takes a connection, and a share of each event."
     ),
+    "control_queued_alerts": Metric(
+        "Alerts that are not sent yet",
+        ("target",),
+        "Above 0 for long, the target is away.",
+    ),
+    "control_lag_records": Metric(
+        "Offsets of context.events that the control worker has not looked at yet",
+        _PARTITION,
+        "0 when idle.",
+    ),
+    "control_lag_seconds": Metric(
+        "Age of the record looked at last, or time since all were, while there are more",
+        _PARTITION,
+        "How late alerts are; 0 when there is no lag.",
+    ),
     "worker_partitions": Metric(
         "Partitions that this worker has",
         ("worker",),
@@ -249,5 +285,13 @@ HISTOGRAMS: dict[HistogramName, tuple[Metric, tuple[float, ...]]] = {
             "What readers wait for; Redis's share is most of it.",
         ),
         _ANSWERS,
+    ),
+    "control_delivery_seconds": (
+        Metric(
+            "From the first call of a target for an alert until it took it",
+            (),
+            "The receivers' share of an alert's delay.",
+        ),
+        _AGES,
     ),
 }

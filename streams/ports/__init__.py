@@ -4,6 +4,14 @@ Each port has a real adapter and an in-memory twin under `streams/edge`, and one
 in `tests/contract` that both must pass.
 """
 
+from streams.ports.alerts import (
+    AlertMemory,
+    Answer,
+    Arrival,
+    ArrivalHandler,
+    RecordStream,
+    Webhook,
+)
 from streams.ports.clock import (
     Clock,
 )
@@ -54,7 +62,11 @@ from streams.ports.views import (
 )
 
 __all__ = [
+    "AlertMemory",
+    "Answer",
     "ApplyResult",
+    "Arrival",
+    "ArrivalHandler",
     "AssignmentCallback",
     "Batch",
     "Clock",
@@ -77,6 +89,7 @@ __all__ = [
     "PartitionReader",
     "Producer",
     "Ranking",
+    "RecordStream",
     "Restored",
     "Service",
     "SessionLook",
@@ -91,5 +104,6 @@ __all__ = [
     "ViewPosition",
     "ViewReader",
     "ViewStore",
+    "Webhook",
     "WorkerPhase",
 ]

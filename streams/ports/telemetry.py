@@ -18,6 +18,10 @@ CounterName: TypeAlias = Literal[
     "serve_stream_events",
     "serve_stream_resets",
     "serve_stream_cut_off",
+    "control_records",
+    "control_alerts",
+    "control_skipped",
+    "control_deliveries",
     "worker_transactions",
     "worker_retries",
     "worker_fenced",
@@ -36,6 +40,9 @@ GaugeName: TypeAlias = Literal[
     "project_generation_active",
     "project_generation_next",
     "serve_stream_readers",
+    "control_queued_alerts",
+    "control_lag_records",
+    "control_lag_seconds",
     "worker_partitions",
     "worker_build",
 ]
@@ -49,6 +56,7 @@ HistogramName: TypeAlias = Literal[
     "project_delay_seconds",
     "project_age_seconds",
     "serve_request_seconds",
+    "control_delivery_seconds",
 ]
 
 Service: TypeAlias = Literal["kafka", "redis"]

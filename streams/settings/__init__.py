@@ -28,6 +28,7 @@ from schemas.topics import (
 from streams.core.errors import ConfigError
 from streams.edge.secret_files import read_secret
 from streams.settings import kafka, redis
+from streams.settings.alerts import AlertSettings
 from streams.settings.connections import ConnectionSettings
 from streams.settings.derivation import DerivationSettings
 from streams.settings.forms import FOR_EVER, PREFIX
@@ -44,6 +45,7 @@ class Settings(
     ServingSettings,
     DerivationSettings,
     PublishingSettings,
+    AlertSettings,
     TopicSettings,
     ConnectionSettings,
 ):

@@ -1,0 +1,136 @@
+"""What an alert rule says: a condition, for which chains, and whom to tell."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
+
+from schemas.records import ExhaustedReason, Outcome
+
+AlertKind: TypeAlias = Literal["pressure", "failed", "stalled", "thrash", "exhausted"]
+Format: TypeAlias = Literal["json", "slack"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """A chain uses so many percent of its window, or more: once in each of its epochs."""
+
+    at_percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A compaction attempt ended without a boundary, with one of these outcomes."""
+
+    outcomes: frozenset[Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """An open attempt gave neither an end nor a heartbeat for so long: once an attempt."""
+
+    after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Thrash:
+    """A chain was compacted so many times within so long: once until it is fewer again."""
+
+    count: int
+    within_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """A turn ended for lack of room, for one of these reasons."""
+
+    reasons: frozenset[ExhaustedReason]
+
+
+Condition: TypeAlias = Pressure | Failed | Stalled | Thrash | Exhausted
+
+KINDS: dict[type[Condition], AlertKind] = {
+    Pressure: "pressure",
+    Failed: "failed",
+    Stalled: "stalled",
+    Thrash: "thrash",
+    Exhausted: "exhausted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """Names by shell patterns (`*`, `?`, `[...]`); one that begins with `!` excludes.
+
+    Without any, every name fits; with exclusions only, all others do.
+    """
+
+    texts: tuple[str, ...] = ()
+
+    def fit(self, name: str | None) -> bool:
+        """Tell whether a name fits; an unknown one only where nothing is asked for."""
+        if not self.texts:
+            return True
+        if name is None:
+            return False
+        wanted = [text for text in self.texts if not text.startswith("!")]
+        if any(fnmatchcase(name, text[1:]) for text in self.texts if text.startswith("!")):
+            return False
+        return not wanted or any(fnmatchcase(name, text) for text in wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule. `agents` are the publishers' agents (`publisher_agent_id` of a session)."""
+
+    name: str
+    condition: Condition
+    targets: tuple[str, ...]
+    models: Patterns = Patterns()
+    sessions: Patterns = Patterns()
+    agents: Patterns = Patterns()
+    chains: Patterns = Patterns()
+
+    @property
+    def kind(self) -> AlertKind:
+        """Which kind of alert it gives."""
+        return KINDS[type(self.condition)]
+
+    def concerns(self, session_id: str, chain: str, model: str | None) -> bool:
+        """Tell whether it is for this chain, as far as its records tell: not by the agent."""
+        return self.sessions.fit(session_id) and self.chains.fit(chain) and self.models.fit(model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where alerts are sent. The address and the secret may come from elsewhere than the file.
+
+    `url` is None where `url_env` or `url_file` names it. Without a secret nothing is signed.
+    """
+
+    name: str
+    format: Format
+    url: str | None
+    url_env: str | None
+    url_file: str | None
+    secret_env: str | None
+    secret_file: str | None
+    ca_file: str | None
+    timeout_ms: int
+    give_up_after_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertPlan:
+    """A whole file of rules. A record older than `max_age_ms` alerts nobody."""
+
+    max_age_ms: int
+    targets: tuple[Target, ...]
+    rules: tuple[Rule, ...]
+
+    @property
+    def memory_ms(self) -> int:
+        """How far back records decide on what is alerted now."""
+        windows = [
+            rule.condition.within_ms for rule in self.rules if isinstance(rule.condition, Thrash)
+        ]
+        return self.max_age_ms + max(windows, default=0)

@@ -1,0 +1,322 @@
+"""The rules applied to one partition's records: a record in, the alerts that it raises out.
+
+What a rule remembers follows from the records alone, so that whoever reads them again comes to the
+same alerts, with the same ids:
+
+- *pressure*: an epoch of a chain lasts from one boundary or reset to the next. Of a reading, the
+  messages of all time less those of the epoch are how many there were when the epoch began, which
+  no other epoch of the chain has in common: that names it, and the alert.
+- *stalled*: the attempts that are open, each with its last sign of life.
+- *thrash*: the times of a chain's last compactions.
+
+Readings are nine of ten records, and what they raised is known by its id to whoever remembers what
+was sent; so who reads records again only to remember (`recall`) leaves them out.
+"""
+
+import uuid
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from schemas.records import (
+    CompactBoundary,
+    CompactionFailed,
+    CompactionProgress,
+    CompactionStart,
+    ContextExhausted,
+    ContextReading,
+    Json,
+    Record,
+    RecordData,
+    SessionInfo,
+    event_type,
+)
+from streams.core.alerts.rules import (
+    AlertKind,
+    AlertPlan,
+    Exhausted,
+    Failed,
+    Pressure,
+    Rule,
+    Stalled,
+    Thrash,
+)
+
+NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:alerts")
+
+MOST_CHAINS: Final = 100_000
+"""Of each kind of memory: some tens of megabytes. The chain that was quiet for longest is forgotten
+first; what it raised is still known to whoever remembers the alerts that were sent."""
+
+RECALLED_KINDS: Final = frozenset(
+    data.kind
+    for data in (
+        CompactBoundary,
+        CompactionFailed,
+        CompactionProgress,
+        CompactionStart,
+        SessionInfo,
+    )
+)
+"""Kinds of records that later alerts can depend on."""
+
+WATCHED_KINDS: Final = RECALLED_KINDS | {ContextExhausted.kind, ContextReading.kind}
+"""Kinds of records that can raise an alert, or that one can depend on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """Something that a rule asked to be told of.
+
+    `id` follows from the rule and the record; for pressure from the rule and the epoch, which is
+    alerted on once, whichever of its readings comes to do it. `time_ms` is the event time of the
+    record, of a stalled attempt's last sign; null where it has none. `facts` depend on the kind;
+    they hold no text of a message but a failure's own `error`.
+    """
+
+    id: str
+    rule: Rule
+    record_id: str
+    record_type: str
+    session_id: str
+    chain: str
+    model: str | None
+    agent_id: str | None
+    time_ms: int | None
+    facts: Mapping[str, Json]
+
+    @property
+    def kind(self) -> AlertKind:
+        """The kind of its rule."""
+        return self.rule.kind
+
+    def of_agent(self, agent_id: str | None) -> "Alert":
+        """Return the alert with its session's agent."""
+        return replace(self, agent_id=agent_id)
+
+    def is_fresh(self, now_ms: int, max_age_ms: int) -> bool:
+        """Tell whether it is young enough to be sent; one without a time never is."""
+        return self.time_ms is not None and now_ms - self.time_ms <= max_age_ms
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """An open attempt. `sign_ms` is when it was last heard of, by the log's clock or its own."""
+
+    record: Record
+    data: CompactionStart
+    sign_ms: int
+    time_ms: int | None
+    told: set[str]
+
+
+_Chain = tuple[str, str]
+
+
+class Watch:
+    """The memory of one partition: at most `MOST_CHAINS` entries of each kind."""
+
+    def __init__(self, plan: AlertPlan) -> None:
+        self._rules, self._max_age_ms = plan.rules, plan.max_age_ms
+        self._announced: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+        self._compacted: OrderedDict[tuple[str, str, str], tuple[deque[int], bool]] = OrderedDict()
+        self._attempts: OrderedDict[str, _Attempt] = OrderedDict()
+        self._agents: OrderedDict[str, str] = OrderedDict()
+
+    def observe(self, record: Record, logged_ms: int, now_ms: int) -> list[Alert]:
+        """Return the alerts that a record raises. `logged_ms` is its Kafka timestamp.
+
+        Whether they are fresh enough to be sent is for the caller to ask.
+        """
+        match record.data:
+            case ContextReading() as data:
+                return list(self._read(record, data, now_ms))
+            case CompactionStart() as data:
+                self._start(record, data, logged_ms)
+            case CompactionProgress() as data:
+                self._progress(record, data, logged_ms)
+            case CompactBoundary() as data:
+                return list(self._boundary(record, data))
+            case CompactionFailed() as data:
+                return list(self._failed(record, data))
+            case ContextExhausted() as data:
+                return list(self._exhausted(record, data))
+            case SessionInfo() as data:
+                self._info(data)
+        return []
+
+    def recall(self, record: Record, logged_ms: int) -> None:
+        """Remember what later alerts depend on of a record whose own were dealt with."""
+        if record.data.kind in RECALLED_KINDS:
+            self.observe(record, logged_ms, logged_ms)
+
+    def due(self, now_ms: int) -> list[Alert]:
+        """Return the alerts that time alone raises: attempts that have gone silent."""
+        found = []
+        for attempt in self._attempts.values():
+            silent_ms = now_ms - attempt.sign_ms
+            for rule in self._concerned(attempt.data):
+                wanted = rule.condition
+                if (
+                    isinstance(wanted, Stalled)
+                    and silent_ms >= wanted.after_ms
+                    and rule.name not in attempt.told
+                ):
+                    attempt.told.add(rule.name)
+                    facts: dict[str, Json] = {
+                        "attempt_id": attempt.data.attempt_id,
+                        "started_ms": attempt.record.time_ms,
+                        "last_sign_ms": attempt.time_ms,
+                        "silent_ms": silent_ms,
+                        "used_tokens": attempt.data.used_tokens,
+                        "used_percent": attempt.data.context_used_percent,
+                    }
+                    alert = self._alert(rule, attempt.record, facts)
+                    found.append(replace(alert, time_ms=attempt.time_ms))
+        return found
+
+    def clear(self) -> None:
+        """Forget all: the records are read again."""
+        for memory in (self._announced, self._compacted, self._attempts, self._agents):
+            memory.clear()
+
+    def forget(self, before_ms: int) -> None:
+        """Drop attempts that were last heard of before a time: they alert nobody any more."""
+        old = [name for name, item in self._attempts.items() if item.sign_ms < before_ms]
+        for name in old:
+            del self._attempts[name]
+
+    def _read(self, record: Record, data: ContextReading, now_ms: int) -> Iterator[Alert]:
+        if data.window is None or data.window <= 0:
+            return
+        epoch = data.messages_total - data.messages
+        for rule in self._concerned(data):
+            wanted = rule.condition
+            if not isinstance(wanted, Pressure):
+                continue
+            if data.used_tokens * 100 < data.window * wanted.at_percent:
+                continue
+            key = (rule.name, data.session_id, data.chain)
+            if self._announced.get(key) == epoch:
+                self._announced.move_to_end(key)
+                continue
+            facts: dict[str, Json] = {
+                "at_percent": wanted.at_percent,
+                "used_percent": data.used_percent,
+                "used_tokens": data.used_tokens,
+                "window": data.window,
+                "window_source": data.window_source,
+                "messages": data.messages,
+            }
+            alert = replace(
+                self._alert(rule, record, facts),
+                id=_id(rule.name, data.session_id, data.chain, str(epoch)),
+            )
+            if alert.is_fresh(now_ms, self._max_age_ms):
+                # An old one is not sent, so a later reading of the epoch still has to alert.
+                self._announced[key] = epoch
+                _bound(self._announced)
+            yield alert
+
+    def _start(self, record: Record, data: CompactionStart, logged_ms: int) -> None:
+        sign_ms = max(record.time_ms or 0, logged_ms)
+        self._attempts[data.attempt_id] = _Attempt(record, data, sign_ms, record.time_ms, set())
+        _bound(self._attempts)
+
+    def _progress(self, record: Record, data: CompactionProgress, logged_ms: int) -> None:
+        attempt = self._attempts.get(data.attempt_id)
+        if attempt is not None:
+            attempt.sign_ms = max(record.time_ms or 0, logged_ms)
+            attempt.time_ms = attempt.time_ms if record.time_ms is None else record.time_ms
+
+    def _boundary(self, record: Record, data: CompactBoundary) -> Iterator[Alert]:
+        if data.attempt_id is not None:
+            self._attempts.pop(data.attempt_id, None)
+        if record.time_ms is None:
+            return
+        for rule in self._concerned(data):
+            wanted = rule.condition
+            if isinstance(wanted, Thrash):
+                yield from self._thrash(rule, wanted, record, record.time_ms)
+
+    def _thrash(self, rule: Rule, wanted: Thrash, record: Record, time_ms: int) -> Iterator[Alert]:
+        key = (rule.name, record.data.session_id, record.data.chain)
+        times, was_told = self._compacted.get(key, (deque(), False))
+        times.append(time_ms)
+        while times and times[0] <= time_ms - wanted.within_ms:
+            times.popleft()
+        is_thrash = len(times) >= wanted.count
+        self._compacted[key] = (times, is_thrash)
+        self._compacted.move_to_end(key)
+        _bound(self._compacted)
+        while len(times) > wanted.count:
+            times.popleft()
+        if is_thrash and not was_told:
+            facts: dict[str, Json] = {
+                "compactions": len(times),
+                "within_ms": wanted.within_ms,
+                "first_ms": times[0],
+            }
+            yield self._alert(rule, record, facts)
+
+    def _failed(self, record: Record, data: CompactionFailed) -> Iterator[Alert]:
+        if data.attempt_id is not None:
+            self._attempts.pop(data.attempt_id, None)
+        for rule in self._concerned(data):
+            wanted = rule.condition
+            if isinstance(wanted, Failed) and data.outcome in wanted.outcomes:
+                facts: dict[str, Json] = {
+                    "attempt_id": data.attempt_id,
+                    "outcome": data.outcome,
+                    "error": data.error,
+                    "duration_ms": data.duration_ms,
+                }
+                yield self._alert(rule, record, facts)
+
+    def _exhausted(self, record: Record, data: ContextExhausted) -> Iterator[Alert]:
+        for rule in self._concerned(data):
+            wanted = rule.condition
+            if isinstance(wanted, Exhausted) and data.reason in wanted.reasons:
+                yield self._alert(rule, record, {"reason": data.reason})
+
+    def _info(self, data: SessionInfo) -> None:
+        if data.publisher_agent_id is not None:
+            self._agents[data.session_id] = data.publisher_agent_id
+            self._agents.move_to_end(data.session_id)
+            _bound(self._agents)
+
+    def _concerned(self, data: RecordData) -> Iterator[Rule]:
+        for rule in self._rules:
+            if rule.concerns(data.session_id, data.chain, data.model):
+                yield rule
+
+    def _alert(self, rule: Rule, record: Record, facts: Mapping[str, Json]) -> Alert:
+        data = record.data
+        return Alert(
+            id=_id(rule.name, record.id),
+            rule=rule,
+            record_id=record.id,
+            record_type=event_type(data.kind),
+            session_id=data.session_id,
+            chain=data.chain,
+            model=data.model,
+            agent_id=self._agents.get(data.session_id),
+            time_ms=record.time_ms,
+            facts=facts,
+        )
+
+
+def _id(*parts: str) -> str:
+    r"""Return a UUIDv5 of the parts; each is told with its length, so that none runs into another.
+
+    A lone surrogate, which a session's id may hold, is written as `\uXXXX`, as in all output.
+    """
+    name = "".join(f"{len(part)}:{part}" for part in parts)
+    digest = name.encode("utf-8", "backslashreplace").decode()
+    return str(uuid.uuid5(NAMESPACE, digest))
+
+
+def _bound(memory: OrderedDict) -> None:  # type: ignore[type-arg]  # of any keys and values
+    while len(memory) > MOST_CHAINS:
+        memory.popitem(last=False)

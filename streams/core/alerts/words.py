@@ -1,0 +1,79 @@
+"""An alert in words: one sentence for people, whatever it is sent as."""
+
+from typing import Final, assert_never
+
+from schemas.records import Json
+from streams.core.alerts.rules import Exhausted, Failed, Pressure, Stalled, Thrash
+from streams.core.alerts.watch import Alert
+
+_SECOND_MS: Final = 1_000
+_MINUTE_MS: Final = 60 * _SECOND_MS
+_HOUR_MS: Final = 60 * _MINUTE_MS
+
+_MOST_OF_A_NAME: Final = 80
+"""Of an id in a sentence: whoever needs it whole finds it beside the sentence."""
+_MOST_OF_AN_ERROR: Final = 300
+
+
+def sentence(alert: Alert) -> str:
+    """Return what happened, in a sentence: which session, which chain, and the figures."""
+    return f"{_who(alert)}: {_what(alert)}"
+
+
+def _who(alert: Alert) -> str:
+    chain = "" if alert.chain == "main" else f", subagent {_cut(alert.chain, _MOST_OF_A_NAME)}"
+    model = "" if alert.model is None else f" ({_cut(alert.model, _MOST_OF_A_NAME)})"
+    agent = "" if alert.agent_id is None else f"agent {_cut(alert.agent_id, _MOST_OF_A_NAME)}, "
+    return f"{agent}session {_cut(alert.session_id, _MOST_OF_A_NAME)}{chain}{model}"
+
+
+def _what(alert: Alert) -> str:
+    facts, condition = alert.facts, alert.rule.condition
+    match condition:
+        case Pressure():
+            return (
+                f"{facts['used_percent']} % of the context window is used "
+                f"({_grouped(facts['used_tokens'])} of {_grouped(facts['window'])} tokens; "
+                f"alert at {condition.at_percent} %)"
+            )
+        case Failed():
+            error = facts["error"]
+            why = f": {_cut(str(error), _MOST_OF_AN_ERROR)}" if error else ""
+            how = {
+                "failed": "a compaction failed",
+                "blocked": "a compaction was blocked",
+                "unknown": "a compaction ended, and how is not known",
+            }[str(facts["outcome"])]
+            return f"{how}{why}"
+        case Stalled():
+            return (
+                f"a compaction has stalled: no end and no heartbeat for {_time(facts['silent_ms'])}"
+            )
+        case Thrash():
+            return (
+                f"it thrashes: {facts['compactions']} compactions within "
+                f"{_time(facts['within_ms'])}"
+            )
+        case Exhausted():
+            return f"a turn ended for lack of room ({facts['reason']})"
+        case _:
+            assert_never(condition)
+
+
+def _grouped(number: object) -> str:
+    return f"{number:,}".replace(",", "\u202f") if isinstance(number, int) else "?"
+
+
+def _time(told: Json) -> str:
+    """Return milliseconds in one or two units: `45 s`, `2 min`, `1 h 5 min`."""
+    time_ms = int(str(told))
+    if time_ms < _MINUTE_MS:
+        return f"{time_ms // _SECOND_MS} s"
+    if time_ms < _HOUR_MS:
+        return f"{time_ms // _MINUTE_MS} min"
+    minutes = time_ms % _HOUR_MS // _MINUTE_MS
+    return f"{time_ms // _HOUR_MS} h" + (f" {minutes} min" if minutes else "")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,198 @@
+"""Alerts on their way: a queue for each target, so that one that is dead delays no other.
+
+An alert is done with when its target took it, when the target refused it for good, or when it was
+given up: after the target's time for that, where the queue is full, or where too many records wait
+behind it. Each of the latter is logged and counted. Calls of a target are made one after the other,
+in the order of the alerts.
+"""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from streams.core.alerts.rules import Target
+from streams.core.alerts.watch import Alert
+from streams.flow.backoff import sleep_until
+from streams.flow.control.bodies import body_of
+from streams.flow.control.memory import Remembered
+from streams.ports import Clock, Telemetry, Webhook
+
+MOST_QUEUED: Final = 1_000
+"""For one target: far more than anybody reads, and some megabytes."""
+
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 300.0
+_GROWTH: Final = 2.0
+_JITTER: Final = 0.5
+"""A pause is between so much of itself and all of it: workers do not knock in step."""
+
+logger = structlog.get_logger()
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    """An alert for one target.
+
+    `key` names both to the memory. `on_done` is called once it is done with; `is_wanted` tells
+    whether it still is this worker's to send.
+    """
+
+    alert: Alert
+    key: str
+    on_done: Callable[[], None]
+    is_wanted: Callable[[], bool]
+    deadline_s: float
+    is_done: bool = False
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def finish(self) -> None:
+        """Be done with it, once."""
+        if not self.is_done:
+            self.is_done = True
+            self.on_done()
+            self.hurry.set()
+
+
+class TargetQueue:
+    """The alerts for one target, and the task that sends them."""
+
+    def __init__(
+        self,
+        target: Target,
+        webhook: Webhook,
+        memory: Remembered,
+        telemetry: Telemetry,
+        clock: Clock,
+        dice: random.Random,
+    ) -> None:
+        self._target, self._webhook, self._memory = target, webhook, memory
+        self._telemetry, self._clock, self._dice = telemetry, clock, dice
+        self._queue: deque[Delivery] = deque()
+        self._has_come = asyncio.Event()
+
+    def offer(
+        self, alert: Alert, on_done: Callable[[], None], is_wanted: Callable[[], bool]
+    ) -> Delivery:
+        """Take an alert; where there is no room, it is given up at once."""
+        give_up_s = self._target.give_up_after_ms / 1_000
+        delivery = Delivery(
+            alert,
+            f"{self._target.name}:{alert.id}",
+            on_done,
+            is_wanted,
+            self._clock.monotonic_s() + give_up_s,
+        )
+        if len(self._queue) >= MOST_QUEUED:
+            self._gave_up(delivery, "the queue of its target is full")
+            delivery.finish()
+            return delivery
+        self._queue.append(delivery)
+        self._has_come.set()
+        self.tell()
+        return delivery
+
+    def abandon(self, delivery: Delivery, why: str) -> None:
+        """Give an alert up before its time."""
+        if not delivery.is_done:
+            self._gave_up(delivery, why)
+            delivery.finish()
+
+    def tell(self) -> None:
+        """Tell how many alerts wait."""
+        waiting = sum(not delivery.is_done for delivery in self._queue)
+        self._telemetry.gauge("control_queued_alerts", waiting, target=self._target.name)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Send what comes, until told to stop; a call that is under way then is waited for."""
+        while not stop.is_set():
+            if not self._queue:
+                self._has_come.clear()
+                await _either(self._has_come, stop)
+                continue
+            delivery = self._queue[0]
+            if not delivery.is_done and delivery.is_wanted():
+                await self._send(delivery, stop)
+                if stop.is_set() and not delivery.is_done:
+                    return
+            self._queue.popleft()
+            self.tell()
+
+    async def _send(self, delivery: Delivery, stop: asyncio.Event) -> None:
+        """See to one alert until it is done with, is another worker's, or we are to stop."""
+        if await self._memory.knows(delivery.key):
+            self._telemetry.count("control_skipped", reason="sent_before")
+            delivery.finish()
+            return
+        body = body_of(delivery.alert, self._target.format)
+        pause_s, began_s = _FIRST_PAUSE_S, self._clock.monotonic_s()
+        while not delivery.is_done and delivery.is_wanted():
+            answer = await self._webhook.call(delivery.alert.id, body)
+            if answer.outcome == "delivered":
+                await self._memory.remember(delivery.key)
+                self._count("delivered")
+                took_s = self._clock.monotonic_s() - began_s
+                self._telemetry.observe("control_delivery_seconds", took_s)
+                logger.info(
+                    "alert sent",
+                    alert=delivery.alert.id,
+                    rule=delivery.alert.rule.name,
+                    target=self._target.name,
+                )
+                delivery.finish()
+                return
+            left_s = delivery.deadline_s - self._clock.monotonic_s()
+            if answer.outcome == "refused" or left_s <= 0:
+                await self._memory.remember(delivery.key)
+                self.abandon(delivery, answer.said)
+                return
+            self._count("failed")
+            asked_s = answer.retry_after_s or 0.0
+            jittered_s = pause_s * self._dice.uniform(_JITTER, 1.0)
+            wait_s = min(max(asked_s, jittered_s), left_s)
+            logger.warning(
+                "alert not sent: trying again",
+                target=self._target.name,
+                rule=delivery.alert.rule.name,
+                said=answer.said,
+                pause_s=round(wait_s, 1),
+            )
+            pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
+            await self._pause(wait_s, delivery, stop)
+            if stop.is_set():
+                return
+
+    async def _pause(self, wait_s: float, delivery: Delivery, stop: asyncio.Event) -> None:
+        hurried = asyncio.ensure_future(_either(delivery.hurry, stop))
+        slept = asyncio.ensure_future(sleep_until(self._clock, stop, wait_s))
+        try:
+            await asyncio.wait({hurried, slept}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hurried.cancel()
+            slept.cancel()
+
+    def _gave_up(self, delivery: Delivery, why: str) -> None:
+        self._count("given_up")
+        logger.error(
+            "alert given up",
+            alert=delivery.alert.id,
+            rule=delivery.alert.rule.name,
+            target=self._target.name,
+            said=why,
+        )
+
+    def _count(self, outcome: str) -> None:
+        self._telemetry.count("control_deliveries", target=self._target.name, outcome=outcome)
+
+
+async def _either(one: asyncio.Event, other: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in (one, other)]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

@@ -1,0 +1,74 @@
+"""What was dealt with, remembered by a store that may be away for a while.
+
+An alert that is late because a store of repetitions is away would be worse than one that comes
+twice, so nothing waits for it: meanwhile this process remembers, and what it could not store is
+stored when the store is back.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+import structlog
+
+from streams.core.errors import RetryError
+from streams.ports import AlertMemory, Health, Telemetry
+
+_MOST_RECENT: Final = 10_000
+"""Kept by the process itself: more than queues hold, and a megabyte or two."""
+
+logger = structlog.get_logger()
+
+
+class Remembered:
+    """The memory as the queues use it: it never fails."""
+
+    def __init__(self, store: AlertMemory, telemetry: Telemetry, health: Health) -> None:
+        self._store, self._telemetry, self._health = store, telemetry, health
+        self._recent: OrderedDict[str, bool] = OrderedDict()
+        """Keys, and whether each is stored."""
+        self._is_away = False
+
+    async def knows(self, key: str) -> bool:
+        """Tell whether a key was dealt with, as far as can be told now."""
+        if key in self._recent:
+            return True
+        try:
+            found = await self._store.knows(key)
+        except RetryError as error:
+            self._away(error)
+            return False
+        self._back()
+        return found
+
+    async def remember(self, key: str) -> None:
+        """Remember a key; where the store is away, it is told later."""
+        self._recent[key] = False
+        self._recent.move_to_end(key)
+        while len(self._recent) > _MOST_RECENT:
+            self._recent.popitem(last=False)
+        await self.store_rest()
+
+    async def store_rest(self) -> None:
+        """Store what is not stored yet."""
+        for key in [key for key, stored in self._recent.items() if not stored]:
+            try:
+                await self._store.remember(key)
+            except RetryError as error:
+                self._away(error)
+                return
+            self._back()
+            if key in self._recent:
+                self._recent[key] = True
+
+    def _away(self, error: RetryError) -> None:
+        self._telemetry.count("worker_retries", service="redis")
+        self._health.away(self, "redis", str(error))
+        if not self._is_away:
+            logger.warning("sent alerts are not remembered for now", error=str(error))
+        self._is_away = True
+
+    def _back(self) -> None:
+        if self._is_away:
+            self._health.back(self)
+            logger.info("sent alerts are remembered again")
+        self._is_away = False

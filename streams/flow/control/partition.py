@@ -1,0 +1,104 @@
+"""One partition in the control plane: what its rules remember, and what is to be acknowledged.
+
+A record is acknowledged when all of its alerts are done with and those of every record before it.
+So a worker that dies has lost none: what was not acknowledged is read again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from schemas.records import DATA_CLASS_BY_KIND, event_type
+from streams.core.alerts.rules import AlertPlan
+from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Alert, Watch
+from streams.edge import codec
+from streams.flow.retry import Patience
+from streams.ports import Arrival, Headers, Log, LogRecord
+
+
+def _others(kinds: frozenset[str]) -> frozenset[bytes]:
+    return frozenset(event_type(kind).encode() for kind in DATA_CLASS_BY_KIND if kind not in kinds)
+
+
+_NOT_WATCHED, _NOT_RECALLED = _others(WATCHED_KINDS), _others(RECALLED_KINDS)
+"""Types that are not read at all. One that this build does not know is, and so refused: it may be
+what somebody is to be told of."""
+
+_HISTORY_RECORDS = 2_000
+_HISTORY_WAIT_S = 1.0
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A record that is not acknowledged yet. `open_alerts` are not done with."""
+
+    arrival: Arrival
+    open_alerts: int = 0
+    abandon: Callable[[str], None] = lambda _why: None
+    """Gives its alerts up; there are none, but for the records that others wait behind."""
+
+
+class ControlPartition:
+    """The partition, from its assignment until it is revoked."""
+
+    def __init__(self, number: int, position: int, plan: AlertPlan) -> None:
+        self.number, self.position = number, position
+        """The position is the next offset to be handled."""
+        self.watch = Watch(plan)
+        self.is_ours = True
+        self.is_restored = asyncio.Event()
+        self.waiting: deque[Waiting] = deque()
+        self._memory_ms = plan.memory_ms
+
+    def observe(self, record: LogRecord, now_ms: int) -> list[Alert]:
+        """Return the alerts that a record raises. Raises VersionError."""
+        if _is_of(record.headers, _NOT_WATCHED):
+            return []
+        found = codec.from_binary(record.headers, record.value or b"")
+        return self.watch.observe(found, record.timestamp_ms, now_ms)
+
+    def advance(self) -> None:
+        """Acknowledge what is done with, in order."""
+        while self.waiting and not self.waiting[0].open_alerts:
+            self.waiting.popleft().arrival.acknowledge()
+
+    async def restore(self, log: Log, topic: str, now_ms: int, patience: Patience) -> int:
+        """Read again what the rules must remember of the records before the position.
+
+        They alert nobody now: they were acknowledged, so their alerts were dealt with. Returns how
+        many records were looked at.
+        """
+        count = await patience.until_done(lambda: self._read_again(log, topic, now_ms))
+        self.is_restored.set()
+        return count
+
+    async def _read_again(self, log: Log, topic: str, now_ms: int) -> int:
+        self.watch.clear()
+        reader = log.reader(topic, [self.number])
+        await reader.start()
+        count = 0
+        try:
+            first, end = await reader.bounds(self.number)
+            begin = max(first, await reader.offset_at(self.number, now_ms - self._memory_ms))
+            upto = min(self.position, end)
+            at = begin
+            if begin < upto:
+                reader.seek(self.number, begin)
+            while at < upto and self.is_ours:
+                batch = await reader.poll(self.number, _HISTORY_RECORDS, _HISTORY_WAIT_S)
+                for record in batch.records:
+                    if record.offset >= upto:
+                        break
+                    if not _is_of(record.headers, _NOT_RECALLED):
+                        found = codec.from_binary(record.headers, record.value or b"")
+                        self.watch.recall(found, record.timestamp_ms)
+                    count += 1
+                at = batch.position
+        finally:
+            await reader.stop()
+        return count
+
+
+def _is_of(headers: Headers, types: frozenset[bytes]) -> bool:
+    return any(name == "ce_type" and value in types for name, value in headers)

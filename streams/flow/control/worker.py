@@ -1,0 +1,283 @@
+"""The control worker: records of a stream in, alerts for targets out.
+
+All runs in one event loop, so what one record does is done before the next is looked at. A queue
+for each target sends; a clock looks each second for attempts that have gone silent.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from streams.core.alerts.rules import AlertPlan
+from streams.core.alerts.watch import Alert
+from streams.core.errors import RetryError
+from streams.flow.backoff import sleep_until
+from streams.flow.control.delivery import Delivery, TargetQueue
+from streams.flow.control.memory import Remembered
+from streams.flow.control.partition import ControlPartition, Waiting
+from streams.flow.lag import Lag
+from streams.flow.retry import Patience
+from streams.ports import (
+    AlertMemory,
+    Arrival,
+    Clock,
+    Health,
+    Log,
+    RecordStream,
+    Telemetry,
+    Webhook,
+)
+
+GROUP: Final = "contextgauge-control"
+"""The consumer group's name, behind the settings' prefix."""
+
+MOST_WAITING: Final = 50_000
+"""Records that may wait to be acknowledged behind alerts that are not sent yet, in all: some tens
+of megabytes. Beyond, the oldest of these alerts is given up."""
+
+_LOOK_EVERY_S: Final = 1.0
+"""How often silent attempts are looked for: rules say seconds and minutes."""
+
+logger = structlog.get_logger()
+
+AgentOf = Callable[[str], Awaitable[str | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPorts:
+    """What the worker needs of the outside world. `log` reads back what was acknowledged."""
+
+    stream: RecordStream
+    log: Log
+    webhooks: Mapping[str, Webhook]
+    memory: AlertMemory
+    agent_of: AgentOf
+    telemetry: Telemetry
+    health: Health
+    clock: Clock
+    dice: random.Random
+
+
+class ControlWorker:
+    """Handles the records of one stream by one plan."""
+
+    def __init__(self, plan: AlertPlan, topic: str, ports: ControlPorts) -> None:
+        self._plan, self._topic, self._ports = plan, topic, ports
+        self._clock, self._telemetry = ports.clock, ports.telemetry
+        self._stop = asyncio.Event()
+        self._memory = Remembered(ports.memory, ports.telemetry, ports.health)
+        self._queues = {
+            target.name: TargetQueue(
+                target,
+                ports.webhooks[target.name],
+                self._memory,
+                ports.telemetry,
+                ports.clock,
+                ports.dice,
+            )
+            for target in plan.targets
+        }
+        self._partitions: dict[int, ControlPartition] = {}
+        self._lags: dict[int, Lag] = {}
+        self._restoring: set[asyncio.Task[None]] = set()
+        self._failed: asyncio.Future[None] | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until told to stop. Raises StopError, RetryError, or whatever went wrong."""
+        self._stop = stop
+        self._failed = asyncio.get_running_loop().create_future()
+        end_stream = asyncio.Event()
+        streaming = asyncio.create_task(self._ports.stream.run(self, end_stream))
+        sending = [asyncio.create_task(queue.run(stop)) for queue in self._queues.values()]
+        looking = asyncio.create_task(self._look(stop))
+        told = asyncio.create_task(stop.wait())
+        tasks: list[asyncio.Future[Any]] = [streaming, looking, *sending, self._failed]
+        try:
+            await asyncio.wait({told, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            if stop.is_set():
+                # What is being sent is acknowledged still, and so committed.
+                await _first_failure(asyncio.gather(looking, *sending), streaming, self._failed)
+                await self._memory.store_rest()
+                end_stream.set()
+                await streaming
+            for task in tasks:
+                if task.done():
+                    task.result()
+        finally:
+            for task in (told, *tasks, *self._restoring):
+                task.cancel()
+            await asyncio.gather(told, *tasks, *self._restoring, return_exceptions=True)
+
+    def assigned(self, positions: Mapping[int, int]) -> None:
+        """Take partitions over, and begin to read back what their rules must remember."""
+        self.revoked()
+        self._telemetry.count("worker_rebalances", worker="control")
+        self._telemetry.gauge("worker_partitions", len(positions), worker="control")
+        self._ports.health.worker("member")
+        logger.info("assigned", partitions=sorted(positions))
+        for number, position in positions.items():
+            partition = ControlPartition(number, position, self._plan)
+            self._partitions[number] = partition
+            self._lags[number] = Lag(
+                self._telemetry,
+                self._clock,
+                number,
+                "control_lag_records",
+                "control_lag_seconds",
+            )
+            self._ports.health.partition(number, "restoring")
+            self._begin(self._restore(partition))
+
+    def revoked(self) -> None:
+        """Let go of all partitions: whoever has them next sends what was not sent."""
+        for partition in self._partitions.values():
+            partition.is_ours = False
+            partition.is_restored.set()
+        for lag in self._lags.values():
+            lag.forget()
+        self._partitions.clear()
+        self._lags.clear()
+        self._ports.health.released()
+        self._telemetry.gauge("worker_partitions", 0, worker="control")
+
+    async def take(self, arrivals: Sequence[Arrival]) -> None:
+        """Handle records, in order. Raises VersionError, at which nothing is acknowledged."""
+        for arrival in arrivals:
+            partition = self._partitions.get(arrival.partition)
+            if partition is None:
+                continue
+            if not partition.is_restored.is_set():
+                await partition.is_restored.wait()
+            if partition.is_ours and arrival.record.offset >= partition.position:
+                await self._handle(partition, arrival)
+        for partition in self._partitions.values():
+            partition.advance()
+        self._make_room()
+
+    async def _handle(self, partition: ControlPartition, arrival: Arrival) -> None:
+        record = arrival.record
+        alerts = partition.observe(record, self._clock.now_ms())
+        partition.position = record.offset + 1
+        waiting = Waiting(arrival)
+        partition.waiting.append(waiting)
+        if alerts:
+            deliveries: list[tuple[TargetQueue, Delivery]] = []
+
+            def done() -> None:
+                waiting.open_alerts -= 1
+                partition.advance()
+
+            def abandon(why: str) -> None:
+                for queue, delivery in deliveries:
+                    queue.abandon(delivery, why)
+
+            waiting.abandon = abandon
+            # Held open while it is handed over: a queue may be done with its part at once.
+            waiting.open_alerts += 1
+            for alert in alerts:
+                deliveries += await self._send(partition, alert, done, waiting)
+            waiting.open_alerts -= 1
+        arrival.release()
+        self._telemetry.count("control_records", partition=str(partition.number))
+        self._lags[partition.number].tell(
+            record.offset + 1, self._end(partition), record.timestamp_ms
+        )
+
+    async def _send(
+        self,
+        partition: ControlPartition,
+        alert: Alert,
+        done: Callable[[], None],
+        waiting: Waiting | None = None,
+    ) -> list[tuple[TargetQueue, Delivery]]:
+        """Give an alert to the queues of its rule's targets, if it is to be sent at all."""
+        now_ms = self._clock.now_ms()
+        if not alert.is_fresh(now_ms, self._plan.max_age_ms):
+            reason = "no_time" if alert.time_ms is None else "old"
+            self._telemetry.count("control_skipped", reason=reason)
+            return []
+        if alert.agent_id is None:
+            alert = alert.of_agent(await self._ports.agent_of(alert.session_id))
+        if not alert.rule.agents.fit(alert.agent_id):
+            self._telemetry.count("control_skipped", reason="other_agent")
+            return []
+        self._telemetry.count("control_alerts", kind=alert.kind)
+        found = []
+        for name in alert.rule.targets:
+            if waiting is not None:
+                waiting.open_alerts += 1
+            queue = self._queues[name]
+            found.append((queue, queue.offer(alert, done, lambda: partition.is_ours)))
+        return found
+
+    async def _restore(self, partition: ControlPartition) -> None:
+        patience = Patience(self._clock, self._telemetry, self._ports.health, self._stop, "kafka")
+        try:
+            count = await partition.restore(
+                self._ports.log, self._topic, self._clock.now_ms(), patience
+            )
+        except RetryError:
+            if self._stop.is_set():
+                return  # it has only given up waiting
+            raise
+        if partition.is_ours:
+            self._ports.health.partition(partition.number, "running")
+            logger.info("read back", partition=partition.number, records=count)
+
+    async def _look(self, stop: asyncio.Event) -> None:
+        """Look for what time alone raises, and tell the lags, each second."""
+        while not stop.is_set():
+            await sleep_until(self._clock, stop, _LOOK_EVERY_S)
+            now_ms = self._clock.now_ms()
+            for partition in list(self._partitions.values()):
+                if not partition.is_restored.is_set():
+                    continue
+                behind = self._ports.stream.behind(partition.number)
+                if behind is None:
+                    continue
+                self._lags[partition.number].tell(partition.position, partition.position + behind)
+                if behind:
+                    continue  # the sign of life may be among what is not read yet
+                for alert in partition.watch.due(now_ms):
+                    await self._send(partition, alert, lambda: None)
+                partition.watch.forget(now_ms - self._plan.max_age_ms)
+            await self._memory.store_rest()
+
+    def _end(self, partition: ControlPartition) -> int | None:
+        behind = self._ports.stream.behind(partition.number)
+        return None if behind is None else partition.position + behind
+
+    def _make_room(self) -> None:
+        """Give up the alerts that most records wait behind, where these are too many."""
+        waiting = [part for part in self._partitions.values() if part.waiting]
+        while sum(len(part.waiting) for part in waiting) > MOST_WAITING:
+            longest = max(waiting, key=lambda part: len(part.waiting))
+            longest.waiting[0].abandon("too many records wait behind it")
+            longest.advance()
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._restoring.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._restoring.discard(task)
+        failed = self._failed
+        if not task.cancelled() and failed is not None and not failed.done():
+            error = task.exception()
+            if error is not None:
+                failed.set_exception(error)
+
+
+async def _first_failure(wanted: asyncio.Future[Any], *others: asyncio.Future[Any]) -> None:
+    """Wait for what is wanted, or for one of the others to fail."""
+    await asyncio.wait({wanted, *others}, return_when=asyncio.FIRST_COMPLETED)
+    for other in others:
+        if other.done():
+            wanted.cancel()
+            other.result()
+    await wanted

@@ -1,0 +1,16 @@
+"""What `contextgauge control` alerts on."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+
+class AlertSettings(BaseSettings):
+    """What `contextgauge control` alerts on."""
+
+    alerts_file: Path | None = Field(
+        default=None,
+        description="TOML file of the rules and targets of `contextgauge control`, where `--rules` "
+        "does not name it; see docs/ALERTS.md.",
+    )

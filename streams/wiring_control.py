@@ -1,0 +1,108 @@
+"""How settings and a plan of alerts become the control worker: the rest of `streams.wiring`.
+
+Apart from it, as Faust takes a second to import, which no other command shall wait for.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+from schemas.topics import CONTEXT_EVENTS
+from streams import wiring
+from streams.core.alerts.rules import AlertPlan, Target
+from streams.core.errors import ConfigError
+from streams.edge.alert_file import Address
+from streams.edge.alert_memories import FileAlertMemory, RedisAlertMemory
+from streams.edge.faust_stream import FaustStream
+from streams.edge.partitioner import partition_of
+from streams.edge.state_folder import state_folder
+from streams.edge.tls import TlsFiles, context_of
+from streams.edge.webhooks import HttpWebhook
+from streams.flow.control.agents import AgentLookup
+from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
+from streams.flow.retry import Patience
+from streams.ports import AlertMemory, Clock, Health, Telemetry
+from streams.settings import Settings
+
+_CLIENT_ID = "contextgauge-control"
+
+
+async def control(
+    chosen: Settings,
+    plan: AlertPlan,
+    addresses: Mapping[str, Address],
+    *,
+    telemetry: Telemetry,
+    health: Health,
+    clock: Clock,
+    stop: asyncio.Event,
+) -> None:
+    """Run a control worker until `stop` is set. Raises StopError."""
+    topic, group = chosen.topic(CONTEXT_EVENTS).name, chosen.group_prefix + GROUP
+    options = wiring.kafka_options(chosen, _CLIENT_ID)
+    webhooks = {
+        target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
+    }
+    log = wiring.kafka_log(chosen, _CLIENT_ID)
+    memory = _memory(chosen, clock)
+    views = None if chosen.redis_url is None else wiring.redis_views(chosen)
+    try:
+        health.worker("joining")
+        await Patience(clock, telemetry, health, stop, "kafka").until_done(log.start)
+        counts = await Patience(clock, telemetry, health, stop, "kafka").until_done(
+            lambda: log.partition_counts([topic])
+        )
+        if counts[topic] is None:
+            raise ConfigError(f"there is no topic {topic}: run `contextgauge topics create`")
+        await memory.start()
+        ports = ControlPorts(
+            stream=FaustStream(
+                options,
+                topic,
+                group,
+                chosen.instance_id or None,
+                lambda: clock.now_ms() - plan.max_age_ms,
+            ),
+            log=log,
+            webhooks=webhooks,
+            memory=memory,
+            agent_of=_nobody if views is None else AgentLookup(views, partition_of).agent_of,
+            telemetry=telemetry,
+            health=health,
+            clock=clock,
+            dice=random.SystemRandom(),
+        )
+        await ControlWorker(plan, topic, ports).run(stop)
+    finally:
+        for webhook in webhooks.values():
+            await webhook.stop()
+        await memory.stop()
+        if views is not None:
+            await views.stop()
+        await log.stop()
+
+
+async def _nobody(_session_id: str) -> str | None:
+    return None
+
+
+def _webhook(target: Target, address: Address, clock: Clock) -> HttpWebhook:
+    context = None
+    if target.ca_file is not None:
+        files = TlsFiles(
+            variables=f"target {target.name!r}: ",
+            ca_file=str(Path(target.ca_file).expanduser()),
+        )
+        context = context_of(files)
+    return HttpWebhook(address.url, address.secret, target.timeout_ms / 1_000, clock, context)
+
+
+def _memory(chosen: Settings, clock: Clock) -> AlertMemory:
+    """Return Redis where there is one: workers share it, and it outlives their machines."""
+    if chosen.redis_url is not None:
+        return RedisAlertMemory(
+            wiring.redis_url(chosen), chosen.key_prefix, wiring.redis_access(chosen)
+        )
+    folder = state_folder(chosen.state_folder) / "control"
+    return FileAlertMemory(folder / f"{chosen.group_prefix}{GROUP}.sqlite", clock)

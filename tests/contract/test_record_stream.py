@@ -1,0 +1,182 @@
+"""The contract of the control worker's stream: Faust over Kafka, and its twin over any log."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from schemas.topics import MIB, Topic
+from streams.edge.clock import SystemClock
+from streams.edge.faust_stream import FaustStream
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.memory_log import MemoryLog
+from streams.edge.memory_stream import MemoryRecordStream
+from streams.ports import Arrival, Log, NewRecord, RecordStream
+
+HOUR_MS = 3_600_000
+
+
+class Taking:
+    """A handler: it keeps what comes, and acknowledges when it is told to."""
+
+    def __init__(self) -> None:
+        self.positions: dict[int, int] = {}
+        self.arrivals: list[Arrival] = []
+        self.fails = False
+
+    def assigned(self, positions: Mapping[int, int]) -> None:
+        self.positions = dict(positions)
+
+    def revoked(self) -> None:
+        self.positions = {}
+
+    async def take(self, arrivals: Sequence[Arrival]) -> None:
+        if self.fails:
+            raise ArithmeticError("the handler fails")
+        self.arrivals += arrivals
+
+    def values(self, partition: int = 0) -> list[bytes | None]:
+        return [found.record.value for found in self.arrivals if found.partition == partition]
+
+
+class Kit:
+    """A topic of two partitions, and streams of one group over it."""
+
+    def __init__(self, log: Log, make: Callable[[str], RecordStream], topic: str) -> None:
+        self.log, self._make, self.topic = log, make, topic
+
+    def stream(self) -> RecordStream:
+        """Return a stream of the group, not running yet."""
+        return self._make(self.topic)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Taking]:
+        """Run a stream meanwhile, and end it in good order."""
+        handler, stop = Taking(), asyncio.Event()
+        task = asyncio.create_task(self.stream().run(handler, stop))
+        try:
+            await until(lambda: len(handler.positions) == 2 or task.done())
+            if task.done():
+                task.result()
+            yield handler
+            stop.set()
+            await asyncio.wait_for(task, 30)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def commit(self, *values: bytes, partition: int = 0) -> None:
+        """Append records in one transaction, which leaves a marker behind."""
+        producer = self.log.transactional_producer(f"{self.topic}-writer")
+        await producer.start()
+        await producer.commit(
+            [
+                NewRecord(self.topic, partition, b"key", value, (("name", b"header"),))
+                for value in values
+            ]
+        )
+        await producer.stop()
+
+
+async def until(check: Callable[[], bool]) -> None:
+    async with asyncio.timeout(40):
+        while not check():  # noqa: ASYNC110 -- what it looks at is another's
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture(params=["memory", "faust"])
+async def kit(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[Kit]:
+    log: Log
+    acknowledged: dict[int, int] = {}
+    clock = SystemClock()
+    if request.param == "memory":
+        log = MemoryLog(clock)
+    else:
+        options = KafkaOptions(request.getfixturevalue("kafka"), session_timeout_ms=6_000)
+        log = KafkaLog(options)
+
+    def since_ms() -> int:
+        return clock.now_ms() - HOUR_MS
+
+    def make(topic: str) -> RecordStream:
+        if request.param == "memory":
+            return MemoryRecordStream(log, topic, (0, 1), acknowledged, since_ms)
+        return FaustStream(options, topic, prefix + "control", None, since_ms)
+
+    topic = Topic(prefix + "records", "any", "delete", -1, 9 * MIB)
+    await log.start()
+    await log.create_topics([topic], 2)
+    yield Kit(log, make, topic.name)
+    await log.stop()
+
+
+async def test_records_come_in_order_with_all_that_they_have(kit: Kit) -> None:
+    await kit.commit(b"1", b"2")
+    await kit.commit(b"3")
+    await kit.commit(b"other", partition=1)
+    async with kit.reading() as taking:
+        await until(lambda: len(taking.arrivals) == 4)
+    assert taking.values() == [b"1", b"2", b"3"]
+    assert taking.values(1) == [b"other"]
+    first = taking.arrivals[0].record
+    assert (first.offset, first.key, first.headers) == (0, b"key", (("name", b"header"),))
+    assert abs(first.timestamp_ms - SystemClock().now_ms()) < HOUR_MS
+
+
+async def test_what_was_acknowledged_does_not_come_again(kit: Kit) -> None:
+    await kit.commit(b"1", b"2", b"3", b"4")
+    async with kit.reading() as taking:
+        await until(lambda: len(taking.arrivals) == 4)
+        for arrival in taking.arrivals[:2]:
+            arrival.release()
+            arrival.acknowledge()
+    await kit.commit(b"5")
+    async with kit.reading() as taking:
+        assert taking.positions == {0: 2, 1: 0}
+        await until(lambda: len(taking.arrivals) == 3)
+        for arrival in taking.arrivals:
+            arrival.acknowledge()
+    assert taking.values() == [b"3", b"4", b"5"]
+    await kit.commit(b"6")
+    async with kit.reading() as taking:
+        await until(lambda: len(taking.arrivals) == 1)
+    assert taking.values() == [b"6"]
+
+
+async def test_markers_between_records_are_no_gap(kit: Kit) -> None:
+    for number in range(5):
+        await kit.commit(b"%d" % number)
+    async with kit.reading() as taking:
+        await until(lambda: len(taking.arrivals) == 5)
+        for arrival in taking.arrivals:
+            arrival.acknowledge()
+    async with kit.reading() as taking:
+        await kit.commit(b"last")
+        await until(lambda: len(taking.arrivals) == 1)
+    assert taking.values() == [b"last"]
+
+
+async def test_what_is_behind_is_told(kit: Kit) -> None:
+    await kit.commit(b"1")
+    handler, stop = Taking(), asyncio.Event()
+    stream = kit.stream()
+    task = asyncio.create_task(stream.run(handler, stop))
+    await until(lambda: len(handler.arrivals) == 1)
+    await until(lambda: stream.behind(0) == 0)
+    stop.set()
+    await asyncio.wait_for(task, 30)
+
+
+async def test_a_handler_that_raises_ends_the_stream_and_nothing_is_acknowledged(
+    kit: Kit,
+) -> None:
+    await kit.commit(b"1", b"2")
+    handler = Taking()
+    handler.fails = True
+    with pytest.raises(ArithmeticError):
+        await asyncio.wait_for(kit.stream().run(handler, asyncio.Event()), 40)
+    async with kit.reading() as taking:
+        await until(lambda: len(taking.arrivals) == 2)
+    assert taking.values() == [b"1", b"2"]

@@ -1,0 +1,210 @@
+"""Files of rules: what they may say, and what is said of those that say something else."""
+
+import tomllib
+
+import pytest
+
+from streams.core.alerts.check import Fault, check_plan
+from streams.core.alerts.rules import (
+    AlertPlan,
+    Exhausted,
+    Failed,
+    Patterns,
+    Pressure,
+    Stalled,
+    Thrash,
+)
+
+TARGET = '[[targets]]\nname = "ops"\nurl = "https://hooks.example/x"\n'
+PRESSURE = '[[rules]]\nname = "full"\nwhen = "pressure"\nat_percent = 80\ntargets = ["ops"]\n'
+
+WHOLE = """
+max_age = "10m"
+
+[[targets]]
+name = "ops"
+url_env = "OPS_URL"
+secret_file = "/run/secrets/ops"
+ca_file = "ca.pem"
+timeout = "5s"
+give_up_after = "2h"
+
+[[targets]]
+name = "slack"
+format = "slack"
+url_file = "/run/secrets/slack"
+
+[[rules]]
+name = "nearly full"
+when = "pressure"
+at_percent = 80
+targets = ["ops", "slack"]
+models = ["claude-*", "!*haiku*"]
+sessions = "a*"
+agents = ["builder"]
+chains = ["main"]
+
+[[rules]]
+name = "failed"
+when = "failed"
+outcomes = ["failed"]
+targets = "ops"
+
+[[rules]]
+name = "any failure"
+when = "failed"
+targets = "ops"
+
+[[rules]]
+name = "silent"
+when = "stalled"
+after = "2m"
+targets = "ops"
+
+[[rules]]
+name = "often"
+when = "thrash"
+count = 3
+within = "1h"
+targets = "ops"
+
+[[rules]]
+name = "no room"
+when = "exhausted"
+targets = "ops"
+"""
+
+
+def plan(text: str) -> AlertPlan:
+    found, faults = check_plan(tomllib.loads(text))
+    assert faults == []
+    assert found is not None
+    return found
+
+
+def faults(text: str) -> list[Fault]:
+    found, wrong = check_plan(tomllib.loads(text))
+    assert found is None
+    return wrong
+
+
+def test_a_file_with_all_that_there_is() -> None:
+    found = plan(WHOLE)
+    ops, slack = found.targets
+    assert (ops.format, ops.timeout_ms, ops.give_up_after_ms) == ("json", 5_000, 7_200_000)
+    assert (slack.format, slack.url_file) == ("slack", "/run/secrets/slack")
+    assert [rule.condition for rule in found.rules] == [
+        Pressure(80),
+        Failed(frozenset({"failed"})),
+        Failed(frozenset({"failed", "blocked"})),
+        Stalled(120_000),
+        Thrash(3, 3_600_000),
+        Exhausted(
+            frozenset(
+                {
+                    "prompt_too_long",
+                    "blocking_limit",
+                    "rapid_refill_breaker",
+                    "model_context_window_exceeded",
+                }
+            )
+        ),
+    ]
+    first = found.rules[0]
+    assert first.models == Patterns(("claude-*", "!*haiku*"))
+    assert first.targets == ("ops", "slack")
+    assert [rule.kind for rule in found.rules[1:4]] == ["failed", "failed", "stalled"]
+    assert found.memory_ms == 600_000 + 3_600_000
+
+
+def test_what_is_left_out_has_a_default() -> None:
+    found = plan(TARGET + PRESSURE)
+    assert (found.max_age_ms, found.memory_ms) == (900_000, 900_000)
+    (target,) = found.targets
+    assert (target.timeout_ms, target.give_up_after_ms) == (10_000, 3_600_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "said"),
+    [
+        (PRESSURE, ("targets",), "is missing: write at least one [[targets]]"),
+        (TARGET, ("rules",), "is missing: write at least one [[rules]]"),
+        (TARGET + "rules = 3", ("targets", 0, "rules"), "is not known here"),
+        ("rules = 3\n" + TARGET, ("rules",), "is no list of tables"),
+        (f"max_age = 3\n{TARGET}{PRESSURE}", ("max_age",), 'is 3: give a time such as "90s"'),
+        (f'max_age = "9d"\n{TARGET}{PRESSURE}', ("max_age",), "1s to 7d"),
+        (f"maxage = 3\n{TARGET}{PRESSURE}", ("maxage",), "(did you mean 'max_age'?)"),
+        (TARGET.replace('name = "ops"', "") + PRESSURE, ("targets", 0, "name"), "is missing"),
+        (TARGET.replace('"ops"', '"ö"') + PRESSURE, ("targets", 0, "name"), "is no name"),
+        (TARGET.replace('"ops"', "7") + PRESSURE, ("targets", 0, "name"), "is no text"),
+        (TARGET + TARGET + PRESSURE, ("targets", 1, "name"), "'ops' is there already"),
+        (TARGET + PRESSURE + PRESSURE, ("rules", 1, "name"), "'full' is there already"),
+        (
+            TARGET + TARGET.replace("ops", "other") + PRESSURE,
+            ("targets", 1, "name"),
+            "no rule sends anything to 'other'",
+        ),
+        (TARGET.replace("https", "ftp") + PRESSURE, ("targets", 0, "url"), "https:// or http://"),
+        (
+            '[[targets]]\nname = "ops"\n' + PRESSURE,
+            ("targets", 0, "url"),
+            "is missing: set it, url_env or url_file",
+        ),
+        (
+            TARGET + 'url_env = "X"\n' + PRESSURE,
+            ("targets", 0, "url_env"),
+            "is set, and url is too: keep one of them",
+        ),
+        (
+            TARGET + 'secret_env = "X"\nsecret_file = "y"\n' + PRESSURE,
+            ("targets", 0, "secret_file"),
+            "is set, and secret_env is too",
+        ),
+        (TARGET + 'format = "teams"\n' + PRESSURE, ("targets", 0, "format"), "json, slack"),
+        (TARGET + PRESSURE.replace('"pressure"', '"pressur"'), ("rules", 0, "when"), "pressure'?"),
+        (TARGET + PRESSURE.replace('when = "pressure"', ""), ("rules", 0, "when"), "is missing"),
+        (TARGET + PRESSURE.replace("80", "101"), ("rules", 0, "at_percent"), "is 101: give a"),
+        (TARGET + PRESSURE.replace("80", "true"), ("rules", 0, "at_percent"), "whole number"),
+        (
+            TARGET + PRESSURE.replace("at_percent = 80", ""),
+            ("rules", 0, "at_percent"),
+            "is missing: give a whole number, 1 to 100",
+        ),
+        (TARGET + PRESSURE.replace('["ops"]', '["opps"]'), ("rules", 0, "targets"), "'ops'?"),
+        (TARGET + PRESSURE.replace('["ops"]', "[]"), ("rules", 0, "targets"), "is no list"),
+        (TARGET + PRESSURE.replace('["ops"]', "[1]"), ("rules", 0, "targets"), "is no list"),
+        (
+            TARGET + PRESSURE.replace('targets = ["ops"]', ""),
+            ("rules", 0, "targets"),
+            "is missing: name one or more of ops",
+        ),
+        (TARGET + PRESSURE + "within = 3", ("rules", 0, "within"), "is not known here"),
+        (
+            TARGET + '[[rules]]\nname = "f"\nwhen = "failed"\ntargets = "ops"\noutcomes = ["fail"]',
+            ("rules", 0, "outcomes"),
+            "has 'fail' (did you mean 'failed'?)",
+        ),
+        (
+            TARGET + '[[rules]]\nname = "s"\nwhen = "stalled"\ntargets = "ops"\nafter = "1h"',
+            ("rules", 0, "after"),
+            "is not below max_age",
+        ),
+        (
+            TARGET + '[[rules]]\nname = "s"\nwhen = "stalled"\ntargets = "ops"',
+            ("rules", 0, "after"),
+            "is missing: give a time",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_place(
+    text: str, path: tuple[str | int, ...], said: str
+) -> None:
+    found = {fault.path: fault.said for fault in faults(text)}
+    assert path in found
+    assert said in found[path]
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    wrong = faults('[[targets]]\n[[rules]]\nname = "x"\nwhen = "thrash"\n')
+    assert [fault.path[-1] for fault in wrong] == ["name", "url", "count", "within", "targets"]
+    assert "name one or more of the targets" not in wrong[-1].said

@@ -1,0 +1,118 @@
+"""Files of alert rules: faults by their lines, secrets from elsewhere and never shown."""
+
+from pathlib import Path
+
+import pytest
+
+from streams.core.errors import ConfigError
+from streams.edge.alert_file import addresses, line_of, read_plan
+
+GOOD = """\
+[[targets]]
+name = "ops"
+url_env = "OPS_URL"
+secret_file = "{folder}/secret"
+
+[[rules]]
+name = "full"
+when = "pressure"
+at_percent = 80
+targets = ["ops"]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "alerts.toml"
+    path.write_text(GOOD.format(folder=tmp_path))
+    (tmp_path / "secret").write_text("s3cret\n")
+    return path
+
+
+def told(path: Path) -> list[str]:
+    with pytest.raises(ConfigError) as error:
+        read_plan(path)
+    return str(error.value).splitlines()
+
+
+def test_a_plan_and_where_its_targets_are(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPS_URL", "https://hooks.example/token")
+    found = addresses(read_plan(file))["ops"]
+    assert (found.url, found.secret) == ("https://hooks.example/token", "s3cret")
+    assert "token" not in repr(found)
+    assert "s3cret" not in repr(found)
+
+
+def test_faults_are_told_by_line(file: Path) -> None:
+    text = file.read_text().replace("at_percent = 80", 'at_percent = "80"')
+    file.write_text(text.replace('targets = ["ops"]', "") + '\n[[rules]]\nname = "x"\n')
+    assert told(file) == [
+        "alerts.toml:9: at_percent is '80': give a whole number, 1 to 100",
+        "alerts.toml:6: targets is missing: name one or more of ops",
+        (
+            "alerts.toml:12: when is missing: it is one of pressure, failed, stalled, thrash, "
+            "exhausted"
+        ),
+        "alerts.toml:12: targets is missing: name one or more of ops",
+    ]
+
+
+def test_what_is_no_toml_is_told_with_its_line(file: Path) -> None:
+    file.write_text('[[rules]]\nname = "x\n')
+    (line,) = told(file)
+    assert "is no TOML" in line
+    assert "at line 2" in line
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff", "is not UTF-8 text"),
+        (b"#" * 1_100_000, "is too long"),
+        (b"", "targets is missing"),
+    ],
+)
+def test_what_is_no_file_of_rules(file: Path, content: bytes, said: str) -> None:
+    file.write_bytes(content)
+    assert said in told(file)[0]
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    (line,) = told(tmp_path / "none.toml")
+    assert line.endswith(
+        "none.toml cannot be read (No such file or directory): name the file of alert rules"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (None, "target 'ops': url_env names OPS_URL, which is not set: set it"),
+        ("hooks.example/s3cret-token", "target 'ops': its url is no address of a webhook"),
+        ("https://host:port/s3cret-token", "target 'ops': its url is no address of a webhook"),
+    ],
+)
+def test_an_address_that_is_none_is_not_shown(
+    file: Path, monkeypatch: pytest.MonkeyPatch, url: str | None, said: str
+) -> None:
+    monkeypatch.delenv("OPS_URL", raising=False)
+    if url is not None:
+        monkeypatch.setenv("OPS_URL", url)
+    with pytest.raises(ConfigError) as error:
+        addresses(read_plan(file))
+    assert said in str(error.value)
+    assert "s3cret" not in str(error.value)
+
+
+def test_a_secret_file_that_cannot_be_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPS_URL", "https://hooks.example/token")
+    (file.parent / "secret").unlink()
+    with pytest.raises(ConfigError, match=r"secret_file.*cannot be read"):
+        addresses(read_plan(file))
+
+
+def test_lines_of_tables_written_inline() -> None:
+    text = 'max_age = "1h"\nrules = [{name = "x"}]\n'
+    assert line_of(text, ("rules", 0, "name")) == 2
+    assert line_of(text, ("max_age",)) == 1
+    assert line_of(text, ("targets",)) is None

@@ -1,0 +1,162 @@
+"""Calls of webhooks against a real server: what is sent, how it is signed, what answers mean."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from streams.core.errors import ConfigError
+from streams.edge.clock import SystemClock
+from streams.edge.webhooks import HttpWebhook, key_of, signature_of
+
+
+class At(SystemClock):
+    """A clock that stands."""
+
+    def now_ms(self) -> int:
+        return 1_793_534_400_500
+
+
+class Server:
+    """Answers with a status and headers, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.headers: dict[str, str] = {}
+        self.requests: list[tuple[str, dict[str, str], bytes]] = []
+        self.url = ""
+
+    async def handle(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.requests.append((request.path, headers, body))
+        return web.Response(status=self.status, headers=self.headers, text="x" * 100_000)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    server = Server()
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", server.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]  # noqa: SLF001 -- no public way
+    server.url = f"http://127.0.0.1:{port}/hook"
+    yield server
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def webhook(server: Server) -> AsyncIterator[HttpWebhook]:
+    webhook = HttpWebhook(server.url, "s3cret", 2.0, At())
+    yield webhook
+    await webhook.stop()
+
+
+async def test_a_call_is_signed_as_the_specification_says(
+    server: Server, webhook: HttpWebhook
+) -> None:
+    answer = await webhook.call("the-id", b'{"a":1}')
+    assert answer.outcome == "delivered"
+    ((path, headers, body),) = server.requests
+    assert (path, body) == ("/hook", b'{"a":1}')
+    assert headers["content-type"] == "application/json"
+    assert headers["webhook-id"] == "the-id"
+    assert headers["webhook-timestamp"] == "1793534400"
+    mac = hmac.new(b"s3cret", b'the-id.1793534400.{"a":1}', hashlib.sha256).digest()
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(mac).decode()
+
+
+def test_the_specifications_own_example() -> None:
+    """The test vector that the specification's libraries share."""
+    key = key_of("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    signature = signature_of(
+        key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b'{"test": 2432232314}'
+    )
+    assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_a_secret_that_is_no_base64_is_told_and_not_shown() -> None:
+    with pytest.raises(ConfigError) as error:
+        key_of("whsec_not base64!")
+    assert "not base64!" not in str(error.value)
+
+
+async def test_without_a_secret_nothing_is_signed(server: Server) -> None:
+    webhook = HttpWebhook(server.url, None, 2.0, At())
+    await webhook.call("the-id", b"{}")
+    await webhook.stop()
+    assert "webhook-signature" not in server.requests[0][1]
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (200, "delivered"),
+        (204, "delivered"),
+        (301, "again"),
+        (400, "refused"),
+        (401, "again"),
+        (404, "again"),
+        (410, "refused"),
+        (413, "refused"),
+        (429, "again"),
+        (500, "again"),
+        (503, "again"),
+    ],
+)
+async def test_what_an_answer_means(
+    server: Server, webhook: HttpWebhook, status: int, outcome: str
+) -> None:
+    server.status = status
+    server.headers = {"location": server.url} if status == 301 else {}
+    answer = await webhook.call("the-id", b"{}")
+    assert answer.outcome == outcome
+    assert answer.said == f"it answered {status}"
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "pause_s"),
+    [
+        ("7", 7.0),
+        ("99999", 3_600.0),
+        ("Sun, 01 Nov 2026 12:00:10 GMT", 9.5),
+        ("Sun, 01 Nov 2020 12:00:10 GMT", 0.0),
+        ("soon", None),
+    ],
+)
+async def test_a_receiver_may_ask_for_a_pause(
+    server: Server, webhook: HttpWebhook, asked: str, pause_s: float | None
+) -> None:
+    server.status, server.headers = 429, {"retry-after": asked}
+    assert (await webhook.call("the-id", b"{}")).retry_after_s == pause_s
+
+
+async def test_nobody_there_is_tried_again_and_the_address_is_not_told() -> None:
+    webhook = HttpWebhook("http://127.0.0.1:1/secret-token", None, 2.0, At())
+    answer = await webhook.call("the-id", b"{}")
+    await webhook.stop()
+    assert answer.outcome == "again"
+    assert "127.0.0.1" not in answer.said
+    assert "secret" not in answer.said
+
+
+async def test_one_that_does_not_answer_in_time_is_tried_again() -> None:
+    async def hang(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(5)
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    webhook = HttpWebhook(f"http://127.0.0.1:{port}/", None, 0.2, At())
+    answer = await webhook.call("the-id", b"{}")
+    await webhook.stop()
+    server.close()
+    assert (answer.outcome, answer.said) == ("again", "it did not answer in time")

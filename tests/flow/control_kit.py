@@ -1,0 +1,215 @@
+"""A control worker under test: records in, and what its targets were sent."""
+
+import asyncio
+import json
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from schemas.records import Record
+from schemas.topics import CONTEXT_EVENTS
+from streams.core.alerts.rules import (
+    AlertPlan,
+    Condition,
+    Format,
+    Patterns,
+    Pressure,
+    Rule,
+    Target,
+)
+from streams.edge import codec
+from streams.edge.alert_memories import MemoryAlertMemory
+from streams.edge.clock import SystemClock
+from streams.edge.memory_log import MemoryLog
+from streams.edge.memory_stream import MemoryRecordStream
+from streams.flow.control.worker import ControlPorts, ControlWorker
+from streams.ports import AlertMemory, Answer, NewRecord
+from tests.core.given import START_MS
+from tests.flow.derive_kit import Figures, board, until
+
+TOPIC = CONTEXT_EVENTS.name
+DELIVERED = Answer("delivered", "it answered 200")
+AWAY = Answer("again", "it cannot be reached (OSError)")
+REFUSED = Answer("refused", "it answered 410")
+
+
+class GivenClock(SystemClock):
+    """The world's time is what a test says, as the records' is; pauses are over soon."""
+
+    def __init__(self) -> None:
+        self.at_ms = START_MS
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, 0.005))
+
+
+class Receiver:
+    """A target's other side: it answers what it is told to, and keeps what it took."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.always: Answer = DELIVERED
+        self.calls: list[str] = []
+        self.taken: list[str] = []
+        self.bodies: list[dict[str, object]] = []
+        self.gate: asyncio.Event | None = None
+
+    async def call(self, alert_id: str, body: bytes) -> Answer:
+        self.calls.append(alert_id)
+        if self.gate is not None:
+            await self.gate.wait()
+        answer = self.answers.pop(0) if self.answers else self.always
+        if answer.outcome == "delivered":
+            self.taken.append(alert_id)
+            self.bodies.append(json.loads(body))
+        return answer
+
+    async def stop(self) -> None:
+        """Nothing."""
+
+
+def target(name: str, form: Format = "json", give_up_after_ms: int = 3_600_000) -> Target:
+    return Target(
+        name=name,
+        format=form,
+        url="https://hooks.example/x",
+        url_env=None,
+        url_file=None,
+        secret_env=None,
+        secret_file=None,
+        ca_file=None,
+        timeout_ms=1_000,
+        give_up_after_ms=give_up_after_ms,
+    )
+
+
+def rule(
+    condition: Condition | None = None,
+    name: str = "full",
+    to: Sequence[str] = ("ops",),
+    **more: Patterns,
+) -> Rule:
+    return Rule(name=name, condition=condition or Pressure(80), targets=tuple(to), **more)
+
+
+class ControlKit:
+    """A topic of two partitions, receivers, and workers over them, one after the other."""
+
+    def __init__(self) -> None:
+        self.clock = GivenClock()
+        self.log = MemoryLog(self.clock)
+        self.memory: AlertMemory = MemoryAlertMemory()
+        self.acknowledged: dict[int, int] = {}
+        self.receivers: defaultdict[str, Receiver] = defaultdict(Receiver)
+        self.figures = Figures()
+        self.health = board()
+        self.agents: dict[str, str] = {}
+        self.plan = AlertPlan(max_age_ms=900_000, targets=(target("ops"),), rules=(rule(),))
+
+    async def create(self) -> None:
+        await self.log.create_topics([CONTEXT_EVENTS], 2)
+
+    def by(self, *rules: Rule, targets: Sequence[Target] = (target("ops"),)) -> None:
+        self.plan = replace(self.plan, rules=rules, targets=tuple(targets))
+
+    async def write(self, records: Sequence[Record], partition: int = 0) -> None:
+        """Append records as a deriver does; their Kafka time is their own."""
+        producer = self.log.producer()
+        await producer.start()
+        for record in records:
+            headers, value = codec.to_binary(record)
+            key = codec.key_bytes(record.data.session_id)
+            time_ms = record.time_ms or self.clock.at_ms
+            await producer.send(NewRecord(TOPIC, partition, key, value, headers, time_ms))
+        await producer.flush()
+        await producer.stop()
+
+    def worker(self) -> ControlWorker:
+        stream = MemoryRecordStream(
+            self.log,
+            TOPIC,
+            (0, 1),
+            self.acknowledged,
+            lambda: self.clock.at_ms - self.plan.max_age_ms,
+        )
+        return ControlWorker(
+            self.plan,
+            TOPIC,
+            ControlPorts(
+                stream=stream,
+                log=self.log,
+                webhooks={found.name: self.receivers[found.name] for found in self.plan.targets},
+                memory=self.memory,
+                agent_of=self._agent_of,
+                telemetry=self.figures,
+                health=self.health,
+                clock=self.clock,
+                dice=random.Random(1),  # noqa: S311 -- for pauses, not for secrets
+            ),
+        )
+
+    async def _agent_of(self, session_id: str) -> str | None:
+        return self.agents.get(session_id)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Running"]:
+        """Run a worker meanwhile; it is told to stop at the end, unless it was killed."""
+        found = Running(self.worker())
+        try:
+            yield found
+            await found.stop()
+        finally:
+            found.kill()
+            await asyncio.gather(found.task, return_exceptions=True)
+
+    async def end(self, partition: int = 0) -> int:
+        """Return where a partition ends."""
+        reader = self.log.reader(TOPIC, [partition])
+        await reader.start()
+        _, end = await reader.bounds(partition)
+        await reader.stop()
+        return end
+
+    async def until_acknowledged(self) -> None:
+        """Wait until all that is on the first partition is acknowledged."""
+        end = await self.end()
+        await until(lambda: _now(self.acknowledged.get(0, 0) >= end))
+
+    async def until_taken(self, count: int, name: str = "ops") -> list[str]:
+        """Wait until a target took so many alerts; return their ids."""
+        await until(lambda: _now(len(self.receivers[name].taken) >= count))
+        return self.receivers[name].taken
+
+
+async def _now(is_so: bool) -> bool:
+    return is_so
+
+
+class Running:
+    """A worker that runs as a task."""
+
+    def __init__(self, worker: ControlWorker) -> None:
+        self._stop = asyncio.Event()
+        self.task = asyncio.create_task(worker.run(self._stop))
+
+    async def stop(self) -> None:
+        if not self.task.cancelled():
+            self._stop.set()
+            await asyncio.wait_for(self.task, 20)
+
+    def kill(self) -> None:
+        """End it as a crash does: at once, wherever it is."""
+        self.task.cancel()
+
+
+Check = Callable[[], bool]
+
+
+async def until_so(check: Check) -> None:
+    """Wait until something is so."""
+    await until(lambda: _now(check()))

@@ -1,0 +1,298 @@
+"""The control worker over the twins in memory: what is sent, when it is acknowledged, who waits."""
+
+import asyncio
+import json
+
+import pytest
+
+from schemas.records import Record
+from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
+from streams.core.errors import VersionError
+from streams.edge.alert_memories import MemoryAlertMemory
+from streams.flow.control import delivery, worker
+from streams.ports import Answer, NewRecord
+from tests.core.given import START_MS, Given, assistant, compacting, failed, init
+from tests.flow.control_kit import (
+    AWAY,
+    REFUSED,
+    TOPIC,
+    ControlKit,
+    rule,
+    target,
+    until_so,
+)
+
+
+@pytest.fixture
+async def kit() -> ControlKit:
+    kit = ControlKit()
+    await kit.create()
+    return kit
+
+
+def pressured(*percents: float, session: str = "s1", given: Given | None = None) -> list[Record]:
+    """Return the records of a session whose responses use so many percent."""
+    given = given or Given()
+    return given.take(
+        *(
+            {
+                **assistant(f"r{number}-{percent}", read=int(2_000 * percent), at=number),
+                "session_id": session,
+            }
+            for number, percent in enumerate(percents, 1)
+        )
+    )
+
+
+async def test_an_alert_is_sent_and_its_record_acknowledged(kit: ControlKit) -> None:
+    await kit.write(pressured(50, 81, 85))
+    async with kit.running():
+        (alert,) = await kit.until_taken(1)
+        await kit.until_acknowledged()
+    (body,) = kit.receivers["ops"].bodies
+    assert body["id"] == alert
+    assert (body["rule"], body["kind"], body["session_id"]) == ("full", "pressure", "s1")
+    assert body["time"] == "2026-11-01T12:00:02.000Z"
+    assert isinstance(body["text"], str)
+    assert "81.0 %" in body["text"]
+    assert kit.figures.counts["control_deliveries", "ops", "delivered"] == 1
+    assert kit.figures.gauges["control_queued_alerts", "ops"] == 0
+
+
+async def test_a_restart_sends_nothing_twice_and_goes_on(kit: ControlKit) -> None:
+    given = Given()
+    await kit.write(pressured(81, given=given))
+    async with kit.running():
+        await kit.until_taken(1)
+        await kit.until_acknowledged()
+    await kit.write(given.take({**assistant("z", read=190_000, at=9), "session_id": "s1"}))
+    await kit.write(pressured(99, session="s2"))
+    async with kit.running():
+        taken = await kit.until_taken(2)
+        await kit.until_acknowledged()
+    assert len(set(taken)) == 2
+    assert kit.figures.counts["control_skipped", "sent_before"] == 1
+
+
+async def test_what_was_not_sent_is_sent_by_the_next_worker(kit: ControlKit) -> None:
+    kit.receivers["ops"].always = AWAY
+    await kit.write(pressured(81))
+    async with kit.running() as running:
+        await until_so(lambda: len(kit.receivers["ops"].calls) >= 3)
+        running.kill()
+        await asyncio.gather(running.task, return_exceptions=True)
+    assert kit.acknowledged.get(0, 0) < await kit.end()
+    kit.receivers["ops"].always = Answer("delivered", "")
+    async with kit.running():
+        await kit.until_taken(1)
+        await kit.until_acknowledged()
+    assert len(set(kit.receivers["ops"].calls)) == 1
+
+
+async def test_a_crash_after_the_call_sends_the_same_id_again(kit: ControlKit) -> None:
+    class Forgetful(MemoryAlertMemory):
+        async def remember(self, key: str) -> None:
+            del key
+            await asyncio.Event().wait()
+
+    kit.memory = Forgetful()
+    await kit.write(pressured(81))
+    async with kit.running() as running:
+        await kit.until_taken(1)
+        running.kill()
+        await asyncio.gather(running.task, return_exceptions=True)
+    kit.memory = MemoryAlertMemory()
+    async with kit.running():
+        taken = await kit.until_taken(2)
+    assert len(set(taken)) == 1
+
+
+async def test_a_dead_target_delays_no_other(kit: ControlKit) -> None:
+    kit.by(rule(to=["dead", "ops"]), targets=[target("dead"), target("ops")])
+    kit.receivers["dead"].always = AWAY
+    for number in range(20):
+        await kit.write(pressured(90, session=f"s{number}"))
+    async with kit.running() as running:
+        await kit.until_taken(20)
+        assert kit.acknowledged[0] == 1  # what came before the first reading
+        running.kill()
+        await asyncio.gather(running.task, return_exceptions=True)
+    async with kit.running():
+        kit.receivers["dead"].always = Answer("delivered", "")
+        await kit.until_taken(20, "dead")
+        await kit.until_acknowledged()
+    assert len(kit.receivers["ops"].taken) == 20
+
+
+async def test_what_cannot_be_sent_is_given_up_in_time(kit: ControlKit) -> None:
+    kit.by(rule(), targets=[target("ops", give_up_after_ms=1_000)])
+    kit.receivers["ops"].always = AWAY
+    await kit.write(pressured(90))
+    async with kit.running():
+        await kit.until_acknowledged()
+    assert kit.figures.counts["control_deliveries", "ops", "given_up"] == 1
+    assert kit.figures.counts["control_deliveries", "ops", "failed"] >= 2
+
+
+async def test_what_is_refused_for_good_is_not_tried_again(kit: ControlKit) -> None:
+    kit.receivers["ops"].answers = [REFUSED]
+    await kit.write(pressured(90))
+    await kit.write(pressured(90, session="s2"))
+    async with kit.running():
+        await kit.until_taken(1)
+        await kit.until_acknowledged()
+    assert len(kit.receivers["ops"].calls) == 2
+
+
+async def test_a_full_queue_gives_up_what_comes(
+    kit: ControlKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "MOST_QUEUED", 2)
+    kit.receivers["ops"].gate = gate = asyncio.Event()
+    for number in range(5):
+        await kit.write(pressured(90, session=f"s{number}"))
+    async with kit.running():
+        await until_so(lambda: kit.figures.counts["control_deliveries", "ops", "given_up"] == 3)
+        gate.set()
+        await kit.until_taken(2)
+        await kit.until_acknowledged()
+
+
+async def test_not_too_many_records_wait_behind_an_alert(
+    kit: ControlKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "MOST_WAITING", 10)
+    kit.receivers["ops"].always = AWAY
+    await kit.write(pressured(90, *[50] * 5))
+    async with kit.running():
+        await until_so(lambda: len(kit.receivers["ops"].calls) >= 1)
+        await kit.write(pressured(*[50] * 20, session="s2"))
+        await kit.until_acknowledged()
+    assert kit.figures.counts["control_deliveries", "ops", "given_up"] == 1
+
+
+async def test_a_backfill_alerts_nobody(kit: ControlKit) -> None:
+    kit.clock.at_ms = START_MS + 901_000 + 5_000
+    records = pressured(90, 95)
+    producer_time = kit.clock.at_ms
+    kit.clock.at_ms = producer_time
+    kit.acknowledged[0] = 0
+    await kit.write([record for record in records if record.time_ms is not None])
+    given = Given()
+    undated = given.take({**assistant("x", read=190_000), "session_id": "s3"})
+    await kit.write(undated)
+    fresh = Given().take({**assistant("y", read=190_000, at=905), "session_id": "s4"})
+    await kit.write(fresh)
+    async with kit.running():
+        await kit.until_taken(1)
+        await kit.until_acknowledged()
+    assert [body["session_id"] for body in kit.receivers["ops"].bodies] == ["s4"]
+    assert kit.figures.counts["control_skipped", "no_time"] == 1
+
+
+async def test_an_attempt_that_goes_silent_is_told_once(kit: ControlKit) -> None:
+    kit.by(rule(Stalled(60_000), "silent"))
+    await kit.write(Given().take(compacting(at=0)))
+    async with kit.running():
+        await kit.until_acknowledged()
+        assert kit.receivers["ops"].calls == []
+        kit.clock.at_ms = START_MS + 60_000
+        await kit.until_taken(1)
+    kit.clock.at_ms += 30_000
+    async with kit.running():
+        await until_so(lambda: kit.figures.counts["control_skipped", "sent_before"] == 1)
+    assert len(kit.receivers["ops"].calls) == 1
+
+
+async def test_an_attempt_that_began_before_a_restart_is_known(kit: ControlKit) -> None:
+    kit.by(rule(Stalled(60_000), "silent"), rule(Failed(frozenset({"failed"})), "failed"))
+    given = Given()
+    await kit.write(given.take(compacting(at=0)))
+    async with kit.running():
+        await kit.until_acknowledged()
+    kit.clock.at_ms = START_MS + 61_000
+    async with kit.running():
+        await kit.until_taken(1)
+        await kit.write(given.take(failed(at=61)))
+        await kit.until_taken(2)
+    assert [body["kind"] for body in kit.receivers["ops"].bodies] == ["stalled", "failed"]
+
+
+async def test_the_agent_is_looked_up_where_the_records_tell_none(kit: ControlKit) -> None:
+    kit.by(rule(agents=Patterns(("builder",))))
+    kit.agents = {"s1": "builder", "s2": "tester"}
+    await kit.write(pressured(90))
+    await kit.write(pressured(90, session="s2"))
+    given = Given()
+    named = given.take({**init(at=0), "session_id": "s3"}, agent_id="builder")
+    await kit.write([*named, *pressured(90, session="s3", given=given)])
+    async with kit.running():
+        await kit.until_taken(2)
+        await kit.until_acknowledged()
+    told = [(body["session_id"], body["agent_id"]) for body in kit.receivers["ops"].bodies]
+    assert told == [("s1", "builder"), ("s3", "builder")]
+    assert kit.figures.counts["control_skipped", "other_agent"] == 1
+
+
+async def test_a_memory_that_is_away_delays_nothing(kit: ControlKit) -> None:
+    memory = MemoryAlertMemory()
+    kit.memory = memory
+    memory.is_away = True
+    await kit.write(pressured(90))
+    async with kit.running():
+        await kit.until_taken(1)
+        await kit.until_acknowledged()
+        assert not kit.health.ready().ok
+        memory.is_away = False
+        await until_so(lambda: len(memory.keys) == 1)
+        await until_so(lambda: kit.health.ready().ok)
+    assert kit.figures.counts["worker_retries", "redis"] >= 1
+
+
+async def test_a_record_that_cannot_be_read_ends_the_worker_unacknowledged(
+    kit: ControlKit,
+) -> None:
+    await kit.write(pressured(50))
+    async with kit.running():
+        await kit.until_acknowledged()
+    before = dict(kit.acknowledged)
+    producer = kit.log.producer()
+    await producer.start()
+    headers = (("ce_specversion", b"1.0"), ("ce_type", b"contextgauge.novelty.v9"))
+    await producer.send(NewRecord(TOPIC, 0, b"s", b"{}", headers, START_MS))
+    await producer.flush()
+    await producer.stop()
+    await kit.write(pressured(90, session="s2"))
+    with pytest.raises(VersionError):
+        await asyncio.wait_for(kit.worker().run(asyncio.Event()), 20)
+    assert kit.acknowledged == before
+
+
+async def test_several_rules_and_formats(kit: ControlKit) -> None:
+    kit.by(
+        rule(to=["ops", "slack"]),
+        rule(Pressure(90), "very <full>", to=["slack"]),
+        targets=[target("ops"), target("slack", "slack")],
+    )
+    await kit.write(pressured(95, session="<s&1>"))
+    async with kit.running():
+        await kit.until_taken(1)
+        await kit.until_taken(2, "slack")
+    first, second = kit.receivers["slack"].bodies
+    assert kit.receivers["ops"].taken[0] == kit.receivers["slack"].taken[0]
+    assert "session &lt;s&amp;1&gt;" in str(first["text"])
+    assert "*very &lt;full&gt;*" in json.dumps(second["blocks"])
+
+
+async def test_told_to_stop_it_finishes_the_call_under_way(kit: ControlKit) -> None:
+    kit.receivers["ops"].gate = gate = asyncio.Event()
+    await kit.write(pressured(90))
+    await kit.write(pressured(50, session="s2"))
+    async with kit.running() as running:
+        await until_so(lambda: len(kit.receivers["ops"].calls) == 1)
+        stopping = asyncio.create_task(running.stop())
+        await asyncio.sleep(0.02)
+        assert not running.task.done()
+        gate.set()
+        await stopping
+    assert kit.acknowledged[0] == await kit.end()
