@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
+.PHONY: help setup demo page screenshots test compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -17,9 +17,26 @@ $(VENV)/.development: requirements-dev.lock tools/setup.sh
 	@sh tools/setup.sh requirements-dev.lock
 	@touch $(VENV)/.runtime $@
 
-setup: $(VENV)/.development  ## Make .venv, with uv or pip, from the lock file.
+# What the page ships beside its own files. What has no Node.js has tables in place of charts.
+PAGE := streams/serve/page/vendor
+PAGE_PINS := tools/page.sh tools/page/package.json tools/page/package-lock.json
 
-demo: $(VENV)/.runtime  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own.
+$(PAGE)/uPlot.esm.js: $(PAGE_PINS)
+	@sh tools/page.sh
+	@test ! -e $@ || touch $@
+
+tools/page/node_modules/axe-core/axe.min.js: $(PAGE_PINS)
+	@sh tools/page.sh --dev
+	@test ! -e $@ || touch $@ $(PAGE)/uPlot.esm.js
+
+page: tools/page/node_modules/axe-core/axe.min.js $(PAGE)/uPlot.esm.js  ## Fetch the web page's chart library, with npm.
+
+setup: $(VENV)/.development page  ## Make .venv, with uv or pip, from the lock file.
+
+screenshots: setup  ## Make the pictures in docs/screens anew, from simulated sessions.
+	$(BIN)/python -m tools.screenshots
+
+demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own.
 	@$(BIN)/contextgauge demo $(if $(SESSIONS),"$(SESSIONS)")
 
 test: setup  ## Run all tests; a missing part (Java, Maven, Redis) skips what needs it.
@@ -98,5 +115,5 @@ check-compiled: setup
 
 clean:  ## Delete what can be made again: environment, caches, local data.
 	rm -rf $(VENV) .stack .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
-	rm -rf deploy/kafka/libs deploy/kafka/target
+	rm -rf deploy/kafka/libs deploy/kafka/target $(PAGE) tools/page/node_modules
 	rm -rf build bench/.venv bench/.cache bench/peers/kafka_streams/target

@@ -1,0 +1,310 @@
+// Analytics: compactions of all sessions: how many, how long, how much they saved, what goes wrong.
+
+import { get, now, query } from "./api.js";
+import { axis, Chart, colour, dataTable, timeTicks } from "./chart.js";
+import { attr, h, say, shown, text } from "./dom.js";
+import { count, duration, exact, moment, percent, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
+import { emptyNote, errorNote, note, skeleton } from "./notes.js";
+import { sessionLink } from "./row.js";
+import * as stats from "./stats.js";
+
+const REFRESH_MS = 15_000;
+/** Sessions whose latest compactions are looked at: those active last. */
+const LOOKED_AT = 1_000;
+const PAGE = 200;
+const CHART_HEIGHT = 200;
+const COLUMNS = 18;
+
+const RANGES = [
+  ["24h", "24 hours", 24],
+  ["7d", "7 days", 24 * 7],
+  ["30d", "30 days", 24 * 30],
+];
+
+export class Analytics {
+  constructor(host, parameters, shell) {
+    this.host = host;
+    this.shell = shell;
+    this.stopped = new AbortController();
+    this.range = RANGES.find(([name]) => name === parameters.get("range")) ?? RANGES[0];
+    this.charts = [];
+  }
+
+  start() {
+    this.host.replaceChildren(h("h1", {}, "Analytics"), skeleton(8));
+    this.timer = setInterval(() => this.#refresh(), REFRESH_MS);
+    this.#refresh();
+  }
+
+  stop() {
+    this.stopped.abort();
+    clearInterval(this.timer);
+    for (const chart of this.charts) chart.stop();
+  }
+
+  hurry() {
+    this.#refresh();
+  }
+
+  async #refresh() {
+    if (this.refreshing || document.hidden) return;
+    this.refreshing = true;
+    const { signal } = this.stopped;
+    try {
+      const [byHour, byModel, views] = await Promise.all([
+        get(`v1/stats${query({ by: "hour", since: longAgo() })}`, { signal }), get("v1/stats?by=model", { signal }), this.#views(signal),
+      ]);
+      this.#show(byHour, byModel, views);
+    } catch (error) {
+      if (signal.aborted || this.grid !== undefined) return; // the banner tells; the figures stay
+      this.host.replaceChildren(h("h1", {}, "Analytics"), errorNote(error, () => this.#refresh()));
+    } finally {
+      this.refreshing = false;
+    }
+  }
+
+  /** Fetch the sessions active last, and all that compact now: what aggregates cannot tell. */
+  async #views(signal) {
+    const found = new Map();
+    for (const filter of [{ state: "compacting" }, {}]) {
+      let cursor = null;
+      let looked = 0;
+      do {
+        const answer = await get(`v1/sessions${query({ sort: "recent", ...filter, limit: PAGE, cursor })}`, { signal });
+        for (const view of answer.sessions) found.set(view.session_id, view);
+        looked += answer.sessions.length;
+        cursor = answer.next;
+      } while (cursor !== null && looked < LOOKED_AT);
+    }
+    return [...found.values()];
+  }
+
+  #show(byHour, byModel, views) {
+    const { total } = byHour;
+    const counts = stats.countsOf(total);
+    if (counts.succeeded + counts.failed === 0 && !stats.stalled(views, now()).length) {
+      for (const chart of this.charts) chart.stop();
+      this.charts = [];
+      this.grid = undefined;
+      this.host.replaceChildren(h("h1", {}, "Analytics"), views.length === 0 ? emptyNote(false)
+        : note("info", "No compactions yet", h("p", {}, `${count(views.length, "session")} so far, and none has been compacted. The first one that is appears here.`)));
+      return;
+    }
+    if (this.grid === undefined) this.#build();
+    this.byHour = byHour.by;
+    this.#figures(total, counts);
+    this.#hours();
+    this.tokensCard.set(stats.merged(stats.bucketsOf(total.pre_tokens), stats.TOKEN_EDGES, COLUMNS), total.pre_tokens);
+    this.durationCard.set(stats.merged(stats.bucketsOf(total.duration_ms), stats.DURATION_EDGES, COLUMNS), total.duration_ms);
+    const { tenths, measured } = stats.remainingTenths(views);
+    this.ratioCard.set(measured ? tenths : [], null, measured);
+    this.#models(byModel.by);
+    this.#trouble(views);
+  }
+
+  #build() {
+    this.tiles = new Map();
+    this.tileHost = h("dl", { class: "tiles" });
+    this.hourChart = this.#chart("Compactions per hour; the table below has the figures", (uPlot) => hourOptions(uPlot));
+    this.hourTable = dataTable("Compactions per hour", ["Hour", "Automatic", "Manual", "Trigger not told"], () =>
+      transposed(this.columns).filter((row) => row[1] + row[2] + row[3] > 0).reverse()
+        .map(([at, ...each]) => [moment(at * 1000, now()), ...each.map(exact)]));
+    this.tokensCard = this.#histogram("Size before compaction", tokens, "tokens");
+    this.durationCard = this.#histogram("Duration", duration, "");
+    this.ratioCard = this.#histogram("What remains after compaction", (share) => `${share}%`, "of the size before");
+    this.modelBody = h("tbody");
+    this.thrashHost = h("ul", { class: "plain-list" });
+    this.stalledHost = h("ul", { class: "plain-list" });
+    this.hoursLegend = h("p", { class: "legend faint small" },
+      h("span", { class: "key auto" }, "automatic"), h("span", { class: "key manual" }, "manual"), h("span", { class: "key untold" }, "trigger not told"));
+    this.hoursNone = h("p", { class: "faint", hidden: true }, "No compaction in this time.");
+    this.grid = h(
+      "div",
+      { class: "grid" },
+      h("section", { class: "card wide", "aria-labelledby": "hours-title" },
+        h("div", { class: "card-head" }, h("h2", { id: "hours-title" }, "Compactions per hour"), this.#ranges()),
+        this.hoursNone, this.hourChart.el,
+        this.hoursLegend,
+        this.hourTable.el),
+      this.tokensCard.el, this.durationCard.el, this.ratioCard.el,
+      h("div", { class: "pair" }, h("section", { class: "card", "aria-labelledby": "thrash-title" }, h("h2", { id: "thrash-title" }, "Thrash"),
+        h("p", { class: "faint small" }, "Sessions that were compacted three times or more within ten minutes: each gained next to nothing."), this.thrashHost),
+      h("section", { class: "card", "aria-labelledby": "stalled-title" }, h("h2", { id: "stalled-title" }, "Stalled compactions"),
+        h("p", { class: "faint small" }, "Compactions under way that gave no sign of life for two minutes or more."), this.stalledHost)),
+      h("section", { class: "card wide", "aria-labelledby": "models-title" }, h("h2", { id: "models-title" }, "By model"),
+        h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Compactions by model" },
+          h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Failed", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
+    );
+    this.host.replaceChildren(h("div", { class: "page-head" }, h("h1", {}, "Analytics"), h("p", { class: "faint" }, "All sessions")), this.tileHost, this.grid);
+  }
+
+  #chart(label, options) {
+    const chart = new Chart({ label, height: CHART_HEIGHT, options });
+    this.charts.push(chart);
+    return chart;
+  }
+
+  #ranges() {
+    const group = h("div", { class: "segments", role: "group", "aria-label": "Time" });
+    for (const range of RANGES) {
+      group.append(h("button", { type: "button", "aria-pressed": String(range === this.range), on: { click: (event) => {
+        this.range = range;
+        for (const each of group.children) attr(each, "aria-pressed", String(each === event.currentTarget));
+        history.replaceState(null, "", `#/analytics${query({ range: range === RANGES[0] ? "" : range[0] })}`);
+        this.#hours();
+      } } }, range[1]));
+    }
+    return group;
+  }
+
+  #hours() {
+    const all = stats.hourly(this.byHour, now(), this.range[2]);
+    this.columns = all;
+    const isEmpty = all.slice(1).every((column) => column.every((value) => value === 0));
+    shown(this.hoursNone, isEmpty);
+    for (const el of [this.hourChart.el, this.hoursLegend, this.hourTable.el]) shown(el, !isEmpty);
+    if (!isEmpty) this.hourChart.set(stacked(all));
+    this.hourTable.write();
+  }
+
+  #figures(total, counts) {
+    const took = total.duration_ms;
+    const remains = stats.remainingShare(total);
+    const ended = counts.succeeded + counts.failed;
+    this.#tile("Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.untold ? ` · ${exact(counts.untold)} not told` : ""}`);
+    this.#tile("Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN, `${exact(total.measured)} measured`);
+    this.#tile("Remains after", remains === null ? UNKNOWN : percent(remains), "of the size before");
+    this.#tile("Duration", took.p50 === null ? UNKNOWN : duration(took.p50), took.p50 === null ? "no duration was told" : `median · p95 ${duration(took.p95)} · p99 ${duration(took.p99)}`);
+    const each = stats.messagesEach(total);
+    this.#tile("Messages each", each === null ? UNKNOWN : exact(each), "mean before a compaction");
+    this.#tile("Failed", ended === 0 ? UNKNOWN : percent((counts.failed / ended) * 100), `${exact(counts.failed)} of ${exact(ended)} attempts`);
+  }
+
+  #tile(name, figure, more) {
+    let tile = this.tiles.get(name);
+    if (tile === undefined) {
+      tile = { figure: text(), more: text() };
+      this.tileHost.append(h("div", {}, h("dt", {}, name), h("dd", { class: "tile-figure" }, tile.figure), h("dd", { class: "faint small" }, tile.more)));
+      this.tiles.set(name, tile);
+    }
+    say(tile.figure, figure);
+    say(tile.more, more);
+  }
+
+  #histogram(title, format, unit) {
+    const id = `h-${title.toLowerCase().replaceAll(" ", "-")}`;
+    const summary = text();
+    let bars = [];
+    const chart = this.#chart(`${title}: distribution; the table below has the figures`, (uPlot) => histogramOptions(uPlot, () => bars, format));
+    const table = dataTable(title, [unit || "Up to", "Compactions"], () => bars.map((bar) => [bandWords(bar, format), exact(bar.count)]));
+    const none = h("p", { class: "faint", hidden: true }, "Nothing was measured yet.");
+    const el = h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), h("p", { class: "faint small" }, summary), none, chart.el, table.el);
+    const set = (found, distribution, measured = 0) => {
+      bars = found;
+      const isEmpty = found.length === 0;
+      shown(none, isEmpty);
+      shown(chart.el, !isEmpty);
+      shown(table.el, !isEmpty);
+      if (distribution !== null) {
+        say(summary, distribution.p50 === null ? "" : `median ${format(distribution.p50)} · p95 ${format(distribution.p95)} · largest ${format(distribution.max)}`);
+      } else {
+        say(summary, measured ? `${count(measured, "compaction")}: the latest of each session active last` : "");
+      }
+      if (!isEmpty) chart.set([found.map((_, index) => index), found.map((bar) => bar.count)]);
+      table.write();
+    };
+    return { el, set };
+  }
+
+  #models(byModel) {
+    const rows = Object.entries(byModel).map(([model, found]) => ({ model, found, counts: stats.countsOf(found) }))
+      .sort((a, b) => b.counts.succeeded - a.counts.succeeded || (a.model < b.model ? -1 : 1));
+    this.modelBody.replaceChildren(...rows.map(({ model, found, counts }) => {
+      const remains = stats.remainingShare(found);
+      const each = stats.messagesEach(found);
+      const cells = [
+        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.failed),
+        tokens(found.pre_tokens.p50), duration(found.duration_ms.p50), duration(found.duration_ms.p95),
+        remains === null ? UNKNOWN : percent(remains), found.measured ? tokens(found.saved_tokens) : UNKNOWN,
+        each === null ? UNKNOWN : exact(each),
+      ];
+      return h("tr", {}, h("th", { scope: "row" }, model), ...cells.map((cell) => h("td", {}, cell)));
+    }));
+  }
+
+  #trouble(views) {
+    const nowMs = now();
+    list(this.thrashHost, stats.thrashes(views).map(({ view, found }) => [view,
+      `${count(found.count, "compaction")} within ${duration(found.span)}, until ${moment(found.until, nowMs)}`]), "None among the sessions active last.");
+    list(this.stalledHost, stats.stalled(views, nowMs).map(({ view, silence }) => [view, `silent for ${duration(silence)}`]), "None.");
+  }
+}
+
+/** The first hour (UTC) of the longest range, as the server takes it. */
+function longAgo() {
+  const hours = RANGES.at(-1)[2];
+  return new Date(now() - hours * 3_600_000).toISOString().slice(0, 13);
+}
+
+function list(host, rows, none) {
+  const items = rows.slice(0, 20).map(([view, words]) => {
+    const name = sessionName(view);
+    return h("li", {}, h("a", { href: sessionLink(view.session_id) }, name.folder || shortId(name.id), " ", h("span", { class: "mono faint" }, name.folder ? shortId(name.id) : "")), h("span", { class: "faint" }, words));
+  });
+  if (rows.length > items.length) items.push(h("li", { class: "faint" }, `and ${exact(rows.length - items.length)} more`));
+  host.replaceChildren(...(items.length ? items : [h("li", { class: "faint" }, none)]));
+}
+
+function bandWords({ above, upTo }, format) {
+  return upTo === null ? `over ${format(above)}` : `${format(above)} – ${format(upTo)}`;
+}
+
+function transposed(columns) {
+  return columns[0].map((_, index) => columns.map((column) => column[index]));
+}
+
+/** Columns on top of each other; drawn from the highest down, so each hides what is below it. */
+function stacked([hours, automatic, manual, untold]) {
+  const two = automatic.map((value, index) => value + manual[index]);
+  return [hours, two.map((value, index) => value + untold[index]), two, automatic];
+}
+
+function bars(uPlot, stroke) {
+  return { stroke, fill: stroke, width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.75, 48, 1], radius: 0.15 }) };
+}
+
+/** Compactions are whole: a tick between two would be none. */
+const WHOLE = [1, 2, 5].flatMap((step) => [1, 10, 100, 1_000, 10_000].map((power) => step * power)).sort((a, b) => a - b);
+const whole = (plot, splits) => splits.map((value) => (Number.isInteger(value) ? exact(value) : null));
+const fromZero = (plot, low, high) => [0, Math.max(1, high * 1.1)];
+
+function hourOptions(uPlot) {
+  return {
+    legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
+    scales: { x: { time: true, range: (plot, low, high) => [low - 2_700, high + 2_700] }, y: { range: fromZero } },
+    axes: [axis({ size: 32, grid: { show: false }, values: timeTicks }), axis({ size: 40, values: whole, incrs: WHOLE })],
+    series: [{}, bars(uPlot, colour("--faint-bar")), bars(uPlot, colour("--accent")), bars(uPlot, colour("--bar"))],
+  };
+}
+
+function histogramOptions(uPlot, current, format) {
+  return {
+    legend: { show: false }, cursor: { show: false }, padding: [8, 14, 0, 0],
+    scales: { x: { time: false, range: () => [-0.6, current().length - 0.4] }, y: { range: fromZero } },
+    axes: [
+      axis({
+        size: 32,
+        grid: { show: false },
+        splits: () => current().map((_, index) => index),
+        values: (plot, splits) => splits.map((index) => {
+          const bar = current()[index];
+          const step = Math.max(1, Math.ceil(current().length / Math.max(2, Math.floor(plot.width / 80))));
+          if (bar === undefined || index % step) return null;
+          return bar.upTo === null ? `>${format(bar.above)}` : format(bar.upTo);
+        }),
+      }),
+      axis({ size: 40, values: whole, incrs: WHOLE }),
+    ],
+    series: [{}, bars(uPlot, colour("--accent"))],
+  };
+}

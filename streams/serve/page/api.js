@@ -1,0 +1,134 @@
+// Asks the server. Addresses are relative: the page works below any path.
+
+const TOKEN_KEY = "contextgauge-token";
+/** The Date header counts whole seconds: a smaller difference is no difference. */
+const CLOCK_TOLERANCE_MS = 2_000;
+const TIMEOUT_MS = 20_000;
+
+/** An answer that is an error, by RFC 9457. `status` 0: there was no answer. */
+export class ApiError extends Error {
+  constructor(status, title, detail, retryAfterS = null) {
+    super(detail || title);
+    this.status = status;
+    this.title = title;
+    this.detail = detail;
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+let token = readToken();
+let clockOffsetMs = 0;
+const listeners = { unauthorized: () => {}, reached: () => {}, unreached: () => {} };
+
+export function onServer(handlers) {
+  Object.assign(listeners, handlers);
+}
+
+/** The time by the server's clock, ms: views' times are compared with it. */
+export function now() {
+  return Date.now() + clockOffsetMs;
+}
+
+/** Take a token out of the address, where it must not stay, and keep it for this tab. */
+export function takeToken() {
+  const found = /[#&]token=([^&]+)/.exec(location.hash);
+  if (found === null) return;
+  setToken(decodeURIComponent(found[1]));
+  const rest = location.hash.replace(/&?token=[^&]+/, "").replace(/^#&?/, "");
+  history.replaceState(null, "", rest ? `#${rest}` : "#/");
+}
+
+export function setToken(value) {
+  token = value;
+  try {
+    if (value === null) sessionStorage.removeItem(TOKEN_KEY);
+    else sessionStorage.setItem(TOKEN_KEY, value);
+  } catch {
+    // storage may be forbidden: the token then lasts until the reload
+  }
+}
+
+function readToken() {
+  try {
+    return sessionStorage.getItem(TOKEN_KEY);
+  } catch {
+    return null;
+  }
+}
+
+/** Fetch with the token. Raises ApiError for no answer and for an error, AbortError if ended. */
+export async function ask(path, { signal, headers = {}, cache = "default" } = {}) {
+  const limit = AbortSignal.timeout(TIMEOUT_MS);
+  const all = signal ? AbortSignal.any([signal, limit]) : limit;
+  return answer(path, all, headers, signal, cache);
+}
+
+/** As `ask`, for an answer without an end: no time limit but the caller's. */
+export async function stream(path, { signal, headers = {} }) {
+  return answer(path, signal, headers, signal, "no-store");
+}
+
+async function answer(path, signal, headers, ended, cache) {
+  const sent = { ...headers };
+  if (token !== null) sent.Authorization = `Bearer ${token}`;
+  let response;
+  try {
+    response = await fetch(path, { headers: sent, signal, credentials: "same-origin", cache });
+  } catch (error) {
+    if (ended?.aborted) throw error;
+    listeners.unreached();
+    throw new ApiError(0, "No answer", "The server does not answer.");
+  }
+  listeners.reached();
+  noteClock(response.headers.get("date"));
+  if (response.ok) return response;
+  const problem = await problemOf(response);
+  if (response.status === 401) listeners.unauthorized(problem);
+  throw problem;
+}
+
+async function problemOf(response) {
+  const retry = Number.parseInt(response.headers.get("retry-after") ?? "", 10);
+  let told = {};
+  try {
+    told = await response.json();
+  } catch {
+    // a proxy's page: the status says what there is to say
+  }
+  return new ApiError(
+    response.status,
+    told.title ?? `HTTP ${response.status}`,
+    told.detail ?? "",
+    Number.isNaN(retry) ? null : retry,
+  );
+}
+
+function noteClock(date) {
+  const told = Date.parse(date ?? "");
+  if (Number.isNaN(told)) return;
+  const offset = told + 500 - Date.now();
+  clockOffsetMs = Math.abs(offset) > CLOCK_TOLERANCE_MS ? offset : 0;
+}
+
+/** Return the JSON of an answer. */
+export async function get(path, options) {
+  const response = await ask(path, options);
+  try {
+    return await response.json();
+  } catch (error) {
+    if (options?.signal?.aborted) throw error;
+    throw new ApiError(0, "No answer", "The answer ended in the middle.");
+  }
+}
+
+/** `query({limit: 5, q: ""})` → "?limit=5": what is empty is left out. */
+export function query(parameters) {
+  const given = Object.entries(parameters).filter(
+    ([, value]) => value !== null && value !== undefined && value !== "",
+  );
+  return given.length ? `?${new URLSearchParams(given)}` : "";
+}
+
+export function sessionPath(id, rest = "") {
+  return `v1/sessions/${encodeURIComponent(id)}${rest}`;
+}

@@ -1,0 +1,222 @@
+// The page's frame: which view the address asks for, and what is told above all views.
+
+import { Analytics } from "./analytics.js";
+import { get, onServer, setToken, takeToken } from "./api.js";
+import { attr, h, icon, say, setIcon, text } from "./dom.js";
+import { duration, moment } from "./format.js";
+import { Overview } from "./overview.js";
+import { SessionPage } from "./session.js";
+import { close as closeTip, initTips } from "./tip.js";
+
+/** How often the projector is asked how far it is. */
+const PROJECTION_MS = 5_000;
+/** One lost answer is no news. */
+const UNREACHED_AFTER = 2;
+
+const LIVE_WORDS = { connecting: "connecting", live: "live", waiting: "reconnecting", none: "" };
+
+class Shell {
+  #view = null;
+  #notices = new Map();
+  #unreached = 0;
+  #reachedMs = null;
+
+  constructor() {
+    this.main = document.getElementById("main");
+    this.liveSign = document.getElementById("live");
+    this.liveText = document.getElementById("live-text");
+    this.announcer = document.getElementById("announce");
+  }
+
+  start() {
+    takeToken();
+    initTips();
+    this.#theme();
+    onServer({
+      unauthorized: () => this.#askToken(),
+      reached: () => this.#reached(),
+      unreached: () => this.#lost(),
+    });
+    document.getElementById("skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      this.main.focus();
+    });
+    addEventListener("hashchange", () => {
+      takeToken();
+      this.#route();
+    });
+    addEventListener("online", () => this.#view?.hurry());
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) this.#view?.hurry();
+    });
+    addEventListener("keydown", (event) => this.#shortcut(event));
+    setInterval(() => this.#projection(), PROJECTION_MS);
+    this.#projection();
+    this.#route();
+  }
+
+  /** Show the feed's state; "none": this view has no feed. */
+  live(state) {
+    attr(this.liveSign, "data-state", state);
+    if (this.liveText.firstChild.data !== LIVE_WORDS[state]) this.liveText.firstChild.data = LIVE_WORDS[state];
+  }
+
+  /** Say something to a screen reader. */
+  announce(words) {
+    this.announcer.textContent = words;
+  }
+
+  title(words) {
+    document.title = words ? `${words} · contextgauge` : "contextgauge";
+  }
+
+  #route() {
+    const [path, search = ""] = location.hash.replace(/^#/, "").split("?");
+    const parameters = new URLSearchParams(search);
+    const session = /^\/session\/(.+)$/.exec(path);
+    this.#view?.stop();
+    closeTip();
+    this.live("none");
+    let page = "overview";
+    if (session !== null) {
+      page = "session";
+      this.#view = new SessionPage(this.main, decoded(session[1]), parameters, this);
+    } else if (path === "/analytics") {
+      page = "analytics";
+      this.title("Analytics");
+      this.#view = new Analytics(this.main, parameters, this);
+    } else {
+      this.title("");
+      this.#view = new Overview(this.main, parameters, this);
+    }
+    for (const link of document.querySelectorAll("nav a[data-page]")) {
+      attr(link, "aria-current", link.dataset.page === page ? "page" : null);
+    }
+    attr(document.body, "data-page", page);
+    this.#view.start();
+    if (this.hasRouted) {
+      scrollTo(0, 0);
+      this.main.focus({ preventScroll: true });
+    }
+    this.hasRouted = true;
+  }
+
+  #shortcut(event) {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^(?:INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "")) return;
+    const search = this.main.querySelector("input[type=search]");
+    if (search === null) return;
+    event.preventDefault();
+    search.focus();
+  }
+
+  #theme() {
+    const button = document.getElementById("theme");
+    const sign = icon(window.contextgaugeTheme.current());
+    button.append(sign);
+    const tell = () => {
+      const chosen = window.contextgaugeTheme.current();
+      setIcon(sign, chosen);
+      const words = `Theme: ${chosen === "system" ? "as the system" : chosen}`;
+      attr(button, "aria-label", words);
+      attr(button, "title", words);
+    };
+    tell();
+    button.addEventListener("click", () => {
+      window.contextgaugeTheme.next();
+      tell();
+    });
+  }
+
+  #reached() {
+    this.#unreached = 0;
+    this.#reachedMs = Date.now();
+    this.#notice("unreached", null);
+  }
+
+  #lost() {
+    this.#unreached += 1;
+    if (this.#unreached < UNREACHED_AFTER) return;
+    const since = this.#reachedMs === null ? "" : ` What you see is as of ${moment(this.#reachedMs, Date.now())}.`;
+    this.#notice("unreached", "bad", `The server does not answer. Trying again by itself.${since}`);
+  }
+
+  async #projection() {
+    if (document.hidden) return;
+    let told;
+    try {
+      told = await get("v1/projection", { cache: "no-store" }); // its age is not in its tag
+    } catch {
+      return; // what has no answer is told elsewhere, and a server of another age has no such route
+    }
+    const behind = behindOf(told);
+    if (behind === null) this.#notice("behind", null);
+    else {
+      this.#notice("behind", "warn", `${behind} The figures below may be old. See that contextgauge project runs; contextgauge doctor tells more.`);
+    }
+  }
+
+  /** Show, change or take away a line above the page. */
+  #notice(name, kind, words = "") {
+    const there = this.#notices.get(name);
+    if (kind === null) {
+      there?.el.remove();
+      this.#notices.delete(name);
+      return;
+    }
+    if (there !== undefined) {
+      say(there.words, words);
+      return;
+    }
+    const node = text(words);
+    const el = h("div", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, icon("warning"), h("p", {}, node));
+    this.#notices.set(name, { el, words: node });
+    document.getElementById("notices").append(el);
+  }
+
+  #askToken() {
+    if (document.querySelector("dialog.token") !== null) return;
+    const input = h("input", { type: "password", name: "token", required: true, autocomplete: "off", "aria-label": "Token" });
+    const dialog = h(
+      "dialog",
+      { class: "token", "aria-labelledby": "token-title" },
+      h(
+        "form",
+        { method: "dialog", on: { submit: (event) => {
+          event.preventDefault();
+          setToken(input.value.trim());
+          dialog.close();
+        } } },
+        h("h2", { id: "token-title" }, "A token is needed"),
+        h("p", {}, "This server shows its figures only to those who have a token. It stays in this tab, and is forgotten when that is closed."),
+        input,
+        h("button", { type: "submit", class: "primary" }, "Continue"),
+      ),
+    );
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      this.#route();
+    });
+    dialog.addEventListener("cancel", (event) => event.preventDefault());
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** What is old about the figures, in words; null where nothing is. */
+function behindOf({ generation, as_of: asOf }) {
+  if (generation === null || !asOf?.stale) return null; // without a generation there are no figures
+  if (asOf.lag_ms) return `The projection is ${duration(asOf.lag_ms)} behind.`;
+  if (asOf.heard_ms === null) return "No projector has told how far it is.";
+  return `The projector has been silent for ${duration(asOf.heard_ms)}.`;
+}
+
+new Shell().start();

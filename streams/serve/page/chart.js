@@ -1,0 +1,145 @@
+// Charts by uPlot, where this installation has it; else the page says what is missing. The
+// figures of every chart are in a table beside it either way.
+
+import { h } from "./dom.js";
+
+let library;
+
+/** uPlot, loaded once; null where it is not in this installation. */
+export function chartLibrary() {
+  library ??= import("./vendor/uPlot.esm.js").then(
+    (module) => {
+      const sheet = new URL("./vendor/uPlot.min.css", import.meta.url).href;
+      document.head.append(h("link", { rel: "stylesheet", href: sheet }));
+      return module.default;
+    },
+    () => null,
+  );
+  return library;
+}
+
+/** The colour that a custom property stands for now, as a canvas takes it. */
+export function colour(name) {
+  const probe = document.body.appendChild(h("i", { hidden: true }));
+  probe.style.setProperty("color", `var(${name})`);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+/**
+ * A chart in a box that keeps its height: {el, set(data), redraw()}. `options(uPlot, width)` are
+ * uPlot's; they are asked for anew when the theme changes, so that colours follow.
+ */
+export class Chart {
+  #plot = null;
+  #data = null;
+  #uPlot = undefined;
+
+  constructor({ label, height, options }) {
+    this.height = height;
+    this.options = options;
+    this.place = h("div", { class: "chart-place", role: "img", "aria-label": label });
+    this.place.style.setProperty("min-height", `${height}px`);
+    this.el = this.place;
+    this.resized = new ResizeObserver(() => {
+      const width = this.place.clientWidth;
+      if (this.#plot !== null && width > 0 && width !== this.#plot.width) this.#plot.setSize({ width, height: this.height });
+      else if (this.#plot === null) this.#draw();
+    });
+    this.resized.observe(this.place);
+    this.themed = () => this.redraw();
+    document.addEventListener("contextgauge:theme", this.themed);
+    this.media = matchMedia("(prefers-color-scheme: dark)");
+    this.media.addEventListener("change", this.themed);
+    chartLibrary().then((uPlot) => {
+      this.#uPlot = uPlot;
+      this.#draw();
+    });
+  }
+
+  stop() {
+    this.resized.disconnect();
+    document.removeEventListener("contextgauge:theme", this.themed);
+    this.media.removeEventListener("change", this.themed);
+    this.#plot?.destroy();
+    this.#plot = null;
+  }
+
+  set(data) {
+    this.#data = data;
+    if (this.#plot === null) this.#draw();
+    else this.#plot.setData(data);
+  }
+
+  get plot() {
+    return this.#plot;
+  }
+
+  /** Draw all anew: for other colours, or other options. */
+  redraw() {
+    this.#plot?.destroy();
+    this.#plot = null;
+    this.#draw();
+  }
+
+  #draw() {
+    if (this.#uPlot === null) {
+      this.#missing();
+      return;
+    }
+    const width = this.place.clientWidth;
+    if (this.#uPlot === undefined || this.#data === null || width === 0 || this.#plot !== null) return;
+    this.#plot = new this.#uPlot({ ...this.options(this.#uPlot), width, height: this.height }, this.#data, this.place);
+  }
+
+  #missing() {
+    if (this.place.firstChild !== null) return;
+    this.place.removeAttribute("role");
+    this.place.append(
+      h("p", { class: "chart-missing" }, "This installation has no chart library (uPlot): the figures are in the table below. ",
+        h("span", { class: "faint" }, "With Node.js on the machine, make page fetches it.")),
+    );
+  }
+}
+
+/** Axes in the page's colours. */
+export function axis(more = {}) {
+  const faint = colour("--faint");
+  const line = { stroke: colour("--line"), width: 1 };
+  return { stroke: faint, grid: line, ticks: { ...line, size: 4 }, font: "11px system-ui, sans-serif", ...more };
+}
+
+const TICK_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const TICK_TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const TICK_SECOND = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DAY_S = 86_400;
+
+/** The words of a time axis: days, times, or times with seconds, by how far the ticks are apart. */
+export function timeTicks(plot, ticks, axisIndex, space, apart) {
+  const words = apart >= DAY_S ? TICK_DAY : apart >= 60 ? TICK_TIME : TICK_SECOND;
+  return ticks.map((tick) => {
+    const isMidnight = apart < DAY_S && new Date(tick * 1000).getHours() + new Date(tick * 1000).getMinutes() === 0;
+    return (isMidnight ? TICK_DAY : words).format(tick * 1000);
+  });
+}
+
+/** A figure's table, folded: the chart's text alternative. `rows()` is asked for when it opens. */
+export function dataTable(caption, heads, rows) {
+  const body = h("tbody");
+  const details = h(
+    "details",
+    { class: "data" },
+    h("summary", {}, "Show as table"),
+    h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": caption },
+      h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))), body)),
+  );
+  const write = () => {
+    if (!details.open) return;
+    body.replaceChildren(
+      ...rows().map((cells) => h("tr", {}, ...cells.map((cell, index) => (index ? h("td", {}, cell) : h("th", { scope: "row" }, cell))))),
+    );
+  };
+  details.addEventListener("toggle", write);
+  return { el: details, write };
+}

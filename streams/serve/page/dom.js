@@ -1,0 +1,136 @@
+// The few things done to the document: elements are made once, and only what changed is written.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * Make an element. `props`: attributes; `class`; `on` with listeners by event name; true and
+ * false for attributes without a value. Children: nodes, strings, null (left out).
+ */
+export function h(tag, props = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (name === "on") {
+      for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+    } else {
+      attr(element, name, value);
+    }
+  }
+  append(element, children);
+  return element;
+}
+
+function append(element, children) {
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined) element.append(child);
+  }
+}
+
+/** Set an attribute if it differs; null, undefined and false take it away. */
+export function attr(element, name, value) {
+  if (value === null || value === undefined || value === false) {
+    if (element.hasAttribute(name)) element.removeAttribute(name);
+    return;
+  }
+  const text = value === true ? "" : String(value);
+  if (element.getAttribute(name) !== text) element.setAttribute(name, text);
+}
+
+/** A text node: `say` changes what it says, and no element is ever replaced. */
+export function text(value = "") {
+  return document.createTextNode(value);
+}
+
+export function say(node, value) {
+  if (node.data !== value) node.data = value;
+}
+
+/** Set a custom property if it differs. Through the object model: the policy forbids style=. */
+export function css(element, name, value) {
+  if (element.style.getPropertyValue(name) !== value) element.style.setProperty(name, value);
+}
+
+/** Show or hide. */
+export function shown(element, is) {
+  if (element.hidden === is) element.hidden = !is;
+}
+
+const PATHS = {
+  warning: "M12 4 2.8 19.5h18.4L12 4Zm0 6v4.5m0 2.6v.1",
+  check: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18Zm-4-9 3 3 5.5-6",
+  cross: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18Zm-3.2-12.2 6.4 6.4m0-6.4-6.4 6.4",
+  spinner: "M12 3a9 9 0 1 0 9 9",
+  clock: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18Zm0-14v5l3.5 2",
+  unknown: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18Zm-2.5-11.3a2.6 2.6 0 1 1 3.6 2.4c-.8.4-1.1.9-1.1 1.9m0 2.8v.1",
+  dot: "M12 17.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11Z",
+  estimate: "M4 10c2.5-3 5-3 8 0s5.5 3 8 0M4 16c2.5-3 5-3 8 0s5.5 3 8 0",
+  chevron: "m9 6 6 6-6 6",
+  system: "M3 5h18v11H3zM8 20h8m-4-4v4",
+  light: "M12 16a4 4 0 1 0 0-8 4 4 0 0 0 0 8Zm0-14v2m0 16v2M2 12h2m16 0h2M4.9 4.9l1.4 1.4m11.4 11.4 1.4 1.4m0-14.2-1.4 1.4M6.3 17.7l-1.4 1.4",
+  dark: "M20 14.5A8.5 8.5 0 0 1 9.5 4 8.5 8.5 0 1 0 20 14.5Z",
+  link: "M10 14a4.5 4.5 0 0 0 6.4 0l3-3A4.5 4.5 0 0 0 13 4.6l-1.2 1.2M14 10a4.5 4.5 0 0 0-6.4 0l-3 3a4.5 4.5 0 0 0 6.4 6.4l1.2-1.2",
+  back: "M15 6l-6 6 6 6",
+  search: "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14Zm5-2 5 5",
+  reset: "M4 4v6h6M4.6 10A8 8 0 1 1 4 14",
+  edit: "M4 7h16M9 7V4h6v3m-8 0 1 13h8l1-13",
+  info: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18Zm0-10v5.5m0-8.6v.1",
+};
+
+/** A drawn sign; it says nothing to a screen reader, so words must stand beside it. */
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  svg.setAttribute("class", "icon");
+  const path = document.createElementNS(SVG, "path");
+  svg.append(path);
+  setIcon(svg, name);
+  return svg;
+}
+
+/** Make a drawn sign another one, in place. */
+export function setIcon(svg, name) {
+  if (svg.dataset.name === name) return;
+  svg.dataset.name = name;
+  svg.firstChild.setAttribute("d", PATHS[name]);
+}
+
+export function svg(tag, props) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(props)) element.setAttribute(name, String(value));
+  return element;
+}
+
+/**
+ * Keep a list of elements equal to a list of items: each item's element is made once by
+ * `make(item)` → {el, update(item)}, updated in place, and only moved where the order changed.
+ */
+export class Keyed {
+  constructor(host, keyOf, make) {
+    this.host = host;
+    this.keyOf = keyOf;
+    this.make = make;
+    this.parts = new Map();
+  }
+
+  set(items) {
+    const seen = new Set();
+    let at = this.host.firstElementChild;
+    for (const item of items) {
+      const key = this.keyOf(item);
+      seen.add(key);
+      let part = this.parts.get(key);
+      if (part === undefined) {
+        part = this.make(item);
+        this.parts.set(key, part);
+      }
+      part.update(item);
+      if (part.el === at) at = at.nextElementSibling;
+      else this.host.insertBefore(part.el, at);
+    }
+    for (const [key, part] of this.parts) {
+      if (seen.has(key)) continue;
+      part.el.remove();
+      this.parts.delete(key);
+    }
+  }
+}

@@ -1,0 +1,153 @@
+// The live feed: server-sent events read by fetch, since EventSource cannot send a token.
+
+import { ApiError, query, stream } from "./api.js";
+
+/** The server sends a comment every few seconds: after so long without a byte it is gone. */
+const SILENCE_MS = 45_000;
+const FIRST_WAIT_MS = 400;
+const LONGEST_WAIT_MS = 10_000;
+
+/** Parses a stream of server-sent events: `push(text)` returns the events that are complete. */
+export class EventParser {
+  #rest = "";
+  #data = [];
+  #event = "";
+  lastId = null;
+  retryMs = null;
+
+  push(text) {
+    const whole = this.#rest + text;
+    // A CR at the very end may be the first half of a CRLF: it waits for what follows.
+    const cut = whole.endsWith("\r") ? whole.length - 1 : whole.length;
+    const lines = whole.slice(0, cut).split(/\r\n|\r|\n/);
+    this.#rest = lines.pop() + whole.slice(cut);
+    const events = [];
+    for (const line of lines) this.#line(line, events);
+    return events;
+  }
+
+  #line(line, events) {
+    if (line === "") {
+      if (this.#data.length) {
+        events.push({ event: this.#event || "message", data: this.#data.join("\n") });
+      }
+      this.#data = [];
+      this.#event = "";
+      return;
+    }
+    const colon = line.indexOf(":");
+    if (colon === 0) return; // a heartbeat
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (field === "data") this.#data.push(value);
+    else if (field === "event") this.#event = value;
+    else if (field === "id" && !value.includes("\0")) this.lastId = value;
+    else if (field === "retry" && /^\d+$/.test(value)) this.retryMs = Number(value);
+  }
+}
+
+/**
+ * Follows the feed until it is stopped, over any number of connections: the last event's id
+ * resumes it. `lastId`: of the answer that it goes on from. `onEntries(entries)`, `onReset(reason)`: all must be read anew; `onState(state)`:
+ * "connecting", "live", "waiting".
+ */
+export class Feed {
+  #stop = new AbortController();
+  #wake = () => {};
+  #lastId = null;
+
+  constructor({ session = null, lastId = null, onEntries, onReset, onState }) {
+    this.session = session;
+    this.#lastId = lastId;
+    this.onEntries = onEntries;
+    this.onReset = onReset;
+    this.onState = onState;
+    this.#run();
+  }
+
+  stop() {
+    this.#stop.abort();
+    this.#wake();
+  }
+
+  /** Try again now, if it waits. */
+  hurry() {
+    this.#wake();
+  }
+
+  async #run() {
+    let wait = FIRST_WAIT_MS;
+    while (!this.#stop.signal.aborted) {
+      let least = 0;
+      this.onState("connecting");
+      try {
+        await this.#connect(() => {
+          wait = FIRST_WAIT_MS;
+        });
+      } catch (error) {
+        if (this.#stop.signal.aborted) return;
+        if (error instanceof ApiError) {
+          least = (error.retryAfterS ?? 0) * 1000;
+          if (error.status === 401 || error.status === 404) least = LONGEST_WAIT_MS;
+        }
+      }
+      if (this.#stop.signal.aborted) return;
+      this.onState("waiting");
+      // Spread, so that a thousand pages do not come back in the same moment.
+      await this.#sleep(Math.max(least, wait * (0.75 + Math.random() / 2)));
+      wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+    }
+  }
+
+  async #connect(onLive) {
+    const connection = new AbortController();
+    const end = () => connection.abort();
+    this.#stop.signal.addEventListener("abort", end);
+    let timer = setTimeout(end, SILENCE_MS);
+    try {
+      const headers = { Accept: "text/event-stream" };
+      if (this.#lastId !== null) headers["Last-Event-ID"] = this.#lastId;
+      const path = `v1/stream${query({ session: this.session })}`;
+      const response = await stream(path, { signal: connection.signal, headers });
+      onLive();
+      this.onState("live");
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      const parser = new EventParser();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        clearTimeout(timer);
+        timer = setTimeout(end, SILENCE_MS);
+        this.#take(parser.push(value), parser);
+      }
+    } finally {
+      clearTimeout(timer);
+      this.#stop.signal.removeEventListener("abort", end);
+      end();
+    }
+  }
+
+  #take(events, parser) {
+    if (parser.lastId !== null) this.#lastId = parser.lastId;
+    let entries = [];
+    for (const { event, data } of events) {
+      if (event === "record") {
+        entries.push(JSON.parse(data));
+      } else if (event === "reset") {
+        entries = []; // what is read anew has them
+        this.onReset(data);
+      }
+    }
+    if (entries.length) this.onEntries(entries);
+  }
+
+  #sleep(ms) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

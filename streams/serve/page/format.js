@@ -1,0 +1,107 @@
+// Figures as people read them. What is not known is "unknown", and never 0.
+
+export const UNKNOWN = "unknown";
+
+const EXACT = new Intl.NumberFormat("en-US");
+
+/** 1234567 → "1,234,567". */
+export function exact(count) {
+  return count === null || count === undefined ? UNKNOWN : EXACT.format(count);
+}
+
+/** Tokens in three figures: 950, 1.2K, 142K, 1.05M. */
+export function tokens(count) {
+  if (count === null || count === undefined) return UNKNOWN;
+  const size = Math.abs(count);
+  const sign = count < 0 ? "−" : "";
+  if (size < 1000) return `${sign}${size}`;
+  if (size < 999_500) return `${sign}${short(size / 1000)}K`;
+  return `${sign}${short(size / 1_000_000, 2)}M`;
+}
+
+function short(value, most = 1) {
+  const digits = value < 10 ? most : value < 100 ? Math.min(most, 1) : 0;
+  return value.toFixed(digits).replace(/\.0+$/, "");
+}
+
+/** A percentage, floored: 99.99 is not yet 100%. */
+export function percent(value) {
+  if (value === null || value === undefined) return UNKNOWN;
+  if (value > 0 && value < 1) return "<1%";
+  return `${Math.floor(value)}%`;
+}
+
+/** A length of time: "0.9 s", "42 s", "3 min 5 s", "2 h 10 min", "4 d 3 h". */
+export function duration(ms) {
+  if (ms === null || ms === undefined) return UNKNOWN;
+  if (ms < 950) return `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return pair(minutes, "min", seconds % 60, "s");
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return pair(hours, "h", minutes % 60, "min");
+  return pair(Math.floor(hours / 24), "d", hours % 24, "h");
+}
+
+function pair(high, highUnit, low, lowUnit) {
+  return low === 0 ? `${high} ${highUnit}` : `${high} ${highUnit} ${low} ${lowUnit}`;
+}
+
+/** How long ago, in one unit, so that it changes seldom: "now", "12 s ago", "3 h ago". */
+export function ago(timeMs, nowMs) {
+  if (timeMs === null || timeMs === undefined) return UNKNOWN;
+  const seconds = Math.floor((nowMs - timeMs) / 1000);
+  if (seconds < 2) return "now";
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86_400)} d ago`;
+}
+
+/** A clock's count: "0:07", "12:03", "1:02:03". */
+export function elapsed(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const two = (value) => String(value).padStart(2, "0");
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor(seconds / 60) % 60;
+  return hours ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
+}
+
+const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+
+/** The time of day here; with the day where that is not today's. */
+export function moment(timeMs, nowMs) {
+  if (timeMs === null || timeMs === undefined) return "time unknown";
+  const day = DAY.format(timeMs);
+  return day === DAY.format(nowMs) ? CLOCK.format(timeMs) : `${day}, ${CLOCK.format(timeMs)}`;
+}
+
+/** "1 subagent", "3 subagents". */
+export function count(number, one, many = `${one}s`) {
+  return `${exact(number)} ${number === 1 ? one : many}`;
+}
+
+const SOURCES = {
+  configured: "configured",
+  runtime: "told by the runtime",
+  catalog: "by the model's name",
+  default: "assumed",
+  exceeded: "assumed one was exceeded",
+};
+
+/** How a window is known. */
+export function windowSource(source) {
+  return SOURCES[source] ?? "source unknown";
+}
+
+/** A session's name for people: its folder, and enough of its id. */
+export function sessionName(view) {
+  const folder = (view.identity.cwd ?? "").replace(/[/\\]+$/, "").split(/[/\\]/).pop();
+  return { folder: folder ?? "", id: view.session_id };
+}
+
+export function shortId(id) {
+  return id.length > 13 ? id.slice(0, 8) : id;
+}

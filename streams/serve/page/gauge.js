@@ -1,0 +1,130 @@
+// The bar of a context, and the tooltip that takes it apart: on the overview and for a session.
+
+import { attr, css, h, icon, say, shown, text } from "./dom.js";
+import { exact, percent, tokens, UNKNOWN, windowSource } from "./format.js";
+import { hasTriangle, pressure } from "./judge.js";
+
+const LEVEL_WORDS = { calm: "", amber: "80% and more used", red: "near compaction", unknown: "" };
+
+/** Make a gauge: {el, bind(chain)}: percentage, sizes, where the window is known from, bar. */
+export function gauge() {
+  const share = text();
+  const sizes = text();
+  const source = text();
+  const level = text();
+  const triangle = icon("warning");
+  triangle.classList.add("triangle");
+  const fill = h("i", { class: "fill" });
+  const mark = h("i", { class: "mark" });
+  const el = h(
+    "div",
+    { class: "gauge" },
+    h(
+      "div",
+      { class: "gauge-line" },
+      h("span", { class: "gauge-share" }, share, triangle, h("span", { class: "sr" }, level)),
+      h("span", { class: "gauge-sizes" }, sizes, " ", h("span", { class: "faint" }, source)),
+    ),
+    h("div", { class: "bar", "aria-hidden": "true" }, fill, mark),
+  );
+  const bind = (chain) => {
+    const at = pressure(chain);
+    attr(el, "data-level", at);
+    attr(el, "data-state", chain.state);
+    const known = chain.used_percent !== null;
+    say(share, known ? percent(chain.used_percent) : chain.used_tokens === null ? UNKNOWN : "share unknown");
+    say(level, LEVEL_WORDS[at] ? `, ${LEVEL_WORDS[at]}` : "");
+    attr(triangle, "class", hasTriangle(chain.used_percent) ? "icon triangle" : "icon triangle off");
+    say(sizes, sizesOf(chain));
+    say(source, chain.window === null && chain.window_source === null ? "" : `· ${windowSource(chain.window_source)}`);
+    css(fill, "--used", String(known ? Math.min(chain.used_percent, 100) / 100 : 0));
+    const threshold = thresholdOf(chain);
+    shown(mark, threshold !== null);
+    if (threshold !== null) css(mark, "--at", String(Math.min(threshold / chain.window, 1)));
+  };
+  return { el, bind };
+}
+
+/** The size at which auto-compaction comes, within the window; null where it is not known. */
+export function thresholdOf(chain) {
+  if (chain.auto_compact_enabled === false || !chain.window) return null;
+  return chain.auto_compact_threshold;
+}
+
+function sizesOf(chain) {
+  const whole = chain.window === null ? "window unknown" : tokens(chain.window);
+  if (chain.used_tokens === null) return chain.window === null ? whole : `of ${whole}`;
+  return chain.window === null ? `${tokens(chain.used_tokens)} · ${whole}` : `${tokens(chain.used_tokens)} of ${whole}`;
+}
+
+/** The tooltip's nodes: the parts of the size, the window, and what will happen. */
+export function breakdownTip(chain) {
+  if (chain.used_tokens === null) {
+    return [
+      h("p", {}, "The size is not known: no response has told it since."),
+      h("p", { class: "faint" }, `Total capacity: ${capacity(chain)}`),
+    ];
+  }
+  const parts = chain.breakdown;
+  const nodes = [];
+  if (parts) {
+    const cache = (parts.cache_creation_tokens ?? 0) + (parts.cache_read_tokens ?? 0);
+    nodes.push(
+      h("p", {}, `Context window: ${exact(parts.input_tokens ?? 0)} input + ${exact(cache)} cache tokens`),
+    );
+  } else if (parts === undefined) {
+    nodes.push(h("p", {}, `Context window: ${exact(chain.used_tokens)} tokens`));
+  } else {
+    nodes.push(h("p", {}, `Context window: ${exact(chain.used_tokens)} tokens, by the runtime's own estimate`));
+  }
+  nodes.push(h("p", {}, `Total capacity: ${capacity(chain)}`));
+  nodes.push(h("p", { class: "faint" }, outlook(chain)));
+  if (parts) nodes.push(partsTable(parts, chain));
+  return nodes;
+}
+
+function capacity(chain) {
+  return chain.window === null ? UNKNOWN : `${exact(chain.window)} tokens`;
+}
+
+/** What comes when the context is full. */
+export function outlook(chain) {
+  if (chain.auto_compact_enabled === false) return "Automatic compaction is off.";
+  return "Automatic compaction will trigger when context is low.";
+}
+
+function partsTable(parts, chain) {
+  const row = (name, value, otherwise = "not told", more = "") => {
+    const figure = value === null ? otherwise : exact(value);
+    return h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, more ? `${figure} · ${more}` : figure));
+  };
+  return h(
+    "table",
+    { class: "parts" },
+    row("Input", parts.input_tokens),
+    row("Cache written", parts.cache_creation_tokens),
+    row("Cache read", parts.cache_read_tokens),
+    row("Window", chain.window, UNKNOWN, windowSource(chain.window_source)),
+    row("Compacts at", chain.auto_compact_threshold, "unknown"),
+  );
+}
+
+const SPARK_W = 60;
+const SPARK_H = 20;
+const SPARK_BARS = 10;
+
+/** The outline of the last steps of growth, one bar each: `d` of a path. */
+export function sparkPath(differences) {
+  const highest = Math.max(...differences, 1);
+  const step = SPARK_W / SPARK_BARS;
+  const skipped = SPARK_BARS - differences.length;
+  return differences
+    .map((size, index) => {
+      const height = Math.max(1.5, (size / highest) * SPARK_H);
+      const x = (skipped + index) * step + 1;
+      return `M${x.toFixed(1)} ${SPARK_H}v${(-height).toFixed(1)}h${step - 2}v${height.toFixed(1)}z`;
+    })
+    .join("");
+}
+
+export const SPARK_BOX = `0 0 ${SPARK_W} ${SPARK_H}`;

@@ -1,0 +1,212 @@
+// The timeline's elements. One is made once and then only told what changed: a compaction's goes
+// from running to done or failed.
+
+import { now } from "./api.js";
+import { attr, h, icon, say, setIcon, shown, text } from "./dom.js";
+import { count, duration, elapsed, exact, moment, percent, tokens, UNKNOWN, windowSource } from "./format.js";
+import { AMBER_REMAINING, MAIN, silence, STALLED_MS, TRIANGLE_REMAINING } from "./judge.js";
+import { tipped } from "./tip.js";
+import { momentOf } from "./timeline.js";
+
+/** Make an item's element: {el, update(item), tick?()}. `session()` gives the session's view. */
+export function timelineItem(item, session) {
+  if (item.kind === "compaction") return compactionItem(item, session);
+  if (item.kind === "context_warning") return warningItem(item);
+  return lineItem(item);
+}
+
+function chainBadge(item) {
+  return item.chain === MAIN ? null : h("span", { class: "badge" }, item.data?.subagent_type ?? item.chain);
+}
+
+function rawRecords(current) {
+  const pre = h("pre", { class: "raw", tabindex: "0" });
+  const details = h("details", { class: "raw-of" }, h("summary", {}, "Records"), pre);
+  const write = () => {
+    if (!details.open) return;
+    const written = current().records.map((record) => JSON.stringify(record, null, 2)).join("\n");
+    if (pre.textContent !== written) pre.textContent = written;
+  };
+  details.addEventListener("toggle", write);
+  return { el: details, write };
+}
+
+function warningItem(item) {
+  const { data } = item;
+  const remaining = Math.floor(data.context_remaining_percent);
+  const isLow = data.context_remaining_percent <= AMBER_REMAINING;
+  const words = h(
+    "button",
+    { type: "button", class: "warn-line" },
+    data.context_remaining_percent < TRIANGLE_REMAINING ? icon("warning") : null,
+    `${remaining}% context remaining`,
+  );
+  tipped(words, () => [
+    h("p", {}, `Context window: ${exact(data.input_tokens ?? 0)} input + ${exact(data.cache_tokens)} cache tokens`),
+    h("p", {}, `Total capacity: ${exact(data.context_window)} tokens`),
+    h("p", { class: "faint" }, "Automatic compaction will trigger when context is low."),
+    h("p", { class: "faint" }, `Window ${windowSource(data.window_source)} · thresholds crossed: ${data.thresholds_crossed.join(", ")}% used`),
+  ]);
+  const when = text();
+  const raw = rawRecords(() => item);
+  const el = h(
+    "li",
+    { class: `item warning${isLow ? " low" : ""}`, "data-key": item.key },
+    words,
+    chainBadge(item),
+    h("span", { class: "faint" }, `${tokens(data.used_tokens)} of ${tokens(data.context_window)}`),
+    h("time", { class: "when" }, when),
+    raw.el,
+  );
+  return { el, update: () => say(when, moment(item.time_ms, now())) };
+}
+
+const LINES = {
+  context_reset: ["reset", (data) => `Conversation cleared (${data.reason}): the size is unknown until the next response`],
+  context_edit: ["edit", (data) => `Content was removed without a compaction${data.cleared_input_tokens === null ? "" : `: ${exact(data.cleared_input_tokens)} tokens`}`],
+  context_exhausted: ["cross", (data) => `A turn ended for lack of room: ${data.reason.replaceAll("_", " ")}`],
+  session_info: ["info", (data) => ["Session", data.runtime, data.runtime_version, data.model, data.cwd].filter(Boolean).join(" · ")],
+  context_limits: ["info", (data) => limitsWords(data)],
+};
+
+function limitsWords(data) {
+  const parts = [data.window === null ? "Window unknown" : `Window ${exact(data.window)} tokens`, windowSource(data.window_source)];
+  if (data.auto_compact_enabled === false) parts.push("auto-compaction is off");
+  else if (data.auto_compact_threshold !== null) parts.push(`compacts at ${exact(data.auto_compact_threshold)}`);
+  return parts.join(" · ");
+}
+
+function lineItem(item) {
+  const [sign, words] = LINES[item.kind] ?? ["info", () => item.kind];
+  const when = text();
+  const raw = rawRecords(() => item);
+  const el = h(
+    "li",
+    { class: `item line ${item.kind}`, "data-key": item.key },
+    icon(sign),
+    h("span", { class: "words" }, words(item.data)),
+    chainBadge(item),
+    h("time", { class: "when" }, when),
+    raw.el,
+  );
+  return { el, update: () => say(when, moment(item.time_ms, now())) };
+}
+
+const TRIGGERS = { manual: "manual", auto: "automatic" };
+const DURATION_SOURCES = { reported: "told by the runtime", paired: "from start to end" };
+const SIGNS = { running: "spinner", stalled: "warning", done: "check", failed: "cross", lost: "unknown" };
+const OUTCOMES = { failed: "failed", blocked: "was blocked", unknown: "ended, and nobody told how" };
+
+/** What becomes of an item by the clock and the open attempt: its status to show. */
+export function statusOf(item, view, nowMs) {
+  if (item.status !== "running") return item.status;
+  if (view === null || view.sequence < item.order) return "running"; // the view is of before
+  if (view.attempt?.attempt_id !== item.attempt_id) return "lost";
+  const quiet = silence(view.attempt, nowMs);
+  return quiet !== null && quiet >= STALLED_MS ? "stalled" : "running";
+}
+
+function compactionItem(first, session) {
+  let item = first;
+  const t = Object.fromEntries(["title", "note", "when"].map((name) => [name, text()]));
+  const sign = icon("spinner");
+  const facts = new Facts();
+  const summary = h("pre", { class: "summary-text", tabindex: "0" });
+  const unfold = h("details", { class: "summary", hidden: true }, h("summary", {}, "Summary"), summary);
+  const raw = rawRecords(() => item);
+  const el = h(
+    "li",
+    { class: "item compaction", "data-key": item.key },
+    h("div", { class: "compaction-head" }, sign, h("strong", {}, t.title), h("span", { class: "note-text" }, t.note),
+      chainBadge(item), h("time", { class: "when" }, t.when)),
+    facts.el,
+    unfold,
+    raw.el,
+  );
+  const tick = () => {
+    const nowMs = now();
+    const view = session();
+    const status = statusOf(item, view, nowMs);
+    attr(el, "data-status", status);
+    setIcon(sign, SIGNS[status]);
+    const [title, more] = compactionWords(item, status, view, nowMs);
+    say(t.title, title);
+    say(t.note, more);
+    say(t.when, moment(momentOf(item), nowMs));
+  };
+  const update = (latest) => {
+    item = latest; // of another generation it is another object
+    tick();
+    facts.set(factsOf(item));
+    shown(unfold, item.summary !== null);
+    if (item.summary !== null && summary.textContent !== item.summary) summary.textContent = item.summary;
+    raw.write();
+    shown(raw.el, item.records.length > 0);
+  };
+  return { el, update, tick };
+}
+
+function compactionWords(item, status, view, nowMs) {
+  switch (status) {
+    case "running": {
+      const manual = item.trigger_reason === "manual";
+      const used = item.used_percent === null ? "" : ` (${percent(item.used_percent)} context used)`;
+      const what = manual ? "Manual compaction" : item.trigger_reason === null ? "Compaction" : "Automatic compaction";
+      const began = item.started_ms === null ? null : elapsed(nowMs - item.started_ms);
+      const beat = view?.attempt?.last_heartbeat_ms ?? null;
+      const more = [began, beat === null ? "no heartbeat yet" : `heartbeat ${duration(Math.max(0, nowMs - beat))} ago`];
+      return [`${what} triggered${used}, please wait…`, more.filter(Boolean).join(" · ")];
+    }
+    case "stalled":
+      return ["Compaction stalled", `no sign of life for ${duration(silence(view.attempt, nowMs))}: is the agent still running?`];
+    case "lost":
+      return ["Compaction begun", "its end was never told"];
+    case "failed":
+      return [`Compaction ${OUTCOMES[item.outcome] ?? "failed"}`, item.error ?? ""];
+    default:
+      return ["Compaction completed", item.saved === null ? (item.is_complete ? "(tokens saved: unknown)" : "(measured by the next response)") : `(${exact(item.saved)} tokens saved)`];
+  }
+}
+
+function factsOf(item) {
+  if (item.status === "running") return item.used_tokens === null ? [] : [["Before", `${exact(item.used_tokens)} tokens`]];
+  const took = item.duration_ms === null ? UNKNOWN : duration(item.duration_ms);
+  if (item.status === "failed") return [["Took", took]];
+  const known = DURATION_SOURCES[item.duration_source];
+  const after = item.after === null ? (item.is_complete ? UNKNOWN : "not measured yet") : exact(item.after);
+  return [
+    ["Trigger", TRIGGERS[item.trigger] ?? "not told"],
+    ["Tokens", `${exact(item.before)} → ${after}`],
+    ["Took", item.duration_ms !== null && known ? `${took}, ${known}` : took],
+    ["After", item.messages === null ? UNKNOWN : count(item.messages, "message")],
+    ["Number", item.number === null ? UNKNOWN : String(item.number)],
+  ];
+}
+
+/** A list of named facts whose elements stay. */
+export class Facts {
+  constructor() {
+    this.el = h("dl", { class: "facts" });
+    this.parts = new Map();
+  }
+
+  set(pairs) {
+    shown(this.el, pairs.length > 0);
+    const names = new Set(pairs.map(([name]) => name));
+    for (const [name, part] of this.parts) {
+      if (names.has(name)) continue;
+      part.el.remove();
+      this.parts.delete(name);
+    }
+    for (const [name, value] of pairs) {
+      let part = this.parts.get(name);
+      if (part === undefined) {
+        const node = text();
+        part = { el: h("div", {}, h("dt", {}, name), h("dd", {}, node)), node };
+        this.parts.set(name, part);
+        this.el.append(part.el);
+      }
+      say(part.node, value);
+    }
+  }
+}

@@ -1,0 +1,383 @@
+// The overview: all sessions by pressure or by last activity, live.
+
+import { get, now, query, sessionPath } from "./api.js";
+import { attr, h, icon, say, shown, text } from "./dom.js";
+import { Feed } from "./feed.js";
+import { addressOf, fits, isFiltered, PRESETS, readFilters, serverFilters } from "./filters.js";
+import { exact } from "./format.js";
+import { mainChain } from "./judge.js";
+import { patch } from "./patch.js";
+import { COLUMNS, sessionRow } from "./row.js";
+import { Rows } from "./rows.js";
+import { emptyNote, errorNote, skeleton } from "./notes.js";
+
+const PAGE = 200;
+/** The order follows the figures so often: more would have rows run away under the eye. */
+const ORDER_MS = 1_500;
+/** How often the list is compared with the server's, for sessions that came and went. */
+const RECONCILE_MS = 20_000;
+/** Where the feed is away the list is asked for instead. */
+const POLL_MS = 3_000;
+/** Changes that the feed does not tell whole are asked for, so many at a time. */
+const ASKS_AT_ONCE = 4;
+
+class Item {
+  constructor(view) {
+    this.id = view.session_id;
+    this.asking = false;
+    this.replace(view);
+  }
+
+  /** Take a view of the server, unless it is older than what the feed told. */
+  replace(view) {
+    if (this.view !== undefined && view.sequence < this.view.sequence) return;
+    this.view = view;
+    this.incomplete = false;
+  }
+}
+
+export class Overview {
+  constructor(host, parameters, shell) {
+    this.host = host;
+    this.shell = shell;
+    this.filters = readFilters(parameters);
+    this.items = new Map();
+    this.order = [];
+    this.total = 0;
+    this.cursor = null;
+    this.generation = undefined;
+    this.loading = false;
+    this.dirty = new Set();
+    this.wanted = new Set();
+    this.asks = 0;
+    this.stopped = new AbortController();
+    this.timers = [];
+    this.isLive = false;
+    this.frame = 0;
+  }
+
+  start() {
+    this.#build();
+    this.rows = new Rows({
+      host: this.body, make: sessionRow, keyOf: (item) => item.id, onNeed: (index) => this.#need(index),
+    });
+    this.#load();
+    this.timers = [
+      setInterval(() => this.#tick(), 1_000),
+      setInterval(() => this.#reorder(), ORDER_MS),
+      setInterval(() => this.#reconcile(), RECONCILE_MS),
+      setInterval(() => {
+        if (!this.isLive) this.#reconcile();
+      }, POLL_MS),
+    ];
+  }
+
+  stop() {
+    this.stopped.abort();
+    this.feed?.stop();
+    this.rows.stop();
+    this.timers.forEach(clearInterval);
+    cancelAnimationFrame(this.frame);
+  }
+
+  hurry() {
+    this.feed?.hurry();
+    this.#reconcile();
+  }
+
+  #build() {
+    this.summary = text("");
+    this.body = h("div", { role: "rowgroup", class: "rows" });
+    this.table = h(
+      "div",
+      { role: "table", class: "sessions", "aria-label": "Sessions", hidden: true },
+      h(
+        "div",
+        { role: "rowgroup" },
+        h(
+          "div",
+          { role: "row", class: "row head", "aria-rowindex": "1" },
+          ...COLUMNS.map((name) => h("div", { role: "columnheader" }, name)),
+        ),
+      ),
+      this.body,
+    );
+    this.note = h("div", { class: "note-place" }, skeleton(6));
+    this.host.replaceChildren(
+      h(
+        "div",
+        { class: "page-head" },
+        h("h1", {}, "Sessions"),
+        h("p", { class: "faint", id: "summary" }, this.summary),
+      ),
+      this.#controls(),
+      this.table,
+      this.note,
+    );
+    this.body.addEventListener("keydown", (event) => {
+      const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 10, PageUp: -10 }[event.key];
+      if (by !== undefined && this.rows.move(by)) event.preventDefault();
+    });
+  }
+
+  #controls() {
+    this.search = h("input", {
+      type: "search", placeholder: "Search id, folder, model…", "aria-label": "Search sessions",
+      value: this.filters.q, enterkeyhint: "search", spellcheck: "false", autocomplete: "off",
+    });
+    let typing = 0;
+    this.search.addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => this.#choose({ q: this.search.value.trim() }), 200);
+    });
+    const presets = h("div", { class: "segments", role: "group", "aria-label": "Show" });
+    this.presets = PRESETS.map(([value, label]) => {
+      const button = h("button", { type: "button", on: { click: () => this.#choose({ show: value }) } }, label);
+      presets.append(button);
+      return [value, button];
+    });
+    this.models = h("select", { "aria-label": "Model" }, h("option", { value: "" }, "All models"));
+    this.runtimes = h("select", { "aria-label": "Runtime" }, h("option", { value: "" }, "All runtimes"),
+      ...["claude-code", "codex", "gemini", "openai", "other"].map((name) => h("option", { value: name }, name)));
+    this.sort = h("select", { "aria-label": "Order" }, h("option", { value: "pressure" }, "By pressure"),
+      h("option", { value: "recent" }, "By last activity"));
+    if (this.filters.model) this.#offerModel(this.filters.model);
+    for (const [name, select] of [["model", this.models], ["runtime", this.runtimes], ["sort", this.sort]]) {
+      select.value = this.filters[name];
+      select.addEventListener("change", () => this.#choose({ [name]: select.value }));
+    }
+    this.#markPreset();
+    return h(
+      "div",
+      { class: "controls", role: "search", "aria-label": "Filter sessions" },
+      h("label", { class: "search" }, icon("search"), this.search),
+      presets,
+      this.models,
+      this.runtimes,
+      this.sort,
+    );
+  }
+
+  #markPreset() {
+    for (const [value, button] of this.presets) attr(button, "aria-pressed", String(value === this.filters.show));
+  }
+
+  #choose(change) {
+    Object.assign(this.filters, change);
+    this.#markPreset();
+    history.replaceState(null, "", addressOf(this.filters));
+    this.#load();
+  }
+
+  /** Read the list from its beginning. What was there stays in sight until the answer is. */
+  async #load() {
+    this.reload?.abort();
+    this.reload = new AbortController();
+    const { signal } = this.reload;
+    try {
+      const answer = await this.#page(null, signal);
+      if (signal.aborted || this.stopped.signal.aborted) return;
+      this.order = [];
+      this.generation = answer.generation;
+      this.#add(answer);
+      scrollTo({ top: Math.min(scrollY, this.host.offsetTop) });
+      this.#show();
+    } catch (error) {
+      if (signal.aborted || this.stopped.signal.aborted) return;
+      this.#fail(error);
+    }
+  }
+
+  /** Fetch a part of the list. The feed goes on from the first that is read. */
+  async #page(cursor, signal) {
+    const answer = await get(`v1/sessions${query({ ...serverFilters(this.filters), limit: PAGE, cursor })}`, {
+      signal: AbortSignal.any([this.stopped.signal, signal]),
+    });
+    this.feed ??= new Feed({
+      lastId: answer.as_of?.feed ?? null,
+      onEntries: (entries) => this.#take(entries),
+      onReset: () => this.#load(),
+      onState: (state) => this.#liveState(state),
+    });
+    return answer;
+  }
+
+  #add(answer) {
+    const there = new Set(this.order);
+    for (const view of answer.sessions) {
+      const item = this.#known(view);
+      if (!there.has(item)) this.order.push(item);
+    }
+    this.cursor = answer.next;
+    this.total = answer.total ?? this.order.length;
+  }
+
+  #known(view) {
+    let item = this.items.get(view.session_id);
+    if (item === undefined) {
+      item = new Item(view);
+      this.items.set(item.id, item);
+      this.#offerModel(mainChain(view).model);
+    } else {
+      item.replace(view);
+    }
+    return item;
+  }
+
+  #offerModel(model) {
+    if (!model || [...this.models.options].some((option) => option.value === model)) return;
+    this.models.append(h("option", { value: model }, model));
+  }
+
+  /** Fetch the next page where the eye comes near the end of what is there. */
+  async #need(index) {
+    if (this.loading || this.cursor === null || index < this.order.length - 40) return;
+    this.loading = true;
+    try {
+      const answer = await this.#page(this.cursor, this.reload.signal);
+      if (answer.generation !== this.generation) this.#load(); // one answer is never of two
+      else {
+        this.#add(answer);
+        this.rows.set(this.order, this.total);
+        this.#tell();
+      }
+    } catch (error) {
+      if (error.status === 400 || error.status === 410) this.#load(); // the cursor is of a former list
+    } finally {
+      this.loading = false;
+    }
+  }
+
+  /** Compare the beginning with the server's: sessions that came, went, or rose. */
+  async #reconcile() {
+    if (this.reconciling || document.hidden) return;
+    this.reconciling = true;
+    try {
+      const { signal } = this.reload;
+      const answer = await this.#page(null, signal);
+      if (signal.aborted || this.stopped.signal.aborted) return;
+      const { cursor } = this;
+      const isWhole = answer.generation !== this.generation || this.order.length <= PAGE;
+      if (isWhole && !this.rows.isHeld()) this.order = [];
+      this.generation = answer.generation;
+      this.#add(answer);
+      if (!isWhole) this.cursor = cursor;
+      if (!this.rows.isHeld()) this.#sort();
+      this.#show();
+    } catch (error) {
+      if (!this.stopped.signal.aborted && this.order.length === 0 && error.name !== "AbortError") this.#fail(error);
+    } finally {
+      this.reconciling = false;
+    }
+  }
+
+  #take(entries) {
+    for (const entry of entries) {
+      const item = this.items.get(entry.session_id);
+      if (item === undefined) {
+        this.isBehind = true;
+        continue;
+      }
+      const outcome = patch(item.view, entry);
+      if (outcome === "old") continue;
+      if (outcome === "ask") item.incomplete = true;
+      this.dirty.add(item.id);
+    }
+    if (this.frame === 0) this.frame = requestAnimationFrame(() => this.#paint());
+  }
+
+  #paint() {
+    this.frame = 0;
+    this.rows.refresh(this.dirty);
+    for (const id of this.dirty) {
+      if (this.items.get(id)?.incomplete && this.rows.mounted.has(id)) this.wanted.add(id);
+    }
+    this.dirty.clear();
+    this.#askWanted();
+  }
+
+  #askWanted() {
+    for (const id of this.wanted) {
+      if (this.asks >= ASKS_AT_ONCE) return;
+      this.wanted.delete(id);
+      this.#askOne(id);
+    }
+  }
+
+  async #askOne(id) {
+    this.asks += 1;
+    try {
+      const item = this.items.get(id);
+      const { session } = await get(sessionPath(id), { signal: this.stopped.signal });
+      item.replace(session);
+      this.rows.refresh(new Set([id]));
+    } catch {
+      // it stays incomplete: the next change or comparison asks again
+    } finally {
+      this.asks -= 1;
+      if (!this.stopped.signal.aborted) this.#askWanted();
+    }
+  }
+
+  /** Once a second: clocks go on, and rows that scrolled into sight are made whole. */
+  #tick() {
+    this.rows.refresh();
+    for (const [id] of this.rows.mounted) if (this.items.get(id)?.incomplete) this.wanted.add(id);
+    this.#askWanted();
+    if (this.isBehind && this.isLive) {
+      this.isBehind = false;
+      this.#reconcile();
+    }
+  }
+
+  /** Not while somebody points into the list or reads it by keyboard: it would run away. */
+  #reorder() {
+    if (this.rows.isHeld() || this.order.length === 0) return;
+    this.#sort();
+    this.rows.set(this.order, this.total);
+  }
+
+  #sort() {
+    const score = this.filters.sort === "recent"
+      ? (item) => item.view.last_ms ?? -1
+      : (item) => mainChain(item.view).used_percent ?? -1;
+    const nowMs = now();
+    const kept = this.order.filter((item) => fits(item.view, this.filters, nowMs));
+    this.total -= this.order.length - kept.length;
+    // As the server ranks: ties by last activity, then by id.
+    kept.sort((a, b) => score(b) - score(a) || (b.view.last_ms ?? -1) - (a.view.last_ms ?? -1) || (a.id < b.id ? -1 : 1));
+    this.order = kept;
+  }
+
+  #show() {
+    this.rows.set(this.order, this.total);
+    this.#tell();
+  }
+
+  #tell() {
+    const isEmpty = this.order.length === 0;
+    shown(this.table, !isEmpty);
+    shown(this.note, isEmpty);
+    attr(this.table, "aria-rowcount", String(this.total + 1));
+    say(this.summary, isEmpty ? "" : `${exact(this.total)} ${isFiltered(this.filters) ? "match" : "in all"}`);
+    if (!isEmpty) return;
+    this.note.replaceChildren(emptyNote(isFiltered(this.filters), () => {
+      this.search.value = "";
+      this.models.value = "";
+      this.runtimes.value = "";
+      this.#choose({ q: "", show: "", model: "", runtime: "" });
+    }));
+  }
+
+  #fail(error) {
+    if (this.order.length) return; // the banner tells; the figures in sight stay
+    shown(this.table, false);
+    shown(this.note, true);
+    this.note.replaceChildren(errorNote(error, () => this.#load()));
+  }
+
+  #liveState(state) {
+    this.isLive = state === "live";
+    this.shell.live(state);
+  }
+}

@@ -1,0 +1,172 @@
+// One session's row on the overview.
+
+import { get, now, sessionPath } from "./api.js";
+import { attr, h, icon, say, setIcon, shown, svg, text } from "./dom.js";
+import { ago, count, duration, elapsed, exact, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
+import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
+import { compactionCount, isAfterCompaction, mainChain, running, silence, stateOf, thrashing } from "./judge.js";
+import { retell, tipped } from "./tip.js";
+
+export const STATE_ICONS = {
+  measured: "dot", estimated: "estimate", unknown: "unknown", compacting: "spinner",
+  stalled: "warning", stale: "clock",
+};
+
+export const COLUMNS = ["Session", "Context", "Until compaction", "Growth", "Compactions", "State"];
+
+/** A session's address on this page. */
+export function sessionLink(id) {
+  return `#/session/${encodeURIComponent(id)}`;
+}
+
+/** State in words: [what, more]. */
+export function stateWords(view, state, nowMs) {
+  const chain = mainChain(view);
+  switch (state) {
+    case "compacting":
+    case "stalled": {
+      const took = running(view.attempt, nowMs);
+      const quiet = silence(view.attempt, nowMs);
+      const what = state === "stalled" ? "stalled" : "compacting";
+      const beat = view.attempt.last_heartbeat_ms;
+      if (state === "stalled") return [`${what}, silent for ${duration(quiet)}`, `began ${ago(view.attempt.started_ms, nowMs)}`];
+      return [
+        took === null || took === undefined ? what : `${what} ${elapsed(took)}`,
+        beat === null ? "no heartbeat yet" : `heartbeat ${ago(beat, nowMs)}`,
+      ];
+    }
+    case "unknown":
+      return [isAfterCompaction(view) ? "unknown since compaction" : "not measured yet", lastWords(view, nowMs)];
+    case "stale":
+      return ["stale", `measured ${ago(chain.as_of_ms ?? view.last_ms, nowMs)}`];
+    default:
+      return [state, lastWords(view, nowMs)];
+  }
+}
+
+function lastWords(view, nowMs) {
+  return view.last_ms === null ? "time not told" : ago(view.last_ms, nowMs);
+}
+
+/** Tokens until compaction in words: [figure, more]. */
+export function untilWords(chain) {
+  if (chain.auto_compact_enabled === false) return ["off", "no auto-compaction"];
+  const until = chain.until_compaction_tokens;
+  if (until === null) return [UNKNOWN, ""];
+  if (until <= 0) return ["due", `${tokens(-until)} over`];
+  const left = chain.responses_left;
+  return [tokens(until), left === null ? "" : `≈ ${count(Math.max(left, 0), "response")}`];
+}
+
+/** Compactions in words: [figure, more, failures]. */
+export function compactionWords(view) {
+  const { manual, automatic, untold, failed } = view.compactions;
+  const parts = [];
+  if (automatic) parts.push(`${automatic} auto`);
+  if (manual) parts.push(`${manual} manual`);
+  if (untold) parts.push(`${untold} untold`);
+  return [String(compactionCount(view)), parts.join(" · "), failed ? `${failed} failed` : ""];
+}
+
+/** Make a row for any session: {el, item, bind(item), focus()}. */
+export function sessionRow() {
+  const t = Object.fromEntries(
+    ["name", "id", "about", "until", "untilMore", "grown", "count", "countMore", "failed", "state", "stateMore"]
+      .map((name) => [name, text()]),
+  );
+  const link = h("a", { class: "row-link" }, h("span", { class: "row-name" }, t.name), h("span", { class: "mono faint" }, t.id));
+  const meter = gauge();
+  const path = svg("path", {});
+  const spark = svg("svg", { viewBox: SPARK_BOX, class: "spark", "aria-hidden": "true" });
+  spark.append(path);
+  const sign = icon("dot");
+  const thrash = h("span", { class: "badge", hidden: true }, "thrash");
+  const cell = (name, ...children) => h("div", { role: "cell", class: `c-${name}` }, ...children);
+  const figures = { until: h("div", { class: "figure" }), count: h("div", { class: "figure" }) };
+  const two = (name, first, second) => {
+    figures[name].append(...first);
+    return [figures[name], h("div", { class: "more" }, ...second)];
+  };
+  const context = cell("context", meter.el);
+  const el = h(
+    "div",
+    { role: "row", class: "row" },
+    cell("session", link, h("div", { class: "more clip" }, t.about)),
+    context,
+    cell("until", ...two("until", [t.until, h("span", { class: "label-narrow" }, " until compaction")], [t.untilMore])),
+    cell("growth", spark, h("div", { class: "more" }, t.grown)),
+    cell("count", ...two("count", [t.count, h("span", { class: "label-narrow" }, " compactions"), thrash], [t.countMore, h("span", { class: "bad" }, t.failed)])),
+    cell("state", h("div", { class: "state" }, sign, h("span", {}, t.state)), h("div", { class: "more" }, t.stateMore)),
+  );
+  const row = { el, item: null, focus: () => link.focus(), bind };
+
+  function bind(item) {
+    row.item = item;
+    const { view } = item;
+    const nowMs = now();
+    const chain = mainChain(view);
+    const state = stateOf(view, nowMs);
+    const named = sessionName(view);
+    attr(el, "data-state", state);
+    attr(el, "data-id", view.session_id);
+    attr(link, "href", sessionLink(view.session_id));
+    attr(link, "title", view.session_id);
+    say(t.name, named.folder || shortId(named.id));
+    say(t.id, named.folder ? shortId(named.id) : "");
+    say(t.about, aboutOf(view, chain));
+    meter.bind(chain);
+    const until = untilWords(chain);
+    writePair(t.until, t.untilMore, until);
+    attr(figures.until, "data-quiet", until[0] === UNKNOWN || until[0] === "off");
+    attr(path, "d", sparkPath(chain.differences));
+    say(t.grown, chain.growth_tokens === null ? "" : `+${tokens(chain.growth_tokens)} a response`);
+    const [compactions, kinds, failed] = compactionWords(view);
+    writePair(t.count, t.countMore, [compactions, kinds]);
+    attr(figures.count, "data-quiet", compactions === "0");
+    say(t.failed, failed && kinds ? ` · ${failed}` : failed);
+    shown(thrash, thrashing(view) !== null);
+    setIcon(sign, STATE_ICONS[state]);
+    writePair(t.state, t.stateMore, stateWords(view, state, nowMs));
+    retell(context);
+  }
+
+  tipped(context, () => contextTip(row, context), { trigger: link });
+  return row;
+}
+
+function writePair(first, second, [figure, more]) {
+  say(first, figure);
+  say(second, more);
+}
+
+function aboutOf(view, chain) {
+  const { runtime, publisher_agent_id: agent } = view.identity;
+  const subagents = Object.keys(view.chains).length - (view.chains.main ? 1 : 0);
+  return [
+    chain.model ?? view.identity.model ?? "model unknown",
+    runtime,
+    agent === null ? null : `agent ${agent}`,
+    subagents ? count(subagents, "subagent") : null,
+  ].filter(Boolean).join(" · ");
+}
+
+/** The tooltip; the parts of a size that came by the feed are asked for now. */
+function contextTip(row, context) {
+  if (row.item === null) return null;
+  const chain = mainChain(row.item.view);
+  if (chain.breakdown === undefined) askParts(row.item, context);
+  return [...breakdownTip(chain), h("p", { class: "faint" }, `Peak ${exact(chain.peak_tokens)} tokens`)];
+}
+
+async function askParts(item, context) {
+  if (item.asking) return;
+  item.asking = true;
+  try {
+    item.replace((await get(sessionPath(item.id))).session);
+    retell(context);
+  } catch {
+    // the figures in sight stay; the next look asks again
+  } finally {
+    item.asking = false;
+  }
+}

@@ -1,0 +1,118 @@
+// The overview's long list: only the rows in sight have elements. A row's element stays with its
+// session while that is in sight; one that leaves gives its element to one that comes. So an
+// update never makes an element, and the order of the document is the order on the screen.
+
+/** Rows beyond both edges of the screen, for the Tab key and for quick scrolling. */
+const BEYOND = 6;
+
+export class Rows {
+  /**
+   * `make()` → {el, bind(item), focus()}; `keyOf(item)`; `onNeed(index)` is told the last row
+   * in sight, so that more can be fetched.
+   */
+  constructor({ host, make, keyOf, onNeed }) {
+    this.host = host;
+    this.make = make;
+    this.keyOf = keyOf;
+    this.onNeed = onNeed;
+    this.items = [];
+    this.total = 0;
+    this.mounted = new Map();
+    this.spare = [];
+    this.first = 0;
+    this.frame = 0;
+    this.schedule = () => {
+      if (this.frame === 0) this.frame = requestAnimationFrame(() => this.render());
+    };
+    addEventListener("scroll", this.schedule, { passive: true });
+    addEventListener("resize", this.schedule);
+  }
+
+  stop() {
+    removeEventListener("scroll", this.schedule);
+    removeEventListener("resize", this.schedule);
+    cancelAnimationFrame(this.frame);
+    this.frame = -1;
+  }
+
+  /** Show these, of `total` that there are. */
+  set(items, total) {
+    this.items = items;
+    this.total = Math.max(total, items.length);
+    this.schedule();
+  }
+
+  rowHeight() {
+    return Number.parseFloat(getComputedStyle(this.host).getPropertyValue("--row")) || 64;
+  }
+
+  render() {
+    this.frame = 0;
+    const height = this.rowHeight();
+    const top = this.host.getBoundingClientRect().top;
+    const first = Math.max(0, Math.floor(-top / height) - BEYOND);
+    const last = Math.min(this.items.length, Math.ceil((innerHeight - top) / height) + BEYOND);
+    this.first = Math.min(first, Math.max(0, this.items.length - 1));
+    const wanted = this.items.slice(this.first, Math.max(last, this.first));
+    this.#mount(wanted);
+    this.host.style.setProperty("padding-top", `${this.first * height}px`);
+    const below = Math.max(0, this.total - this.first - wanted.length);
+    this.host.style.setProperty("padding-bottom", `${below * height}px`);
+    this.onNeed(Math.min(this.total, Math.ceil((innerHeight - top) / height) + BEYOND) - 1);
+  }
+
+  #mount(wanted) {
+    const keys = new Set(wanted.map(this.keyOf));
+    for (const [key, row] of this.mounted) {
+      if (keys.has(key)) continue;
+      this.mounted.delete(key);
+      this.spare.push(row);
+    }
+    let at = this.host.firstElementChild;
+    wanted.forEach((item, index) => {
+      const key = this.keyOf(item);
+      let row = this.mounted.get(key);
+      if (row === undefined) {
+        row = this.spare.pop() ?? this.make();
+        row.el.hidden = false;
+        this.mounted.set(key, row);
+      }
+      row.bind(item);
+      const position = String(this.first + index + 2); // the head is row 1
+      if (row.el.getAttribute("aria-rowindex") !== position) {
+        row.el.setAttribute("aria-rowindex", position);
+      }
+      if (row.el === at) at = at.nextElementSibling;
+      else this.host.insertBefore(row.el, at);
+    });
+    for (const row of this.spare) row.el.hidden = true;
+  }
+
+  /** Write again what is in sight; `keys`: only these. */
+  refresh(keys = null) {
+    for (const [key, row] of this.mounted) {
+      if (keys === null || keys.has(key)) row.bind(row.item);
+    }
+  }
+
+  /** Tell whether the keyboard or the pointer is in the list. */
+  isHeld() {
+    return this.host.matches(":hover") || this.host.contains(document.activeElement);
+  }
+
+  /** Move the focus by so many rows; returns whether there was one to go to. */
+  move(by) {
+    const focused = [...this.mounted.entries()].find(([, row]) => row.el.contains(document.activeElement));
+    const from = focused === undefined ? -1 : this.items.findIndex((item) => this.keyOf(item) === focused[0]);
+    const to = Math.min(Math.max(from + by, 0), this.items.length - 1);
+    if (to < 0 || to === from) return false;
+    const height = this.rowHeight();
+    const y = this.host.getBoundingClientRect().top + to * height;
+    const margin = height * 1.5;
+    if (y < margin) scrollBy(0, y - margin);
+    else if (y + height > innerHeight - margin) scrollBy(0, y + height - innerHeight + margin);
+    this.render();
+    this.mounted.get(this.keyOf(this.items[to]))?.focus();
+    return true;
+  }
+}

@@ -1,0 +1,302 @@
+// One session: how full it is, how it came to that, and each compaction from its start to its end.
+
+import { get, now, query, sessionPath } from "./api.js";
+import { attr, h, icon, Keyed, say, setIcon, shown, text } from "./dom.js";
+import { Feed } from "./feed.js";
+import { ago, count, exact, moment, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
+import { breakdownTip, gauge, outlook } from "./gauge.js";
+import { Facts, statusOf, timelineItem } from "./items.js";
+import { compactionCount, mainChain, stateOf, thrashing } from "./judge.js";
+import { errorNote, skeleton } from "./notes.js";
+import { RawRecords, Tail } from "./raw.js";
+import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
+import { SizeChart } from "./size.js";
+import { Timeline, pointOf } from "./timeline.js";
+import { retell, tipped } from "./tip.js";
+
+/** Changes are read together: a busy session is asked for twice a second, no more. */
+const REFRESH_MS = 500;
+const POLL_MS = 3_000;
+/** Elements of the timeline at first; more are shown on demand. */
+const SHOWN_ITEMS = 100;
+
+const KINDS = [
+  ["all", "All", () => true],
+  ["compactions", "Compactions", (item) => item.kind === "compaction"],
+  ["warnings", "Warnings", (item) => item.kind === "context_warning"],
+  ["other", "Other", (item) => item.kind !== "compaction" && item.kind !== "context_warning"],
+];
+
+export class SessionPage {
+  constructor(host, id, parameters, shell) {
+    this.host = host;
+    this.id = id;
+    this.shell = shell;
+    this.stopped = new AbortController();
+    this.timeline = new Timeline();
+    this.points = [];
+    this.known = new Set();
+    this.tails = this.#tails();
+    this.view = null;
+    this.isLive = false;
+    this.timers = [];
+    this.limit = SHOWN_ITEMS;
+    this.statuses = new Map();
+    this.kind = KINDS.find(([name]) => name === parameters.get("show")) ?? KINDS[0];
+    this.shell.title(shortId(id));
+  }
+
+  start() {
+    this.host.replaceChildren(backLink(), skeleton(8));
+    this.timers = [
+      setInterval(() => this.#tick(), 1_000),
+      setInterval(() => {
+        if (!this.isLive) this.#soon();
+      }, POLL_MS),
+    ];
+    this.#refresh();
+  }
+
+  stop() {
+    this.stopped.abort();
+    this.feed?.stop();
+    this.timers.forEach(clearInterval);
+    clearTimeout(this.soon);
+    this.chart?.stop();
+  }
+
+  hurry() {
+    this.feed?.hurry();
+    this.#soon();
+  }
+
+  #soon() {
+    if (this.soon !== undefined || this.stopped.signal.aborted) return;
+    this.soon = setTimeout(() => {
+      this.soon = undefined;
+      this.#refresh();
+    }, this.view === null ? 0 : REFRESH_MS);
+  }
+
+  /** Read what is new. One reading at a time; what comes meanwhile leads to another one. */
+  async #refresh() {
+    if (this.refreshing) {
+      this.isBehind = true;
+      return;
+    }
+    this.refreshing = true;
+    this.isBehind = false;
+    try {
+      const { signal } = this.stopped;
+      const { session, generation, as_of: asOf } = await get(sessionPath(this.id), { signal });
+      this.#follow(asOf?.feed ?? null);
+      if (this.generation !== undefined && generation !== this.generation) this.#forget();
+      this.generation = generation;
+      const [events, readings] = await Promise.all([this.tails.events.fresh(), this.tails.readings.fresh()]);
+      const hasEnded = this.timeline.add(events);
+      this.#addPoints(readings);
+      if (hasEnded || this.view === null) {
+        const { compactions } = await get(sessionPath(this.id, "/compactions"), { signal });
+        this.timeline.complete(compactions);
+      }
+      this.view = session;
+      this.#show();
+    } catch (error) {
+      if (!this.stopped.signal.aborted) this.#fail(error);
+    } finally {
+      this.refreshing = false;
+      if (this.isBehind) this.#soon();
+    }
+  }
+
+  /** Follow the feed from where the first answer was. */
+  #follow(lastId) {
+    this.feed ??= new Feed({
+      session: this.id,
+      lastId,
+      onEntries: () => this.#soon(),
+      onReset: () => this.#soon(),
+      onState: (state) => {
+        this.isLive = state === "live";
+        this.shell.live(state);
+      },
+    });
+  }
+
+  /** Another generation has its records at other places: all is read again. */
+  #forget() {
+    this.tails = this.#tails();
+    this.points = [];
+    this.known.clear();
+    this.timeline = new Timeline();
+  }
+
+  #tails() {
+    const tail = (stream) => new Tail(sessionPath(this.id, `/${stream}`), this.stopped.signal);
+    return { events: tail("events"), readings: tail("readings") };
+  }
+
+  #addPoints(records) {
+    for (const record of records) {
+      if (this.known.has(record.id)) continue;
+      this.known.add(record.id);
+      this.points.push(pointOf(record));
+    }
+  }
+
+  #fail(error) {
+    if (error.status === 400 || error.status === 410) this.#forget(); // the cursors' generation is gone
+    if (this.view !== null) return; // the banner tells; the figures in sight stay
+    this.host.replaceChildren(backLink(), errorNote(error, () => this.#refresh()));
+  }
+
+  #build() {
+    this.chart?.stop();
+    this.t = Object.fromEntries(["name", "state", "stateMore", "outlook", "more"].map((name) => [name, text()]));
+    this.sign = icon("dot");
+    this.meter = gauge();
+    this.about = new Facts();
+    this.figures = new Facts();
+    this.chart = new SizeChart();
+    this.list = h("ol", { class: "timeline" });
+    this.parts = new Keyed(this.list, (item) => item.key, (item) => timelineItem(item, () => this.view));
+    this.more = h("button", { type: "button", class: "quiet", hidden: true, on: { click: () => {
+      this.limit += 5 * SHOWN_ITEMS;
+      this.#show();
+    } } }, this.t.more);
+    this.none = h("p", { class: "faint", hidden: true }, "Nothing of this kind yet.");
+    this.raw = new RawRecords(this.id, this.stopped.signal);
+    this.stateLine = h("p", { class: "state big" }, this.sign, h("span", {}, this.t.state), h("span", { class: "faint" }, this.t.stateMore));
+    const hero = h("div", { class: "hero-gauge", tabindex: "0", role: "group", "aria-label": "Context of the main conversation" }, this.meter.el);
+    tipped(hero, () => breakdownTip(mainChain(this.view)));
+    this.hero = hero;
+    this.host.replaceChildren(
+      backLink(),
+      h("div", { class: "page-head session-head" }, h("div", {}, h("h1", {}, this.t.name), h("p", { class: "mono faint id" }, this.id)), this.#copyButton()),
+      this.about.el,
+      h("section", { class: "card hero", "aria-label": "Now" }, this.stateLine, hero, h("p", { class: "faint small" }, this.t.outlook), this.figures.el),
+      h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, "Size over time"), this.chart.el),
+      h("section", { class: "card", "aria-labelledby": "timeline-title" },
+        h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline"), this.#kinds()), this.list, this.none, this.more),
+      this.raw.el,
+    );
+  }
+
+  #kinds() {
+    const group = h("div", { class: "segments", role: "group", "aria-label": "Show in the timeline" });
+    for (const kind of KINDS) {
+      const button = h("button", { type: "button", "aria-pressed": String(kind === this.kind), on: { click: () => {
+        this.kind = kind;
+        for (const each of group.children) attr(each, "aria-pressed", String(each === button));
+        const shownKind = kind === KINDS[0] ? "" : kind[0];
+        history.replaceState(null, "", `${sessionLink(this.id)}${query({ show: shownKind })}`);
+        this.#show();
+      } } }, kind[1]);
+      group.append(button);
+    }
+    return group;
+  }
+
+  #copyButton() {
+    const words = text("Copy link");
+    const copy = async () => {
+      try {
+        await navigator.clipboard.writeText(location.href);
+        say(words, "Copied");
+        this.shell.announce("The link is in the clipboard.");
+      } catch {
+        say(words, "Copy it from the address bar"); // without TLS there is no clipboard
+      }
+      setTimeout(() => say(words, "Copy link"), 3_000);
+    };
+    return h("button", { type: "button", class: "quiet", on: { click: copy } }, icon("link"), words);
+  }
+
+  #show() {
+    if (this.list === undefined || !this.list.isConnected) this.#build();
+    const { view } = this;
+    const chain = mainChain(view);
+    const name = sessionName(view);
+    say(this.t.name, name.folder || shortId(this.id));
+    this.shell.title(name.folder || shortId(this.id));
+    this.about.set(aboutOf(view));
+    this.meter.bind(chain);
+    say(this.t.outlook, outlook(chain));
+    this.figures.set(figuresOf(view, chain));
+    retell(this.hero);
+    const items = this.timeline.list().filter(this.kind[2]);
+    this.parts.set(items.slice(0, this.limit));
+    shown(this.none, items.length === 0);
+    shown(this.more, items.length > this.limit);
+    say(this.t.more, `Show ${exact(items.length - this.limit)} older`);
+    this.chart.set(this.points, this.timeline.list(), view);
+    this.#announceEnds(items);
+    this.#tick();
+  }
+
+  /** Tell a screen reader when a compaction begins or ends. */
+  #announceEnds(items) {
+    for (const item of items) {
+      if (item.kind !== "compaction") continue;
+      const status = statusOf(item, this.view, now());
+      const former = this.statuses.get(item.key);
+      this.statuses.set(item.key, status);
+      if (!this.wasShown || former === status) continue;
+      if (status === "running") this.shell.announce("A compaction is running.");
+      else if (status === "done") this.shell.announce("The compaction completed.");
+      else if (status === "failed") this.shell.announce("The compaction failed.");
+    }
+    this.wasShown = true;
+  }
+
+  #tick() {
+    if (this.view === null || this.list === undefined) return;
+    const nowMs = now();
+    const state = stateOf(this.view, nowMs);
+    attr(this.stateLine, "data-state", state);
+    setIcon(this.sign, STATE_ICONS[state]);
+    const [what, more] = stateWords(this.view, state, nowMs);
+    say(this.t.state, what);
+    say(this.t.stateMore, more);
+    for (const part of this.parts.parts.values()) part.tick?.();
+  }
+}
+
+function backLink() {
+  return h("a", { href: "#/", class: "back" }, icon("back"), "Sessions");
+}
+
+function aboutOf(view) {
+  const { identity } = view;
+  const runtime = [identity.runtime, identity.runtime_version].filter(Boolean).join(" ");
+  const pairs = [
+    ["Model", mainChain(view).model ?? identity.model ?? UNKNOWN],
+    ["Runtime", runtime || UNKNOWN],
+    ["Folder", identity.cwd],
+    ["Agent", identity.publisher_agent_id],
+    ["Task", identity.task_id],
+    ["Forked from", identity.forked_from],
+    ["First seen", moment(view.first_ms, now())],
+    ["Last activity", view.last_ms === null ? UNKNOWN : moment(view.last_ms, now())],
+  ];
+  return pairs.filter(([, value]) => value !== null);
+}
+
+function figuresOf(view, chain) {
+  const [until, more] = untilWords(chain);
+  const { manual, automatic, untold, failed, messages_per_compaction: each } = view.compactions;
+  const kinds = [automatic && `${automatic} automatic`, manual && `${manual} manual`, untold && `${untold} untold`, failed && `${failed} failed`];
+  const many = kinds.filter(Boolean).join(", ");
+  const thrash = thrashing(view);
+  const pairs = [
+    ["Until compaction", more ? `${until} · ${more}` : until],
+    ["Growth", chain.growth_tokens === null ? UNKNOWN : `+${tokens(chain.growth_tokens)} a response`],
+    ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${Math.floor(chain.peak_percent)}%`}`],
+    ["Messages in context", `${exact(chain.messages)} · ${exact(chain.messages_total)} in all`],
+    ["Compactions", many ? `${compactionCount(view)} · ${many}` : String(compactionCount(view))],
+    ["Messages per compaction", each === null ? UNKNOWN : exact(each)],
+    ["Measured", chain.as_of_ms === null ? UNKNOWN : ago(chain.as_of_ms, now())],
+  ];
+  if (thrash !== null) pairs.push(["Thrash", `${count(thrash.count, "compaction")} within ${Math.max(1, Math.round(thrash.span / 60_000))} min`]);
+  return pairs;
+}

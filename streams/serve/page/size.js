@@ -1,0 +1,242 @@
+// The size of a session over time: the main chain's chart with warnings and compactions drawn in,
+// and below it the subagents, each in a lane of its own over the same time.
+
+import { now } from "./api.js";
+import { axis, Chart, colour, dataTable, timeTicks } from "./chart.js";
+import { attr, css, h, Keyed, say, shown, svg, text } from "./dom.js";
+import { exact, moment, percent, tokens, UNKNOWN } from "./format.js";
+import { mainChain, pressure } from "./judge.js";
+import { momentOf } from "./timeline.js";
+
+const HEIGHT = 260;
+const LANE_W = 1000;
+const LANE_H = 36;
+/** Room of the vertical axis: the lanes begin where the chart does. */
+const AXIS_W = 54;
+
+export class SizeChart {
+  constructor() {
+    this.chain = [];
+    this.items = [];
+    this.view = null;
+    this.byTime = true;
+    this.readout = text();
+    this.chart = new Chart({
+      label: "Size of the main conversation over time; the table below has the figures",
+      height: HEIGHT,
+      options: (uPlot) => this.#options(uPlot),
+    });
+    this.table = dataTable("Readings of the main conversation", ["When", "Used", "Share", "Input", "Cache written", "Cache read"], () =>
+      [...this.chain].reverse().slice(0, 500).map((point) => [
+        moment(point.time_ms, now()), exact(point.used), percent(point.percent), exact(point.input), exact(point.written), exact(point.read),
+      ]));
+    this.lanes = h("div", { class: "lanes" });
+    this.lanesTitle = h("h3", { hidden: true }, "Subagents");
+    this.keyed = new Keyed(this.lanes, (lane) => lane.chain.chain, lane);
+    this.none = h("p", { class: "faint", hidden: true }, "No response has told a size yet.");
+    this.legend = h("p", { class: "legend faint small" },
+      h("span", { class: "key size" }, "size"), h("span", { class: "key threshold" }, "compaction threshold"),
+      h("span", { class: "key compaction" }, "compaction"), h("span", { class: "key warned" }, "warning"));
+    this.el = h("div", {}, this.none, this.chart.el, h("p", { class: "readout small faint", "aria-hidden": "true" }, this.readout), this.legend, this.table.el, this.lanesTitle, this.lanes);
+  }
+
+  stop() {
+    this.chart.stop();
+  }
+
+  /** Show all points of all chains, the timeline's items, and the view. */
+  set(points, items, view) {
+    this.view = view;
+    this.items = items;
+    this.byTime = points.filter((point) => point.time_ms !== null).length * 2 >= points.length;
+    const placed = points.filter((point) => !this.byTime || point.time_ms !== null);
+    this.leading = mainChain(view).chain;
+    this.chain = placed.filter((point) => point.chain === this.leading);
+    const isEmpty = this.chain.length === 0;
+    shown(this.none, isEmpty);
+    for (const el of [this.chart.el, this.legend, this.table.el]) shown(el, !isEmpty);
+    const xs = placed.map((point) => this.#x(point));
+    this.range = xs.length ? [Math.min(...xs), Math.max(...xs)] : [0, 1];
+    if (this.range[0] === this.range[1]) this.range = [this.range[0] - 1, this.range[1] + 1];
+    if (!isEmpty) this.chart.set(this.#data());
+    this.table.write();
+    this.#setLanes(placed);
+  }
+
+  #x(point) {
+    return this.byTime ? point.time_ms / 1000 : point.sequence;
+  }
+
+  /** Sizes by time; after a compaction or reset the size is unknown, which is a gap. */
+  #data() {
+    const rows = this.chain.map((point) => [this.#x(point), point.used]);
+    for (const item of this.items) {
+      const ends = item.kind === "context_reset" || (item.kind === "compaction" && item.status === "done");
+      const at = this.#place(momentOf(item), item.order);
+      if (ends && item.chain === this.leading && at !== null) rows.push([at, null]);
+    }
+    rows.sort((a, b) => a[0] - b[0]);
+    return [rows.map((row) => row[0]), rows.map((row) => row[1])];
+  }
+
+  #top() {
+    const chain = mainChain(this.view);
+    const peak = Math.max(...this.chain.map((point) => point.used), 1);
+    return chain.window && peak * 5 >= chain.window ? Math.max(chain.window, peak) : peak * 1.4;
+  }
+
+  #options(uPlot) {
+    const accent = colour("--accent");
+    return {
+      legend: { show: false },
+      padding: [14, 26, 0, 0],
+      cursor: { y: false, points: { size: 7, fill: accent } },
+      scales: {
+        x: { time: this.byTime, range: () => this.range },
+        y: { range: () => [0, this.#top()] },
+      },
+      axes: [axis({ size: 32, values: this.byTime ? timeTicks : (_, ticks) => ticks.map(exact) }), axis({ size: AXIS_W, values: (_, ticks) => ticks.map(tokens) })],
+      series: [
+        {},
+        {
+          stroke: accent, width: 1.75, fill: colour("--accent-wash"),
+          paths: uPlot.paths.stepped({ align: 1 }), points: { show: this.chain.length < 80, size: 4, fill: accent },
+        },
+      ],
+      hooks: {
+        drawClear: [(plot) => this.#drawBehind(plot)],
+        draw: [(plot) => this.#drawWarnings(plot)],
+        setCursor: [(plot) => this.#tell(plot)],
+      },
+    };
+  }
+
+  /** Compactions as bands from start to end, and the threshold as a dashed line. */
+  #drawBehind(plot) {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    const chain = mainChain(this.view);
+    if (chain.auto_compact_threshold !== null && chain.auto_compact_enabled !== false) {
+      const y = plot.valToPos(chain.auto_compact_threshold, "y", true);
+      if (y >= bbox.top) {
+        ctx.strokeStyle = colour("--amber");
+        ctx.setLineDash([6, 5]);
+        ctx.lineWidth = devicePixelRatio;
+        line(ctx, bbox.left, y, bbox.left + bbox.width, y);
+        ctx.setLineDash([]);
+      }
+    }
+    for (const item of this.items) {
+      if (item.kind !== "compaction" || item.chain !== this.leading) continue;
+      const end = this.#place(item.ended_ms ?? (item.status === "running" ? now() : item.started_ms), item.order);
+      const start = this.#place(item.started_ms ?? item.ended_ms, item.order);
+      if (end === null) continue;
+      const x1 = clamp(plot.valToPos(end, "x", true), bbox);
+      const x0 = clamp(start === null ? x1 : plot.valToPos(start, "x", true), bbox);
+      const name = item.status === "failed" ? "--red" : "--green";
+      ctx.fillStyle = colour(`${name}-wash`);
+      ctx.fillRect(x0, bbox.top, Math.max(x1 - x0, 1), bbox.height);
+      ctx.strokeStyle = colour(name);
+      ctx.lineWidth = devicePixelRatio;
+      line(ctx, x1, bbox.top, x1, bbox.top + bbox.height);
+    }
+    ctx.restore();
+  }
+
+  /** Where something stands; without a time of its own just after the reading before it. */
+  #place(timeMs, order) {
+    if (!this.byTime) return order;
+    if (timeMs !== null) return timeMs / 1000;
+    const before = this.chain.findLast((point) => point.sequence < order);
+    return before === undefined ? null : before.time_ms / 1000 + 0.001;
+  }
+
+  #drawWarnings(plot) {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    const size = 5 * devicePixelRatio;
+    for (const item of this.items) {
+      if (item.kind !== "context_warning" || item.chain !== this.leading) continue;
+      const at = this.#place(item.time_ms, item.order);
+      if (at === null) continue;
+      const x = plot.valToPos(at, "x", true);
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      const y = plot.valToPos(item.data.used_tokens, "y", true) - size * 1.6;
+      ctx.fillStyle = colour(item.data.context_remaining_percent <= 20 ? "--amber" : "--faint");
+      ctx.beginPath();
+      ctx.moveTo(x, y - size);
+      ctx.lineTo(x + size, y + size * 0.7);
+      ctx.lineTo(x - size, y + size * 0.7);
+      ctx.fill();
+    }
+    ctx.restore();
+  }
+
+  #tell(plot) {
+    const { idx } = plot.cursor;
+    const used = idx === null || idx === undefined ? null : plot.data[1][idx];
+    if (used === null || used === undefined) {
+      say(this.readout, "");
+      return;
+    }
+    const x = plot.data[0][idx];
+    const point = this.chain.find((each) => this.#x(each) === x && each.used === used);
+    const when = this.byTime ? moment(x * 1000, now()) : `message ${x}`;
+    const parts = point === undefined ? "" : ` · ${exact(point.input)} input, ${exact(point.written)} cache written, ${exact(point.read)} cache read`;
+    say(this.readout, `${when} · ${exact(used)} tokens${point?.percent == null ? "" : ` (${percent(point.percent)})`}${parts}`);
+  }
+
+  #setLanes(points) {
+    const subagents = Object.values(this.view.chains).filter((chain) => chain.chain !== this.leading);
+    shown(this.lanesTitle, subagents.length > 0);
+    this.keyed.set(subagents.map((chain) => ({
+      chain,
+      path: this.#lanePath(points.filter((point) => point.chain === chain.chain), chain),
+    })));
+  }
+
+  #lanePath(points, chain) {
+    if (points.length === 0) return "";
+    const [from, to] = this.range;
+    const top = chain.window && (chain.peak_tokens ?? 0) * 5 >= chain.window ? chain.window : Math.max(...points.map((point) => point.used)) * 1.1;
+    const at = (point) => [((this.#x(point) - from) / (to - from)) * LANE_W, LANE_H - (point.used / top) * (LANE_H - 4)];
+    const [x0] = at(points[0]);
+    let d = `M${x0.toFixed(1)} ${LANE_H}`;
+    for (const point of points) {
+      const [x, y] = at(point);
+      d += `H${x.toFixed(1)}V${y.toFixed(1)}`;
+    }
+    const [x1] = at(points.at(-1));
+    return `${d}H${Math.min(LANE_W, x1 + 4).toFixed(1)}V${LANE_H}z`;
+  }
+}
+
+function lane() {
+  const t = Object.fromEntries(["name", "model", "used"].map((name) => [name, text()]));
+  const path = svg("path", {});
+  const strip = svg("svg", { viewBox: `0 0 ${LANE_W} ${LANE_H}`, preserveAspectRatio: "none", class: "lane-strip", "aria-hidden": "true" });
+  strip.append(path);
+  const el = h("div", { class: "lane" },
+    h("div", { class: "lane-head" }, h("strong", {}, t.name), h("span", { class: "faint" }, t.model), h("span", { class: "lane-used" }, t.used)), strip);
+  css(el, "--axis", `${AXIS_W}px`);
+  const update = ({ chain, path: d }) => {
+    attr(el, "data-level", pressure(chain));
+    say(t.name, chain.subagent_type ?? chain.chain);
+    say(t.model, [chain.subagent_type === null ? null : chain.chain, chain.model].filter(Boolean).join(" · "));
+    const whole = chain.window === null ? "" : ` of ${tokens(chain.window)}`;
+    say(t.used, chain.used_tokens === null ? UNKNOWN : `${percent(chain.used_percent)} · ${tokens(chain.used_tokens)}${whole}`);
+    attr(path, "d", d);
+  };
+  return { el, update };
+}
+
+function line(ctx, x0, y0, x1, y1) {
+  ctx.beginPath();
+  ctx.moveTo(x0, y0);
+  ctx.lineTo(x1, y1);
+  ctx.stroke();
+}
+
+function clamp(x, bbox) {
+  return Math.min(Math.max(x, bbox.left), bbox.left + bbox.width);
+}

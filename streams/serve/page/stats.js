@@ -1,0 +1,121 @@
+// Figures of many compactions, from the server's aggregates and from sessions' latest ones.
+
+import { compactionCount, silence, STALLED_MS, thrashing } from "./judge.js";
+
+const TRIGGERS = ["automatic", "manual", "untold"];
+const HOUR_MS = 3_600_000;
+
+/** Compactions of aggregates by outcome: {succeeded, failed, automatic, manual, untold}. */
+export function countsOf(aggregates) {
+  const succeeded = Object.fromEntries(TRIGGERS.map((name) => [name, aggregates[name].succeeded]));
+  const failed = TRIGGERS.reduce((sum, name) => {
+    const { failed: lost, blocked, unknown } = aggregates[name];
+    return sum + lost + blocked + unknown;
+  }, 0);
+  return { ...succeeded, succeeded: TRIGGERS.reduce((sum, name) => sum + succeeded[name], 0), failed };
+}
+
+/** What remains of a context after compaction, percent; null where nothing was measured. */
+export function remainingShare(aggregates) {
+  const before = aggregates.measured_before_tokens;
+  if (!aggregates.measured || !before) return null;
+  return ((before - aggregates.saved_tokens) / before) * 100;
+}
+
+/** Mean messages before a compaction, floored; null without compactions. */
+export function messagesEach(aggregates) {
+  const { succeeded } = countsOf(aggregates);
+  return succeeded === 0 ? null : Math.floor(aggregates.messages / succeeded);
+}
+
+/**
+ * Compactions by hour as columns [hours (s), automatic, manual, untold], every hour from the
+ * first to `untilMs`, at most `most`: the latest.
+ */
+export function hourly(byHour, untilMs, most) {
+  const told = Object.entries(byHour)
+    .map(([hour, aggregates]) => [Date.parse(`${hour}:00:00Z`), countsOf(aggregates)])
+    .filter(([time]) => !Number.isNaN(time));
+  if (told.length === 0) return [[], [], [], []];
+  const counts = new Map(told);
+  const last = Math.max(Math.floor(untilMs / HOUR_MS) * HOUR_MS, ...counts.keys());
+  const first = Math.max(Math.min(...counts.keys()), last - (most - 1) * HOUR_MS);
+  const columns = [[], [], [], []];
+  for (let time = first; time <= last; time += HOUR_MS) {
+    columns[0].push(time / 1000);
+    TRIGGERS.forEach((name, index) => columns[index + 1].push(counts.get(time)?.[name] ?? 0));
+  }
+  return columns;
+}
+
+/** A distribution's buckets as [upper edge or null for above all, count], ascending. */
+export function bucketsOf(distribution) {
+  return Object.entries(distribution.buckets)
+    .map(([edge, count]) => [edge === "over" ? null : Number(edge), count])
+    .sort((a, b) => (a[0] ?? Infinity) - (b[0] ?? Infinity));
+}
+
+/** Buckets merged to at most `most` neighbouring ones of equal width in edges, empty ones kept. */
+export function merged(buckets, edges, most) {
+  if (buckets.length === 0) return [];
+  const indexOf = (edge) => (edge === null ? edges.length : edges.indexOf(edge));
+  const indexes = buckets.map(([edge]) => indexOf(edge));
+  const from = Math.min(...indexes);
+  const to = Math.max(...indexes);
+  const step = Math.ceil((to - from + 1) / most);
+  const found = [];
+  for (let start = from; start <= to; start += step) {
+    const end = Math.min(start + step - 1, to);
+    const count = buckets.reduce((sum, bucket, at) => (indexes[at] >= start && indexes[at] <= end ? sum + bucket[1] : sum), 0);
+    found.push({ above: start === 0 ? 0 : edges[start - 1], upTo: edges[end] ?? null, count });
+  }
+  return found;
+}
+
+const STEPS = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
+const series = (powers, last) => [
+  ...Array.from({ length: powers }, (_, power) => STEPS.map((step) => step * 10 ** power)).flat(), last,
+];
+
+/** Edges of the server's buckets: 0.1 s to 2.8 h, and 1 000 to 10 million tokens. */
+export const DURATION_EDGES = series(5, 10_000_000);
+export const TOKEN_EDGES = series(5, 10_000_000).filter((edge) => edge >= 1_000);
+
+/** Shares of the context that remained after sessions' latest compactions, counted by tenths. */
+export function remainingTenths(views) {
+  const tenths = Array.from({ length: 10 }, (_, tenth) => ({ above: tenth * 10, upTo: tenth * 10 + 10, count: 0 }));
+  let larger = 0;
+  let measured = 0;
+  for (const view of views) {
+    for (const { tokens_before: before, tokens_after: after } of view.compactions.last) {
+      if (!before || after === null) continue;
+      measured += 1;
+      const share = (after / before) * 100;
+      if (share >= 100) larger += 1;
+      else tenths[Math.floor(share / 10)].count += 1;
+    }
+  }
+  if (larger) tenths.push({ above: 100, upTo: null, count: larger });
+  return { tenths, measured };
+}
+
+/** Sessions that compacted many times within a short time, the latest first. */
+export function thrashes(views) {
+  return views
+    .map((view) => ({ view, found: thrashing(view) }))
+    .filter(({ found }) => found !== null)
+    .sort((a, b) => b.found.until - a.found.until);
+}
+
+/** Sessions whose open compaction gave no sign of life for long, the longest first. */
+export function stalled(views, nowMs) {
+  return views
+    .filter((view) => view.attempt !== null)
+    .map((view) => ({ view, silence: silence(view.attempt, nowMs) }))
+    .filter((each) => each.silence !== null && each.silence >= STALLED_MS)
+    .sort((a, b) => b.silence - a.silence);
+}
+
+export function sessionsWithCompactions(views) {
+  return views.filter((view) => compactionCount(view) > 0).length;
+}

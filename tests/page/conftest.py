@@ -1,0 +1,129 @@
+"""A real Chromium, the page's files behind an address, and whatever the tests say the API tells."""
+
+import asyncio
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from playwright.async_api import Browser, Page, ViewportSize, async_playwright
+
+from streams.edge.local_stack import MissingPartError
+from streams.serve.page import FOLDER, add_page
+from tests.conftest import require
+from tests.page.pretend import Api
+
+ROOT = Path(__file__).parents[2]
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+"""Chromium asks nobody but the server under test."""
+
+WIDE: ViewportSize = {"width": 1440, "height": 900}
+NARROW: ViewportSize = {"width": 390, "height": 844}
+
+
+def _chromium() -> str:
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        raise MissingPartError("no Chromium on this machine (Debian, Ubuntu: chromium)")
+    return found
+
+
+def _library(path: Path) -> str:
+    if not path.exists():
+        raise MissingPartError(f"{path.relative_to(ROOT)} is not there: make page")
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The accessibility checker's file."""
+    return require(lambda: _library(ROOT / "tools/page/node_modules/axe-core/axe.min.js"))
+
+
+@pytest.fixture(scope="session")
+def charts() -> str:
+    """The chart library's file, as the page is served it."""
+    return require(lambda: _library(FOLDER / "vendor" / "uPlot.esm.js"))
+
+
+@pytest.fixture
+async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
+    """A Chromium of the test's own, with an empty profile."""
+    executable = require(_chromium)
+    environment = {name: value for name, value in os.environ.items() if "PROXY" not in name.upper()}
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(
+            executable_path=executable,
+            args=FLAGS,
+            env={**environment, "HOME": str(tmp_path)},
+        )
+        yield started
+        await started.close()
+
+
+class Said:
+    """What the page said on its console that it should not have."""
+
+    def __init__(self, page: Page) -> None:
+        self.errors: list[str] = []
+        self.addresses: set[str] = set()
+        page.on("console", lambda told: self._console(told.type, told.text))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", lambda request: self.addresses.add(request.url))
+
+    def _console(self, kind: str, words: str) -> None:
+        # The browser itself notes each answer that is an error; the page's own words are others.
+        if kind in {"error", "warning"} and not words.startswith("Failed to load resource"):
+            self.errors.append(words)
+
+
+@pytest.fixture
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """A tab; at the end nothing was wrong on its console, and nobody else was asked."""
+    context = await browser.new_context(viewport=WIDE, reduced_motion="no-preference")
+    tab = await context.new_page()
+    said = Said(tab)
+    yield tab
+    hosts = {address.split("/")[2] for address in said.addresses if address.startswith("http")}
+    await context.close()
+    assert said.errors == []
+    assert {host.split(":")[0] for host in hosts} <= {"127.0.0.1"}
+
+
+@pytest.fixture(scope="session")
+def page_url() -> Iterator[str]:
+    """The page's address; there is no API behind it."""
+    app = FastAPI(openapi_url=None)
+    add_page(app)
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture
+async def api(page: Page) -> Api:
+    """An API that tells what the test says."""
+    pretended = Api()
+    await pretended.behind(page)
+    return pretended

@@ -1,0 +1,217 @@
+"""An API that tells what a test says, in the shapes of the real one, from the product's views."""
+
+import asyncio
+import copy
+import json
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from playwright.async_api import Page, Route
+
+from schemas.records import Record
+from schemas.views import STREAM_ENTRIES
+from streams.core.containers import Line
+from streams.core.rules import Rules
+from streams.edge import codec
+from streams.edge.catalog import bundled
+from streams.edge.partitioner import partition_of
+from streams.flow.fold_views import fold_records
+from streams.flow.funnel import Funnel
+from streams.flow.replay import replay
+from streams.flow.simulator import Casting, sample_sessions
+from streams.ports import PartitionDump
+
+_LIMIT_BYTES = 8 << 20
+
+PUSHED = """
+(() => {
+  // The feed as a stream that the test writes to: the rest of the API is answered by the test.
+  const native = window.fetch;
+  const encoder = new TextEncoder();
+  let controller = null;
+  let number = 0;
+  const waiting = [];
+  window.feedRequests = [];
+  const send = (text) => (controller === null ? waiting.push(text) : controller.enqueue(encoder.encode(text)));
+  window.pushEntries = (entries) => {
+    for (const entry of entries) {
+      number += 1;
+      send(`id: ${number}\\nevent: record\\ndata: ${JSON.stringify(entry)}\\n\\n`);
+    }
+  };
+  window.pushRaw = send;
+  window.cutFeed = () => {
+    controller?.close();
+    controller = null;
+  };
+  window.fetch = (path, options = {}) => {
+    if (!String(path).startsWith("v1/stream")) return native(path, options);
+    window.feedRequests.push(options.headers?.["Last-Event-ID"] ?? null);
+    const body = new ReadableStream({
+      start(made) {
+        controller = made;
+        for (const text of waiting.splice(0)) made.enqueue(encoder.encode(text));
+      },
+    });
+    options.signal?.addEventListener("abort", () => {
+      try { controller?.error(options.signal.reason); } catch { /* closed already */ }
+      controller = null;
+    });
+    return Promise.resolve(new Response(body, { headers: { "content-type": "text/event-stream" } }));
+  };
+})();
+"""
+
+
+def records_of(lines: Iterable[Line]) -> list[Record]:
+    """Return what the product derives from messages."""
+    funnel = Funnel(Rules(catalog=bundled()), limit_bytes=_LIMIT_BYTES)
+    return [
+        record for block in replay(funnel, [list(lines)], _LIMIT_BYTES) for record in block.records
+    ]
+
+
+def sample_lines(start_ms: int) -> list[Line]:
+    """Return the simulator's sample: a dozen sessions that show every kind of thing there is."""
+    casting = Casting(start_ms=start_ms)
+    return [
+        Line("simulated", number, each.value, len(each.value), each.session_id)
+        for number, each in enumerate(sample_sessions(casting))
+    ]
+
+
+def folded(records: Iterable[Record]) -> PartitionDump:
+    """Return the documents that the projection makes of records."""
+    (dump,) = fold_records(records, partition_of, 1)
+    return dump
+
+
+class Api:
+    """Answers `/v1`. `problem`: every answer is this error; `gone`: there is no answer."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, dict[str, Any]] = {}
+        self.records: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        self.compactions: dict[str, list[dict[str, Any]]] = {}
+        self.stats: dict[str, Any] = {}
+        self.problem: tuple[int, str] | None = None
+        self.token: str | None = None
+        self.stale_ms: int | None = None
+        self.gone = False
+        self.delay_s = 0.0
+        self.generation = 1
+        self.asked: list[str] = []
+
+    async def behind(self, page: Page) -> None:
+        """Answer what this tab asks."""
+        await page.add_init_script(PUSHED)
+        await page.route("**/v1/**", self._answer)
+
+    def fill(self, dump: PartitionDump) -> None:
+        """Tell what the projection made."""
+        for session, document in dump.views.items():
+            self.sessions[session.decode()] = codec.loads(document)
+        for session, found in dump.compactions.items():
+            whole = [codec.loads(document) for document in found.values()]
+            whole.sort(key=lambda each: each["time_ms"] or 0, reverse=True)
+            self.compactions[session.decode()] = whole
+        for stream, by_session in dump.entries.items():
+            for session, entries in by_session.items():
+                of_session = self.records.setdefault(session.decode(), {})
+                kept = [codec.loads(entry.document) for entry in entries]
+                of_session[stream] = kept[-STREAM_ENTRIES:]
+
+    def many(self, count: int) -> None:
+        """Tell of so many sessions, all like the first one but for their id and size."""
+        model = next(
+            view
+            for view in self.sessions.values()
+            if view["chains"].get("main", {}).get("used_percent") is not None
+        )
+        self.sessions.clear()
+        for number in range(count):
+            view = copy.deepcopy(model)
+            view["session_id"] = f"{number:08x}-0000-4000-8000-000000000000"
+            view["sequence"] = 1
+            view["attempt"] = None
+            chain = view["chains"]["main"]
+            chain["used_percent"] = (number * 9_900 // count) / 100
+            chain["used_tokens"] = int(chain["window"] * chain["used_percent"] / 100)
+            self.sessions[view["session_id"]] = view
+
+    async def _answer(self, route: Route) -> None:
+        address = urlsplit(route.request.url)
+        self.asked.append(f"{address.path}?{address.query}")
+        if self.delay_s:
+            await asyncio.sleep(self.delay_s)
+        if self.gone:
+            await route.abort("connectionrefused")
+            return
+        problem = self.problem
+        if self.token is not None:
+            told = await route.request.header_value("authorization")
+            if told != f"Bearer {self.token}":
+                problem = (401, "Send a token.")
+        if problem is None:
+            found = self._found(address.path, parse_qs(address.query))
+            if found is not None:
+                whole = {"generation": self.generation, "as_of": self._as_of(), **found}
+                await route.fulfill(json=whole)
+                return
+            problem = (404, "There is no such session.")
+        status, detail = problem
+        body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+        await route.fulfill(
+            status=status,
+            content_type="application/problem+json",
+            body=json.dumps({**body, "detail": detail, "instance": address.path}),
+        )
+
+    def _as_of(self) -> dict[str, Any]:
+        stale = self.stale_ms is not None
+        return {
+            "at_ms": 0, "stale": stale, "heard_ms": 100, "lag_records": 7 if stale else 0,
+            "lag_ms": self.stale_ms or 0, "feed": f"{self.generation}:0",
+        }  # fmt: skip
+
+    def _found(self, path: str, asked: dict[str, list[str]]) -> dict[str, Any] | None:
+        parts = [unquote(part) for part in path.split("/")[2:]]
+        if parts == ["sessions"]:
+            return self._list(asked)
+        if parts == ["projection"]:
+            return {"partitions": []}
+        if parts == ["stats"]:
+            return self.stats
+        session = parts[1]
+        if session not in self.sessions:
+            return None
+        if len(parts) == 2:
+            return {"session": self.sessions[session]}
+        if parts[2] == "compactions":
+            return {"compactions": self.compactions.get(session, [])}
+        return self._part(self.records.get(session, {}).get(parts[2], []), "records", asked)
+
+    def _list(self, asked: dict[str, list[str]]) -> dict[str, Any]:
+        def used(view: dict[str, Any]) -> float:
+            percent = view["chains"].get("main", {}).get("used_percent")
+            return -1.0 if percent is None else float(percent)
+
+        found = list(self.sessions.values())
+        if "q" in asked:
+            found = [view for view in found if asked["q"][0] in json.dumps(view["identity"])]
+        if "min_percent" in asked:
+            found = [view for view in found if used(view) >= float(asked["min_percent"][0])]
+        if asked.get("state") == ["compacting"]:
+            found = [view for view in found if view["attempt"] is not None]
+        found.sort(key=lambda view: (-used(view), -(view["last_ms"] or 0), view["session_id"]))
+        return {**self._part(found, "sessions", asked), "total": len(found)}
+
+    def _part(
+        self, found: list[dict[str, Any]], name: str, asked: dict[str, list[str]]
+    ) -> dict[str, Any]:
+        (given,) = asked.get("cursor", asked.get("after", ["0"]))
+        start, limit = int(given), int(asked["limit"][0])
+        end = start + limit
+        return {name: found[start:end], "next": str(end) if end < len(found) else None}

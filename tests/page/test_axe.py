@@ -1,0 +1,56 @@
+"""No serious accessibility fault on any page, light or dark, wide or narrow."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from streams.serve.totals import Totals
+from tests.page.conftest import NARROW, WIDE
+from tests.page.pretend import Api, folded, records_of, sample_lines
+
+NOW_MS = 1_790_000_000_000
+
+SERIOUS = """
+async () => {
+  const found = await axe.run(document, { resultTypes: ["violations"] });
+  return found.violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html).join(" ")}`);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def sample() -> Any:
+    """The simulator's sample as the projection leaves it."""
+    return folded(records_of(sample_lines(NOW_MS)))
+
+
+@pytest.fixture
+async def filled(api: Api, sample: Any) -> Api:
+    """An API that tells of the sample."""
+    api.fill(sample)
+    totals = Totals()
+    api.stats = {"total": totals.total([sample.stats]), "by": totals.by([sample.stats], "hour")}
+    return api
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["overview", "session", "analytics", "empty"])
+async def test_axe_finds_nothing_serious(  # noqa: PLR0913, PLR0917 -- what is varied
+    page: Page, page_url: str, filled: Api, axe: str, view: str, scheme: Any, size: Any
+) -> None:
+    await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    await page.set_viewport_size(size)
+    session = max(filled.sessions, key=lambda name: len(filled.compactions.get(name, [])))
+    at = {"overview": "", "session": f"#/session/{session}", "analytics": "#/analytics"}
+    if view == "empty":
+        filled.sessions.clear()
+    await page.goto(page_url + at.get(view, ""))
+    shown = {"session": ".item.compaction", "analytics": ".tiles", "empty": ".note"}
+    await expect(page.locator(shown.get(view, ".rows .row:visible")).first).to_be_visible()
+    await page.evaluate(Path(axe).read_text())
+    assert await page.evaluate(SERIOUS) == []

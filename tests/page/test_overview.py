@@ -1,0 +1,203 @@
+"""The overview: figures in place, nothing made anew, and what is not known said so."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.conftest import NARROW
+from tests.page.pretend import Api, folded, records_of, sample_lines
+
+NOW_MS = 1_790_000_000_000
+
+
+@pytest.fixture(scope="module")
+def sample() -> Any:
+    """The simulator's sample as the projection leaves it."""
+    return folded(records_of(sample_lines(NOW_MS)))
+
+
+def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:
+    """Return what the feed tells of a response."""
+    window = view["chains"]["main"]["window"]
+    return {
+        "version": 1, "record_id": f"r{sequence}", "kind": "context_reading",
+        "session_id": view["session_id"], "chain": "main", "time_ms": NOW_MS + sequence,
+        "sequence": sequence, "state": "measured", "used_percent": percent,
+        "used_tokens": int(window * percent / 100),
+    }  # fmt: skip
+
+
+WATCH = """
+() => {
+  window.made = [];
+  window.gone = new Set();
+  new MutationObserver((changes) => {
+    for (const change of changes) {
+      for (const node of change.removedNodes) window.gone.add(node);
+      for (const node of change.addedNodes) {
+        // A row that only moved was taken out in the same breath.
+        if (!window.gone.delete(node)) window.made.push(node.nodeName);
+      }
+    }
+  }).observe(document.querySelector(".sessions"), { childList: true, subtree: true });
+}
+"""
+
+
+async def test_sessions_are_listed_the_fullest_first(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    rows = page.locator(".rows .row:visible")
+    await expect(rows).to_have_count(len(api.sessions))
+    shares = await rows.locator(".gauge-share").all_inner_texts()
+    known = [int(share.split("%")[0].strip("<")) for share in shares if "%" in share]
+    assert known == sorted(known, reverse=True)
+    assert known
+
+
+async def test_what_is_not_known_is_said_and_is_no_bar(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    for view in api.sessions.values():
+        view["attempt"] = None
+        chain = view["chains"].get("main")
+        if chain:
+            chain.update(state="unknown", used_tokens=None, used_percent=None, breakdown=None)
+            chain.update(until_compaction_tokens=None)
+    await page.goto(page_url)
+    row = page.locator(".rows .row:visible").first
+    await expect(row.locator(".gauge-share")).to_have_text("unknown")
+    await expect(row.locator(".gauge")).to_have_attribute("data-level", "unknown")
+    await expect(row.locator(".state")).to_contain_text("unknown since compaction")
+    assert "0%" not in await page.locator(".rows").inner_text()
+
+
+async def test_an_update_writes_into_the_elements_that_are_there(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(10_000)
+    await page.goto(page_url)
+    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    await expect(page.locator("#summary")).to_contain_text("10,000")
+    fullest = sorted(
+        api.sessions.values(), key=lambda view: -view["chains"]["main"]["used_percent"]
+    )[:20]
+    await page.evaluate(WATCH)
+    for sequence in range(2, 32):
+        for place, view in enumerate(fullest):
+            percent = 60 + (sequence * 7 + place * 13) % 40
+            view["sequence"] = sequence
+            view["chains"]["main"]["used_percent"] = percent
+            await page.evaluate("(e) => pushEntries([e])", entry(view, percent, sequence))
+        await page.wait_for_timeout(50)
+    await page.wait_for_timeout(2_000)  # the order follows
+    assert await page.evaluate("window.made") == []
+    shares = await page.locator(".rows .row:visible .gauge-share").all_inner_texts()
+    assert len(shares) > 10
+
+
+async def test_a_long_list_has_few_elements_and_can_be_scrolled_to_its_end(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1_000)
+    await page.goto(page_url)
+    await expect(page.locator("#summary")).to_contain_text("1,000")
+    last = "00000000-0000"
+    for _ in range(40):
+        await page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        if await page.locator(f".row[data-id^='{last}']:visible").count():
+            break
+        await page.wait_for_timeout(100)
+    await expect(page.locator(f".row[data-id^='{last}']")).to_be_visible()
+    assert await page.locator(".rows .row").count() < 60
+
+
+async def test_colours_follow_pressure(page: Page, page_url: str, api: Api, sample: Any) -> None:
+    api.fill(sample)
+    api.many(4)
+    cases = [(79.0, 50_000, "calm"), (80.0, 30_000, "amber"), (86.0, 4_000, "red"), (96.0, None, "red")]
+    wanted = {}
+    for view, (percent, until, level) in zip(api.sessions.values(), cases, strict=True):
+        chain = view["chains"]["main"]
+        chain.update(
+            used_percent=percent, used_tokens=int(percent * 2_000), window=200_000,
+            until_compaction_tokens=until,
+        )  # fmt: skip
+        wanted[view["session_id"]] = level
+    await page.goto(page_url)
+    for session, level in wanted.items():
+        meter = page.locator(f".row[data-id='{session}'] .gauge")
+        await expect(meter).to_have_attribute("data-level", level)
+
+
+async def test_a_choice_is_in_the_address_and_asks_the_server(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    await page.get_by_role("button", name="80% and more").click()
+    await expect(page).to_have_url(f"{page_url}#/?show=high")
+    await page.keyboard.press("/")
+    await page.keyboard.type("nothing like this")
+    await expect(page.get_by_role("heading", name="No session fits")).to_be_visible()
+    assert any("min_percent=80" in asked and "q=nothing" in asked for asked in api.asked)
+    await page.reload()
+    await expect(page.get_by_role("searchbox")).to_have_value("nothing like this")
+    await page.get_by_role("button", name="Show all sessions").click()
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    await expect(page).to_have_url(f"{page_url}#/")
+
+
+async def test_the_arrow_keys_go_from_session_to_session(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(300)
+    await page.goto(page_url)
+    await page.locator(".row-link").first.focus()
+    for _ in range(30):
+        await page.keyboard.press("ArrowDown")
+    index = await page.evaluate(
+        "document.activeElement.closest('.row').getAttribute('aria-rowindex')"
+    )
+    assert index == "32"  # the head is the first, the first session the second
+    await expect(page.locator(":focus")).to_be_in_viewport()
+
+
+async def test_the_tooltip_says_what_the_size_is_made_of(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    view["chains"]["main"].update(
+        window=200_000, used_tokens=143_004, used_percent=71.5, auto_compact_enabled=True,
+        breakdown={
+            "input_tokens": 4, "cache_creation_tokens": 3_000, "cache_read_tokens": 140_000,
+        },
+    )  # fmt: skip
+    await page.goto(page_url)
+    await page.locator(".row .c-context").hover()
+    tip = page.get_by_role("tooltip")
+    await expect(tip).to_contain_text("Context window: 4 input + 143,000 cache tokens")
+    await expect(tip).to_contain_text("Total capacity: 200,000 tokens")
+    await expect(tip).to_contain_text("Automatic compaction will trigger when context is low.")
+    await expect(tip.locator("tr").nth(2)).to_contain_text("140,000")
+    await page.keyboard.press("Escape")
+    await expect(tip).to_be_hidden()
+
+
+async def test_on_a_phone_nothing_is_wider_than_the_screen(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.set_viewport_size(NARROW)
+    await page.goto(page_url)
+    await expect(page.locator(".rows .row:visible").first).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]

@@ -1,0 +1,187 @@
+"""A session: one element for each compaction, whatever becomes of it, and every record on demand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from streams.core.containers import Line
+from tests.page.agent import THRESHOLD, Agent
+from tests.page.conftest import NARROW
+from tests.page.pretend import Api, folded, records_of
+
+NOW_MS = 1_790_000_000_000
+SESSION = "7d1f4c52-aaaa-4bbb-8ccc-000000000001"
+
+
+class Told:
+    """An agent whose messages so far are what the API tells."""
+
+    def __init__(self, path: Path, api: Api, page: Page) -> None:
+        self.agent = Agent(path, SESSION)
+        self._api, self._page = api, page
+
+    def fill(self) -> None:
+        """Tell what the product makes of the messages so far."""
+        lines = [
+            Line("live", number, value, len(value), SESSION)
+            for number, value in enumerate(self.agent.path.read_bytes().splitlines())
+        ]
+        self._api.fill(folded(records_of(lines)))
+
+    async def tell(self) -> None:
+        """Tell it, and let the feed say that there is something new."""
+        self.fill()
+        view = self._api.sessions[SESSION]
+        entry = {
+            "version": 1, "record_id": str(view["sequence"]), "kind": "compaction_progress",
+            "session_id": SESSION, "chain": "main", "time_ms": None, "state": "measured",
+            "sequence": view["sequence"], "used_tokens": None, "used_percent": None,
+        }  # fmt: skip
+        await self._page.evaluate("(e) => pushEntries([e])", entry)
+
+
+@pytest.fixture
+async def told(page: Page, page_url: str, api: Api, tmp_path: Path) -> Told:
+    """The session's page, for an agent that has said a little; the clock stands where it does."""
+    await page.clock.install(time=NOW_MS / 1_000)
+    made = Told(tmp_path / "agent.jsonl", api, page)
+    made.agent.begin(NOW_MS - 600_000)
+    for number in range(8):
+        made.agent.respond(NOW_MS - 500_000 + number * 40_000, 20_000 + number * 19_000)
+    made.fill()
+    await page.goto(f"{page_url}#/session/{SESSION}")
+    await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
+    return made
+
+
+def compaction(page: Page) -> Locator:
+    return page.locator(".item.compaction")
+
+
+async def test_a_compaction_is_one_element_from_running_to_done(page: Page, told: Told) -> None:
+    agent = told.agent
+    agent.respond(NOW_MS - 100_000, THRESHOLD + 500)
+    agent.compacting(NOW_MS - 65_000)
+    agent.compacting(NOW_MS - 5_000)
+    await told.tell()
+    item = compaction(page)
+    await expect(item).to_have_attribute("data-status", "running")
+    await expect(item).to_contain_text("compaction triggered (83% context used), please wait…")
+    await expect(item).to_contain_text("1:0")
+    await expect(item).to_contain_text("heartbeat 5 s ago")
+    await expect(item.locator(".icon[data-name=spinner]")).to_be_visible()
+    element = await item.element_handle()
+    agent.compacted(NOW_MS, THRESHOLD + 700, 64_200, "The orchard has nine rows.")
+    await told.tell()
+    await expect(item).to_have_attribute("data-status", "done")
+    await expect(item).to_contain_text("measured by the next response")
+    agent.respond(NOW_MS + 1_000, 31_000)
+    await told.tell()
+    await expect(item).to_contain_text("(136,700 tokens saved)")
+    await expect(item).to_contain_text("167,700 → 31,000")
+    await expect(item).to_contain_text("1 min 4 s, told by the runtime")
+    await expect(item).to_contain_text("automatic")
+    await item.locator(".summary summary").click()
+    await expect(item.locator(".summary-text")).to_contain_text("The orchard has nine rows.")
+    assert await page.evaluate("(e) => e.isConnected", element)
+    await expect(compaction(page)).to_have_count(1)
+
+
+async def test_a_compaction_that_failed_says_why(page: Page, told: Told) -> None:
+    told.agent.compacting(NOW_MS - 9_000)
+    await told.tell()
+    await expect(compaction(page)).to_have_attribute("data-status", "running")
+    told.agent.failed(NOW_MS, "too_few_groups")
+    await told.tell()
+    await expect(compaction(page)).to_have_attribute("data-status", "failed")
+    await expect(compaction(page)).to_contain_text("Compaction failed")
+    await expect(compaction(page)).to_contain_text("too_few_groups")
+    await expect(compaction(page)).to_contain_text("9 s")
+
+
+async def test_a_compaction_without_a_sign_of_life_has_stalled(page: Page, told: Told) -> None:
+    told.agent.compacting(NOW_MS - 200_000)
+    await told.tell()
+    await expect(compaction(page)).to_have_attribute("data-status", "stalled")
+    await expect(page.locator(".hero .state")).to_contain_text("stalled")
+
+
+async def test_after_a_compaction_the_size_is_unknown(page: Page, told: Told) -> None:
+    told.agent.compacting(NOW_MS - 9_000)
+    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
+    await told.tell()
+    await expect(page.locator(".hero .gauge-share")).to_have_text("unknown")
+    await expect(page.locator(".hero .state")).to_contain_text("unknown since compaction")
+
+
+async def test_warnings_are_told_in_the_words_of_the_chat(page: Page, told: Told) -> None:
+    for used in (170_000, 181_000):
+        told.agent.respond(NOW_MS, used)
+    await told.tell()
+    low = page.locator(".item.warning.low").first
+    await expect(low).to_contain_text("9% context remaining")
+    await expect(low.locator(".icon[data-name=warning]")).to_be_visible()
+    calm = page.locator(".item.warning", has_text="50% context remaining")
+    await expect(calm.locator(".icon")).to_have_count(0)
+    await low.locator("button").hover()
+    tip = page.get_by_role("tooltip")
+    await expect(tip).to_contain_text("Context window: 4 input + 180,996 cache tokens")
+    await expect(tip).to_contain_text("Total capacity: 200,000 tokens")
+    await expect(tip).to_contain_text("Automatic compaction will trigger when context is low.")
+
+
+async def test_subagents_have_lanes_of_their_own(page: Page, told: Told) -> None:
+    for number in range(3):
+        told.agent.respond(NOW_MS - 90_000 + number * 30_000, 8_000 + number * 4_000, agent_id="ab1")
+    await told.tell()
+    lane = page.locator(".lane")
+    await expect(lane).to_have_count(1)
+    await expect(lane).to_contain_text("explorer")
+    await expect(lane).to_contain_text("16K")
+    await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
+
+
+async def test_the_chart_is_drawn_and_has_its_figures_in_a_table(
+    page: Page, told: Told, charts: str
+) -> None:
+    assert charts
+    await expect(page.locator(".chart-place canvas")).to_be_visible()
+    await page.get_by_text("Show as table").first.click()
+    rows = page.locator("details.data tbody tr")
+    await expect(rows).to_have_count(8)
+    await expect(rows.first).to_contain_text("153,000")
+    assert told.agent.session_id == SESSION
+
+
+async def test_records_are_shown_on_demand(page: Page, told: Told, api: Api) -> None:
+    asked = len(api.asked)
+    await page.get_by_role("heading", name="Raw records").click()
+    await expect(page.locator(".raw-card pre")).to_contain_text('"specversion":"1.0"')
+    await page.get_by_label("Which records").select_option("readings")
+    await expect(page.locator(".raw-card pre")).to_contain_text("contextgauge.context_reading.v1")
+    assert len(api.asked) > asked
+    await page.locator(".item.warning .raw-of summary").first.click()
+    await expect(page.locator(".item.warning pre").first).to_contain_text("context_warning")
+    assert told.agent.session_id == SESSION
+
+
+async def test_the_link_leads_back_and_a_reload_keeps_the_page(page: Page, told: Told) -> None:
+    await page.get_by_role("button", name="Warnings").click()
+    await page.reload()
+    await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
+    await expect(page.get_by_role("button", name="Warnings")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    assert SESSION in page.url
+    assert told.agent.session_id in await page.title() or "orchard" in await page.title()
+
+
+async def test_on_a_phone_nothing_is_wider_than_the_screen(page: Page, told: Told) -> None:
+    told.agent.compacting(NOW_MS - 9_000)
+    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
+    await page.set_viewport_size(NARROW)
+    await told.tell()
+    await expect(compaction(page)).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]

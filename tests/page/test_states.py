@@ -1,0 +1,164 @@
+"""What the page says when something is wrong, and that it finds back by itself."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.pretend import Api, folded, records_of, sample_lines
+
+NOW_MS = 1_790_000_000_000
+
+
+@pytest.fixture(scope="module")
+def sample() -> Any:
+    """The simulator's sample as the projection leaves it."""
+    return folded(records_of(sample_lines(NOW_MS)))
+
+
+async def test_without_sessions_it_says_how_to_have_some(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    await page.goto(page_url)
+    await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
+    await expect(page.locator(".note pre")).to_contain_text("contextgauge project")
+    api.fill(sample)
+    await expect(page.locator(".rows .row:visible")).to_have_count(
+        len(api.sessions), timeout=30_000
+    )
+
+
+async def test_while_it_loads_it_says_so(page: Page, page_url: str, api: Api) -> None:
+    api.delay_s = 1.0
+    await page.goto(page_url)
+    await expect(page.locator(".skeleton")).to_be_visible()
+    await expect(page.get_by_text("Loading")).to_be_attached()
+    await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
+
+
+async def test_an_error_is_told_with_what_to_do(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.problem = (503, "Redis does not answer: ask again in a moment.")
+    await page.goto(page_url)
+    await expect(page.get_by_role("heading", name="cannot be read now")).to_be_visible()
+    await expect(page.locator(".note")).to_contain_text("Redis does not answer")
+    await expect(page.locator(".note")).to_contain_text("contextgauge doctor")
+    api.problem = None
+    api.fill(sample)
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+
+
+async def test_a_server_that_is_away_is_told_and_what_was_seen_stays(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    rows = page.locator(".rows .row:visible")
+    await expect(rows).to_have_count(len(api.sessions))
+    api.gone = True
+    await page.evaluate("cutFeed()")
+    await expect(page.locator(".notice.bad")).to_contain_text(
+        "The server does not answer", timeout=30_000
+    )
+    await expect(rows).to_have_count(len(api.sessions))
+    api.gone = False
+    await expect(page.locator(".notice.bad")).to_have_count(0, timeout=30_000)
+
+
+async def test_the_feed_goes_on_where_it_was(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    session = next(iter(api.sessions))
+    entry = {"session_id": session, "chain": "main", "kind": "context_warning", "sequence": 0}
+    await page.evaluate("(e) => pushEntries([e])", entry)
+    await page.wait_for_timeout(50)
+    await page.evaluate("cutFeed()")
+    for _ in range(50):
+        asked = await page.evaluate("window.feedRequests")
+        if len(asked) > 1:
+            break
+        await page.wait_for_timeout(100)
+    assert asked == ["1:0", "1"]
+
+
+async def test_after_a_reset_all_is_read_anew(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(3)
+    await page.goto(page_url)
+    await expect(page.locator("#summary")).to_contain_text("3 in all")
+    api.many(5)
+    await page.evaluate("pushRaw('event: reset\\ndata: {}\\n\\n')")
+    await expect(page.locator("#summary")).to_contain_text("5 in all")
+
+
+async def test_a_projector_that_stands_still_is_told(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.stale_ms = 95_000
+    await page.goto(page_url)
+    await expect(page.locator(".notice.warn")).to_contain_text("1 min 35 s behind")
+    await expect(page.locator(".notice.warn")).to_contain_text("contextgauge project")
+
+
+async def test_a_token_is_asked_for_and_kept_out_of_the_address(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.token = "a-token-of-this-test"
+    await page.goto(page_url)
+    await page.get_by_role("dialog").get_by_label("Token").fill(api.token)
+    await page.get_by_role("button", name="Continue").click()
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    await page.evaluate("sessionStorage.clear()")
+    await page.goto("about:blank")
+    await page.goto(f"{page_url}#token={api.token}")
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    assert page.url == f"{page_url}#/"
+
+
+async def test_a_session_that_is_not_there_is_said_so(page: Page, page_url: str, api: Api) -> None:
+    assert api.sessions == {}
+    await page.goto(f"{page_url}#/session/nothing")
+    await expect(page.get_by_role("heading", name="There is no such session")).to_be_visible()
+
+
+async def test_without_the_chart_library_there_is_the_table(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.route("**/vendor/**", lambda route: route.fulfill(status=404))
+    session = next(
+        name for name, view in api.sessions.items() if view["chains"]["main"]["peak_tokens"]
+    )
+    await page.goto(f"{page_url}#/session/{session}")
+    await expect(page.locator(".chart-missing")).to_contain_text("make page")
+    await page.get_by_text("Show as table").first.click()
+    await expect(page.locator("details.data tbody tr").first).to_be_visible()
+
+
+async def test_the_switch_sets_a_theme_and_a_reload_keeps_it(
+    page: Page, page_url: str, api: Api
+) -> None:
+    assert api.sessions == {}
+    await page.emulate_media(color_scheme="light")
+    await page.goto(page_url)
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = await page.evaluate(background)
+    await page.get_by_role("button", name="Theme").click()  # light
+    assert await page.evaluate(background) == light
+    await page.get_by_role("button", name="Theme: light").click()
+    dark = await page.evaluate(background)
+    assert dark != light
+    await page.reload()
+    assert await page.evaluate(background) == dark
+    await page.get_by_role("button", name="Theme: dark").click()
+    assert await page.evaluate(background) == light
