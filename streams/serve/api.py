@@ -24,6 +24,7 @@ from streams.serve import openapi, routes
 from streams.serve.feed import Feed
 from streams.serve.guard import PROBES, Guard, Report
 from streams.serve.limits import Rates
+from streams.serve.page import add_page
 from streams.serve.problems import Problem, away
 from streams.serve.reading import Reading
 from streams.serve.sessions import ViewsGoneError
@@ -96,6 +97,7 @@ def create_app(serving: Serving) -> FastAPI:
     app.include_router(router)
     _add_service(app, serving)
     _add_errors(app, serving)
+    add_page(app)
     # The last one that is added comes first.
     app.add_middleware(GZipMiddleware, minimum_size=_GZIP_BYTES, compresslevel=_GZIP_LEVEL)
     app.add_middleware(

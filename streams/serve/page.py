@@ -28,17 +28,9 @@ _MEDIA_TYPES: Final = {
     ".txt": "text/plain; charset=utf-8",
 }
 
-_POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    )
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
@@ -49,7 +41,7 @@ class Page(NamedTuple):
     """The page's files by name, below a folder that is named by their hash."""
 
     base: str
-    index: bytes
+    first: bytes
     files: dict[str, bytes]
 
 
@@ -74,7 +66,7 @@ def add_page(app: FastAPI, folder: Path = FOLDER) -> None:
     tag = f'"{page.base.rpartition("/")[2]}"'
 
     async def index(request: Request) -> Response:
-        return _answer(request, page.index, _INDEX, tag, _ASK)
+        return _answer(request, page.first, _INDEX, tag, _ASK)
 
     async def file(request: Request, version: str, name: str) -> Response:
         content = page.files.get(name)
@@ -85,9 +77,7 @@ def add_page(app: FastAPI, folder: Path = FOLDER) -> None:
         return _answer(request, content, name, tag, _FOR_EVER if is_current else _ASK)
 
     app.add_api_route("/", index, methods=["GET"], include_in_schema=False)
-    app.add_api_route(
-        "/page/{version}/{name:path}", file, methods=["GET"], include_in_schema=False
-    )
+    app.add_api_route("/page/{version}/{name:path}", file, methods=["GET"], include_in_schema=False)
 
 
 def _answer(request: Request, content: bytes, name: str, tag: str, caching: str) -> Response:

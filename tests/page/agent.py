@@ -64,13 +64,9 @@ class Agent:
 
     def compacted(self, time_ms: int, pre: int, duration_ms: int, summary: str) -> None:
         """Say that it ended, and with what."""
-        self._say(
-            time_ms, type="system", subtype="status", status=None, compact_result="success"
-        )
+        self._say(time_ms, type="system", subtype="status", status=None, compact_result="success")
         metadata = {"trigger": "auto", "pre_tokens": pre, "duration_ms": duration_ms}
-        self._say(
-            time_ms, type="system", subtype="compact_boundary", compact_metadata=metadata
-        )
+        self._say(time_ms, type="system", subtype="compact_boundary", compact_metadata=metadata)
         text = f"This session is being continued from a previous conversation. {summary}"
         self._say(
             time_ms, type="user", isSynthetic=True, parent_tool_use_id=None,

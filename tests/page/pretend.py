@@ -34,7 +34,10 @@ PUSHED = """
   let number = 0;
   const waiting = [];
   window.feedRequests = [];
-  const send = (text) => (controller === null ? waiting.push(text) : controller.enqueue(encoder.encode(text)));
+  const send = (text) => {
+    if (controller === null) waiting.push(text);
+    else controller.enqueue(encoder.encode(text));
+  };
   window.pushEntries = (entries) => {
     for (const entry of entries) {
       number += 1;
@@ -59,7 +62,8 @@ PUSHED = """
       try { controller?.error(options.signal.reason); } catch { /* closed already */ }
       controller = null;
     });
-    return Promise.resolve(new Response(body, { headers: { "content-type": "text/event-stream" } }));
+    const headers = { "content-type": "text/event-stream" };
+    return Promise.resolve(new Response(body, { headers }));
   };
 })();
 """

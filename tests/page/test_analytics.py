@@ -27,9 +27,7 @@ async def filled(page: Page, api: Api, sample: Any) -> Api:
     return api
 
 
-async def test_figures_are_those_of_the_aggregates(
-    page: Page, page_url: str, filled: Api
-) -> None:
+async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, filled: Api) -> None:
     total = filled.stats["total"]
     kinds = ("manual", "automatic", "untold")
     succeeded = sum(total[kind]["succeeded"] for kind in kinds)

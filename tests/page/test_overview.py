@@ -121,7 +121,12 @@ async def test_a_long_list_has_few_elements_and_can_be_scrolled_to_its_end(
 async def test_colours_follow_pressure(page: Page, page_url: str, api: Api, sample: Any) -> None:
     api.fill(sample)
     api.many(4)
-    cases = [(79.0, 50_000, "calm"), (80.0, 30_000, "amber"), (86.0, 4_000, "red"), (96.0, None, "red")]
+    cases = [
+        (79.0, 50_000, "calm"),
+        (80.0, 30_000, "amber"),
+        (86.0, 4_000, "red"),
+        (96.0, None, "red"),
+    ]
     wanted = {}
     for view, (percent, until, level) in zip(api.sessions.values(), cases, strict=True):
         chain = view["chains"]["main"]

@@ -1,7 +1,6 @@
-"""A session: one element for each compaction, whatever becomes of it, and every record on demand."""
+"""A session: one element for each compaction, whatever becomes of it; records on demand."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.async_api import Locator, Page, expect
@@ -45,7 +44,7 @@ class Told:
 @pytest.fixture
 async def told(page: Page, page_url: str, api: Api, tmp_path: Path) -> Told:
     """The session's page, for an agent that has said a little; the clock stands where it does."""
-    await page.clock.install(time=NOW_MS / 1_000)
+    await page.clock.set_fixed_time(NOW_MS / 1_000)
     made = Told(tmp_path / "agent.jsonl", api, page)
     made.agent.begin(NOW_MS - 600_000)
     for number in range(8):
@@ -68,8 +67,8 @@ async def test_a_compaction_is_one_element_from_running_to_done(page: Page, told
     await told.tell()
     item = compaction(page)
     await expect(item).to_have_attribute("data-status", "running")
-    await expect(item).to_contain_text("compaction triggered (83% context used), please wait…")
-    await expect(item).to_contain_text("1:0")
+    await expect(item).to_contain_text("Compaction triggered (83% context used), please wait…")
+    await expect(item).to_contain_text("1:05")
     await expect(item).to_contain_text("heartbeat 5 s ago")
     await expect(item.locator(".icon[data-name=spinner]")).to_be_visible()
     element = await item.element_handle()
@@ -134,7 +133,9 @@ async def test_warnings_are_told_in_the_words_of_the_chat(page: Page, told: Told
 
 async def test_subagents_have_lanes_of_their_own(page: Page, told: Told) -> None:
     for number in range(3):
-        told.agent.respond(NOW_MS - 90_000 + number * 30_000, 8_000 + number * 4_000, agent_id="ab1")
+        told.agent.respond(
+            NOW_MS - 90_000 + number * 30_000, 8_000 + number * 4_000, agent_id="ab1"
+        )
     await told.tell()
     lane = page.locator(".lane")
     await expect(lane).to_have_count(1)

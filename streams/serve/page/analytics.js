@@ -273,6 +273,8 @@ function bars(uPlot, stroke) {
   return { stroke, fill: stroke, width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.75, 48, 1], radius: 0.15 }) };
 }
 
+/** A bar is an hour: so are the ticks between which it stands, or more. */
+const HOURS = [1, 2, 3, 6, 12, 24, 48, 168].map((hours) => hours * 3_600);
 /** Compactions are whole: a tick between two would be none. */
 const WHOLE = [1, 2, 5].flatMap((step) => [1, 10, 100, 1_000, 10_000].map((power) => step * power)).sort((a, b) => a - b);
 const whole = (plot, splits) => splits.map((value) => (Number.isInteger(value) ? exact(value) : null));
@@ -282,7 +284,7 @@ function hourOptions(uPlot) {
   return {
     legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
     scales: { x: { time: true, range: (plot, low, high) => [low - 2_700, high + 2_700] }, y: { range: fromZero } },
-    axes: [axis({ size: 32, grid: { show: false }, values: timeTicks }), axis({ size: 40, values: whole, incrs: WHOLE })],
+    axes: [axis({ size: 32, grid: { show: false }, values: timeTicks, incrs: HOURS }), axis({ size: 40, values: whole, incrs: WHOLE })],
     series: [{}, bars(uPlot, colour("--faint-bar")), bars(uPlot, colour("--accent")), bars(uPlot, colour("--bar"))],
   };
 }

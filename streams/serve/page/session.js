@@ -3,7 +3,7 @@
 import { get, now, query, sessionPath } from "./api.js";
 import { attr, h, icon, Keyed, say, setIcon, shown, text } from "./dom.js";
 import { Feed } from "./feed.js";
-import { ago, count, exact, moment, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
+import { count, exact, moment, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, outlook } from "./gauge.js";
 import { Facts, statusOf, timelineItem } from "./items.js";
 import { compactionCount, mainChain, stateOf, thrashing } from "./judge.js";
@@ -21,7 +21,7 @@ const POLL_MS = 3_000;
 const SHOWN_ITEMS = 100;
 
 const KINDS = [
-  ["all", "All", () => true],
+  ["all", "All", (item) => !item.isRepeat],
   ["compactions", "Compactions", (item) => item.kind === "compaction"],
   ["warnings", "Warnings", (item) => item.kind === "context_warning"],
   ["other", "Other", (item) => item.kind !== "compaction" && item.kind !== "context_warning"],
@@ -295,7 +295,6 @@ function figuresOf(view, chain) {
     ["Messages in context", `${exact(chain.messages)} · ${exact(chain.messages_total)} in all`],
     ["Compactions", many ? `${compactionCount(view)} · ${many}` : String(compactionCount(view))],
     ["Messages per compaction", each === null ? UNKNOWN : exact(each)],
-    ["Measured", chain.as_of_ms === null ? UNKNOWN : ago(chain.as_of_ms, now())],
   ];
   if (thrash !== null) pairs.push(["Thrash", `${count(thrash.count, "compaction")} within ${Math.max(1, Math.round(thrash.span / 60_000))} min`]);
   return pairs;

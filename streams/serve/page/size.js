@@ -72,7 +72,7 @@ export class SizeChart {
     const rows = this.chain.map((point) => [this.#x(point), point.used]);
     for (const item of this.items) {
       const ends = item.kind === "context_reset" || (item.kind === "compaction" && item.status === "done");
-      const at = this.#place(momentOf(item), item.order);
+      const at = this.#place(momentOf(item), item.place);
       if (ends && item.chain === this.leading && at !== null) rows.push([at, null]);
     }
     rows.sort((a, b) => a[0] - b[0]);
@@ -128,8 +128,8 @@ export class SizeChart {
     }
     for (const item of this.items) {
       if (item.kind !== "compaction" || item.chain !== this.leading) continue;
-      const end = this.#place(item.ended_ms ?? (item.status === "running" ? now() : item.started_ms), item.order);
-      const start = this.#place(item.started_ms ?? item.ended_ms, item.order);
+      const end = this.#place(item.ended_ms ?? (item.status === "running" ? now() : item.started_ms), item.place);
+      const start = this.#place(item.started_ms ?? item.ended_ms, item.place);
       if (end === null) continue;
       const x1 = clamp(plot.valToPos(end, "x", true), bbox);
       const x0 = clamp(start === null ? x1 : plot.valToPos(start, "x", true), bbox);
@@ -157,7 +157,7 @@ export class SizeChart {
     const size = 5 * devicePixelRatio;
     for (const item of this.items) {
       if (item.kind !== "context_warning" || item.chain !== this.leading) continue;
-      const at = this.#place(item.time_ms, item.order);
+      const at = this.#place(item.time_ms, item.place);
       if (at === null) continue;
       const x = plot.valToPos(at, "x", true);
       if (x < bbox.left || x > bbox.left + bbox.width) continue;

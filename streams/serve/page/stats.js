@@ -29,8 +29,8 @@ export function messagesEach(aggregates) {
 }
 
 /**
- * Compactions by hour as columns [hours (s), automatic, manual, untold], every hour from the
- * first to `untilMs`, at most `most`: the latest.
+ * Compactions by hour as columns [hours (s), automatic, manual, untold], every one of the
+ * `most` hours to `untilMs`. Empty where no hour was ever told.
  */
 export function hourly(byHour, untilMs, most) {
   const told = Object.entries(byHour)
@@ -39,7 +39,7 @@ export function hourly(byHour, untilMs, most) {
   if (told.length === 0) return [[], [], [], []];
   const counts = new Map(told);
   const last = Math.max(Math.floor(untilMs / HOUR_MS) * HOUR_MS, ...counts.keys());
-  const first = Math.max(Math.min(...counts.keys()), last - (most - 1) * HOUR_MS);
+  const first = last - (most - 1) * HOUR_MS;
   const columns = [[], [], [], []];
   for (let time = first; time <= last; time += HOUR_MS) {
     columns[0].push(time / 1000);

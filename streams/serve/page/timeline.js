@@ -18,11 +18,15 @@ const SINGLE = new Set([
   "context_limits",
 ]);
 
+/** Of a compaction's records, those that say where it stands among the readings. */
+const PLACING = new Set(["compaction_start", "compact_boundary", "compaction_failed"]);
+
 export class Timeline {
   constructor() {
     this.items = new Map();
     this.byBoundary = new Map();
     this.seen = new Set();
+    this.limits = new Map();
   }
 
   /** Fold records in; those already known change nothing. Returns whether anything was new. */
@@ -65,7 +69,8 @@ export class Timeline {
     const time_ms = timeOf(record);
     if (SINGLE.has(kind)) {
       this.items.set(record.id, {
-        key: record.id, kind, order: sequence, chain: data.chain, time_ms, data, records: [record],
+        key: record.id, kind, order: sequence, place: sequence, chain: data.chain, time_ms, data,
+        records: [record], isRepeat: kind === "context_limits" && this.#isRepeat(data),
       });
       return;
     }
@@ -73,7 +78,16 @@ export class Timeline {
     if (item === null) return;
     item.records.push(record);
     item.order = Math.max(item.order, sequence);
+    if (PLACING.has(kind)) item.place = sequence;
     this.#apply(item, kind, data, time_ms);
+  }
+
+  /** Tell whether limits are those that the chain was last told to have. */
+  #isRepeat({ chain, window, window_source, auto_compact_enabled, auto_compact_threshold }) {
+    const told = JSON.stringify([window, window_source, auto_compact_enabled, auto_compact_threshold]);
+    const isRepeat = this.limits.get(chain) === told;
+    this.limits.set(chain, told);
+    return isRepeat;
   }
 
   #of(kind, record, data) {
@@ -100,7 +114,7 @@ export class Timeline {
     let item = this.items.get(key);
     if (item === undefined) {
       item = {
-        key, kind: "compaction", chain, order: 0, status: "running", records: [],
+        key, kind: "compaction", chain, order: 0, place: 0, status: "running", records: [],
         attempt_id: attemptId, started_ms: null, ended_ms: null, trigger_reason: null,
         used_percent: null, used_tokens: null, number: null, trigger: null, before: null,
         before_source: null, post_tokens: null, after: null, saved: null, duration_ms: null,

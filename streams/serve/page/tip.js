@@ -35,7 +35,15 @@ export function initTips() {
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();
   });
-  addEventListener("scroll", close, { passive: true });
+  addEventListener("scroll", follow, { passive: true });
+}
+
+/** Stay with the target while the page scrolls, as long as it is in sight. */
+function follow() {
+  if (target === null) return;
+  const at = target.element.getBoundingClientRect();
+  if (at.bottom < 0 || at.top > innerHeight) close();
+  else place(at);
 }
 
 function later(element, fill, trigger) {
