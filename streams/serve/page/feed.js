@@ -89,6 +89,10 @@ export class Feed {
         if (error instanceof ApiError) {
           least = (error.retryAfterS ?? 0) * 1000;
           if (error.status === 401 || error.status === 404) least = LONGEST_WAIT_MS;
+          if (error.status === 400 && this.#lastId !== null) {
+            this.#lastId = null; // of a feed that is no more: Redis was emptied, or is another one
+            this.onReset("");
+          }
         }
       }
       if (this.#stop.signal.aborted) return;
