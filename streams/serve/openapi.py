@@ -7,6 +7,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from streams.serve.examples import BY_OPERATION
 from streams.serve.problems import MEDIA_TYPE
 from streams.serve.shapes import ProblemShape
 
@@ -54,6 +55,9 @@ def document(app: FastAPI) -> dict[str, Any]:
         for path, operations in list(found["paths"].items()):
             private = path.startswith(("/v1/", "/api/"))
             for operation in operations.values():
+                example = BY_OPERATION.get(operation["operationId"])
+                for content in operation["responses"]["200"]["content"].values():
+                    content["example"] = example
                 if private:
                     operation["responses"] = {**common, **operation["responses"]}
                     operation["security"] = [{}, {"bearer": []}]

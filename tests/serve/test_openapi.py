@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+import jsonschema
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
@@ -44,11 +44,9 @@ def test_whatever_is_asked_is_answered(case: Any) -> None:
     case.call_and_validate(checks=CHECKS)
 
 
-@schema.parametrize()
+@schema.include(path_regex=r"\{").parametrize()
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_whatever_is_asked_of_a_session_is_answered(case: Any) -> None:
-    if not case.path_parameters:
-        pytest.skip("it is not about a session")
     case.path_parameters = dict.fromkeys(case.path_parameters, SESSION)
     case.call_and_validate(checks=CHECKS)
 
@@ -74,3 +72,13 @@ async def test_the_document_tells_every_route_its_errors_and_an_example() -> Non
                 assert list(told["content"]) == ["application/problem+json"], (path, status)
         (content,) = operation["responses"]["200"]["content"].values()
         assert content.get("example") is not None, path
+
+
+async def test_the_examples_are_of_the_shapes() -> None:
+    document = await api_over(GrowingViews()).json("/openapi.json")
+    for path, operations in document["paths"].items():
+        (operation,) = operations.values()
+        (content,) = operation["responses"]["200"]["content"].values()
+        whole = {**content["schema"], "components": document["components"]}
+        jsonschema.Draft202012Validator(whole).validate(content["example"])
+        assert operation["summary"], path
