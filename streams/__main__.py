@@ -1,6 +1,21 @@
 """`python -m streams` is the command `contextgauge`."""
 
-from streams.cli.app import main
+import gc
+import sys
+
+
+def main() -> None:
+    """Run the command line; a status line before all that only the other commands need."""
+    if sys.argv[1:] in (["statusline"], ["statusline", "--verbose"], ["statusline", "-v"]):
+        gc.disable()  # it ends before there is anything to collect; looking takes a tenth of it
+        from streams.cli import statusline  # noqa: PLC0415 -- ADR 0032
+
+        statusline.main(sys.argv[2:])
+    else:
+        from streams.cli import app  # noqa: PLC0415
+
+        app.main()
+
 
 if __name__ == "__main__":
     main()

@@ -37,7 +37,7 @@ from streams.edge.partitioner import partition_of
 from streams.edge.redis_access import RedisAccess
 from streams.edge.redis_inspector import RedisInspector
 from streams.edge.redis_views import RedisViews
-from streams.edge.tls import TlsFiles, context_of
+from streams.edge.tls_files import TlsFiles, context_of
 from streams.edge.token_file import TokenFile
 from streams.flow import doctor
 from streams.flow.derive import run_derive

@@ -24,6 +24,7 @@ from streams.cli import (
     schemas,
     serve,
     stack,
+    terminal,
     topics,
     workers,
 )
@@ -63,6 +64,7 @@ app.command("schemas")(schemas.write)
 files.register(app)
 read.register(app)
 serve.register(app)
+terminal.register(app)
 app.command()(demo.demo)
 app.command()(doctor.doctor)
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from schemas.records import MAIN_CHAIN, WindowSource
 from schemas.views import AttemptView, ChainView, CompactionBrief, SessionView
+from streams.cli.figures import FULL_PERCENT, HIGH_PERCENT, STALLED_MS
 from streams.cli.screen import (
     GUESS,
     GUESS_EXPLAINED,
@@ -25,15 +26,6 @@ from streams.cli.screen import (
 
 BAR_CELLS = 20
 _TABLE_BAR_CELLS = 10
-
-HIGH_PERCENT = 80
-"""A window this full is shown in yellow: where agents warn by default."""
-FULL_PERCENT = 90
-"""A window this full is shown in red: where agents compact by default."""
-
-STALLED_MS = 120_000
-"""An attempt without a sign for so long is shown as stalled: its runtime sends a heartbeat every
-30 s, so four are missing."""
 
 _OUTCOMES = {"succeeded": "", "failed": "failed", "blocked": "blocked", "unknown": "end not told"}
 """Of an attempt that succeeded, its trigger is told instead."""
@@ -183,8 +175,8 @@ def status_line(view: SessionView) -> str:
     return f"Context: {used} {size}"
 
 
-def status_box(view: SessionView, now_ms: int) -> Panel:
-    """Return the box that tells all that is known of a session."""
+def status_box(view: SessionView, now_ms: int, *, compactions: bool = True) -> Panel:
+    """Return the box that tells all that is known of a session; its last compactions, or not."""
     chain = main_chain(view)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
@@ -196,7 +188,7 @@ def status_box(view: SessionView, now_ms: int) -> Panel:
     labels = chain_labels({*view.chains, *(brief.chain for brief in view.compactions.last)})
     if others:
         parts += [Text(), _subagents(others, labels, now_ms)]
-    if view.compactions.last:
+    if view.compactions.last and compactions:
         parts += [Text(), _last_compactions(view.compactions.last, labels, now_ms)]
     title = Text(f"Context of {safe(view.session_id)}", overflow="ellipsis", no_wrap=True)
     return Panel(Group(*parts), title=title, title_align="left", expand=False, padding=(1, 2))

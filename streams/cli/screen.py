@@ -1,65 +1,52 @@
-"""What all commands share of the screen: two consoles, safe text, JSON, and how figures look.
+"""What all commands share of the screen: two consoles, cells, JSON, and the words of `figures`.
 
 Results go to standard output and everything else to standard error, so a command can be piped.
-What is not known is shown as `unknown`, never as a zero.
 """
 
-import codecs
-import io
 import sys
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from streams.cli.figures import (
+    GUESS,
+    UNKNOWN,
+    ago,
+    count,
+    duration,
+    exact,
+    forgive_encodings,
+    percent,
+    safe,
+    size,
+    thousands,
+)
 from streams.edge import codec
 
-UNKNOWN = "unknown"
-
-_KILO = 1_000
-
-GUESS = "~"
-"""Stands before a window that nobody told, and before what is computed from it."""
+__all__ = [
+    "GUESS",
+    "GUESS_EXPLAINED",
+    "UNKNOWN",
+    "ago",
+    "cell",
+    "count",
+    "duration",
+    "err",
+    "exact",
+    "forgive_encodings",
+    "out",
+    "percent",
+    "safe",
+    "size",
+    "thousands",
+    "write_json",
+]
 
 GUESS_EXPLAINED = f"{GUESS} the window was not told: the default one is assumed"
 
-_DRAWN_PLAIN = {"█": "#", "░": "-", "·": "-", "→": ">", "✓": "*", "…": "."}
-"""What is drawn, for a terminal that cannot show it: one character for one, so columns stay."""
-
-_PLAIN = "contextgauge.plain"
-
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
-
-
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Replace what an encoding lacks; a handler of `codecs.register_error`."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lacking = error.object[error.start : error.end]
-    return "".join(_DRAWN_PLAIN.get(character, "?") for character in lacking), error.end
-
-
-def forgive_encodings() -> None:
-    """Let standard output and error replace what their encoding lacks, instead of failing.
-
-    One for which another way was chosen (as by `PYTHONIOENCODING=ascii:ignore`) keeps it.
-    """
-    codecs.register_error(_PLAIN, _plain)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in {"strict", "surrogateescape"}:
-            stream.reconfigure(errors=_PLAIN)
-
-
-def safe(text: str) -> str:
-    r"""Escape what could move the cursor or hide text: controls, and lone surrogates, as `\x1b`.
-
-    Ids and names come from outside; a terminal must not obey them.
-    """
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
 
 
 def cell(text: str | None, style: str = "") -> Text:
@@ -72,78 +59,3 @@ def write_json(value: Any) -> None:  # noqa: ANN401 -- any JSON value
     sys.stdout.flush()
     sys.stdout.buffer.write(codec.dumps(value) + b"\n")
     sys.stdout.buffer.flush()
-
-
-def thousands(tokens: int | None) -> str:
-    """Return tokens as people read them: 950, 5.6K, 58K, 1.2M."""
-    if tokens is None:
-        return UNKNOWN
-    sign, size = ("-", -tokens) if tokens < 0 else ("", tokens)
-    if size < 1_000:
-        return f"{sign}{size}"
-    if size < 9_950:
-        return f"{sign}{(size + 50) // 100 / 10:.1f}".removesuffix(".0") + "K"
-    if size < 999_500:
-        return f"{sign}{(size + 500) // 1_000}K"
-    return f"{sign}{size / 1_000_000:.1f}".removesuffix(".0") + "M"
-
-
-def exact(tokens: int | None) -> str:
-    """Return a count with its digits grouped: 58,432."""
-    return UNKNOWN if tokens is None else f"{tokens:,}"
-
-
-def count(number: int, name: str) -> str:
-    """Return a number of things: 1 message, 1,200 messages."""
-    return f"{exact(number)} {name}" + ("" if number == 1 else "s")
-
-
-def size(number: int) -> str:
-    """Return a size in bytes as people read it: 812 B, 4.2 kB, 8.4 MB, 1,200.0 MB."""
-    if number < _KILO:
-        return f"{number} B"
-    if number < _KILO * _KILO:
-        return f"{number / _KILO:.1f} kB"
-    return f"{number / _KILO / _KILO:,.1f} MB"
-
-
-def percent(value: float | None) -> str:
-    """Return a percentage with one decimal, cut and not rounded: 99.99 is not yet 100."""
-    # By whole hundredths, which is how exact a percentage is: 32.3 * 10 is not quite 323.
-    return UNKNOWN if value is None else f"{round(value * 100) // 10 / 10:.1f}%"
-
-
-def duration(duration_ms: int | None) -> str:
-    """Return a duration as people say it: 800 ms, 12.3 s, 2 min 5 s, 3 h 20 min, 4 d 3 h."""
-    if duration_ms is None:
-        return UNKNOWN
-    if duration_ms < 1_000:
-        return f"{duration_ms} ms"
-    if duration_ms < 60_000:
-        return f"{duration_ms // 100 / 10:.1f} s"
-    seconds = duration_ms // 1_000
-    for size, unit, smaller, smaller_unit in (
-        (86_400, "d", 3_600, "h"),
-        (3_600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
-        if seconds >= size:
-            rest = seconds % size // smaller
-            return f"{seconds // size} {unit}" + (f" {rest} {smaller_unit}" if rest else "")
-    raise AssertionError(seconds)
-
-
-def ago(then_ms: int | None, now_ms: int) -> str:
-    """Return how long ago a moment was, in one unit: 45 s ago, 90 min ago, 20 h ago, 3 d ago.
-
-    A moment ahead of this clock is `now`.
-    """
-    if then_ms is None:
-        return UNKNOWN
-    seconds = (now_ms - then_ms) // 1_000
-    if seconds < 1:
-        return "now"
-    for size, unit, up_to in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):
-        if seconds < up_to:
-            return f"{seconds // size} {unit} ago"
-    return f"{seconds // 86_400} d ago"

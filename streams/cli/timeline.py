@@ -29,7 +29,8 @@ from schemas.records import (
     RecordData,
     SessionInfo,
 )
-from streams.cli.render import FULL_PERCENT, chain_labels, guess
+from streams.cli.figures import FULL_PERCENT
+from streams.cli.render import chain_labels, guess
 from streams.cli.screen import (
     GUESS,
     GUESS_EXPLAINED,

@@ -5,9 +5,8 @@ Java producers use it by default; librdkafka does with `partitioner=murmur2_rand
 
 from functools import lru_cache
 
-from aiokafka.partitioner import murmur2
-
 from streams.edge.codec import key_bytes
+from streams.edge.murmur2 import SIGN_MASK, murmur2
 
 _CACHED_SESSIONS = 65_536
 """The hash is plain Python, some 10 µs for a UUID; so many sessions at a time are remembered."""
@@ -15,12 +14,9 @@ _CACHED_SESSIONS = 65_536
 _CACHED_CHARACTERS = 256
 """Longer ids are none that anyone has; remembering them could take gigabytes."""
 
-_SIGN_MASK = 0x7FFFFFFF
-"""Java's hash is signed; its partitioner drops the sign."""
-
 
 def _hash(session_id: str) -> int:
-    return int(murmur2(key_bytes(session_id))) & _SIGN_MASK
+    return murmur2(key_bytes(session_id)) & SIGN_MASK
 
 
 _remembered_hash = lru_cache(maxsize=_CACHED_SESSIONS)(_hash)

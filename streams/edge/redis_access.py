@@ -15,7 +15,8 @@ from redis.connection import HiredisRespSerializer
 from redis.credentials import CredentialProvider
 
 from streams.edge.secret_files import read_secret
-from streams.edge.tls import TlsFiles, context_of, refused_by, speaks_tls
+from streams.edge.tls import refused_by, speaks_tls
+from streams.edge.tls_files import TlsFiles, context_of
 
 _PORT = 6379
 """Redis's own, where the URL names none."""

@@ -1,0 +1,144 @@
+"""How figures and texts look on every screen, and what a terminal lacks.
+
+What is not known is shown as `unknown`, never as a zero. The status line draws with this: it
+imports nothing that takes long (docs/adr/0032-the-status-line-starts-bare.md).
+"""
+
+import codecs
+import io
+import sys
+
+UNKNOWN = "unknown"
+
+_KILO = 1_000
+
+HIGH_PERCENT = 80
+"""A window this full is shown in yellow: where agents warn by default."""
+FULL_PERCENT = 90
+"""A window this full is shown in red: where agents compact by default."""
+
+STALLED_MS = 120_000
+"""An attempt without a sign for so long is shown as stalled: its runtime sends a heartbeat every
+30 s, so four are missing."""
+
+GUESS = "~"
+"""Stands before a window that nobody told, and before what is computed from it."""
+
+_DRAWN_PLAIN = {"█": "#", "░": "-", "·": "-", "→": ">", "✓": "*", "…": "."}
+"""What is drawn, for a terminal that cannot show it: one character for one, so columns stay."""
+
+_PLAIN = "contextgauge.plain"
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """Replace what an encoding lacks; a handler of `codecs.register_error`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_DRAWN_PLAIN.get(character, "?") for character in lacking), error.end
+
+
+def forgive_encodings() -> None:
+    """Let standard output and error replace what their encoding lacks, instead of failing.
+
+    One for which another way was chosen (as by `PYTHONIOENCODING=ascii:ignore`) keeps it.
+    """
+    codecs.register_error(_PLAIN, _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in {"strict", "surrogateescape"}:
+            stream.reconfigure(errors=_PLAIN)
+
+
+def safe(text: str) -> str:
+    r"""Escape what could move the cursor or hide text: controls, and lone surrogates, as `\x1b`.
+
+    Ids and names come from outside; a terminal must not obey them.
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def thousands(tokens: int | None) -> str:
+    """Return tokens as people read them: 950, 5.6K, 58K, 1.2M."""
+    if tokens is None:
+        return UNKNOWN
+    sign, size = ("-", -tokens) if tokens < 0 else ("", tokens)
+    if size < 1_000:
+        return f"{sign}{size}"
+    if size < 9_950:
+        return f"{sign}{(size + 50) // 100 / 10:.1f}".removesuffix(".0") + "K"
+    if size < 999_500:
+        return f"{sign}{(size + 500) // 1_000}K"
+    return f"{sign}{size / 1_000_000:.1f}".removesuffix(".0") + "M"
+
+
+def exact(tokens: int | None) -> str:
+    """Return a count with its digits grouped: 58,432."""
+    return UNKNOWN if tokens is None else f"{tokens:,}"
+
+
+def count(number: int, name: str) -> str:
+    """Return a number of things: 1 message, 1,200 messages."""
+    return f"{exact(number)} {name}" + ("" if number == 1 else "s")
+
+
+def size(number: int) -> str:
+    """Return a size in bytes as people read it: 812 B, 4.2 kB, 8.4 MB, 1,200.0 MB."""
+    if number < _KILO:
+        return f"{number} B"
+    if number < _KILO * _KILO:
+        return f"{number / _KILO:.1f} kB"
+    return f"{number / _KILO / _KILO:,.1f} MB"
+
+
+def percent(value: float | None) -> str:
+    """Return a percentage with one decimal, cut and not rounded: 99.99 is not yet 100."""
+    # By whole hundredths, which is how exact a percentage is: 32.3 * 10 is not quite 323.
+    return UNKNOWN if value is None else f"{round(value * 100) // 10 / 10:.1f}%"
+
+
+def duration(duration_ms: int | None) -> str:
+    """Return a duration as people say it: 800 ms, 12.3 s, 2 min 5 s, 3 h 20 min, 4 d 3 h."""
+    if duration_ms is None:
+        return UNKNOWN
+    if duration_ms < 1_000:
+        return f"{duration_ms} ms"
+    if duration_ms < 60_000:
+        return f"{duration_ms // 100 / 10:.1f} s"
+    seconds = duration_ms // 1_000
+    for size, unit, smaller, smaller_unit in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if seconds >= size:
+            rest = seconds % size // smaller
+            return f"{seconds // size} {unit}" + (f" {rest} {smaller_unit}" if rest else "")
+    raise AssertionError(seconds)
+
+
+def elapsed(since_ms: int, now_ms: int) -> str:
+    """Return how long something has taken, in whole seconds: tenths would flicker.
+
+    Something that began ahead of this clock has taken none.
+    """
+    seconds = max(0, now_ms - since_ms) // 1_000
+    return f"{seconds} s" if seconds < 60 else duration(seconds * 1_000)
+
+
+def ago(then_ms: int | None, now_ms: int) -> str:
+    """Return how long ago a moment was, in one unit: 45 s ago, 90 min ago, 20 h ago, 3 d ago.
+
+    A moment ahead of this clock is `now`.
+    """
+    if then_ms is None:
+        return UNKNOWN
+    seconds = (now_ms - then_ms) // 1_000
+    if seconds < 1:
+        return "now"
+    for size, unit, up_to in ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800)):
+        if seconds < up_to:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds // 86_400} d ago"

@@ -1,0 +1,165 @@
+"""What a status line tells of a session: from its view, and from what Claude Code itself says.
+
+A view comes as the plain object of its JSON, from Redis or made from the transcript; what Claude
+Code gives its status-line command is an object too, of which any field may be missing or of a
+wrong type. Imports nothing that takes long.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+VIEW_VERSION = 1
+"""The views' version that this reads, `VIEW_VERSION` of `schemas/views.py`."""
+
+MAIN_CHAIN = "main"
+
+Object: TypeAlias = Mapping[str, Any]
+
+_NONE: Object = {}
+
+_MAX_COUNT = 2**53 - 1
+"""A larger count is no plausible count (R3)."""
+
+_MAX_PERCENT = 1_000
+"""More is no plausible percentage."""
+
+_KNOWN_WINDOWS = frozenset({"configured", "runtime"})
+"""Sources of a window that are better than what Claude Code tells its status line (R12)."""
+
+_SUFFIX = re.compile(r"\[([0-9]{1,6})([km])\]\Z", re.IGNORECASE)
+_SUFFIX_UNIT = {"k": 1_000, "m": 1_000_000}
+"""A window at the end of a model's name: `[1m]`."""
+
+
+class Figures(NamedTuple):
+    """What the line shows of the main chain. Sizes in tokens, times in ms; None: not known.
+
+    The attempt's times are those of the open one's start and last heartbeat. `compactions` are
+    the session's that succeeded: so many or more, unless all were seen. `last_ms` is the time of
+    the session's latest record.
+    """
+
+    model: str | None = None
+    state: str = "unknown"
+    used_tokens: int | None = None
+    used_percent: float | None = None
+    window: int | None = None
+    window_source: str | None = None
+    until_compaction_tokens: int | None = None
+    attempt_started_ms: int | None = None
+    attempt_heartbeat_ms: int | None = None
+    compactions: int = 0
+    all_compactions_seen: bool = True
+    last_duration_ms: int | None = None
+    last_ms: int | None = None
+
+
+class Told(NamedTuple):
+    """What Claude Code told. `used_tokens` and `used_percent` are those of its last response."""
+
+    session_id: str | None
+    transcript_path: str | None
+    model_id: str | None
+    model_name: str | None
+    window: int | None
+    used_tokens: int | None
+    used_percent: float | None
+
+
+def figures_of(view: Object) -> Figures:
+    """Return what a view tells. Raises ValueError for one of another version or shape."""
+    if view.get("version") != VIEW_VERSION:
+        raise ValueError(f"a view is of version {view.get('version')}, not {VIEW_VERSION}")
+    try:
+        chain = view["chains"].get(MAIN_CHAIN, _NONE)
+        attempt, compactions = view["attempt"], view["compactions"]
+        is_open = attempt is not None and attempt["chain"] == MAIN_CHAIN
+        succeeded = [brief for brief in compactions["last"] if brief["outcome"] == "succeeded"]
+        return Figures(
+            model=chain.get("model") or view["identity"]["model"],
+            state=chain.get("state", "unknown"),
+            used_tokens=chain.get("used_tokens"),
+            used_percent=chain.get("used_percent"),
+            window=chain.get("window"),
+            window_source=chain.get("window_source"),
+            until_compaction_tokens=chain.get("until_compaction_tokens"),
+            attempt_started_ms=attempt["started_ms"] if is_open else None,
+            attempt_heartbeat_ms=attempt["last_heartbeat_ms"] if is_open else None,
+            compactions=compactions["manual"] + compactions["automatic"] + compactions["untold"],
+            last_duration_ms=succeeded[-1]["duration_ms"] if succeeded else None,
+            last_ms=view["last_ms"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"a view lacks {error}") from error
+
+
+def told_by(given: Object) -> Told:
+    """Read what Claude Code gave; a field of a wrong type is the same as none (R3)."""
+    model, context = _object(given, "model"), _object(given, "context_window")
+    model_id = _text(model, "id")
+    usage = _object(context, "current_usage")
+    parts = [
+        _count(usage, name)
+        for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    ]
+    used = sum(part for part in parts if part is not None)
+    return Told(
+        session_id=_text(given, "session_id"),
+        transcript_path=_text(given, "transcript_path"),
+        model_id=model_id,
+        model_name=_text(model, "display_name"),
+        window=_suffix_window(model_id or "") or _count(context, "context_window_size") or None,
+        used_tokens=used or None,
+        used_percent=_percent(context),
+    )
+
+
+def with_told(found: Figures | None, told: Told) -> Figures:
+    """Return the figures with what Claude Code knows better, or alone where there are no others.
+
+    Its window comes after a configured one and after one that a result told; one that is smaller
+    than what is used was wrong, as an assumed one would be (R12).
+    """
+    figures = found or Figures(
+        state="measured" if told.used_tokens or told.used_percent else "unknown",
+        used_tokens=told.used_tokens,
+        used_percent=told.used_percent,
+    )
+    figures = figures._replace(model=told.model_name or told.model_id or figures.model)
+    if told.window is None or figures.window_source in _KNOWN_WINDOWS:
+        return figures
+    used = figures.used_tokens
+    if used is None:
+        return figures._replace(window=told.window, window_source="runtime")
+    if used > told.window:
+        return figures._replace(window=None, window_source="exceeded", used_percent=None)
+    percent = used * 10_000 // told.window / 100  # floored to two decimals, as in the records
+    return figures._replace(window=told.window, window_source="runtime", used_percent=percent)
+
+
+def _suffix_window(model: str) -> int | None:
+    found = _SUFFIX.search(model)
+    return int(found[1]) * _SUFFIX_UNIT[found[2].lower()] if found else None
+
+
+def _object(holder: Object, name: str) -> Object:
+    value = holder.get(name)
+    return value if isinstance(value, dict) else _NONE
+
+
+def _text(holder: Object, name: str) -> str | None:
+    value = holder.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _percent(context: Object) -> float | None:
+    value = context.get("used_percentage")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 < value <= _MAX_PERCENT else None
+
+
+def _count(holder: Object, name: str) -> int | None:
+    value = holder.get(name)
+    return value if type(value) is int and 0 <= value <= _MAX_COUNT else None

@@ -1,0 +1,124 @@
+"""A terminal of the test's own: a command runs in it, keys are pressed, and its screen is read."""
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyte
+
+from tests.conftest import command_environment
+
+PATIENCE_S = 30.0
+"""Until a screen shows what is waited for; a busy machine takes some seconds to start a command."""
+
+ROOT = Path(__file__).parents[2]
+
+
+class Terminal:
+    """A pseudo-terminal of a size, with `contextgauge` in it."""
+
+    def __init__(
+        self, columns: int, rows: int, arguments: list[str], settings: Mapping[str, str]
+    ) -> None:
+        self._lock = threading.Lock()
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.screen)
+        self._own, inside = pty.openpty()
+        self._size(columns, rows)
+        self.modes = termios.tcgetattr(self._own)
+        environment = command_environment(settings) | {"TERM": "xterm-256color"}
+        for name in ("COLUMNS", "LINES", "NO_COLOR"):
+            environment.pop(name, None)
+        self.received = b""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "streams", *arguments],
+            cwd=ROOT,
+            env=environment,
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 -- one call
+        )
+        os.close(inside)
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._own, 65_536)
+            except OSError:
+                return
+            if not data:
+                return
+            with self._lock:
+                self.received += data
+                self._stream.feed(data)
+
+    def _size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._own, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the size, which the command hears of as of any window's."""
+        with self._lock:
+            self.screen.resize(rows, columns)
+            self.screen.reset()
+        self._size(columns, rows)
+
+    def press(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self._own, keys.encode())
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen as text."""
+        with self._lock:
+            return list(self.screen.display)
+
+    @property
+    def text(self) -> str:
+        """The screen as one text."""
+        return "\n".join(self.lines)
+
+    @property
+    def settings_now(self) -> list[object]:
+        """The terminal's modes: whether keys are shown, and given at once."""
+        return list(termios.tcgetattr(self._own))
+
+    def wait(self, fits: Callable[[str], bool]) -> str:
+        """Wait until the screen fits, and return it."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not fits(self.text):
+            assert time.monotonic() < deadline, f"the screen never came to it:\n{self.text}"
+            time.sleep(0.02)
+        return self.text
+
+    def wait_for_bytes(self, part: bytes, begin: int = 0) -> None:
+        """Wait until the command has written these bytes, after the first so many."""
+        deadline = time.monotonic() + PATIENCE_S
+        while part not in self.received[begin:]:
+            assert time.monotonic() < deadline, self.received[begin:]
+            time.sleep(0.02)
+
+    def end(self) -> int:
+        """Wait for the command's end and return its exit code."""
+        code = self.process.wait(PATIENCE_S)
+        time.sleep(0.1)  # what it wrote last is read
+        return code
+
+    def close(self) -> None:
+        """Kill what still runs."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        os.close(self._own)

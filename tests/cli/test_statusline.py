@@ -1,0 +1,265 @@
+"""The status line: the views' own figures from a transcript's tail, and a true line always."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.views import SessionView
+from streams.cli import statusline as bare
+from streams.cli.render import status_line
+from streams.cli.statusline_line import draw
+from streams.core.rules import Rules
+from streams.edge import codec, transcript_tail, view_codec
+from streams.edge.catalog import bundled
+from streams.edge.folders import write_folder
+from streams.flow.fold_views import fold_records
+from streams.flow.funnel import Funnel, Intake
+from streams.flow.simulator import Casting, simulate
+from streams.serve.statusline import figures_of
+
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "claude-code"
+NOW_MS = 1_800_000_000_000
+RULES = Rules(bundled())
+
+
+def view_of(transcript: Path, session_id: str) -> dict[str, Any]:
+    """The session's view as a projector writes it, folded from all lines of the file."""
+    funnel = Funnel(RULES)
+    records = [
+        record
+        for line in transcript.read_bytes().splitlines()
+        for record in funnel.take(Intake(line, session_id)).records
+    ]
+    (dump,) = fold_records(records, lambda _session, _partitions: 0, 1)
+    found: dict[str, Any] = json.loads(dump.views[session_id.encode()])
+    return found
+
+
+@pytest.fixture(scope="module")
+def transcripts(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, str]]:
+    """Simulated transcripts of main chains, and the real ones where they are on this machine."""
+    folder = tmp_path_factory.mktemp("projects")
+    casting = Casting(sessions=12, turns=30, providers=("claude",))
+    write_folder(folder, ((each.file, each.value) for each in simulate(casting)))
+    made = [
+        path
+        for path in sorted(folder.rglob("*.jsonl"))
+        if "agent-" not in path.name and b'"sessionId"' in path.read_bytes()
+    ]
+    real = sorted(FIXTURES.glob("*.jsonl"))
+    assert len(made) >= 3
+    return [(path, _session_of(path)) for path in (*made, *real)]
+
+
+def _session_of(path: Path) -> str:
+    found = re.search(rb'"sessionId": ?"([^"]+)"', path.read_bytes())
+    assert found is not None
+    return found[1].decode()
+
+
+def told(given: dict[str, Any] | bytes, **environment: str) -> tuple[str, list[str], list[str]]:
+    """Return the line for what Claude Code gives, what was told and what was complained of."""
+    reasons: list[str] = []
+    complaints: list[str] = []
+    text = given if isinstance(given, bytes) else json.dumps(given).encode()
+    plain = {"NO_COLOR": "1", "COLUMNS": "200", "CONTEXTGAUGE_REDIS_URL": "redis://127.0.0.1:1/0"}
+    line = bare.statusline(text, plain | environment, reasons.append, complaints.append)
+    return line, reasons, complaints
+
+
+def expected(view: dict[str, Any], width: int = 196) -> str:
+    return draw(figures_of(view), NOW_MS, width, in_colour=False)
+
+
+def test_a_transcript_alone_gives_the_line_of_its_view(transcripts: list[tuple[Path, str]]) -> None:
+    compacted = 0
+    for path, session_id in transcripts:
+        view = view_of(path, session_id)
+        line, reasons, complaints = told({"session_id": session_id, "transcript_path": str(path)})
+        assert line == expected(view), path
+        assert reasons[-1] == "from the transcript"
+        assert complaints == []
+        compacted += "compaction" in line
+    assert compacted >= 2
+
+
+@pytest.mark.parametrize("tail_bytes", [3_000, 40_000])
+def test_a_tail_tells_what_the_whole_file_does(
+    transcripts: list[tuple[Path, str]], tail_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcript_tail, "TAIL_BYTES", (tail_bytes, 4 * tail_bytes, 2**23))
+    for path, session_id in transcripts:
+        line, _, _ = told({"session_id": session_id, "transcript_path": str(path)})
+        assert line == expected(view_of(path, session_id)), path
+
+
+def test_the_line_has_the_figures_of_the_status_command(
+    transcripts: list[tuple[Path, str]],
+) -> None:
+    measured = 0
+    for path, session_id in transcripts:
+        document = view_of(path, session_id)
+        status = status_line(view_codec.decode(SessionView, codec.dumps(document)))
+        line, _, _ = told({"session_id": session_id, "transcript_path": str(path)})
+        found = re.fullmatch(r"Context: (\S+) \((\S+) tokens\)", status)
+        assert found is not None, status
+        if found[1] == "unknown":
+            assert "unknown of" in line
+        else:
+            measured += 1
+            assert f" {found[1]} {found[2]}" in line
+    assert measured >= 3
+
+
+def _line(session_id: str, kind: str, **fields: Any) -> bytes:
+    common = {"sessionId": session_id, "type": kind, "isSidechain": False}
+    return json.dumps(common | fields).encode()
+
+
+def _response(number: int, tokens: int, *, sidechain: bool = False) -> bytes:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": tokens - 10}
+    message = {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "usage": usage}
+    return _line("s", "assistant", message=message, isSidechain=sidechain, uuid=f"u{number}")
+
+
+def _boundary(number: int, **metadata: Any) -> bytes:
+    return _line(
+        "s",
+        "system",
+        subtype="compact_boundary",
+        uuid=f"b{number}",
+        compactMetadata={"trigger": "auto", "preTokens": 160_000} | metadata,
+    )
+
+
+def _filler(size: int) -> bytes:
+    return _line("s", "user", message={"content": "x" * size})
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Callable[..., str]:
+    """Write a transcript and return the line for it."""
+
+    def line_of(*lines: bytes, session_id: str = "s", **more: Any) -> str:
+        path = tmp_path / "s.jsonl"
+        path.write_bytes(b"\n".join(lines))
+        given = {"session_id": session_id, "transcript_path": str(path)} | more
+        return told(given)[0]
+
+    return line_of
+
+
+def test_after_a_boundary_the_size_is_unknown_and_never_nothing(
+    transcript: Callable[..., str],
+) -> None:
+    line = transcript(_response(1, 160_000), _boundary(1, durationMs=42_500))
+    assert line == ("claude-sonnet-4-5 ·········· unknown of 200K · 1 compaction, last 42.5 s")
+    assert "%" not in line
+    assert "0%" not in transcript(_boundary(1))
+    measured = transcript(_response(1, 160_000), _boundary(1), _response(2, 30_000))
+    assert " 15% 30K/200K · 1 compaction" in measured
+
+
+def test_a_subagent_does_not_count(transcript: Callable[..., str]) -> None:
+    assert " 30% 60K/200K" in transcript(
+        _response(1, 60_000), _response(2, 190_000, sidechain=True)
+    )
+
+
+def test_compactions_before_the_tail_are_counted(
+    transcript: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcript_tail, "TAIL_BYTES", (5_000, 20_000, 100_000))
+    lines = [_boundary(1), _filler(40_000), _boundary(2, durationMs=9_000), _filler(40_000)]
+    assert transcript(*lines, _response(1, 20_000)).endswith("2 compactions, last 9.0 s")
+    monkeypatch.setattr(transcript_tail, "OLDER_BYTES", 50_000)
+    assert transcript(*lines, _response(1, 20_000)).endswith("at least 1 compaction, last 9.0 s")
+
+
+def test_a_size_that_lies_too_far_back_is_unknown(
+    transcript: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcript_tail, "TAIL_BYTES", (5_000, 20_000))
+    lines = [_response(1, 90_000), _boundary(1), _response(2, 30_000), _filler(50_000)]
+    line = transcript(*lines, _response(3, 1_000, sidechain=True))
+    assert "unknown" in line
+    assert "30K" not in line
+
+
+def test_a_line_that_is_being_written_is_passed_over(transcript: Callable[..., str]) -> None:
+    assert " 30% " in transcript(_response(1, 60_000), _response(2, 99_000)[:-30])
+
+
+def test_lines_of_other_sessions_do_not_count(transcript: Callable[..., str]) -> None:
+    other = _response(2, 150_000).replace(b'"sessionId": "s"', b'"sessionId": "t"')
+    assert " 30% " in transcript(_response(1, 60_000), other)
+    # A file that names another session throughout, as a resumed one did once, still tells.
+    assert " 30% " in transcript(_response(1, 60_000), session_id="resumed")
+
+
+def test_what_claude_code_tells_of_window_and_model_is_taken(
+    transcript: Callable[..., str],
+) -> None:
+    model = {"id": "claude-sonnet-4-5[1m]", "display_name": "Sonnet 4.5"}
+    context = {"context_window_size": 200_000}
+    assert transcript(_response(1, 60_000), model=model).startswith("Sonnet 4.5 ")
+    assert " 6% 60K/1M" in transcript(_response(1, 60_000), model=model, context_window=context)
+    wide = {"context_window_size": 400_000}
+    assert " 15% 60K/400K" in transcript(_response(1, 60_000), context_window=wide)
+    wrong = transcript(_response(1, 250_000), context_window=context)
+    assert " 250K/unknown" in wrong
+    assert "%" not in wrong
+
+
+def test_without_redis_and_transcript_the_input_itself_tells() -> None:
+    usage = {"input_tokens": 500, "cache_read_input_tokens": 79_500, "output_tokens": 9_000}
+    context = {"context_window_size": 200_000, "current_usage": usage, "used_percentage": 44}
+    model = {"id": "claude-opus-4-5", "display_name": "Opus 4.5"}
+    given = {"session_id": "s", "model": model, "context_window": context}
+    line, _, complaints = told(given)
+    assert line == "Opus 4.5 ████░░░░░░ 40% 80K/200K"
+    assert complaints == []
+    line, _, complaints = told(given | {"transcript_path": "/nowhere/at/all.jsonl"})
+    assert line == "Opus 4.5 ████░░░░░░ 40% 80K/200K"
+    assert "No such file" in complaints[0]
+    fresh = given | {"context_window": context | {"current_usage": None, "used_percentage": None}}
+    assert told(fresh)[0] == "Opus 4.5 ·········· unknown of 200K"
+    only_percent = given | {"context_window": context | {"current_usage": None}}
+    assert told(only_percent)[0] == "Opus 4.5 ████░░░░░░ 44% of 200K"
+
+
+ODD: list[Any] = [None, 0, -1, True, 1.5, 10**400, "", "\x1b[2J\n", [], [{}], {}, {"a": None}]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+def test_any_field_of_a_wrong_type_is_as_none(odd: Any) -> None:
+    fields = ("session_id", "transcript_path", "cwd", "model", "context_window", "workspace")
+    for name in fields:
+        line, _, _ = told({"session_id": "s", name: odd})
+        assert line
+        assert line.isprintable()
+    for holder, name in (
+        ("model", "id"),
+        ("model", "display_name"),
+        ("context_window", "context_window_size"),
+        ("context_window", "used_percentage"),
+        ("context_window", "current_usage"),
+    ):
+        assert told({"session_id": "s", holder: {name: odd}})[0].isprintable()
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000])
+def test_what_is_no_object_gives_a_short_line(text: bytes) -> None:
+    line, _, complaints = told(text)
+    assert line == "contextgauge: no session was given"
+    assert "docs/STATUSLINE.md" in complaints[0]
+
+
+def test_what_a_name_holds_cannot_command_the_terminal() -> None:
+    line, _, _ = told({"model": {"display_name": "\x1b]0;x\x07\nnext"}})
+    assert "\x1b" not in line
+    assert "\n" not in line

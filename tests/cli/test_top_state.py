@@ -1,0 +1,125 @@
+"""What each key changes in `contextgauge top`, and which bytes are which key."""
+
+import pytest
+
+from schemas.views import ChainView, CompactionsView, Identity, SessionView
+from streams.cli.top_keys import Keys
+from streams.cli.top_state import Chosen, matching, place_of, press
+
+
+def view(session_id: str, model: str = "m", cwd: str | None = None) -> SessionView:
+    return SessionView(
+        session_id=session_id,
+        position=1,
+        sequence=1,
+        first_ms=None,
+        last_ms=None,
+        identity=Identity(model=model, cwd=cwd, runtime="codex"),
+        chains={"main": ChainView(chain="main", model=model)},
+        attempt=None,
+        compactions=CompactionsView(),
+    )
+
+
+VIEWS = [view(f"s{number}", f"model-{number % 2}", "/src/Ä") for number in range(30)]
+
+
+def pressed(*keys: str, chosen: Chosen | None = None) -> Chosen:
+    chosen = chosen or Chosen()
+    for key in keys:
+        chosen = press(chosen, key, matching(VIEWS, chosen.filter))
+    return chosen
+
+
+def test_sorting_and_leaving() -> None:
+    assert pressed("r").ranking == "recent"
+    assert pressed("r", "p").ranking == "pressure"
+    assert pressed("q").leaving
+    assert pressed("enter", "q").leaving
+    assert pressed("x", "é", "escape") == Chosen()
+
+
+def test_the_selection_moves_and_stays_within_the_rows() -> None:
+    assert pressed("down").selected == "s1"
+    assert pressed("j", "j", "k").selected == "s1"
+    assert pressed("up").selected == "s0"
+    assert pressed("page down", "page down").selected == "s20"
+    assert pressed("end").selected == "s29"
+    assert pressed("end", "down").selected == "s29"
+    assert pressed("end", "page up", "home").selected == "s0"
+
+
+def test_a_selection_stays_with_its_session() -> None:
+    chosen = pressed("down", "down")
+    assert chosen.selected == "s2"
+    assert place_of("s2", VIEWS[::-1]) == 27
+    assert place_of("gone", VIEWS) == 0
+    assert place_of(None, []) == 0
+
+
+def test_enter_opens_and_escape_closes() -> None:
+    opened = pressed("down", "enter")
+    assert (opened.opened, opened.selected) == ("s1", "s1")
+    assert pressed("enter").opened == "s0"
+    assert pressed("down", "down", "up", chosen=opened).scroll == 1
+    assert pressed("up", chosen=opened).scroll == 0
+    assert pressed("page down", "home", chosen=opened).scroll == 0
+    assert pressed("p", chosen=opened) == opened
+    for key in ("escape", "enter", "backspace"):
+        assert pressed(key, chosen=opened).opened is None
+    assert press(Chosen(), "enter", []).opened is None
+    assert press(Chosen(), "down", []).selected is None
+
+
+def test_a_filter_is_typed_kept_and_dropped() -> None:
+    typing = pressed("/", "q", "p", "é", "backspace")
+    assert (typing.typing, typing.filter, typing.leaving) == (True, "qp", False)
+    kept = pressed("enter", chosen=typing)
+    assert (kept.typing, kept.filter) == (False, "qp")
+    assert pressed("escape", chosen=typing) == Chosen()
+    assert pressed("escape", chosen=kept) == Chosen()
+    assert pressed("clear", chosen=typing).filter == ""
+    assert pressed("up", chosen=typing) == typing
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("", 30),
+        ("model-1", 15),
+        ("MODEL-1 s2", 5),
+        ("s2 ä", 11),
+        ("codex", 30),
+        ("unknown", 30),
+        ("z", 0),
+    ],
+)
+def test_a_filter_looks_for_all_of_its_words(text: str, number: int) -> None:
+    assert len(matching(VIEWS, text)) == number
+
+
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        (b"\x1b[A\x1bOB", ["up", "down"]),
+        (b"\x1b[5~\x1b[6~", ["page up", "page down"]),
+        (b"\x1b[H\x1b[F\x1b[1~\x1b[4~", ["home", "end", "home", "end"]),
+        (b"\r\n", ["enter", "enter"]),
+        (b"\x1b", ["escape"]),
+        (b"\x1bq", ["escape", "q"]),
+        (b"\x7f\x08\x15", ["backspace", "backspace", "clear"]),
+        (b"\x1b[1;5C\x1b[200~a", ["a"]),
+        ("aÄ/".encode(), ["a", "Ä", "/"]),
+        (b"\x00\x01\xff", ["\ufffd"]),
+    ],
+)
+def test_bytes_are_keys(data: bytes, keys: list[str]) -> None:
+    assert list(Keys().read(data)) == keys
+
+
+def test_what_is_cut_in_two_is_put_together() -> None:
+    keys = Keys()
+    assert list(keys.read(b"\x1b[")) == []
+    assert list(keys.read(b"6~x")) == ["page down", "x"]
+    assert list(keys.read(b"\xc3")) == []
+    assert list(keys.read(b"\x84")) == ["Ä"]

@@ -1,0 +1,54 @@
+"""Views in a real Redis, as a projector would have written them."""
+
+from collections.abc import Iterable
+
+from schemas.records import Record
+from streams.core.rules import Rules
+from streams.edge.catalog import bundled
+from streams.edge.partitioner import partition_of
+from streams.edge.redis_views import RedisViews
+from streams.flow.fold_views import fold_records
+from streams.flow.funnel import Funnel, Intake
+from streams.ports import ViewChanges, ViewPosition
+
+PARTITIONS = 2
+GENERATION = 1
+
+
+def records_of(lines: Iterable[tuple[bytes, str | None]]) -> list[Record]:
+    """Return the records of lines, each with the session that its container tells."""
+    funnel = Funnel(Rules(bundled()))
+    return [record for value, hint in lines for record in funnel.take(Intake(value, hint)).records]
+
+
+async def write_views(url: str, key_prefix: str, records: list[Record]) -> None:
+    """Fold the records into the views of the active generation, in place of those before."""
+    store = RedisViews(url, key_prefix)
+    await store.start()
+    try:
+        for partition, dump in enumerate(fold_records(records, partition_of, PARTITIONS)):
+            await store.drop(GENERATION, partition)
+            changes = ViewChanges(
+                leaving={},
+                views=dump.views,
+                compactions={
+                    (session, name): document
+                    for session, documents in dump.compactions.items()
+                    for name, document in documents.items()
+                },
+                entries=[],
+                recent={session: int(score) for session, score in dump.rankings["recent"].items()},
+                pressure=dict(dump.rankings["pressure"]),
+                idle={session: int(score) for session, score in dump.idle.items()},
+                stats=dict(dump.stats),
+                live=[],
+                agents={},
+            )
+            position = ViewPosition(len(records), 0, PARTITIONS, caught_up=False, build="test")
+            await store.apply(
+                GENERATION, partition, expected=None, position=position, changes=changes
+            )
+        await store.begin_next(GENERATION, "test")
+        await store.activate(GENERATION, "test")
+    finally:
+        await store.stop()

@@ -1,0 +1,190 @@
+"""`contextgauge statusline` as Claude Code starts it: it always prints a line and ends with 0."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streams.edge.local_stack import LocalStack
+from tests.cli.views_kit import records_of, write_views
+from tests.conftest import command_environment
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    """A transcript with one response of 60 000 tokens."""
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 59_990}
+    message = {"id": "msg_1", "model": "claude-sonnet-4-5", "usage": usage}
+    line = {"type": "assistant", "sessionId": "s", "isSidechain": False, "message": message}
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    return path
+
+
+def run(*arguments: str, given: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "streams", "statusline", *arguments],
+        env=command_environment(settings),
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_command_never_fails_and_tells_why_on_request() -> None:
+    done = run(given="nonsense")
+    assert (done.returncode, done.stdout) == (0, "contextgauge: no session was given\n")
+    assert "docs/STATUSLINE.md" in done.stderr
+    done = run(given='{"session_id": "s"}')
+    assert (done.returncode, done.stdout, done.stderr) == (0, "·········· unknown\n", "")
+    done = run("--verbose", given='{"session_id": "s"}')
+    assert "not from Redis: Redis cannot be read: ConnectionRefusedError" in done.stderr
+    done = run(given='{"session_id": "s"}', WINDOWS="nonsense", DEFAULT_WINDOW="-1")
+    assert (done.returncode, done.stdout) == (0, "·········· unknown\n")
+    assert "CONTEXTGAUGE_WINDOWS" in done.stderr
+    assert "CONTEXTGAUGE_DEFAULT_WINDOW" in done.stderr
+
+
+def test_options_and_help_are_those_of_every_command() -> None:
+    assert "prompt of Claude Code" in " ".join(run("--help", given="").stdout.split())
+    done = run("--nonsense", given="{}")
+    assert done.returncode == 2
+    assert run("--verbose", given="{").stdout == run("-v", given="{").stdout
+
+
+HEAVY = {
+    "aiokafka",
+    "asyncio",
+    "orjson",
+    "pydantic",
+    "redis",
+    "rich",
+    "structlog",
+    "typer",
+    "uvloop",
+}
+
+PROBE = """
+import os, sys
+os._exit = lambda code: None
+sys.argv = ["contextgauge", "statusline"]
+from streams.__main__ import main
+main()
+sys.stderr.write(" ".join(sys.modules))
+"""
+
+
+def test_nothing_is_imported_that_takes_long(transcript: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        env=command_environment({"REDIS_URL": "redis://127.0.0.1:1/0"}),
+        input=json.dumps({"session_id": "s", "transcript_path": str(transcript)}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert " 30% 60K/200K" in done.stdout
+    loaded = set(done.stderr.split())
+    assert "streams.core.derive" in loaded
+    assert loaded & HEAVY == set()
+
+
+def test_a_terminal_without_these_characters_gets_others(transcript: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "streams", "statusline"],
+        env=command_environment({}) | {"PYTHONIOENCODING": "ascii"},
+        input=json.dumps({"session_id": "s", "transcript_path": str(transcript)}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "claude-sonnet-4-5 ###------- 30% 60K/200K\n"
+
+
+def test_a_reader_that_is_gone_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "streams", "statusline"],
+        env=command_environment({}),
+        stdin=subprocess.PIPE,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+    )
+    os.close(writer)
+    _, errors = process.communicate(b'{"session_id": "s"}')
+    assert (process.returncode, errors) == (0, b"")
+
+
+def _asked(transcript: Path, redis_url: str, key_prefix: str) -> tuple[str, str]:
+    """Return the line of the session of a transcript, and where it is from."""
+    given = json.dumps({"session_id": "s", "transcript_path": str(transcript)})
+    done = run("--verbose", given=given, REDIS_URL=redis_url, KEY_PREFIX=key_prefix)
+    assert done.returncode == 0
+    return done.stdout, done.stderr
+
+
+def _response(number: int, tokens: int, at: float) -> bytes:
+    usage = {"input_tokens": 0, "cache_read_input_tokens": tokens}
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+    message = {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "usage": usage}
+    common = {"type": "assistant", "sessionId": "s", "isSidechain": False, "timestamp": moment}
+    return json.dumps(common | {"uuid": f"u{number}", "message": message}).encode()
+
+
+def test_views_that_are_behind_the_transcript_are_not_shown(
+    redis_url: str, key_prefix: str, transcript: Path
+) -> None:
+    now_s = time.time()
+    first = _response(1, 20_000, now_s - 600)
+    transcript.write_bytes(first + b"\n")
+    asyncio.run(write_views(redis_url, key_prefix, records_of([(first, "s")])))
+    line, told = _asked(transcript, redis_url, key_prefix)
+    assert (" 10% 20K/200K" in line, "from Redis" in told) == (True, True)
+    second = _response(2, 90_000, now_s - 60)
+    transcript.write_bytes(first + b"\n" + second + b"\n")
+    line, told = _asked(transcript, redis_url, key_prefix)
+    assert (" 45% 90K/200K" in line, "the views are behind the transcript" in told) == (True, True)
+    asyncio.run(write_views(redis_url, key_prefix, records_of([(first, "s"), (second, "s")])))
+    line, told = _asked(transcript, redis_url, key_prefix)
+    assert (" 45% 90K/200K" in line, "behind" in told) == (True, False)
+
+
+def test_a_compaction_under_way_is_shown_from_redis(
+    redis_url: str, key_prefix: str, transcript: Path
+) -> None:
+    response = _response(1, 160_000, time.time() - 60)
+    transcript.write_bytes(response + b"\n")
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 5))
+    status = {"type": "system", "subtype": "status", "status": "compacting", "session_id": "s"}
+    begun = json.dumps(status | {"timestamp": moment, "uuid": "c"}).encode()
+    limits = {"type": "autocompact_state", "enabled": True, "threshold": 167_000, "uuid": "l"}
+    known = json.dumps(limits | {"session_id": "s"}).encode()
+    lines = [(line, "s") for line in (response, known, begun)]
+    asyncio.run(write_views(redis_url, key_prefix, records_of(lines)))
+    line, _ = _asked(transcript, redis_url, key_prefix)
+    assert " compacting " in line
+    assert " at 80% 160K/200K · compacts in 7K" in line
+
+
+def test_a_redis_that_hangs_does_not_hold_the_line(
+    own_stack: Callable[..., LocalStack], transcript: Path
+) -> None:
+    stack = own_stack("redis")
+    service = stack.services()["redis"]
+    os.kill(service.process.pid, signal.SIGSTOP)
+    try:
+        line, told = _asked(transcript, service.address, "cg")
+    finally:
+        os.kill(service.process.pid, signal.SIGCONT)
+    assert " 30% 60K/200K" in line
+    assert "not from Redis" in told
