@@ -17,7 +17,7 @@ from streams.edge.alert_memories import FileAlertMemory, RedisAlertMemory
 from streams.edge.faust_stream import FaustStream
 from streams.edge.partitioner import partition_of
 from streams.edge.state_folder import state_folder
-from streams.edge.tls import TlsFiles, context_of
+from streams.edge.tls_files import TlsFiles, context_of
 from streams.edge.webhooks import HttpWebhook
 from streams.flow.control.agents import AgentLookup
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker

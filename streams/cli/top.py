@@ -57,8 +57,8 @@ def top(
 
     async def run() -> None:
         store = wiring.redis_views(chosen)
-        overviews = Overviews(store, partition_of)
         clock = SystemClock()
+        overviews = Overviews(store, partition_of, clock)
         try:
             if show_once:
                 await store.start()

@@ -16,10 +16,6 @@ from streams.cli.top_compactions import compactions_table
 from streams.cli.top_state import Chosen, matching, place_of
 from streams.serve.overview import Detail, Overview
 
-STALE_MS = 120_000
-"""Views whose newest record is older are marked: while an agent works, seconds pass between two
-records, and a compaction sends a heartbeat every 30 s."""
-
 _KEYS = "q quit · p pressure · r recent · / filter · ↑↓ select · Enter details"
 _FEW_KEYS = "q quit · p r sort · / filter · ↑↓ Enter"
 _TYPING_KEYS = "Enter keeps the filter · Esc drops it"
@@ -95,8 +91,6 @@ class Frame:
         if overview is None:
             return Text("contextgauge", style="bold")
         left = title(overview)
-        if self._known.problem is not None or is_stale(overview, self._now_ms):
-            return left  # a line of its own tells how old all this is
         right = _age(overview.newest_ms, self._now_ms)
         gap = width - left.cell_len - right.cell_len
         return left.append(" " * gap).append(right) if gap > 0 else left
@@ -107,10 +101,8 @@ class Frame:
         if known.problem is not None:
             since = f"figures of {ago(known.read_ms, self._now_ms)}: " if known.read_ms else ""
             found.append(Text(f"{since}{safe(known.problem)}", style="bold red"))
-        elif known.overview is not None and is_stale(known.overview, self._now_ms):
-            newest = ago(known.overview.newest_ms, self._now_ms)
-            told = f"newest record {newest}: quiet, or a worker stands still"
-            found.append(Text(told, style="yellow"))
+        elif known.overview is not None and (behind := known.overview.behind()) is not None:
+            found.append(Text(behind, style="yellow"))
         if chosen.typing or chosen.filter:
             cursor = "█" if chosen.typing else ""
             found.append(Text(f"filter: {safe(chosen.filter)}{cursor}", style="cyan"))
@@ -142,11 +134,6 @@ def title(overview: Overview) -> Text:
     return told
 
 
-def is_stale(overview: Overview, now_ms: int) -> bool:
-    """Return whether the newest record is so old that the views may be behind."""
-    return overview.newest_ms is not None and now_ms - overview.newest_ms > STALE_MS
-
-
 def once(known: Known, now_ms: int, width: int) -> RenderableType:
     """Return a frame for a pipe: all rows, and no keys."""
     overview = known.overview
@@ -154,6 +141,8 @@ def once(known: Known, now_ms: int, width: int) -> RenderableType:
         return Text(NOTHING)
     head = title(overview)
     head.append(" · ").append(_age(overview.newest_ms, now_ms))
+    if (behind := overview.behind()) is not None:
+        head.append(f"\n{behind}", style="yellow")
     rows = header_and_rows(overview.views, now_ms, width, 0, len(overview.views))
     return Group(head, *rows)
 

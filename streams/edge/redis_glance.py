@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from streams.edge.glance_settings import GlanceSettings
 from streams.edge.murmur2 import partition_of_key
 
-FORMAT_VERSION = b"1"
+FORMAT_VERSION = b"2"
 """The keys' format that this reads, `FORMAT_VERSION` of `schemas/views.py`."""
 
 _PORT = 6379

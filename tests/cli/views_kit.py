@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from schemas.records import Record
 from streams.core.rules import Rules
 from streams.edge.catalog import bundled
+from streams.edge.clock import SystemClock
 from streams.edge.partitioner import partition_of
 from streams.edge.redis_views import RedisViews
 from streams.flow.fold_views import fold_records
 from streams.flow.funnel import Funnel, Intake
 from streams.ports import ViewChanges, ViewPosition
+from streams.ports.views import Told
 
 PARTITIONS = 2
 GENERATION = 1
@@ -21,8 +23,13 @@ def records_of(lines: Iterable[tuple[bytes, str | None]]) -> list[Record]:
     return [record for value, hint in lines for record in funnel.take(Intake(value, hint)).records]
 
 
-async def write_views(url: str, key_prefix: str, records: list[Record]) -> None:
-    """Fold the records into the views of the active generation, in place of those before."""
+async def write_views(
+    url: str, key_prefix: str, records: list[Record], *, lag_ms: int | None = 0
+) -> None:
+    """Fold the records into the views of the active generation, in place of those before.
+
+    The projector tells that it is so far behind; None: it tells nothing.
+    """
     store = RedisViews(url, key_prefix)
     await store.start()
     try:
@@ -48,6 +55,9 @@ async def write_views(url: str, key_prefix: str, records: list[Record]) -> None:
             await store.apply(
                 GENERATION, partition, expected=None, position=position, changes=changes
             )
+            if lag_ms is not None:
+                told = Told(SystemClock().now_ms(), len(records), lag_ms)
+                await store.tell(GENERATION, partition, "test", told)
         await store.begin_next(GENERATION, "test")
         await store.activate(GENERATION, "test")
     finally:

@@ -71,7 +71,7 @@ def test_sessions_by_pressure_fit_the_screen(
     assert len(percents) >= 4
     assert percents == sorted(percents, reverse=True)
     assert lines[-1].startswith("q quit")
-    assert "quiet, or a worker stands still" in lines[1]
+    assert "newest record 3" in lines[0] or columns < 80
     assert (("Source" in screen), ("Model" in screen)) == (columns == 120, columns != 60)
     opened.press("q")
     assert opened.end() == 0
@@ -153,6 +153,24 @@ def test_it_follows_what_happens(
     assert "stalled " in screen
     opened.press("q")
     assert opened.end() == 0
+
+
+def test_figures_that_may_be_old_are_said_to_be(
+    terminal: Callable[..., Terminal],
+    command: Command,
+    redis_url: str,
+    key_prefix: str,
+    records: list[Record],
+) -> None:
+    settings = {"REDIS_URL": redis_url, "KEY_PREFIX": key_prefix}
+    asyncio.run(write_views(redis_url, key_prefix, records, lag_ms=None))
+    opened = terminal(100, 30, settings)
+    opened.wait(lambda text: "no project worker is at work" in text)
+    assert "no project worker is at work" in command("top", "--once", **settings).stdout
+    asyncio.run(write_views(redis_url, key_prefix, records, lag_ms=60_000))
+    opened.wait(lambda text: "the project worker is 60 s behind" in text)
+    asyncio.run(write_views(redis_url, key_prefix, records))
+    opened.wait(lambda text: "project worker" not in text and "12 sessions" in text)
 
 
 def test_another_size_is_drawn_anew(

@@ -4,6 +4,7 @@ import secrets
 
 import pytest
 
+from schemas.views import FORMAT_VERSION
 from streams.edge.glance_settings import GlanceSettings, read_settings
 from streams.edge.redis_glance import NoGlanceError, glance
 from tests.secure.documented import redis_acl
@@ -47,7 +48,7 @@ def test_tls_a_certificate_of_ones_own_and_a_readers_rights(secured_redis: Secur
     rules = redis_acl("reader", prefix, PASSWORD)
     client.execute_command("ACL", "SETUSER", name, *rules)  # type: ignore[no-untyped-call]
     client.set(f"{prefix}:active", 1)
-    client.hset(f"{prefix}:{{1:0}}:pos", mapping={"format": 1, "partitions": 1})
+    client.hset(f"{prefix}:{{1:0}}:pos", items=["format", FORMAT_VERSION, "partitions", 1])
     client.set(f"{prefix}:{{1:0}}:s:s", "{}")
     reader = settings | {"REDIS_USERNAME": name, "REDIS_PASSWORD": PASSWORD}
     assert glance(*_settings(reader), "s", LIMIT_S) == b"{}"
