@@ -26,7 +26,7 @@ from streams.edge.local_stack import LocalStack
 from streams.flow.simulator import Casting, simulate
 from tests.cli.views_kit import records_of, write_views
 
-_COMMAND = (sys.executable, "-m", "streams", "statusline")
+_COMMAND = (str(Path(sys.executable).with_name("contextgauge")), "statusline")
 _NOWHERE = "redis://127.0.0.1:1/0"
 _SIZES = (1, 64)
 """MiB of transcripts: of a day, and of a session that was never cleared."""

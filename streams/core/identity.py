@@ -6,12 +6,12 @@ records of a kind.
 """
 
 import hashlib
-import uuid
 from typing import Final
 
-NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:records")
+NAMESPACE: Final = bytes.fromhex("9b97b2537226559e8fb49731ba3d34b1")
+"""UUIDv5 of `urn:contextgauge:records` among URLs; written out, as importing `uuid` takes time."""
 
-_NAMESPACE_HASH: Final = hashlib.sha1(NAMESPACE.bytes, usedforsecurity=False)
+_NAMESPACE_HASH: Final = hashlib.sha1(NAMESPACE, usedforsecurity=False)
 _VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 """UUID's variant bits, by the hex digit that they replace the upper half of."""
 

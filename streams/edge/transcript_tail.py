@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB
 from streams.edge.objects import object_of
 
-TAIL_BYTES = (MIB // 4, 2 * MIB, 2 * MESSAGE_LIMIT_BYTES)
+TAIL_BYTES = (MIB // 16, MIB, 2 * MESSAGE_LIMIT_BYTES)
 """How much of the tail is read: the next more only where less holds no size. The last holds the
 two largest lines that there can be."""
 
