@@ -11,6 +11,8 @@ The source of every field is `docs/RULES.md`; the numbers R1 to R30 there are th
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
+from schemas.quick_init import quick_init
+
 SPEC_VERSION: Final = "1.0"
 """CloudEvents version of the envelope."""
 
@@ -42,6 +44,7 @@ ExhaustedReason: TypeAlias = Literal[
 ]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
     """What every record's data carries.
@@ -57,6 +60,7 @@ class Common:
     subagent_type: str | None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextReading(Common):
     """The size of a chain's context, told by one API response (R6 to R10).
@@ -80,6 +84,7 @@ class ContextReading(Common):
     messages_total: int
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextWarning(Common):
     """A reading crossed thresholds that were not yet announced in the chain's epoch.
@@ -100,6 +105,7 @@ class ContextWarning(Common):
     window_source: WindowSource
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Category:
     """One row of a runtime's own account of its context."""
@@ -110,6 +116,7 @@ class Category:
     tokens: int | None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextLimits(Common):
     """What is known of a chain's limits, at first and whenever it changes (R12).
@@ -128,6 +135,7 @@ class ContextLimits(Common):
     categories: tuple[Category, ...] | None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStart(Common):
     """A compaction attempt opened (R14). `attempt_id` is this record's own id.
@@ -143,6 +151,7 @@ class CompactionStart(Common):
     used_tokens: int | None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionProgress(Common):
     """A heartbeat of the open attempt (R15)."""
@@ -152,6 +161,7 @@ class CompactionProgress(Common):
     elapsed_ms: int | None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactBoundary(Common):
     """A compaction succeeded (R19 to R22).
@@ -174,6 +184,7 @@ class CompactBoundary(Common):
     metadata: dict[str, Json]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionSummary(Common):
     """The summary that replaced the history (R23). `boundary_id` is the boundary record's id."""
@@ -183,6 +194,7 @@ class CompactionSummary(Common):
     summary: str
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionComplete(Common):
     """A compaction was measured by the chain's next reading, or ended unmeasured (nulls).
@@ -199,6 +211,7 @@ class CompactionComplete(Common):
     duration_ms: int | None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionFailed(Common):
     """An attempt ended without a boundary (R17, R18); `attempt_id` is null without a start."""
@@ -210,6 +223,7 @@ class CompactionFailed(Common):
     duration_ms: int | None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextEdit(Common):
     """Content was removed without a compaction (R26). `edits` are the whole original objects."""
@@ -219,6 +233,7 @@ class ContextEdit(Common):
     cleared_input_tokens: int | None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextReset(Common):
     """The conversation was cleared (R27): size unknown, a new epoch, history kept."""
@@ -227,6 +242,7 @@ class ContextReset(Common):
     reason: str
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextExhausted(Common):
     """A turn ended for lack of room."""
@@ -235,6 +251,7 @@ class ContextExhausted(Common):
     reason: ExhaustedReason
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo(Common):
     """Facts of the session, when first told and when one changes.
@@ -310,6 +327,7 @@ LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
 that the messages of then still give the same bytes."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Record:
     """A CloudEvents 1.0 event: one derived record.

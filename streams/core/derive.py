@@ -83,12 +83,12 @@ def derive(
         _apply(step, signal)
     if step.limits_touched:
         limits.tell_limits(step)
-    add = known.add_boundary if bounds else known.add
+    causes = session.known
     after = Session(
         session.sequence + len(step.emitted),
         session.applied + 1,
         last_ms if time_ms is None else time_ms,
-        add(session.known, cause),
+        known.add_boundary(causes, cause) if bounds else known.add(causes, cause),
         step.chains,
         step.attempt,
         step.hint,

@@ -38,15 +38,18 @@ def respond(step: Step, response: Response) -> None:
     _take_output(chain, key, response.output)
     if response.edits or response.exhausted:
         marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
-    counts = responses.NOT_COUNTED if found is None else found.counts
-    known = responses.Remembered(key, counts, previous_output, marks)
+    known = found
+    if known is None:
+        known = responses.Remembered(key, responses.NOT_COUNTED, previous_output, marks)
+    elif marks != known.marks:
+        known = known.with_marks(marks)
     usage = response.usage
     if usage is not None and usage.used > 0:
         counted = known.with_reading(usage)
         if counted is not known:
             _read(step, response.response_id, usage, previous_output)
             known = counted
-    if known != found:
+    if known is not found:
         chain.memory = responses.remember(chain.memory, known)
 
 
@@ -59,7 +62,7 @@ def end_response(step: Step, end: ResponseEnd) -> None:
     _take_output(chain, chain.response, end.output)
     marks = found.marks | _once(step, found.marks, edits=end.edits, exhausted=end.exhausted)
     if marks != found.marks:
-        chain.memory = responses.remember(chain.memory, found._replace(marks=marks))
+        chain.memory = responses.remember(chain.memory, found.with_marks(marks))
 
 
 def micro_compact(step: Step, micro: MicroCompaction) -> None:

@@ -5,8 +5,10 @@ line is a new reading only if they differ, and what may be emitted once per resp
 """
 
 import struct
+from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
 from streams.core.known import HASH_BYTES, cause_hash
 from streams.core.signals import Usage
@@ -30,16 +32,37 @@ NOT_COUNTED: Final = bytes(HASH_BYTES)
 """Stands for the counts of a response that gave no reading."""
 
 
-class Remembered(NamedTuple):
-    """One response: the hash of its key, that of its counts, its marks.
+_FRAMES_TOGETHER: Final = 4_096
+"""Responses whose lines and frames may come in turns while their keys' hashes are still at hand."""
+
+
+@dataclass(slots=True, init=False)
+class Remembered:
+    """One response: the hash of its key, that of its counts, its marks. Never changed.
 
     `previous_output` is what the response before it put out, as far as that was told.
     """
 
     key: bytes
-    counts: bytes = NOT_COUNTED
-    previous_output: int | None = None
-    marks: int = 0
+    counts: bytes
+    previous_output: int | None
+    marks: int
+
+    def __init__(
+        self,
+        key: bytes,
+        counts: bytes = NOT_COUNTED,
+        previous_output: int | None = None,
+        marks: int = 0,
+    ) -> None:
+        self.key = key
+        self.counts = counts
+        self.previous_output = previous_output
+        self.marks = marks
+
+    def with_marks(self, marks: int) -> "Remembered":
+        """Return it with other marks."""
+        return Remembered(self.key, self.counts, self.previous_output, marks)
 
     def with_reading(self, usage: Usage) -> "Remembered":
         """Return it with the counts of its latest reading; itself where they are no news (R9)."""
@@ -51,7 +74,13 @@ class Remembered(NamedTuple):
 
 def key_hash(key: str | None, cause: str) -> bytes:
     """Return the bytes by which a response is remembered; one without a key is its message's."""
-    return cause_hash(f"message {cause}" if key is None else f"response {key}")
+    return cause_hash(f"message {cause}") if key is None else _response_hash(key)
+
+
+@lru_cache(_FRAMES_TOGETHER)
+def _response_hash(key: str) -> bytes:
+    """Return what a response's key is remembered by: its lines and frames come close together."""
+    return cause_hash(f"response {key}")
 
 
 def find(memory: bytes, key: bytes) -> Remembered | None:
@@ -66,10 +95,10 @@ def find(memory: bytes, key: bytes) -> Remembered | None:
 
 def remember(memory: bytes, response: Remembered) -> bytes:
     """Return the memory with the response: in its old place, or as the newest."""
-    key, counts, output, marks = response
+    output = response.previous_output
     told = _NOT_TOLD if output is None else output
-    packed = _ENTRY.pack(key, counts, told, marks)
-    at = _place(memory, key)
+    packed = _ENTRY.pack(response.key, response.counts, told, response.marks)
+    at = _place(memory, response.key)
     if at >= 0:
         return memory[:at] + packed + memory[at + _ENTRY.size :]
     return (memory + packed)[-KEPT * _ENTRY.size :]

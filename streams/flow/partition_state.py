@@ -119,11 +119,11 @@ class PartitionState:
     def apply(self, messages: Sequence[LogRecord]) -> None:
         """Derive messages, in order, as part of the batch that `finish` ends."""
         config, place = self._config, self._place
-        take, keep = self._funnel.take, self._records.append
+        funnel, keep = self._funnel, self._records
         for message in messages:
             if message.timestamp_ms > self._time.time_ms:
                 self._advance(message)
-            taken = take(intake(message))
+            taken = funnel.take(intake(message))
             self._dead.append(taken.dead is not None)
             if taken.dead is None and taken.session_id is None:
                 continue
@@ -131,7 +131,7 @@ class PartitionState:
                 self._reasons[taken.dead.reason] += 1
                 target = place.partition % place.dead_partitions
                 source = self._source(message)
-                keep(dead_record(message, taken.dead, source, config.dead_topic, target))
+                keep.append(dead_record(message, taken.dead, source, config.dead_topic, target))
             elif taken.session_id is not None:
                 self._touched.setdefault(taken.session_id, taken.before)
                 self._be_active(taken.session_id)
@@ -140,9 +140,9 @@ class PartitionState:
                 source = self._source(message)
                 key = codec.key_bytes(taken.session_id)
                 for record in taken.records:
-                    self._kinds[record.kind] += 1
+                    self._kinds[record.data.kind] += 1
                     headers, value = codec.to_binary(record)
-                    keep(
+                    keep.append(
                         NewRecord(
                             config.events_topic, place.partition, key, value, headers + source
                         )

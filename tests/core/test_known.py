@@ -203,7 +203,7 @@ def test_a_response_keeps_its_place_when_it_is_remembered_anew() -> None:
     key = responses.key_hash("a", "")
     found = responses.find(memory, key)
     assert found is not None
-    changed = found.with_reading(Usage(7, 8, 9))._replace(previous_output=5)
+    changed = found.with_reading(Usage(7, 8, 9)).with_marks(5)
     again = responses.remember(memory, changed)
     assert len(again) == len(memory)
     assert responses.find(again, key) == changed
@@ -215,7 +215,7 @@ def test_a_response_is_found_at_its_place_only() -> None:
     memory = responses.remember(b"", disguised)
     assert responses.find(memory, key) is None
     memory = responses.remember(memory, Remembered(key, marks=1))
-    memory = responses.remember(memory, disguised._replace(key=b"another!"))
+    memory = responses.remember(memory, Remembered(b"another!", counts=key, marks=8))
     found = responses.find(memory, key)
     assert found is not None
     assert found.marks == 1
