@@ -5,7 +5,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from schemas.records import Json
-from schemas.views import UNKNOWN_HOUR, EntryStream
+from schemas.views import EntryStream
 from streams.serve import answers, parameters, shapes
 from streams.serve.agents import Kept
 from streams.serve.answers import Raw
@@ -173,7 +173,7 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
 
 
 def _add_stats(router: APIRouter, reading: Reading) -> None:
-    totals = Totals()
+    totals = Totals(reading.stats)
 
     @router.get(
         "/v1/stats",
@@ -192,16 +192,7 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
         same = answers.unchanged(request, found, moment)
         if same is not None:
             return same
-        partitions = () if moment is None else await reading.stats(moment)
-        members: dict[str, Json | Raw] = {
-            "total": totals.total(partitions),
-            "by": {
-                name: figures
-                for name, figures in totals.by(partitions, by, since).items()
-                if since is None or name != UNKNOWN_HOUR
-            },
-        }
-        return answers.answer(moment, found, members)
+        return answers.answer(moment, found, await totals.of(moment, by, since))
 
     @router.get(
         "/v1/projection",

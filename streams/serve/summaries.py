@@ -6,9 +6,10 @@ back, or sessions left, a partition is read anew. A session takes about a kiloby
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from schemas.records import MAIN_CHAIN, Json
 from schemas.views import LIVE_ENTRIES
@@ -74,6 +75,9 @@ class Filter(NamedTuple):
         )
 
 
+_ANY: Final = Filter()
+
+
 class Page(NamedTuple):
     """A part of a list: its sessions, how many there are in all, and whether more follow."""
 
@@ -90,42 +94,65 @@ class _Partition:
     sessions: dict[bytes, Summary]
 
 
+_Item: TypeAlias = tuple[Rank, Summary]
+
+_MANY: Final = 20
+"""One in so many sessions changed: sorting anew is less work than moving each."""
+
+_MATCHES: Final = 32
+"""Filters whose sessions are kept until something changes."""
+
+
+def _rank(item: _Item) -> Rank:
+    return item[0]
+
+
 @dataclass(slots=True)
 class _Generation:
     """One generation's sessions, and lists of them in order."""
 
     number: int
     partitions: list[_Partition]
-    lists: dict[Ranking, list[tuple[Rank, Summary]]] = field(default_factory=dict)
+    lists: dict[Ranking, list[_Item]] = field(default_factory=dict)
+    matches: dict[tuple[Ranking, Filter], list[_Item]] = field(default_factory=dict)
 
-    def changed(self, gone: Iterable[bytes], new: Sequence[Summary]) -> None:
-        """Bring the lists up to date: nearly in order, so sorting them is little work."""
-        out = {*gone, *(found.session for found in new)}
-        for by, former in self.lists.items():
-            kept = [item for item in former if item[1].session not in out]
-            kept += [(found.rank(by), found) for found in new]
-            kept.sort(key=_rank)
-            self.lists[by] = kept
+    def changed(self, former: Sequence[Summary], new: Sequence[Summary]) -> None:
+        """Bring the lists up to date: these are no longer as they were, and those are there."""
+        if not former and not new:
+            return
+        self.matches.clear()
+        for by, items in list(self.lists.items()):
+            if len(former) + len(new) > len(items) / _MANY:
+                del self.lists[by]
+                continue
+            for summary in former:
+                # Before anything of this rank, which nothing else has.
+                del items[bisect_left(items, (summary.rank(by),))]
+            for summary in new:
+                insort(items, (summary.rank(by), summary))
 
-    def ordered(self, by: Ranking) -> list[tuple[Rank, Summary]]:
-        """Return all sessions in order."""
+    def matching(self, by: Ranking, wanted: Filter) -> list[_Item]:
+        """Return the sessions that are asked for, in order."""
+        if wanted == _ANY:
+            return self._ordered(by)
+        found = self.matches.get((by, wanted))
+        if found is None:
+            found = [item for item in self._ordered(by) if wanted.takes(item[1])]
+            if len(self.matches) >= _MATCHES:
+                self.matches.clear()
+            self.matches[by, wanted] = found
+        return found
+
+    def _ordered(self, by: Ranking) -> list[_Item]:
         found = self.lists.get(by)
         if found is None:
-            found = [
+            found = sorted(
                 (session.rank(by), session)
                 for partition in self.partitions
                 for session in partition.sessions.values()
-            ]
-            found.sort(key=_rank)
+            )
             self.lists[by] = found
         return found
-
-
-def _rank(item: tuple[Rank, Summary]) -> Rank:
-    return item[0]
-
-
-Order: TypeAlias = Literal["recent", "pressure"]
 
 
 class Summaries:
@@ -145,8 +172,8 @@ class Summaries:
     ) -> Page:
         """Return a part of a list, the first `limit` sessions after a rank."""
         found = await self._of(moment)
-        matching = [item for item in found.ordered(by) if wanted.takes(item[1])]
-        start = 0 if after is None else _first_after(matching, after)
+        matching = found.matching(by, wanted)
+        start = 0 if after is None else bisect_right(matching, after, key=_rank)
         part = matching[start : start + limit]
         return Page([summary for _, summary in part], len(matching), start + limit < len(matching))
 
@@ -189,20 +216,24 @@ class Summaries:
             for name in names
         ]
         found = await self._read(moment, partition, ranked)
-        after = {**before.sessions, **found}
-        for name in names - set(found):
-            after.pop(name, None)
         count = await self._reader.session_count(moment.generation, partition)
-        if not bounds.reaches(before.offset) or offset < before.offset or len(after) > count:
+        known = before.sessions
+        gone = [name for name in names if name not in found and name in known]
+        new = sum(name not in known for name in found)
+        # More than are counted here are new ones: the feed tells of them the next time.
+        has_left = len(known) - len(gone) + new > count
+        if not bounds.reaches(before.offset) or offset < before.offset or has_left:
             # The feed is too short, Redis lost its last writes, or sessions left for idleness.
-            # More than these are new ones: the feed tells of them the next time.
-            again = await self._load(moment, partition)
-            gone = set(before.sessions) - set(again.sessions)
-            kept.partitions[partition] = again
-            kept.changed(gone, list(again.sessions.values()))
+            kept.partitions[partition] = await self._load(moment, partition)
+            kept.lists.clear()
+            kept.matches.clear()
             return
-        kept.partitions[partition] = _Partition(offset, after)
-        kept.changed(names - set(found), list(found.values()))
+        former = [known[name] for name in (*gone, *(name for name in found if name in known))]
+        for name in gone:
+            del known[name]
+        known.update(found)
+        before.offset = offset
+        kept.changed(former, list(found.values()))
 
     async def _read(
         self, moment: Moment, partition: int, ranked: Sequence[tuple[bytes, float | None]]
@@ -217,17 +248,6 @@ class Summaries:
                 if view is not None:
                     found[session] = summary(session, partition, codec.loads(view), score)
         return found
-
-
-def _first_after(items: Sequence[tuple[Rank, Summary]], after: Rank) -> int:
-    low, high = 0, len(items)
-    while low < high:
-        middle = (low + high) // 2
-        if items[middle][0] <= after:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def summary(

@@ -5,8 +5,9 @@ partition would have. A percentile is the upper edge of the bucket that it falls
 within a quarter, and never beyond the largest value that was counted.
 """
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from math import ceil
 from typing import Final, Literal, TypeAlias
 
@@ -17,14 +18,26 @@ from schemas.views import (
     OVER,
     PARTITION_FIELD,
     TOTAL_FIELD,
+    UNKNOWN_HOUR,
     UNTOLD_MODEL_FIELD,
     Aggregates,
     Distribution,
     TriggerAggregates,
 )
-from streams.edge import view_codec
+from streams.edge import codec, view_codec
+from streams.serve.answers import Raw
+from streams.serve.moment import Moment
 
 By: TypeAlias = Literal["hour", "model"]
+
+Fields: TypeAlias = Sequence[Mapping[bytes, bytes]]
+"""The fields of each partition's aggregates, as they are stored."""
+
+Decode: TypeAlias = Callable[[int, bytes, bytes], Aggregates]
+"""Reads a field of a partition."""
+
+_MOST_KEPT: Final = 32
+"""Answers kept of one moment: few ask for other hours than the rest."""
 
 PERCENTILES: Final = (50, 95, 99)
 
@@ -33,44 +46,73 @@ UNTOLD_MODEL: Final = "unknown"
 
 
 class Totals:
-    """Adds the partitions up. A field that did not change is not read again."""
+    """Adds the partitions up, once for all that ask of the same moment.
 
-    def __init__(self) -> None:
-        self._read: dict[tuple[int, bytes], tuple[bytes, Aggregates]] = {}
+    `read` gives the fields of all partitions' aggregates. One that did not change is not decoded
+    again: of a year's hours it is the last one that does.
+    """
 
-    def total(self, partitions: Sequence[dict[bytes, bytes]]) -> dict[str, Json]:
-        """Return the aggregates of everything. Raises VersionError."""
-        name = TOTAL_FIELD.encode()
-        return shown(
-            added(
-                self._of(number, name, fields[name])
-                for number, fields in enumerate(partitions)
-                if name in fields
-            )
-        )
+    def __init__(self, read: Callable[[Moment], Awaitable[Fields]]) -> None:
+        self._read = read
+        self._decoded: dict[tuple[int, bytes], tuple[bytes, Aggregates]] = {}
+        self._lock = asyncio.Lock()
+        self._at: tuple[int, tuple[int, ...], bool] | None = None
+        self._kept: dict[tuple[By, str | None], dict[str, Raw]] = {}
 
-    def by(
-        self, partitions: Sequence[dict[bytes, bytes]], by: By, since: str | None = None
-    ) -> dict[str, Json]:
-        """Return the aggregates by hour, from `since` on, or by model; in order of their names."""
-        found: dict[str, list[Aggregates]] = defaultdict(list)
-        for number, fields in enumerate(partitions):
-            for field, document in fields.items():
-                name = _name(field.decode("utf-8", "surrogatepass"), by)
-                if name is not None and (since is None or name >= since):
-                    found[name].append(self._of(number, field, document))
-        return {name: shown(added(parts)) for name, parts in sorted(found.items())}
+    async def of(self, moment: Moment | None, by: By, since: str | None) -> Mapping[str, Raw]:
+        """Return `total`, and `by` hour from `since` on, or by model; in order of their names.
+
+        Raises RetryError, VersionError.
+        """
+        if moment is None:
+            return _written(added_up((), by, since))
+        async with self._lock:
+            if self._at is None or self._at[0] != moment.generation:
+                self._decoded.clear()
+            if self._at != moment.told or len(self._kept) >= _MOST_KEPT:
+                self._at, self._kept = moment.told, {}
+            found = self._kept.get((by, since))
+            if found is None:
+                found = _written(added_up(await self._read(moment), by, since, self._of))
+                self._kept[by, since] = found
+            return found
 
     def _of(self, partition: int, field: bytes, document: bytes) -> Aggregates:
-        kept = self._read.get((partition, field))
+        kept = self._decoded.get((partition, field))
         if kept is None or kept[0] != document:
             kept = (document, view_codec.decode(Aggregates, document))
-            self._read[partition, field] = kept
+            self._decoded[partition, field] = kept
         return kept[1]
 
-    def forget(self) -> None:
-        """Forget what was read: it is of a former generation."""
-        self._read.clear()
+
+def _written(members: Mapping[str, Json]) -> dict[str, Raw]:
+    return {name: Raw(codec.dumps(member)) for name, member in members.items()}
+
+
+def _decode(_partition: int, _field: bytes, document: bytes) -> Aggregates:
+    return view_codec.decode(Aggregates, document)
+
+
+def added_up(
+    partitions: Fields, by: By, since: str | None = None, decode: Decode = _decode
+) -> dict[str, Json]:
+    """Return `total` and `by` of partitions' aggregates. Raises VersionError."""
+    parts: dict[str | None, list[Aggregates]] = defaultdict(list)
+    for number, fields in enumerate(partitions):
+        for field, document in fields.items():
+            name = field.decode("utf-8", "surrogatepass")
+            told = _name(name, by)
+            if name == TOTAL_FIELD:
+                parts[None].append(decode(number, field, document))
+            elif told is not None and _is_since(told, since):
+                parts[told].append(decode(number, field, document))
+    total: Json = shown(added(parts.pop(None, [])))
+    each: dict[str, Json] = {str(name): shown(added(found)) for name, found in parts.items()}
+    return {"total": total, "by": dict(sorted(each.items()))}
+
+
+def _is_since(name: str, since: str | None) -> bool:
+    return since is None or (name >= since and name != UNKNOWN_HOUR)
 
 
 def _name(field: str, by: By) -> str | None:

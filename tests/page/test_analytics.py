@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from streams.serve.totals import Totals
+from streams.serve.totals import added_up
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
 NOW_MS = 1_790_000_000_000
@@ -22,8 +22,7 @@ async def filled(page: Page, api: Api, sample: Any) -> Api:
     """An API that tells of the sample, an hour after it."""
     await page.clock.install(time=NOW_MS / 1_000 + 3_600)
     api.fill(sample)
-    totals = Totals()
-    api.stats = {"total": totals.total([sample.stats]), "by": totals.by([sample.stats], "hour")}
+    api.stats = added_up([sample.stats], "hour")
     return api
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from streams.serve.totals import Totals
+from streams.serve.totals import added_up
 from tests.page.conftest import NARROW, WIDE
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
@@ -31,8 +31,7 @@ def sample() -> Any:
 async def filled(api: Api, sample: Any) -> Api:
     """An API that tells of the sample."""
     api.fill(sample)
-    totals = Totals()
-    api.stats = {"total": totals.total([sample.stats]), "by": totals.by([sample.stats], "hour")}
+    api.stats = added_up([sample.stats], "hour")
     return api
 
 

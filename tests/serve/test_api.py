@@ -7,7 +7,7 @@ import pytest
 from schemas.records import CompactBoundary, Record
 from streams.edge import codec
 from streams.ports import Generations, Told
-from streams.serve import moment
+from streams.serve import moment, summaries
 from tests.serve.kit import Api, GrowingViews, api_over, document, sample_records
 
 
@@ -100,11 +100,15 @@ async def test_filters_take_what_they_say(api: Api) -> None:
     assert (await api.json("/v1/sessions?q=nothing-is-called-so"))["sessions"] == []
 
 
-async def test_a_list_keeps_up_with_what_happens(records: list[Record]) -> None:
+@pytest.mark.parametrize("many", [1, 1_000], ids=["sorted anew", "moved one by one"])
+async def test_a_list_keeps_up_with_what_happens(
+    records: list[Record], many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summaries, "_MANY", 1 / many)
     views = GrowingViews()
     api = api_over(views)
-    for start in range(0, len(records), 40):
-        views.add(*records[start : start + 40])
+    for start in range(0, len(records), 25):
+        views.add(*records[start : start + 25])
         found = (await api.json("/v1/sessions?limit=1000"))["sessions"]
         expected = [
             codec.loads(view)
@@ -112,6 +116,10 @@ async def test_a_list_keeps_up_with_what_happens(records: list[Record]) -> None:
             for view in partition.held.views.values()
         ]
         assert sorted(found, key=_name) == sorted(expected, key=_name)
+        for asked in ("?sort=recent", "?sort=pressure", "?sort=pressure&min_percent=20"):
+            # As who reads all views anew.
+            fresh = await api_over(views).json(f"/v1/sessions{asked}")
+            assert (await api.json(f"/v1/sessions{asked}"))["sessions"] == fresh["sessions"]
 
 
 def _name(view: dict[str, str]) -> str:

@@ -1,0 +1,56 @@
+"""The server's figures: what a reader of the feed counts, and what a session is made of."""
+
+import asyncio
+from unittest.mock import Mock
+
+from bench.serving import Reader, Writer, ask
+from streams.edge.clock import SystemClock
+from streams.edge.redis_views import RedisViews
+from streams.serve.feed import written
+
+
+async def test_a_reader_counts_events_and_their_delay() -> None:
+    reader = Reader("/v1/stream", is_sampled=True)
+    transport = Mock(spec=asyncio.WriteTransport)
+    reader.connection_made(transport)
+    assert transport.write.call_args.args[0].startswith(b"GET /v1/stream HTTP/1.1\r\n")
+    told = b'{"version":1,"time_ms":%d,"sequence":1}' % (SystemClock().now_ms() - 40)
+    event = written(b"record", "1:0", told)
+    reader.data_received(event)
+    assert reader.events == 0
+    reader.is_counting = True
+    reader.data_received(event * 3)
+    assert reader.events == 3
+    assert all(40 <= delay < 5_000 for delay in reader.delays_ms)
+    assert len(reader.delays_ms) == 3
+
+
+async def test_sessions_are_projected_and_grow(redis_url: str) -> None:
+    url = redis_url.rpartition("/")[0] + "/7"
+    writer, store = Writer(url), RedisViews(url)
+    await writer.start()
+    await writer.begin(20)
+    growing = asyncio.create_task(writer.grow(20, 500))
+    async with asyncio.timeout(20):
+        while True:
+            dumps = [await store.dump(1, partition) for partition in range(4)]
+            live = sum(len(dump.live) for dump in dumps)
+            if live > 20 * 10:
+                break
+    growing.cancel()
+    assert sum(len(dump.views) for dump in dumps) == 20
+    await store.stop()
+
+
+async def test_answers_are_read_to_their_end() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    found = await ask(port, "/", "", asyncio.get_running_loop().time() + 0.05)
+    assert found.statuses == {200}
+    assert found.length == 5
+    assert found.delays_s
+    server.close()
