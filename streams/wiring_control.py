@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
-from streams.core.alerts.rules import AlertPlan, Target
+from streams.core.alerts.rules import AlertPlan, MemoryPlace, Target
 from streams.core.errors import ConfigError
 from streams.edge.alert_file import Address
 from streams.edge.alert_memories import FileAlertMemory, RedisAlertMemory
@@ -45,7 +45,7 @@ async def control(
         target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
     }
     log = wiring.kafka_log(chosen, _CLIENT_ID)
-    memory = _memory(chosen, clock)
+    memory = _memory(chosen, plan.memory, clock)
     views = None if chosen.redis_url is None else wiring.redis_views(chosen)
     try:
         health.worker("joining")
@@ -98,9 +98,12 @@ def _webhook(target: Target, address: Address, clock: Clock) -> HttpWebhook:
     return HttpWebhook(address.url, address.secret, target.timeout_ms / 1_000, clock, context)
 
 
-def _memory(chosen: Settings, clock: Clock) -> AlertMemory:
-    """Return Redis where there is one: workers share it, and it outlives their machines."""
-    if chosen.redis_url is not None:
+def _memory(chosen: Settings, place: MemoryPlace, clock: Clock) -> AlertMemory:
+    """Return Redis where there is one: workers share it, and it outlives their machines.
+
+    Raises ConfigError where it is asked for and there is none.
+    """
+    if place == "redis" or (place == "auto" and chosen.redis_url is not None):
         return RedisAlertMemory(
             wiring.redis_url(chosen), chosen.key_prefix, wiring.redis_access(chosen)
         )

@@ -72,6 +72,8 @@ class FileAlertMemory:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path, self._clock = path, clock
         self._made: sqlite3.Connection | None = None
+        self._turn = asyncio.Lock()
+        """Python leaves it to us to have the threads of a connection take turns."""
 
     async def start(self) -> None:
         """Open the file, and forget what is too old. Raises ConfigError."""
@@ -123,7 +125,8 @@ class FileAlertMemory:
             return made.execute(statement, values).fetchall()
 
         try:
-            return await asyncio.to_thread(run)
+            async with self._turn:
+                return await asyncio.to_thread(run)
         except sqlite3.Error as error:
             raise RetryError(f"{self._path} cannot be written or read for now ({error})") from error
 

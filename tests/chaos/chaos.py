@@ -69,9 +69,12 @@ class WorkerProcess:
         """Raise where it ended by itself: nothing that happens here may end a worker."""
         if self._process.poll() is not None:
             raise AssertionError(
-                f"{self._command} ended with {self._process.returncode}:\n"
-                + self._log_file.read_text(errors="replace")[-5_000:]
+                f"{self._command} ended with {self._process.returncode}:\n" + self.log()[-5_000:]
             )
+
+    def log(self) -> str:
+        """Return what it has said, and those before it."""
+        return self._log_file.read_text(errors="replace")
 
     def kill(self) -> None:
         """Crash it, and start another."""

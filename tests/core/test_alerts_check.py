@@ -20,6 +20,7 @@ PRESSURE = '[[rules]]\nname = "full"\nwhen = "pressure"\nat_percent = 80\ntarget
 
 WHOLE = """
 max_age = "10m"
+memory = "file"
 
 [[targets]]
 name = "ops"
@@ -114,12 +115,13 @@ def test_a_file_with_all_that_there_is() -> None:
     assert first.models == Patterns(("claude-*", "!*haiku*"))
     assert first.targets == ("ops", "slack")
     assert [rule.kind for rule in found.rules[1:4]] == ["failed", "failed", "stalled"]
+    assert found.memory == "file"
     assert found.memory_ms == 600_000 + 3_600_000
 
 
 def test_what_is_left_out_has_a_default() -> None:
     found = plan(TARGET + PRESSURE)
-    assert (found.max_age_ms, found.memory_ms) == (900_000, 900_000)
+    assert (found.max_age_ms, found.memory_ms, found.memory) == (900_000, 900_000, "auto")
     (target,) = found.targets
     assert (target.timeout_ms, target.give_up_after_ms) == (10_000, 3_600_000)
 
@@ -133,6 +135,7 @@ def test_what_is_left_out_has_a_default() -> None:
         ("rules = 3\n" + TARGET, ("rules",), "is no list of tables"),
         (f"max_age = 3\n{TARGET}{PRESSURE}", ("max_age",), 'is 3: give a time such as "90s"'),
         (f'max_age = "9d"\n{TARGET}{PRESSURE}', ("max_age",), "1s to 7d"),
+        (f'memory = "disk"\n{TARGET}{PRESSURE}', ("memory",), "one of auto, redis, file"),
         (f"maxage = 3\n{TARGET}{PRESSURE}", ("maxage",), "(did you mean 'max_age'?)"),
         (TARGET.replace('name = "ops"', "") + PRESSURE, ("targets", 0, "name"), "is missing"),
         (TARGET.replace('"ops"', '"ö"') + PRESSURE, ("targets", 0, "name"), "is no name"),

@@ -16,6 +16,7 @@ from streams.core.alerts.rules import (
     Exhausted,
     Failed,
     Format,
+    MemoryPlace,
     Patterns,
     Pressure,
     Rule,
@@ -47,6 +48,7 @@ _NAME: Final = re.compile(r"[\w][\w .:/-]{0,99}", re.ASCII)
 _MOST_COUNT: Final = 1_000
 
 _FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+_PLACES: Final[tuple[MemoryPlace, ...]] = get_args(MemoryPlace)
 _OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 _REASONS: Final[tuple[ExhaustedReason, ...]] = get_args(ExhaustedReason)
 
@@ -63,6 +65,7 @@ def check_plan(content: Table) -> tuple[AlertPlan | None, list[Fault]]:
     faults: list[Fault] = []
     top = _Section(content, (), faults)
     max_age_ms = top.duration("max_age", DEFAULT_MAX_AGE_MS, least_ms=SECOND_MS, most_ms=7 * DAY_MS)
+    memory = top.one_of("memory", _PLACES, "auto") or "auto"
     targets = [_target(section) for section in top.tables("targets", "where alerts are sent")]
     names = [target.name for target in targets]
     rules = [
@@ -81,7 +84,9 @@ def check_plan(content: Table) -> tuple[AlertPlan | None, list[Fault]]:
     ]
     if faults:
         return None, faults
-    return AlertPlan(max_age_ms=max_age_ms, targets=tuple(targets), rules=tuple(rules)), []
+    return AlertPlan(
+        max_age_ms=max_age_ms, targets=tuple(targets), rules=tuple(rules), memory=memory
+    ), []
 
 
 def _doubles(section: str, names: Sequence[str]) -> Iterator[Fault]:

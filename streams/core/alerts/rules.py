@@ -8,6 +8,8 @@ from schemas.records import ExhaustedReason, Outcome
 
 AlertKind: TypeAlias = Literal["pressure", "failed", "stalled", "thrash", "exhausted"]
 Format: TypeAlias = Literal["json", "slack"]
+MemoryPlace: TypeAlias = Literal["auto", "redis", "file"]
+"""Where it is remembered what was sent; `auto`: in Redis where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ class AlertPlan:
     max_age_ms: int
     targets: tuple[Target, ...]
     rules: tuple[Rule, ...]
+    memory: MemoryPlace = "auto"
 
     @property
     def memory_ms(self) -> int:
