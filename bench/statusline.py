@@ -27,6 +27,9 @@ from streams.flow.simulator import Casting, simulate
 from tests.cli.views_kit import records_of, write_views
 
 _COMMAND = (str(Path(sys.executable).with_name("contextgauge")), "statusline")
+_CONTEXT = {"context_window": {"context_window_size": 200_000}}
+"""Claude Code before 2.0.65 did not tell it."""
+
 _NOWHERE = "redis://127.0.0.1:1/0"
 _SIZES = (1, 64)
 """MiB of transcripts: of a day, and of a session that was never cleared."""
@@ -114,8 +117,11 @@ def main() -> None:
             for size in _SIZES:
                 path, session_id, lines = _transcript(folder, size * MIB)
                 given = {"session_id": session_id, "transcript_path": str(path)}
-                text = json.dumps(given).encode()
+                old = json.dumps(given).encode()
+                text = json.dumps(given | _CONTEXT).encode()
                 costs.append(measure(f"transcript, {size} MiB", _COMMAND, text, plain, runs))
+                untold = f"transcript, {size} MiB, no window told"
+                costs.append(measure(untold, _COMMAND, old, plain, runs))
             records = records_of((line, session_id) for line in lines)
             asyncio.run(write_views(address, "cg", records))
             stored = plain | {"CONTEXTGAUGE_REDIS_URL": address}

@@ -133,7 +133,29 @@ def _from_transcript(
     if told.transcript_path is None:
         tell("no transcript is named")
         return None
-    # Only where Redis has no answer: this takes most of the time that there is.
+    from streams.edge.transcript_tail import TAIL_BYTES, read_tail
+    from streams.serve.transcript_end import plain_end
+
+    try:
+        if told.session_id and told.window and not settings.windows:
+            # The window is known: then there may be nothing to derive.
+            for tail_bytes in TAIL_BYTES[:-1]:
+                tail = read_tail(told.transcript_path, tail_bytes)
+                plain = plain_end(tail, told.session_id)
+                if plain is not None:
+                    tell("from the end of the transcript")
+                    return plain
+                if tail.is_whole:
+                    break
+        return _derived(told, settings, told.transcript_path, tell)
+    except (OSError, ValueError) as error:
+        complain(f"the transcript cannot be read ({error})")
+        return None
+
+
+def _derived(told: Told, settings: GlanceSettings, file_name: str, tell: Tell) -> Figures | None:
+    """Return what the derivation makes of the tail, and of more where that holds no size."""
+    # Only where it is needed: this takes most of the time that there is.
     from streams.core.rules import Rules
     from streams.edge.catalog import bundled
     from streams.edge.transcript_tail import TAIL_BYTES, read_tail
@@ -145,20 +167,15 @@ def _from_transcript(
         default_window=settings.default_window,
     )
     for tail_bytes in TAIL_BYTES:
-        try:
-            tail = read_tail(told.transcript_path, tail_bytes)
-        except (OSError, ValueError) as error:
-            complain(f"the transcript cannot be read ({error})")
-            return None
+        tail = read_tail(file_name, tail_bytes)
         seen = look(rules, told.session_id, tail.older, tail.lines)
-        is_enough = tail.is_whole or (seen is not None and seen.is_settled)
-        if is_enough:
+        if tail.is_whole or (seen is not None and seen.is_settled):
             break
     if seen is None:
         tell("no size in the transcript yet")
         return None
     tell("from the transcript")
-    if not is_enough:
+    if not (tail.is_whole or seen.is_settled):
         seen = seen._replace(used_tokens=None)  # what is older may not be what is now
     return Figures(
         model=seen.model,

@@ -7,14 +7,15 @@ read of one is bounded, and of that only the lines are parsed that can matter to
 from os import SEEK_END, SEEK_SET
 from typing import Any, BinaryIO, NamedTuple
 
-from schemas.topics import MESSAGE_LIMIT_BYTES, MIB
 from streams.edge.objects import object_of
 
-TAIL_BYTES = (MIB // 16, MIB, 2 * MESSAGE_LIMIT_BYTES)
-"""How much of the tail is read: the next more only where less holds no size. The last holds the
-two largest lines that there can be."""
+_MIB = 1_048_576
 
-OLDER_BYTES = 16 * MIB
+TAIL_BYTES = (_MIB // 16, _MIB, 16 * _MIB)
+"""How much of the tail is read: the next more only where less holds no size. The last holds the
+two largest lines that there can be, of 8 MiB."""
+
+OLDER_BYTES = 16 * _MIB
 """How much before the tail is looked through for compactions: some milliseconds."""
 
 _TELLING = (

@@ -1,0 +1,184 @@
+"""A plain end of a transcript tells what the derivation tells; what is not plain is left to it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams.core.rules import Rules
+from streams.edge.catalog import bundled
+from streams.edge.folders import write_folder
+from streams.edge.transcript_tail import BodyLine, Tail, read_tail
+from streams.flow.glance import look
+from streams.flow.simulator import Casting, simulate
+from streams.serve.statusline import Figures
+from streams.serve.transcript_end import plain_end
+
+RULES = Rules(bundled())
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "claude-code"
+MODEL = "claude-sonnet-4-5"
+MOMENT = "2026-11-01T12:00:00.000Z"
+
+
+def derived(tail: Tail, session_id: str = "s") -> Figures:
+    """What the derivation makes of a tail, without what only it tells."""
+    seen = look(RULES, session_id, tail.older, tail.lines)
+    assert seen is not None
+    return Figures(
+        model=seen.model,
+        state=seen.state,
+        used_tokens=seen.used_tokens,
+        compactions=seen.compactions,
+        last_duration_ms=seen.last_duration_ms,
+        all_compactions_seen=tail.has_all_older,
+    )
+
+
+def plain(tail: Tail, session_id: str = "s") -> Figures | None:
+    found = plain_end(tail, session_id)
+    return None if found is None else found._replace(last_ms=None)
+
+
+def tail_of(*bodies: dict[str, Any]) -> Tail:
+    lines = [BodyLine(body, json.dumps(body).encode()) for body in bodies]
+    return Tail([], lines, is_whole=True, has_all_older=True)
+
+
+def line(kind: str, uuid: str, **fields: Any) -> dict[str, Any]:
+    common = {"type": kind, "sessionId": "s", "uuid": uuid, "timestamp": MOMENT}
+    return common | {"isSidechain": False} | fields
+
+
+def response(number: int, tokens: int, uuid: str = "", **fields: Any) -> dict[str, Any]:
+    usage = {"input_tokens": 1, "cache_read_input_tokens": tokens - 1, "iterations": []}
+    message = {"id": f"msg_{number}", "model": MODEL, "usage": usage, "content": []}
+    return line("assistant", uuid or f"r{number}-{tokens}", message=message, **fields)
+
+
+def boundary(number: int, **metadata: Any) -> dict[str, Any]:
+    told = {"trigger": "auto", "preTokens": 150_000} | metadata
+    return line("system", f"b{number}", subtype="compact_boundary", compactMetadata=told)
+
+
+def test_real_and_simulated_transcripts_wherever_they_are_cut(tmp_path: Path) -> None:
+    casting = Casting(sessions=9, turns=30, providers=("claude",))
+    write_folder(tmp_path / "made", ((each.file, each.value) for each in simulate(casting)))
+    made = [path for path in (tmp_path / "made").rglob("*.jsonl") if "agent-" not in path.name]
+    compared = is_plain = 0
+    for path in (*made, *FIXTURES.glob("*.jsonl")):
+        lines = path.read_bytes().splitlines(keepends=True)
+        sessions = [json.loads(each).get("sessionId") for each in lines]
+        named = next((each for each in sessions if each is not None), None)
+        if named is None:
+            continue
+        for cut in range(len(lines) // 20, len(lines), max(1, len(lines) // 20)):
+            part = tmp_path / "part.jsonl"
+            part.write_bytes(b"".join(lines[: cut + 1]))
+            tail = read_tail(str(part), 65_536)
+            found = plain(tail, named)
+            compared += 1
+            if found is not None:
+                is_plain += 1
+                assert found == derived(tail, named), (path, cut)
+    assert compared > 50
+    assert is_plain > compared / 2
+
+
+TOKENS = st.sampled_from([10, 500, 60_000])
+BODIES = st.one_of(
+    st.builds(response, st.integers(1, 3), TOKENS),
+    st.builds(response, st.integers(1, 3), TOKENS, st.sampled_from(["x", "y", "z"])),
+    st.builds(lambda tokens: response(9, tokens, isSidechain=True, agentId="a"), TOKENS),
+    st.builds(boundary, st.integers(1, 4), durationMs=st.sampled_from([None, 5, 9_000])),
+    st.sampled_from(
+        [
+            line("user", "u1", message={"content": "go on"}),
+            line("user", "u2", message={"content": "<command-name>/clear</command-name>"}),
+            line("user", "u3", message={"content": "told"}, isCompactSummary=True),
+            line("assistant", "e", message={"model": "<synthetic>", "usage": {"input_tokens": 0}}),
+            response(4, 700, isApiErrorMessage=True),
+            line("progress", "p", data={"compact": 1}),
+            line("system", "i", subtype="init", model=f"{MODEL}[1m]"),
+        ]
+    ),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(BODIES, min_size=1, max_size=9))
+def test_a_plain_end_is_what_is_derived(bodies: list[dict[str, Any]]) -> None:
+    tail = tail_of(*bodies)
+    found = plain(tail)
+    if found is not None:
+        assert found == derived(tail)
+
+
+def test_what_is_plain() -> None:
+    tail = tail_of(
+        response(1, 500), boundary(1, durationMs=70), response(2, 900), response(2, 900, "x")
+    )
+    found = plain_end(tail, "s")
+    assert found is not None
+    assert (found.used_tokens, found.model, found.state) == (900, MODEL, "measured")
+    assert (found.compactions, found.last_duration_ms) == (1, 70)
+    assert found.last_ms == 1_793_534_400_000
+    bound = plain(tail_of(response(1, 500), boundary(1)))
+    assert bound is not None
+    assert (bound.used_tokens, bound.model, bound.state) == (None, MODEL, "unknown")
+    one_call = response(1, 500)
+    call = {"type": "message", "input_tokens": 7, "cache_read_input_tokens": 40}
+    one_call["message"]["usage"]["iterations"] = [call]
+    tail = tail_of(one_call)
+    assert plain(tail) == derived(tail)
+    assert derived(tail).used_tokens == 47
+
+
+def _changed(**fields: Any) -> dict[str, Any]:
+    body = response(1, 500)
+    body["message"] = body["message"] | fields
+    return body
+
+
+def _used(**fields: Any) -> dict[str, Any]:
+    return _changed(usage={"input_tokens": 9} | fields)
+
+
+NOT_PLAIN: list[list[dict[str, Any]]] = [
+    [],
+    [line("user", "u", message={"content": "hello"})],
+    [response(1, 500), response(2, 900), response(1, 500)],
+    [response(1, 500), line("user", "u", message={"content": "<command-name>/clear"})],
+    [response(1, 500), boundary(1), boundary(1)],
+    [response(1, 500) | {"sessionId": "t"}],
+    [response(1, 500) | {"agentId": "a"}],
+    [response(1, 500) | {"timestamp": "2026-11-01T12:00:00"}],
+    [response(1, 500) | {"timestamp": 5}],
+    [response(1, 500) | {"message": "text"}],
+    [response(1, 500) | {"isApiErrorMessage": True}],
+    [response(1, 500), line("result", "x")],
+    [response(1, 500), line("system", "x", subtype="autocompact_state")],
+    [response(1, 500), boundary(1) | {"compactMetadata": None}],
+    [response(1, 500), boundary(1, durationMs=-1)],
+    [response(1, 500), boundary(1) | {"uuid": None}],
+    [_changed(model="<synthetic>")],
+    [_changed(model=f"{MODEL}[1m]")],
+    [_changed(id=None)],
+    [_changed(content=[{"type": "compaction", "content": "c"}])],
+    [_changed(usage=None)],
+    [_used(input_tokens=0)],
+    [_used(input_tokens=-1)],
+    [_used(input_tokens=True)],
+    [_used(input_tokens=2**53)],
+    [_used(input_tokens_details={"cached_tokens": 5})],
+    [_used(iterations=[{"type": "message"}, {"type": "message"}])],
+    [_used(iterations=[{"type": "advisor_message", "input_tokens": 5}])],
+    [_used(iterations="x")],
+]
+
+
+@pytest.mark.parametrize("bodies", NOT_PLAIN, ids=range(len(NOT_PLAIN)))
+def test_what_is_not_plain_is_left_to_the_derivation(bodies: list[dict[str, Any]]) -> None:
+    assert plain(tail_of(*bodies)) is None
