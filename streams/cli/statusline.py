@@ -10,12 +10,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from streams.cli.figures import forgive_encodings
 from streams.cli.statusline_line import draw
 from streams.edge.glance_settings import GlanceSettings, read_settings
 from streams.edge.objects import object_of
-from streams.serve.statusline import Figures, Told, figures_of, told_by, with_told
+from streams.serve.statusline import Figures, Told, figures_of, percent_of, told_by, with_told
 
 REDIS_LIMIT_S = 0.03
 """Redis on the same network answers in one or two milliseconds; a prompt waits no longer."""
@@ -34,6 +35,10 @@ _DIGITS = 5
 
 _WIDTH = 120
 """Columns where nothing tells how many there are: Claude Code cuts what is too long."""
+
+if TYPE_CHECKING:
+    from streams.core.rules import Rules
+    from streams.serve.transcript_end import PlainEnd
 
 Tell = Callable[[str], None]
 
@@ -137,35 +142,63 @@ def _from_transcript(
     from streams.serve.transcript_end import plain_end
 
     try:
-        if told.session_id and told.window and not settings.windows:
-            # The window is known: then there may be nothing to derive.
-            for tail_bytes in TAIL_BYTES[:-1]:
-                tail = read_tail(told.transcript_path, tail_bytes)
-                plain = plain_end(tail, told.session_id)
-                if plain is not None:
-                    tell("from the end of the transcript")
-                    return plain
-                if tail.is_whole:
-                    break
+        for tail_bytes in TAIL_BYTES[:-1]:
+            tail = read_tail(told.transcript_path, tail_bytes)
+            plain = None if told.session_id is None else plain_end(tail, told.session_id)
+            if plain is not None and (figures := _windowed(plain, told, settings)) is not None:
+                tell("from the end of the transcript")
+                return figures
+            if tail.is_whole:
+                break
         return _derived(told, settings, told.transcript_path, tell)
     except (OSError, ValueError) as error:
         complain(f"the transcript cannot be read ({error})")
         return None
 
 
-def _derived(told: Told, settings: GlanceSettings, file_name: str, tell: Tell) -> Figures | None:
-    """Return what the derivation makes of the tail, and of more where that holds no size."""
-    # Only where it is needed: this takes most of the time that there is.
+def _windowed(plain: "PlainEnd", told: Told, settings: GlanceSettings) -> Figures | None:
+    """Return what a plain end tells, with its window; None where a size says that it is wrong."""
+    figures, largest = plain
+    if told.window is not None and not settings.windows:
+        return figures  # it is better than what would be found here
+    if figures.model is None:
+        return None
+    rules = _rules(settings)
+    configured = rules.configured.window(figures.model)
+    listed = rules.catalog.window(figures.model)
+    if configured is not None:
+        return _measured(figures._replace(window=configured, window_source="configured"))
+    window, source = (rules.default_window, "default") if listed is None else (listed, "catalog")
+    if largest > window:
+        return None
+    return _measured(figures._replace(window=window, window_source=source))
+
+
+def _measured(figures: Figures) -> Figures:
+    """Return the figures with their percentage."""
+    if figures.used_tokens is None or figures.window is None:
+        return figures
+    return figures._replace(used_percent=percent_of(figures.used_tokens, figures.window))
+
+
+def _rules(settings: GlanceSettings) -> "Rules":
     from streams.core.rules import Rules
     from streams.edge.catalog import bundled
-    from streams.edge.transcript_tail import TAIL_BYTES, read_tail
-    from streams.flow.glance import look
 
-    rules = Rules(
+    return Rules(
         catalog=bundled(),
         configured_windows=settings.windows,
         default_window=settings.default_window,
     )
+
+
+def _derived(told: Told, settings: GlanceSettings, file_name: str, tell: Tell) -> Figures | None:
+    """Return what the derivation makes of the tail, and of more where that holds no size."""
+    # Only where it is needed: this takes most of the time that there is.
+    from streams.edge.transcript_tail import TAIL_BYTES, read_tail
+    from streams.flow.glance import look
+
+    rules = _rules(settings)
     for tail_bytes in TAIL_BYTES:
         tail = read_tail(file_name, tail_bytes)
         seen = look(rules, told.session_id, tail.older, tail.lines)

@@ -70,12 +70,16 @@ def draw(figures: Figures, now_ms: int, width: int, *, in_colour: bool) -> str:
 
 
 def _pieces(figures: Figures, now_ms: int, form: _Form) -> Iterator[_Piece]:
-    if form.model and figures.model is not None:
-        yield _Piece(safe(figures.model), _BOLD)
-        yield _Piece(" ")
-    yield from _gauge(figures, now_ms, form.bar_cells)
-    if form.size and (size := _size(figures)):
-        yield _Piece(f" {size}")
+    words = [
+        [_Piece(safe(figures.model), _BOLD)] if form.model and figures.model is not None else [],
+        list(_bar(figures.used_percent, form.bar_cells)),
+        list(_label(figures, now_ms)),
+        [_Piece(_size(figures))] if form.size and _size(figures) else [],
+    ]
+    for at, word in enumerate([word for word in words if word]):
+        if at:
+            yield _Piece(" ")
+        yield from word
     if form.until and figures.until_compaction_tokens is not None:
         left = figures.until_compaction_tokens
         yield _Piece(_BETWEEN, _DIM)
@@ -87,15 +91,20 @@ def _pieces(figures: Figures, now_ms: int, form: _Form) -> Iterator[_Piece]:
             yield _Piece(f", last {duration(figures.last_duration_ms)}", _DIM)
 
 
-def _gauge(figures: Figures, now_ms: int, cells: int) -> Iterator[_Piece]:
-    percent = figures.used_percent
-    look = _look(percent)
+def _bar(percent: float | None, cells: int) -> Iterator[_Piece]:
+    """Yield the bar; only here is a percentage clamped."""
     if cells and percent is None:
-        yield _Piece("·" * cells + " ", _DIM)
+        yield _Piece("·" * cells, _DIM)
     elif cells and percent is not None:
         filled = min(cells, max(0, int(percent * cells / 100)))
-        yield _Piece("█" * filled, look)
-        yield _Piece("░" * (cells - filled) + " ", _DIM)
+        yield _Piece("█" * filled, _look(percent))
+        yield _Piece("░" * (cells - filled), _DIM)
+
+
+def _label(figures: Figures, now_ms: int) -> Iterator[_Piece]:
+    """Yield the percentage, or what is known instead of it."""
+    percent = figures.used_percent
+    look = _look(percent)
     shown = "" if percent is None else f"{_mark(figures)}{int(percent)}%"
     if figures.state == "compacting":
         yield _Piece(_attempt(figures, now_ms), _MAGENTA)

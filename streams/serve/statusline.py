@@ -134,8 +134,14 @@ def with_told(found: Figures | None, told: Told) -> Figures:
         return figures._replace(window=told.window, window_source="runtime")
     if used > told.window:
         return figures._replace(window=None, window_source="exceeded", used_percent=None)
-    percent = used * 10_000 // told.window / 100  # floored to two decimals, as in the records
-    return figures._replace(window=told.window, window_source="runtime", used_percent=percent)
+    return figures._replace(
+        window=told.window, window_source="runtime", used_percent=percent_of(used, told.window)
+    )
+
+
+def percent_of(used_tokens: int, window: int) -> float:
+    """Return the percentage used, floored to two decimals as in the records."""
+    return used_tokens * 10_000 // window / 100
 
 
 def _suffix_window(model: str) -> int | None:

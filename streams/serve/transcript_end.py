@@ -9,7 +9,7 @@ imported that takes long.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from streams.edge.transcript_tail import BodyLine, Tail
 from streams.serve.statusline import Figures
@@ -30,16 +30,24 @@ class _NotPlainError(Exception):
     """Something is there that the derivation must read."""
 
 
-def plain_end(tail: Tail, session_id: str) -> Figures | None:
-    """Return what a tail tells without a window and a percentage; None where it is not plain."""
+class PlainEnd(NamedTuple):
+    """What a tail tells but for the window; `largest_tokens`: the largest size in it."""
+
+    figures: Figures
+    largest_tokens: int
+
+
+def plain_end(tail: Tail, session_id: str) -> PlainEnd | None:
+    """Return what a tail tells; None where it is not plain."""
     try:
         main = [line.body for line in tail.lines if _is_of_main(line.body, session_id)]
         used, model = _size(main)
+        largest = max(_response(body)[1] for body in main)
         last_ms = _time_ms(main[-1])
         durations = _compactions([*tail.older, *tail.lines], session_id)
     except _NotPlainError:
         return None
-    return Figures(
+    figures = Figures(
         model=model,
         state="unknown" if used is None else "measured",
         used_tokens=used,
@@ -48,6 +56,7 @@ def plain_end(tail: Tail, session_id: str) -> Figures | None:
         last_duration_ms=durations[-1] if durations else None,
         last_ms=last_ms,
     )
+    return PlainEnd(figures, largest)
 
 
 def _size(main: Sequence[dict[str, Any]]) -> tuple[int | None, str | None]:

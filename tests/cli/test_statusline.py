@@ -19,11 +19,15 @@ from streams.edge.folders import write_folder
 from streams.flow.fold_views import fold_records
 from streams.flow.funnel import Funnel, Intake
 from streams.flow.simulator import Casting, simulate
+from streams.serve import transcript_end
 from streams.serve.statusline import figures_of
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "claude-code"
 NOW_MS = 1_800_000_000_000
 RULES = Rules(bundled())
+
+
+SOURCES = ("from the transcript", "from the end of the transcript")
 
 
 def view_of(transcript: Path, session_id: str) -> dict[str, Any]:
@@ -75,13 +79,18 @@ def expected(view: dict[str, Any], width: int = 196) -> str:
     return draw(figures_of(view), NOW_MS, width, in_colour=False)
 
 
-def test_a_transcript_alone_gives_the_line_of_its_view(transcripts: list[tuple[Path, str]]) -> None:
+@pytest.mark.parametrize("derived", [False, True])
+def test_a_transcript_alone_gives_the_line_of_its_view(
+    transcripts: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch, *, derived: bool
+) -> None:
+    if derived:
+        monkeypatch.setattr(transcript_end, "plain_end", lambda *_: None)
     compacted = 0
     for path, session_id in transcripts:
         view = view_of(path, session_id)
         line, reasons, complaints = told({"session_id": session_id, "transcript_path": str(path)})
         assert line == expected(view), path
-        assert reasons[-1] == "from the transcript"
+        assert reasons[-1] in SOURCES[: 1 + (not derived)]
         assert complaints == []
         compacted += "compaction" in line
     assert compacted >= 2
@@ -192,6 +201,23 @@ def test_a_size_that_lies_too_far_back_is_unknown(
 
 def test_a_line_that_is_being_written_is_passed_over(transcript: Callable[..., str]) -> None:
     assert " 30% " in transcript(_response(1, 60_000), _response(2, 99_000)[:-30])
+
+
+def test_windows_are_those_of_the_settings_and_the_catalog(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    given = {"session_id": "s", "transcript_path": str(path)}
+    path.write_bytes(_response(1, 60_000))
+    windows = '{"claude-sonnet-4": 120000}'
+    assert " 50% 60K/120K" in told(given, CONTEXTGAUGE_WINDOWS=windows)[0]
+    context = {"context_window_size": 200_000}
+    assert (
+        " 50% 60K/120K"
+        in told(given | {"context_window": context}, CONTEXTGAUGE_WINDOWS=windows)[0]
+    )
+    path.write_bytes(_response(1, 60_000).replace(b"claude-sonnet-4-5", b"strange"))
+    assert " ~60% 60K/~100K" in told(given, CONTEXTGAUGE_DEFAULT_WINDOW="100000")[0]
+    path.write_bytes(_response(1, 250_000) + b"\n" + _response(2, 60_000))
+    assert told(given)[0] == "claude-sonnet-4-5 ·········· 60K/unknown"
 
 
 def test_lines_of_other_sessions_do_not_count(transcript: Callable[..., str]) -> None:

@@ -150,6 +150,8 @@ def test_the_commands_of_a_document_work_one_after_the_other(
     if any(" topics " in command for command in commands):
         settings["BOOTSTRAP_SERVERS"] = request.getfixturevalue("kafka")
         settings["REDIS_URL"] = request.getfixturevalue("redis_url")
+    elif any(" top " in command for command in commands):
+        settings["REDIS_URL"] = request.getfixturevalue("redis_url")
     shell = Shell(tmp_path, settings)
     try:
         for command in commands:

@@ -39,7 +39,7 @@ def derived(tail: Tail, session_id: str = "s") -> Figures:
 
 def plain(tail: Tail, session_id: str = "s") -> Figures | None:
     found = plain_end(tail, session_id)
-    return None if found is None else found._replace(last_ms=None)
+    return None if found is None else found.figures._replace(last_ms=None)
 
 
 def tail_of(*bodies: dict[str, Any]) -> Tail:
@@ -122,9 +122,10 @@ def test_what_is_plain() -> None:
     )
     found = plain_end(tail, "s")
     assert found is not None
-    assert (found.used_tokens, found.model, found.state) == (900, MODEL, "measured")
-    assert (found.compactions, found.last_duration_ms) == (1, 70)
-    assert found.last_ms == 1_793_534_400_000
+    seen, largest = found
+    assert (seen.used_tokens, seen.model, seen.state, largest) == (900, MODEL, "measured", 900)
+    assert (seen.compactions, seen.last_duration_ms) == (1, 70)
+    assert seen.last_ms == 1_793_534_400_000
     bound = plain(tail_of(response(1, 500), boundary(1)))
     assert bound is not None
     assert (bound.used_tokens, bound.model, bound.state) == (None, MODEL, "unknown")
