@@ -36,6 +36,10 @@ _BACKLOG = 4_096
 _ENDING_S = 2
 """For answers under way when the server stops; the feed's readers are told and sent away."""
 
+_UNREAD_MS = 30_000
+"""What a reader does not take for so long is let go of with its connection: a server that closes
+one politely would hold it until then, however long."""
+
 logger = structlog.get_logger()
 
 
@@ -117,7 +121,9 @@ class _Server(uvicorn.Server):
 def _listener(chosen: Settings) -> socket.socket:
     """Return what takes connections. Raises ConfigError where it cannot be had."""
     try:
-        return listening(chosen.serve_host, chosen.serve_port)
+        listener = listening(chosen.serve_host, chosen.serve_port)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
     except OSError as error:
         if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
             raise ConfigError(
@@ -128,6 +134,8 @@ def _listener(chosen: Settings) -> socket.socket:
             f"{PREFIX}SERVE_PORT={chosen.serve_port} cannot be used on {chosen.serve_host} "
             f"({error.strerror}): choose another, or 0 for any free one"
         ) from error
+    else:
+        return listener
 
 
 def _warn_of_strangers(chosen: Settings) -> None:

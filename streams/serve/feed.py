@@ -42,6 +42,10 @@ _EACH_S: Final = 0.00005
 times a second, which takes this process half of that time; one hears at once."""
 
 
+_TAIL: Final = "tail"
+"""Name of the tasks that read a partition."""
+
+
 class Event(NamedTuple):
     """One event in the ring: whose, where in the log, and the place in the feed after it.
 
@@ -132,7 +136,8 @@ class Feed:
     def _begin(self, moment: Moment) -> None:
         self._offsets = [position.offset for position in moment.positions]
         self._tasks += [
-            asyncio.create_task(self._tail(partition)) for partition in range(moment.partitions)
+            asyncio.create_task(self._tail(partition), name=_TAIL)
+            for partition in range(moment.partitions)
         ]
 
     async def stop(self) -> None:
@@ -161,7 +166,7 @@ class Feed:
             self._generation = moment.generation
             if moment.partitions != len(self._offsets):
                 # Of another topic, under the same prefix: nothing goes on from before.
-                tails = [task for task in self._tasks if task.get_name() == "tail"]
+                tails = [task for task in self._tasks if task.get_name() == _TAIL]
                 for task in tails:
                     task.cancel()
                 self._tasks = [task for task in self._tasks if task not in tails]
@@ -170,9 +175,6 @@ class Feed:
 
     async def _tail(self, partition: int) -> None:
         """Read one partition's feed, from where its views were, into the ring."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 -- it runs as one
-        task.set_name("tail")
         generation, is_sure = self._generation, True
         while True:
             after = self._offsets[partition] - 1

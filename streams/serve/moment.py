@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from schemas.records import Json
+from streams.core.errors import RetryError
 from streams.ports import Clock, ViewPosition, ViewReader
 from streams.serve.sessions import ViewsGoneError
+from streams.serve.together import all_of
 
 _KEPT_S: Final = 0.1
 
@@ -121,6 +123,7 @@ class Moments:
     def __init__(self, reader: ViewReader, clock: Clock) -> None:
         self._reader, self._clock = reader, clock
         self._kept: Moment | None = None
+        self._error: RetryError | None = None
         self._until_s = 0.0
         self._lock = asyncio.Lock()
 
@@ -130,18 +133,29 @@ class Moments:
         Raises ViewsGoneError where the store lost what the active generation had.
         """
         if self._clock.monotonic_s() < self._until_s:
-            return self._kept
+            return self._last()
         async with self._lock:
             if self._clock.monotonic_s() < self._until_s:
-                return self._kept
-            active = (await self._reader.generations()).active
-            found = None if active is None else await self.of(active)
+                return self._last()
+            try:
+                active = (await self._reader.generations()).active
+                found = None if active is None else await self.of(active)
+            except RetryError as error:
+                # Who asked meanwhile is told the same: a Redis that hangs, hangs for seconds.
+                self._error = error
+                self._until_s = self._clock.monotonic_s() + _KEPT_S
+                raise
             if active is not None and found is None:
                 # A swap between the two reads leaves the former there for a minute.
                 raise ViewsGoneError(f"the views of generation {active} are gone from Redis")
-            self._kept = found
+            self._kept, self._error = found, None
             self._until_s = self._clock.monotonic_s() + _KEPT_S
             return found
+
+    def _last(self) -> Moment | None:
+        if self._error is not None:
+            raise RetryError(str(self._error))
+        return self._kept
 
     async def of(self, generation: int) -> Moment | None:
         """Return a generation's; None where it is not there, or being dropped."""
@@ -149,8 +163,8 @@ class Moments:
         first = await self._reader.position(generation, 0)
         if first is None:
             return None
-        others = await asyncio.gather(
-            *(self._reader.position(generation, number) for number in range(1, first.partitions))
+        others = await all_of(
+            self._reader.position(generation, number) for number in range(1, first.partitions)
         )
         positions = (first, *others)
         if None in positions:

@@ -4,7 +4,6 @@ What has no cursor is answered from the generation that is active now; a cursor'
 read on while it is there, which is for a minute after a swap.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -15,6 +14,7 @@ from streams.serve import agents, cursors
 from streams.serve.moment import Moment, Moments
 from streams.serve.problems import bad_cursor, generation_gone, no_session
 from streams.serve.summaries import Filter, PartitionOf, Summaries
+from streams.serve.together import all_of
 
 _TYPE_HEAD: Final = "contextgauge."
 _TYPE_TAIL: Final = ".v1"
@@ -87,11 +87,9 @@ class Reading:
         names: dict[int, list[bytes]] = {}
         for found in page.sessions:
             names.setdefault(found.partition, []).append(found.session)
-        views = await asyncio.gather(
-            *(
-                self._reader.views(moment.generation, partition, some)
-                for partition, some in names.items()
-            )
+        views = await all_of(
+            self._reader.views(moment.generation, partition, some)
+            for partition, some in names.items()
         )
         read = {
             name: view
@@ -150,13 +148,9 @@ class Reading:
     async def of_agent(self, moment: Moment, agent_id: str) -> list[AgentSession]:
         """Return the last active sessions of an agent, else the session of this id, if any."""
         name = codec.key_bytes(agent_id)
-        found = await asyncio.gather(
-            *(
-                self._reader.agent_sessions(
-                    moment.generation, partition, name, agents.MOST_SESSIONS
-                )
-                for partition in range(moment.partitions)
-            )
+        found = await all_of(
+            self._reader.agent_sessions(moment.generation, partition, name, agents.MOST_SESSIONS)
+            for partition in range(moment.partitions)
         )
         ranked = sorted(
             (-score, session, partition)
@@ -166,11 +160,9 @@ class Reading:
         places = [(partition, session) for _, session, partition in ranked]
         if not places:
             places = [self._place(moment, agent_id)]
-        views = await asyncio.gather(
-            *(
-                self._reader.views(moment.generation, partition, [session])
-                for partition, session in places
-            )
+        views = await all_of(
+            self._reader.views(moment.generation, partition, [session])
+            for partition, session in places
         )
         return [
             AgentSession(partition, session, view)
@@ -190,11 +182,9 @@ class Reading:
 
     async def stats(self, moment: Moment) -> Sequence[dict[bytes, bytes]]:
         """Return the fields of all partitions' aggregates."""
-        return await asyncio.gather(
-            *(
-                self._reader.stats(moment.generation, partition)
-                for partition in range(moment.partitions)
-            )
+        return await all_of(
+            self._reader.stats(moment.generation, partition)
+            for partition in range(moment.partitions)
         )
 
     def _place(self, moment: Moment, session_id: str) -> tuple[int, bytes]:

@@ -1,6 +1,6 @@
 """The route of the live feed, as server-sent events."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
@@ -9,13 +9,15 @@ from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse, SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
+from streams.core.errors import RetryError, StopError
 from streams.ports import Clock, Telemetry, ViewReader
-from streams.serve.feed import Feed, Place, parse_place
+from streams.serve.feed import Feed, Place, because, parse_place
 from streams.serve.guard import STREAM
 from streams.serve.listening import Listener
 from streams.serve.openapi import problems_of
 from streams.serve.problems import Problem
 from streams.serve.reading import Reading
+from streams.serve.sessions import ViewsGoneError
 
 HEARTBEAT_S: Final = 15
 """Often enough for proxies, which drop what is silent for a minute or half of one."""
@@ -45,9 +47,6 @@ def add_stream(  # noqa: PLR0917 -- what it reads and is told
     most: int,
 ) -> None:
     """Add the route; `most` listeners at a time."""
-
-    def cut_off() -> None:
-        telemetry.count("serve_stream_cut_off", reason="stuck")
 
     @router.get(
         STREAM,
@@ -94,40 +93,43 @@ def add_stream(  # noqa: PLR0917 -- what it reads and is told
         await feed.start()
         listener = Listener(feed, reader, reading.moments, clock, telemetry, since, session)
         response = _Events(
-            _counted(feed, telemetry, listener),
+            _told(listener),
             headers={"Cache-Control": "no-store"},
             ping=HEARTBEAT_S,
             ping_message_factory=_heartbeat,
             send_timeout=_SEND_S,
         )
-        response.cut_off = cut_off
+        feed.listeners += 1
+        telemetry.gauge("serve_stream_readers", feed.listeners)
+        response.feed, response.telemetry = feed, telemetry
         return response
 
 
 class _Events(EventSourceResponse):
     """Events that end without a word where a listener takes nothing for too long."""
 
-    cut_off: Callable[[], None]
+    feed: Feed
+    telemetry: Telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         except SendTimeoutError:
-            self.cut_off()
+            self.telemetry.count("serve_stream_cut_off", reason="stuck")
+        finally:
+            self.feed.listeners -= 1
+            self.telemetry.gauge("serve_stream_readers", self.feed.listeners)
 
 
 def _heartbeat() -> ServerSentEvent:
     return ServerSentEvent(comment="heartbeat")
 
 
-async def _counted(
-    feed: Feed, telemetry: Telemetry, listener: Listener
-) -> AsyncGenerator[bytes, None]:
-    feed.listeners += 1
-    telemetry.gauge("serve_stream_readers", feed.listeners)
+async def _told(listener: Listener) -> AsyncGenerator[bytes, None]:
     try:
         async for chunk in listener.chunks():
             yield chunk
-    finally:
-        feed.listeners -= 1
-        telemetry.gauge("serve_stream_readers", feed.listeners)
+    except (RetryError, StopError, ViewsGoneError):
+        # While it was being brought up to date: it has its place, and comes back with it.
+        reason = because("Redis does not answer: come back with the last id")
+        yield b"event: cut_off\ndata: %s\n\n" % reason

@@ -16,6 +16,7 @@ from schemas.views import LIVE_ENTRIES
 from streams.edge import codec
 from streams.ports import Ranking, ViewReader
 from streams.serve.moment import Moment
+from streams.serve.together import all_of
 
 _WHOLE: Final = 100_000_000
 """Sessions of a partition that are read: all."""
@@ -99,6 +100,9 @@ _Item: TypeAlias = tuple[Rank, Summary]
 _MANY: Final = 20
 """One in so many sessions changed: sorting anew is less work than moving each."""
 
+_GENERATIONS: Final = 2
+"""Generations that are kept: the active one, and the one that it replaced."""
+
 _MATCHES: Final = 32
 """Filters whose sessions are kept until something changes."""
 
@@ -163,8 +167,7 @@ class Summaries:
 
     def __init__(self, reader: ViewReader) -> None:
         self._reader = reader
-        self._active: _Generation | None = None
-        self._former: _Generation | None = None
+        self._kept: dict[tuple[int, str], _Generation] = {}
         self._lock = asyncio.Lock()
 
     async def page(
@@ -179,22 +182,20 @@ class Summaries:
 
     async def _of(self, moment: Moment) -> _Generation:
         async with self._lock:
-            if self._former is not None and self._former.number == moment.generation:
-                return self._former
-            if self._active is None or self._active.number != moment.generation:
-                loaded = await asyncio.gather(
-                    *(self._load(moment, number) for number in range(moment.partitions))
-                )
-                self._former = self._active
-                self._active = _Generation(moment.generation, list(loaded))
+            partitions = range(moment.partitions)
+            # An emptied Redis begins its numbers again: the build tells one from the other.
+            build = (moment.generation, moment.positions[0].build)
+            found = self._kept.get(build)
+            if found is None:
+                loaded = await all_of(self._load(moment, number) for number in partitions)
+                found = _Generation(moment.generation, loaded)
+                # The one before it stays, for who pages through it.
+                self._kept[build] = found
+                for other in list(self._kept)[:-_GENERATIONS]:
+                    del self._kept[other]
             else:
-                await asyncio.gather(
-                    *(
-                        self._follow(self._active, moment, number)
-                        for number in range(moment.partitions)
-                    )
-                )
-            return self._active
+                await all_of(self._follow(found, moment, number) for number in partitions)
+            return found
 
     async def _load(self, moment: Moment, partition: int) -> _Partition:
         ranked = await self._reader.ranked(moment.generation, partition, "recent", _WHOLE)

@@ -1,0 +1,130 @@
+"""The live feed over HTTP: what a connection is told, and what becomes of one that is not read."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import uvicorn
+
+from schemas.records import Record
+from streams.edge.status_server import listening, port_of
+from streams.serve import listening as listening_module
+from streams.serve import stream
+from tests.serve.kit import Api, GrowingViews, api_over, sample_records
+from tests.serve.redis_kit import become, listen
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    """All records of the simulator's sample."""
+    return sample_records()
+
+
+@asynccontextmanager
+async def served(api: Api) -> AsyncIterator[int]:
+    """Serve an application in this process; yield its port."""
+    listener = listening("127.0.0.1", 0)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
+    config = uvicorn.Config(api.app, log_config=None, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    running = asyncio.create_task(server.serve([listener]))
+    await become(lambda: server.started)
+    try:
+        yield port_of(listener)
+    finally:
+        await api.app.state.feed.stop()
+        server.should_exit = True
+        await running
+        listener.close()
+
+
+def _figure(api: Api, name: str, **labels: str) -> float:
+    return api.telemetry.registry.get_sample_value(f"contextgauge_{name}", labels) or 0.0
+
+
+async def test_a_silent_feed_shows_that_it_is_alive(
+    monkeypatch: pytest.MonkeyPatch, records: list[Record]
+) -> None:
+    monkeypatch.setattr(stream, "HEARTBEAT_S", 0.05)
+    views = GrowingViews()
+    views.add(*records[:3])
+    async with served(api_over(views)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n")
+        async with asyncio.timeout(20):
+            head = await reader.readuntil(b"\r\n\r\n")
+            told = await reader.readuntil(b": heartbeat\r\n\r\n")
+        assert b"text/event-stream" in head
+        assert b"content-encoding" not in head.lower()
+        assert b"no-store" in head
+        assert b"id: 1:" in told
+        writer.close()
+
+
+async def test_who_reads_nothing_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, records: list[Record]
+) -> None:
+    monkeypatch.setattr(stream, "_SEND_S", 0.3)
+    views = GrowingViews()
+    views.add(*records[:3])
+    api = api_over(views)
+    async with served(api) as port:
+        stuck = socket.socket()
+        stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        stuck.connect(("127.0.0.1", port))
+        stuck.send(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        heard = 0
+
+        async def hear() -> None:
+            nonlocal heard
+            async for kind, _, _ in listen(f"http://127.0.0.1:{port}"):
+                heard += kind == "record"
+
+        hearing = asyncio.create_task(hear())
+        await become(lambda: _figure(api, "serve_stream_readers") == 2)
+        added = 0
+        while not _figure(api, "serve_stream_cut_off_total", reason="stuck"):
+            views.add(*records)
+            added += len(records)
+            await asyncio.sleep(0.05)
+            assert added < 100_000
+        assert _figure(api, "serve_stream_readers") == 1
+        # The other one is not held up by it.
+        await become(lambda: heard >= added)
+        hearing.cancel()
+        stuck.close()
+    assert api.reported == []
+
+
+async def test_a_redis_that_goes_away_ends_a_catch_up_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, records: list[Record]
+) -> None:
+    monkeypatch.setattr(listening_module, "_CHUNK", 2)
+    views = GrowingViews()
+    views.add(*records)
+    api = api_over(views)
+    async with served(api) as port:
+        url, kinds = f"http://127.0.0.1:{port}", []
+        async for kind, _, document in listen(url, "1:0,0,0"):
+            kinds.append((kind, document))
+            views.away = True
+    assert kinds[-1][0] == "cut_off"
+    assert "Redis" in kinds[-1][1]["reason"]
+    assert api.reported == []
+
+
+async def test_listeners_are_counted_in_and_out(records: list[Record]) -> None:
+    views = GrowingViews()
+    views.add(*records[:3])
+    api = api_over(views, streams=2)
+    async with served(api) as port:
+        url = f"http://127.0.0.1:{port}"
+        listeners = [listen(url) for _ in range(2)]
+        for events in listeners:
+            await anext(events)
+        assert _figure(api, "serve_stream_readers") == 2
+        for events in listeners:
+            await events.aclose()
+        await become(lambda: _figure(api, "serve_stream_readers") == 0)
