@@ -196,6 +196,27 @@ GAUGES: dict[GaugeName, Metric] = {
         _PARTITION,
         "Above 0 for longer than the transaction time-out, a transaction hangs.",
     ),
+    "project_sessions": Metric(
+        "Sessions with a record of the last hour, by how full their fullest chain is",
+        ("partition", "band"),
+        "`unknown`, `below_50`, `50_to_80`, `80_to_90`, `90_to_100`, `over_100` percent used: how "
+        "many are near their limit.",
+    ),
+    "project_open_attempts": Metric(
+        "Compactions that are under way in these sessions",
+        _PARTITION,
+        "How many wait for one.",
+    ),
+    "project_silent_attempt_seconds": Metric(
+        "Time since the last sign of that attempt which was silent for longest; 0 without any",
+        _PARTITION,
+        "A runtime sends a heartbeat every 30 s: beyond some minutes a compaction has stalled.",
+    ),
+    "project_thrashing_sessions": Metric(
+        "Sessions of which a chain was compacted three times or more in the last 15 minutes",
+        _PARTITION,
+        "Their compactions free less than their work takes.",
+    ),
     "project_generation_active": Metric(
         "The generation that readers use", (), "0 while there is none: nothing can be read."
     ),

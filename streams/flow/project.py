@@ -26,6 +26,7 @@ from streams.flow.membership import Membership, stay_member
 from streams.flow.project_config import ProjectConfig
 from streams.flow.project_task import ProjectTask, Tools
 from streams.flow.retry import Patience
+from streams.flow.session_figures import SessionGauges
 from streams.ports import Clock, Health, Log, Telemetry, ViewStore
 
 _WORKER: Final = "project"
@@ -96,7 +97,12 @@ class _Member(Membership):
         return count
 
     def _beside(self) -> list[Coroutine[None, None, None]]:
-        return [self._watch()]
+        gauges = SessionGauges(self._tools.store, self._tools.telemetry, self._tools.clock)
+        telling = gauges.run(
+            lambda: [task.partition for task in self._projecting],
+            lambda: self._tools.watch.seen.active,
+        )
+        return [self._watch(), telling]
 
     async def _watch(self) -> None:
         """See what other workers do to the generations."""

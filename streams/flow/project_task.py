@@ -70,7 +70,7 @@ class ProjectTask:
     def __init__(self, tools: Tools, reader: GroupReader, partition: int, partitions: int) -> None:
         self._tools = tools
         self._reader = reader
-        self._partition = partition
+        self.partition = self._partition = partition
         self._partitions = partitions
         self._label = str(partition)
         self._lost: int | None = None

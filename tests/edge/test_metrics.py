@@ -43,7 +43,7 @@ def test_every_metric_says_what_it_is_and_what_for() -> None:
     assert all(not metric.help.endswith(".") and metric.why.endswith(".") for metric in described)
     labels = {label for metric in described for label in metric.labels}
     assert labels == {
-        *("kind", "outcome", "partition", "reason", "route", "service", "status", "target"),
+        *("band", "kind", "outcome", "partition", "reason", "route", "service", "status", "target"),
         "version",
         "worker",
     }

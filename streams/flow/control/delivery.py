@@ -74,6 +74,10 @@ class TargetQueue:
         self._telemetry, self._clock, self._dice = telemetry, clock, dice
         self._queue: deque[Delivery] = deque()
         self._has_come = asyncio.Event()
+        # From 0 on: of a counter that begins with its first event nobody sees it rise.
+        for outcome in ("delivered", "failed", "given_up"):
+            telemetry.count("control_deliveries", 0, target=target.name, outcome=outcome)
+        self.tell()
 
     def offer(
         self, alert: Alert, on_done: Callable[[], None], is_wanted: Callable[[], bool]
