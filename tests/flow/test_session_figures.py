@@ -1,7 +1,6 @@
 """The figures of sessions at work, told from the views of the partitions that a worker has."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -26,7 +25,7 @@ class Noon(SystemClock):
 
 
 @pytest.fixture
-async def kit() -> AsyncIterator[ProjectKit]:
+async def kit() -> ProjectKit:
     kit = ProjectKit(MemoryLog(SystemClock()), MemoryViews(), clock=Noon())
     await kit.create_topic()
     return kit
