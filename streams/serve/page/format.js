@@ -85,8 +85,8 @@ export function count(number, one, many = `${one}s`) {
 
 const SOURCES = {
   configured: "configured",
-  runtime: "told by the runtime",
-  catalog: "by the model's name",
+  runtime: "by the runtime",
+  catalog: "by the model",
   default: "assumed",
   exceeded: "assumed one was exceeded",
 };

@@ -12,6 +12,9 @@ export const STATE_ICONS = {
   stalled: "warning", stale: "clock",
 };
 
+/** A model's date, which a row has no room for; the session's page has the whole name. */
+const DATED = /-(?:\d{8}|\d{4}-\d{2}-\d{2})$/;
+
 export const COLUMNS = ["Session", "Context", "Until compaction", "Growth", "Compactions", "State"];
 
 /** A session's address on this page. */
@@ -143,7 +146,7 @@ function aboutOf(view, chain) {
   const { runtime, publisher_agent_id: agent } = view.identity;
   const subagents = Object.keys(view.chains).length - (view.chains.main ? 1 : 0);
   return [
-    chain.model ?? view.identity.model ?? "model unknown",
+    (chain.model ?? view.identity.model ?? "model unknown").replace(DATED, ""),
     runtime,
     agent === null ? null : `agent ${agent}`,
     subagents ? count(subagents, "subagent") : null,

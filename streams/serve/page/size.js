@@ -30,13 +30,13 @@ export class SizeChart {
       [...this.chain].reverse().slice(0, 500).map((point) => [
         moment(point.time_ms, now()), exact(point.used), percent(point.percent), exact(point.input), exact(point.written), exact(point.read),
       ]));
-    this.lanes = h("div", { class: "lanes" });
+    this.lanes = h("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Subagents over the same time" });
     this.lanesTitle = h("h3", { hidden: true }, "Subagents");
     this.keyed = new Keyed(this.lanes, (lane) => lane.chain.chain, lane);
     this.none = h("p", { class: "faint", hidden: true }, "No response has told a size yet.");
     this.legend = h("p", { class: "legend faint small" },
       h("span", { class: "key size" }, "size"), h("span", { class: "key threshold" }, "compaction threshold"),
-      h("span", { class: "key compaction" }, "compaction"), h("span", { class: "key warned" }, "warning"));
+      h("span", { class: "key compaction" }, "compaction"), h("span", { class: "key failed" }, "failed"), h("span", { class: "key warned" }, "warning"));
     this.el = h("div", {}, this.none, this.chart.el, h("p", { class: "readout small faint", "aria-hidden": "true" }, this.readout), this.legend, this.table.el, this.lanesTitle, this.lanes);
   }
 
@@ -57,6 +57,7 @@ export class SizeChart {
     for (const el of [this.chart.el, this.legend, this.table.el]) shown(el, !isEmpty);
     const xs = placed.map((point) => this.#x(point));
     this.range = xs.length ? [Math.min(...xs), Math.max(...xs)] : [0, 1];
+    if (this.byTime && view.attempt !== null) this.range[1] = Math.max(this.range[1], now() / 1000);
     if (this.range[0] === this.range[1]) this.range = [this.range[0] - 1, this.range[1] + 1];
     if (!isEmpty) this.chart.set(this.#data());
     this.table.write();
@@ -188,7 +189,7 @@ export class SizeChart {
 
   #setLanes(points) {
     const subagents = Object.values(this.view.chains).filter((chain) => chain.chain !== this.leading);
-    shown(this.lanesTitle, subagents.length > 0);
+    for (const el of [this.lanesTitle, this.lanes]) shown(el, subagents.length > 0);
     this.keyed.set(subagents.map((chain) => ({
       chain,
       path: this.#lanePath(points.filter((point) => point.chain === chain.chain), chain),

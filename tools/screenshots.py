@@ -1,0 +1,144 @@
+"""Takes the pictures in `docs/screens/`: simulated sessions, the real application, a real browser.
+
+    make screenshots
+
+The messages go through derivation and projection into views in memory, the application serves
+these, and Chromium shows its page. So the pictures are what the page is.
+"""
+
+import asyncio
+import base64
+import shutil
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+import uvicorn
+from playwright.async_api import Browser, ViewportSize, async_playwright
+
+from streams.cli.simulate import ending_now
+from streams.core.rules import Rules
+from streams.edge import codec
+from streams.edge.catalog import bundled
+from streams.flow.funnel import Funnel, Intake
+from streams.flow.simulator import Casting, Simulated, simulate
+from streams.serve.page import FOLDER
+from tests.page.conftest import FLAGS, NARROW, WIDE
+from tests.serve.kit import GrowingViews, api_over
+
+TARGET = Path(__file__).parents[1] / "docs" / "screens"
+
+CASTING = Casting(sessions=24, turns=70, seed=3, providers=("claude", "claude", "codex", "openai"))
+MESSAGES = 14_800
+"""Here one compaction is under way, another session waits for its first size after one, and
+three are near theirs."""
+
+HISTORY = Casting(sessions=4, turns=90, seed=2, providers=("claude", "claude", "codex"))
+HISTORY_MESSAGES = 42_000
+"""Few sessions at a time, for a day and more: for what is seen over hours."""
+
+PROJECTS = (
+    "orchard", "lighthouse", "ferry-times", "seed-bank", "tide-tables", "field-notes", "kiln",
+    "paper-trail", "weir", "almanac", "granary", "beacon",
+)  # fmt: skip
+
+TALL = ViewportSize(width=WIDE["width"], height=1_400)
+"""For a session: its timeline is below its chart."""
+
+QUALITY = 82
+SETTLED_S = 1.5
+"""After so long the figures are there and the bars have grown."""
+
+
+def _named(message: Simulated, order: dict[str, int]) -> bytes:
+    """Return the message with a folder of its session's own: the simulator has one for all."""
+    number = order.setdefault(message.session_id, len(order))
+    folder = PROJECTS[number % len(PROJECTS)].encode()
+    return message.value.replace(b'"/srv/repo"', b'"/srv/%s"' % folder)
+
+
+def views(casting: Casting, messages: int) -> tuple[GrowingViews, str]:
+    """Return the views of sessions whose last message is sent now, and the one to look into."""
+    funnel, found = Funnel(Rules(bundled())), GrowingViews(partitions=1)
+    order: dict[str, int] = {}
+    records = [
+        record
+        for message in simulate(ending_now(casting, messages, sample=False), messages)
+        for record in funnel.take(Intake(_named(message, order), message.session_id)).records
+    ]
+    found.add(*records)
+    held = found.partitions[found.generation, 0].held
+
+    def worth(session: bytes) -> int:
+        view = codec.loads(held.views[session])
+        compactions = len(held.compactions.get(session, {}))
+        return compactions * 3 + min(len(view["chains"]), 5) + (8 if view["attempt"] else 0)
+
+    return found, max(held.views, key=worth).decode()
+
+
+@asynccontextmanager
+async def _served(found: GrowingViews) -> AsyncIterator[str]:
+    async def telling() -> None:
+        while True:  # as a projector that has nothing to do
+            await asyncio.sleep(1)
+            found.tell(None)
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(api_over(found).app, log_config=None, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    tasks = [asyncio.create_task(server.serve([listener])), asyncio.create_task(telling())]
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _take(
+    browser: Browser, address: str, name: str, scheme: Literal["light", "dark"]
+) -> None:
+    size = {"phone-dark": NARROW}.get(name, TALL if name.startswith("session") else WIDE)
+    context = await browser.new_context(viewport=size, color_scheme=scheme, device_scale_factor=1.5)
+    page = await context.new_page()
+    await page.goto(address)
+    await asyncio.sleep(SETTLED_S)
+    # By the protocol itself, which has WebP: a third of the bytes of PNG.
+    screen = await context.new_cdp_session(page)
+    told = await screen.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
+    (TARGET / f"{name}.webp").write_bytes(base64.b64decode(told["data"]))
+    await context.close()
+
+
+async def main() -> None:
+    """Take all pictures."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        sys.exit("screenshots: no Chromium on this machine (Debian, Ubuntu: chromium)")
+    if not (FOLDER / "vendor" / "uPlot.esm.js").exists():
+        sys.exit("screenshots: the chart library is not there: make page")
+    TARGET.mkdir(exist_ok=True)
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        now, _ = views(CASTING, MESSAGES)
+        async with _served(now) as address:
+            await _take(browser, address, "overview-light", "light")
+            await _take(browser, address, "overview-dark", "dark")
+            await _take(browser, address, "phone-dark", "dark")
+        history, session = views(HISTORY, HISTORY_MESSAGES)
+        async with _served(history) as address:
+            await _take(browser, f"{address}#/session/{session}", "session-light", "light")
+            await _take(browser, f"{address}#/session/{session}", "session-dark", "dark")
+            await _take(browser, f"{address}#/analytics", "analytics-light", "light")
+        await browser.close()
+    for path in sorted(TARGET.glob("*.webp")):
+        name = path.relative_to(TARGET.parents[1])
+        sys.stdout.write(f"{name}: {path.stat().st_size // 1_000} kB\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
