@@ -45,7 +45,7 @@ PROJECTS = (
     "paper-trail", "weir", "almanac", "granary", "beacon",
 )  # fmt: skip
 
-TALL = ViewportSize(width=WIDE["width"], height=1_400)
+TALL = ViewportSize(width=WIDE["width"], height=1_500)
 """For a session: its timeline is below its chart."""
 
 QUALITY = 82

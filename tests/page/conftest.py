@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+import pytest_asyncio
 import uvicorn
 from fastapi import FastAPI
 from playwright.async_api import Browser, Page, ViewportSize, async_playwright
@@ -66,16 +67,17 @@ def charts() -> str:
     return _library(FOLDER / "vendor" / "uPlot.esm.js")
 
 
-@pytest.fixture
-async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
-    """A Chromium of the test's own, with an empty profile."""
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    """A Chromium with an empty profile; each test has a context of its own in it."""
     executable = _chromium()
+    home = str(tmp_path_factory.mktemp("home"))
     environment = {name: value for name, value in os.environ.items() if "PROXY" not in name.upper()}
     async with async_playwright() as playwright:
         started = await playwright.chromium.launch(
             executable_path=executable,
             args=FLAGS,
-            env={**environment, "HOME": str(tmp_path)},
+            env={**environment, "HOME": home},
         )
         yield started
         await started.close()
@@ -97,7 +99,7 @@ class Said:
             self.errors.append(words)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(browser: Browser) -> AsyncIterator[Page]:
     """A tab; at the end nothing was wrong on its console, and nobody else was asked."""
     context = await browser.new_context(viewport=WIDE, reduced_motion="no-preference")
@@ -126,7 +128,7 @@ def page_url() -> Iterator[str]:
     thread.join()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def api(page: Page) -> Api:
     """An API that tells what the test says."""
     pretended = Api()

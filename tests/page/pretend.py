@@ -51,6 +51,7 @@ PUSHED = """
   };
   window.fetch = (path, options = {}) => {
     if (!String(path).startsWith("v1/stream")) return native(path, options);
+    if (window.feedGone) return Promise.reject(new TypeError("Failed to fetch"));
     window.feedRequests.push(options.headers?.["Last-Event-ID"] ?? null);
     const body = new ReadableStream({
       start(made) {

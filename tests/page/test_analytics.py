@@ -3,10 +3,13 @@
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from streams.serve.totals import added_up
 from tests.page.pretend import Api, folded, records_of, sample_lines
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NOW_MS = 1_790_000_000_000
 
@@ -17,7 +20,7 @@ def sample() -> Any:
     return folded(records_of(sample_lines(NOW_MS)))
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def filled(page: Page, api: Api, sample: Any) -> Api:
     """An API that tells of the sample, an hour after it."""
     await page.clock.install(time=NOW_MS / 1_000 + 3_600)

@@ -13,6 +13,8 @@ from playwright.async_api import Page, expect
 from tests.conftest import Command
 from tests.page.agent import THRESHOLD, Agent
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 SESSION = "5f0d8a31-1111-4222-8333-00000000abcd"
 PATIENCE_MS = 30_000
 """A view follows a message in a moment; a busy machine may take longer."""

@@ -8,6 +8,8 @@ from playwright.async_api import Page, expect
 from tests.page.conftest import NARROW
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 NOW_MS = 1_790_000_000_000
 
 

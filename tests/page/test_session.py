@@ -3,12 +3,15 @@
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
 from streams.core.containers import Line
 from tests.page.agent import THRESHOLD, Agent
 from tests.page.conftest import NARROW
 from tests.page.pretend import Api, folded, records_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NOW_MS = 1_790_000_000_000
 SESSION = "7d1f4c52-aaaa-4bbb-8ccc-000000000001"
@@ -41,7 +44,7 @@ class Told:
         await self._page.evaluate("(e) => pushEntries([e])", entry)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def told(page: Page, page_url: str, api: Api, tmp_path: Path) -> Told:
     """The session's page, for an agent that has said a little; the clock stands where it does."""
     await page.clock.set_fixed_time(NOW_MS / 1_000)

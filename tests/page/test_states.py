@@ -7,6 +7,8 @@ from playwright.async_api import Page, expect
 
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 NOW_MS = 1_790_000_000_000
 
 
@@ -59,7 +61,7 @@ async def test_a_server_that_is_away_is_told_and_what_was_seen_stays(
     rows = page.locator(".rows .row:visible")
     await expect(rows).to_have_count(len(api.sessions))
     api.gone = True
-    await page.evaluate("cutFeed()")
+    await page.evaluate("feedGone = true; cutFeed()")
     await expect(page.locator(".notice.bad")).to_contain_text(
         "The server does not answer", timeout=30_000
     )

@@ -67,7 +67,7 @@ export class Overview {
       setInterval(() => this.#reorder(), ORDER_MS),
       setInterval(() => this.#reconcile(), RECONCILE_MS),
       setInterval(() => {
-        if (!this.isLive) this.#reconcile();
+        if (!this.isLive || this.order.length === 0) this.#reconcile();
       }, POLL_MS),
     ];
   }
