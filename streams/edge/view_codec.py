@@ -17,9 +17,17 @@ from streams.edge import codec
 
 _Document = TypeVar("_Document", SessionView, Compaction, LiveEntry, Aggregates, PartitionView)
 
-_ADAPTERS: dict[type, TypeAdapter[Any]] = {
-    cls: TypeAdapter(cls) for cls in (SessionView, Compaction, LiveEntry, Aggregates, PartitionView)
-}
+
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    """Return what reads a document: made when it is needed, as all of them take 50 ms."""
+    found = _ADAPTERS.get(kind)
+    if found is None:
+        found = _ADAPTERS[kind] = TypeAdapter(kind)
+    return found
+
 
 encode = codec.dumps
 
@@ -35,7 +43,7 @@ def decode(kind: type[_Document], document: bytes) -> _Document:
             "and it builds the views anew"
         )
     try:
-        found: _Document = _ADAPTERS[kind].validate_python(body)
+        found: _Document = _adapter(kind).validate_python(body)
     except ValidationError as error:
         fields = ", ".join(str(item["loc"]) for item in error.errors(include_input=False))
         raise VersionError(
