@@ -1,6 +1,7 @@
 """`contextgauge top`: all sessions, live, in the terminal."""
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -94,12 +95,15 @@ class _Top:
                 while not self._chosen.leaving and not reading.done():
                     self._draw(live)
                     await self._something()
+        except OSError as error:
+            if error.errno != errno.EIO:  # a terminal that was closed needs nothing back
+                raise
         finally:
             reading.cancel()
             # An error that waiting does not mend ended it: it is told on a screen that is back.
             await asyncio.gather(reading, return_exceptions=True)
-        if not reading.cancelled() and (error := reading.exception()) is not None:
-            raise error
+        if not reading.cancelled() and (failure := reading.exception()) is not None:
+            raise failure
 
     async def _something(self) -> None:
         """Wait for a key, for news or for the next second."""
@@ -179,7 +183,10 @@ class _Top:
                 loop.remove_signal_handler(number)
 
     def _take(self) -> None:
-        data = os.read(sys.stdin.fileno(), _KEY_BYTES)
+        try:
+            data = os.read(sys.stdin.fileno(), _KEY_BYTES)
+        except OSError:
+            data = b""  # the terminal is gone
         if not data:
             self._chosen = replace(self._chosen, leaving=True)
         for key in self._keys.read(data):

@@ -5,6 +5,7 @@ import re
 import termios
 import tty
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Self
 
 _ESCAPE = "\x1b"
@@ -84,4 +85,5 @@ class KeyByKey:
 
     def give_back(self) -> None:
         """Have the terminal as it was before; entering again takes it."""
-        termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._before)
+        with suppress(termios.error):  # it may be gone
+            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._before)

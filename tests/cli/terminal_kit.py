@@ -116,9 +116,15 @@ class Terminal:
         time.sleep(0.1)  # what it wrote last is read
         return code
 
+    def hang_up(self) -> None:
+        """Close the window that the terminal is in."""
+        os.close(self._own)
+        self._own = -1
+
     def close(self) -> None:
         """Kill what still runs."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
-        os.close(self._own)
+        if self._own >= 0:
+            self.hang_up()

@@ -75,6 +75,7 @@ def test_sessions_by_pressure_fit_the_screen(
     assert (("Source" in screen), ("Model" in screen)) == (columns == 120, columns != 60)
     opened.press("q")
     assert opened.end() == 0
+    assert b"\x1b[2J" not in opened.received  # a screen that is cleared before it is drawn flickers
     assert opened.settings_now == opened.modes
     assert opened.received.startswith(ALTERNATE)
     assert BACK in opened.received
@@ -237,6 +238,15 @@ def test_a_signal_gives_the_terminal_back(
     assert opened.end() == 0
     assert opened.received.endswith((BACK, BACK + b"\x1b[?25h"))
     assert opened.settings_now == opened.modes
+
+
+def test_it_ends_with_its_window(
+    terminal: Callable[..., Terminal], settings: dict[str, str]
+) -> None:
+    opened = terminal(80, 24, settings)
+    opened.wait(lambda text: "by pressure" in text)
+    opened.hang_up()
+    assert opened.end() == 0
 
 
 def test_stopping_it_gives_the_terminal_back_meanwhile(
