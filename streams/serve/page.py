@@ -18,6 +18,13 @@ _INDEX: Final = "index.html"
 _BASE: Final = b"@@"
 """Stands in the first file for the folder of the others."""
 
+_MODULES: Final = b"<!-- modules -->"
+"""Stands there for the names of all modules, so that a browser fetches them at once and not one
+after the other as they name each other."""
+
+_SCRIPTS: Final = ("theme.js",)
+"""No modules: run before the page is painted."""
+
 _HASH_CHARACTERS: Final = 16
 
 _MEDIA_TYPES: Final = {
@@ -57,7 +64,13 @@ def read_page(folder: Path = FOLDER) -> Page:
     for name, content in files.items():
         digest.update(b"\0".join((name.encode(), hashlib.sha256(content).digest())))
     base = f"page/{digest.hexdigest()[:_HASH_CHARACTERS]}"
-    return Page(base, index.replace(_BASE, base.encode()), files)
+    modules = "\n".join(
+        f'<link rel="modulepreload" href="@@/{name}">'
+        for name in files
+        if name.endswith(".js") and "/" not in name and name not in _SCRIPTS
+    )
+    first = index.replace(_MODULES, modules.encode()).replace(_BASE, base.encode())
+    return Page(base, first, files)
 
 
 def add_page(app: FastAPI, folder: Path = FOLDER) -> None:

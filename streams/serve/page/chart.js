@@ -18,13 +18,21 @@ export function chartLibrary() {
   return library;
 }
 
-/** The colour that a custom property stands for now, as a canvas takes it. */
-export function colour(name) {
+/** The colours that custom properties stand for now, by name, as a canvas takes them. */
+export function colours(...names) {
   const probe = document.body.appendChild(h("i", { hidden: true }));
-  probe.style.setProperty("color", `var(${name})`);
-  const found = getComputedStyle(probe).color;
+  const computed = getComputedStyle(probe);
+  const found = {};
+  for (const name of names) {
+    probe.style.setProperty("color", `var(${name})`);
+    found[name] = computed.color;
+  }
   probe.remove();
   return found;
+}
+
+export function colour(name) {
+  return colours(name)[name];
 }
 
 /**

@@ -16,6 +16,8 @@ const PAGE = 200;
 const ORDER_MS = 1_500;
 /** How often the list is compared with the server's, for sessions that came and went. */
 const RECONCILE_MS = 20_000;
+/** A long list is compared no more often than this, however many sessions rise into it. */
+const LONG_LIST_MS = 5_000;
 /** Where the feed is away the list is asked for instead. */
 const POLL_MS = 3_000;
 /** Changes that the feed does not tell whole are asked for, so many at a time. */
@@ -53,6 +55,7 @@ export class Overview {
     this.stopped = new AbortController();
     this.timers = [];
     this.isLive = false;
+    this.reconciledAt = 0;
     this.frame = 0;
   }
 
@@ -252,6 +255,7 @@ export class Overview {
   async #reconcile() {
     if (this.reconciling || document.hidden) return;
     this.reconciling = true;
+    this.reconciledAt = performance.now();
     try {
       const { signal } = this.reload;
       const answer = await this.#page(null, signal);
@@ -275,7 +279,7 @@ export class Overview {
     for (const entry of entries) {
       const item = this.items.get(entry.session_id);
       if (item === undefined) {
-        this.isBehind = true;
+        this.isBehind ||= this.#belongs(entry);
         continue;
       }
       const outcome = patch(item.view, entry);
@@ -284,6 +288,13 @@ export class Overview {
       this.dirty.add(item.id);
     }
     if (this.frame === 0) this.frame = requestAnimationFrame(() => this.#paint());
+  }
+
+  /** Whether a session that is not in the list may belong into the part that was fetched. */
+  #belongs(entry) {
+    if (this.cursor === null || this.filters.sort === "recent") return true;
+    const lowest = this.order.at(-1);
+    return lowest === undefined || (entry.used_percent ?? -1) > (mainChain(lowest.view).used_percent ?? -1);
   }
 
   #paint() {
@@ -324,7 +335,8 @@ export class Overview {
     this.rows.refresh();
     for (const [id] of this.rows.mounted) if (this.items.get(id)?.incomplete) this.wanted.add(id);
     this.#askWanted();
-    if (this.isBehind && this.isLive) {
+    const rest = this.order.length < PAGE ? 0 : LONG_LIST_MS;
+    if (this.isBehind && this.isLive && performance.now() - this.reconciledAt >= rest) {
       this.isBehind = false;
       this.#reconcile();
     }

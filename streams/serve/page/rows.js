@@ -5,6 +5,9 @@
 /** Rows beyond both edges of the screen, for the Tab key and for quick scrolling. */
 const BEYOND = 6;
 
+/** A pointer that has not moved for so long was only left there. */
+const POINTED_MS = 5_000;
+
 export class Rows {
   /**
    * `make()` → {el, bind(item), focus()}; `keyOf(item)`; `onNeed(index)` is told the last row
@@ -21,6 +24,10 @@ export class Rows {
     this.spare = [];
     this.first = 0;
     this.frame = 0;
+    this.pointedAt = -POINTED_MS;
+    host.addEventListener("pointermove", (event) => {
+      if (event.pointerType === "mouse") this.pointedAt = performance.now();
+    });
     this.schedule = () => {
       if (this.frame === 0) this.frame = requestAnimationFrame(() => this.render());
     };
@@ -95,9 +102,9 @@ export class Rows {
     }
   }
 
-  /** Tell whether the keyboard or the pointer is in the list. */
+  /** Tell whether somebody is at the list: points at it, or goes through it by keyboard. */
   isHeld() {
-    return this.host.matches(":hover") || this.host.contains(document.activeElement);
+    return performance.now() - this.pointedAt < POINTED_MS || this.host.querySelector(":focus-visible") !== null;
   }
 
   /** Move the focus by so many rows; returns whether there was one to go to. */

@@ -36,6 +36,7 @@ export class SessionPage {
     this.timeline = new Timeline();
     this.points = [];
     this.known = new Set();
+    this.hasDocuments = false;
     this.tails = this.#tails();
     this.view = null;
     this.isLive = false;
@@ -93,11 +94,13 @@ export class SessionPage {
       if (this.generation !== undefined && generation !== this.generation) this.#forget();
       this.generation = generation;
       const [events, readings] = await Promise.all([this.tails.events.fresh(), this.tails.readings.fresh()]);
-      const hasEnded = this.timeline.add(events);
+      this.timeline.add(events);
       this.#addPoints(readings);
-      if (hasEnded || this.view === null) {
+      if (!this.hasDocuments) {
+        // Once: of compactions whose records are kept no longer there are documents still.
         const { compactions } = await get(sessionPath(this.id, "/compactions"), { signal });
         this.timeline.complete(compactions);
+        this.hasDocuments = true;
       }
       this.view = session;
       this.#show();
@@ -129,6 +132,7 @@ export class SessionPage {
     this.points = [];
     this.known.clear();
     this.timeline = new Timeline();
+    this.hasDocuments = false;
   }
 
   #tails() {

@@ -2,10 +2,10 @@
 // and below it the subagents, each in a lane of its own over the same time.
 
 import { now } from "./api.js";
-import { axis, Chart, colour, dataTable, timeTicks } from "./chart.js";
+import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
 import { attr, css, h, Keyed, say, shown, svg, text } from "./dom.js";
 import { exact, moment, percent, tokens, UNKNOWN } from "./format.js";
-import { mainChain, pressure } from "./judge.js";
+import { AMBER_REMAINING, mainChain, pressure } from "./judge.js";
 import { momentOf } from "./timeline.js";
 
 const HEIGHT = 260;
@@ -115,12 +115,13 @@ export class SizeChart {
   /** Compactions as bands from start to end, and the threshold as a dashed line. */
   #drawBehind(plot) {
     const { ctx, bbox } = plot;
+    const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash");
     ctx.save();
     const chain = mainChain(this.view);
     if (chain.auto_compact_threshold !== null && chain.auto_compact_enabled !== false) {
       const y = plot.valToPos(chain.auto_compact_threshold, "y", true);
       if (y >= bbox.top) {
-        ctx.strokeStyle = colour("--amber");
+        ctx.strokeStyle = paint["--amber"];
         ctx.setLineDash([6, 5]);
         ctx.lineWidth = devicePixelRatio;
         line(ctx, bbox.left, y, bbox.left + bbox.width, y);
@@ -135,9 +136,9 @@ export class SizeChart {
       const x1 = clamp(plot.valToPos(end, "x", true), bbox);
       const x0 = clamp(start === null ? x1 : plot.valToPos(start, "x", true), bbox);
       const name = item.status === "failed" ? "--red" : "--green";
-      ctx.fillStyle = colour(`${name}-wash`);
+      ctx.fillStyle = paint[`${name}-wash`];
       ctx.fillRect(x0, bbox.top, Math.max(x1 - x0, 1), bbox.height);
-      ctx.strokeStyle = colour(name);
+      ctx.strokeStyle = paint[name];
       ctx.lineWidth = devicePixelRatio;
       line(ctx, x1, bbox.top, x1, bbox.top + bbox.height);
     }
@@ -154,6 +155,7 @@ export class SizeChart {
 
   #drawWarnings(plot) {
     const { ctx, bbox } = plot;
+    const paint = colours("--amber", "--faint");
     ctx.save();
     const size = 5 * devicePixelRatio;
     for (const item of this.items) {
@@ -163,7 +165,7 @@ export class SizeChart {
       const x = plot.valToPos(at, "x", true);
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
       const y = plot.valToPos(item.data.used_tokens, "y", true) - size * 1.6;
-      ctx.fillStyle = colour(item.data.context_remaining_percent <= 20 ? "--amber" : "--faint");
+      ctx.fillStyle = paint[item.data.context_remaining_percent <= AMBER_REMAINING ? "--amber" : "--faint"];
       ctx.beginPath();
       ctx.moveTo(x, y - size);
       ctx.lineTo(x + size, y + size * 0.7);

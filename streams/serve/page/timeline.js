@@ -29,16 +29,13 @@ export class Timeline {
     this.limits = new Map();
   }
 
-  /** Fold records in; those already known change nothing. Returns whether anything was new. */
+  /** Fold records in; those already known change nothing. */
   add(records) {
-    let isNew = false;
     for (const record of records) {
       if (this.seen.has(record.id)) continue;
       this.seen.add(record.id);
-      isNew = true;
       this.#fold(record, kindOf(record), Number(record.sequence));
     }
-    return isNew;
   }
 
   /** Complete the compactions with whole documents: those of old records are kept longer. */
