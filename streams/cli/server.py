@@ -23,6 +23,7 @@ from streams.edge.health import HealthBoard
 from streams.edge.metrics import PrometheusTelemetry
 from streams.edge.partitioner import partition_of
 from streams.edge.status_server import answers, listening, port_of
+from streams.ports import Clock
 from streams.serve.api import Serving, create_app
 from streams.settings import Settings
 from streams.settings.forms import PREFIX
@@ -35,6 +36,9 @@ _BACKLOG = 4_096
 
 _ENDING_S = 2
 """For answers under way when the server stops; the feed's readers are told and sent away."""
+
+_AGAIN_S = 60.0
+_MOST_TOLD = 100
 
 _UNREAD_MS = 30_000
 """What a reader does not take for so long is let go of with its connection: a server that closes
@@ -58,7 +62,7 @@ async def work(
         telemetry=telemetry,
         health=health,
         probe=answers(telemetry, health),
-        report=_report,
+        report=_Report(SystemClock()),
         readers=wiring.readers(chosen),
         only_here=wiring.is_of_this_machine(chosen.serve_host),
         requests_per_s=chosen.serve_requests_per_s,
@@ -156,8 +160,26 @@ def _open_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _report(doing: str, error: BaseException) -> None:
-    if isinstance(error, ContextgaugeError):
-        logger.error("cannot answer", doing=doing, error=str(error))
-    else:
-        logger.error("an error in contextgauge itself", doing=doing, where=exits.where(error))
+class _Report:
+    """Logs errors, the same one once a minute: readers that poll meet it a hundred times."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._told_s: dict[str, float] = {}
+
+    def __call__(self, doing: str, error: BaseException) -> None:
+        # What an error of no kind of ours says may be text of a message.
+        ours = isinstance(error, ContextgaugeError)
+        told = str(error) if ours else exits.where(error)
+        now_s = self._clock.monotonic_s()
+        if now_s - self._told_s.get(told, -_AGAIN_S) < _AGAIN_S:
+            return
+        if len(self._told_s) >= _MOST_TOLD:
+            self._told_s.clear()
+        self._told_s[told] = now_s
+        if isinstance(error, RetryError):
+            logger.warning("waiting", doing=doing, error=told)
+        elif ours:
+            logger.error("cannot answer", doing=doing, error=told)
+        else:
+            logger.error("an error in contextgauge itself", doing=doing, where=told)

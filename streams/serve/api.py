@@ -199,6 +199,9 @@ async def _watch(serving: Serving, reading: Reading) -> None:
             await reading.moments.now()
         except (RetryError, ViewsGoneError) as error:
             serving.health.away(asker, "redis", str(error))
+            if not told:
+                told = str(error)
+                serving.report("looking at the views", error)
         except StopError as error:
             # It refuses us, or what it has is of another version: that may be mended meanwhile.
             serving.health.away(asker, "redis", str(error))

@@ -10,6 +10,9 @@ import httpx
 import pytest
 
 from schemas.records import Record
+from streams.cli import server
+from streams.core.errors import VersionError
+from streams.edge.clock import SystemClock
 from streams.edge.local_stack import LocalStack
 from streams.edge.partitioner import partition_of
 from streams.edge.status_server import listening, port_of
@@ -249,6 +252,32 @@ def test_wrong_settings_say_which(command: Command, settings: dict[str, str], sa
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_same_error_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        server.logger, "error", lambda event, **more: told.append((event, str(more)))
+    )
+    clock = Later()
+    report = server._Report(clock)  # noqa: SLF001 -- what the command reports with
+    for _ in range(3):
+        report("answering", KeyError("text of a message"))
+        report("answering", VersionError("of format 1"))
+    assert [event for event, _ in told] == ["an error in contextgauge itself", "cannot answer"]
+    clock.now_s += 61
+    report("answering", VersionError("of format 1"))
+    assert len(told) == 3
+    assert "text of a message" not in str(told)
+
+
+class Later(SystemClock):
+    """A clock that is set by hand."""
+
+    now_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
 
 
 def test_a_port_that_is_taken_says_so(command: Command) -> None:
