@@ -8,6 +8,7 @@ from schemas.records import CompactBoundary, Record
 from streams.edge import codec
 from streams.ports import Generations, Told
 from streams.serve import moment, summaries
+from streams.serve.cursors import Cursor
 from tests.serve.kit import Api, GrowingViews, api_over, document, sample_records
 
 
@@ -295,6 +296,14 @@ async def test_a_cursor_stays_with_its_generation(api: Api, views: GrowingViews)
     gone = await api.get(f"/v1/sessions?limit=5&cursor={first['next']}")
     assert gone.status_code == 410
     assert gone.json()["type"] == "urn:contextgauge:problem:generation-gone"
+
+
+async def test_what_is_being_built_is_nobodys_yet(api: Api, views: GrowingViews) -> None:
+    for partition in range(views.count):
+        views.partitions[2, partition] = views.partitions[1, partition]
+    cursor = Cursor(2, "recent", (0.0, 0, "00")).written()
+    found = await api.get(f"/v1/sessions?cursor={cursor}")
+    assert found.status_code == 410
 
 
 async def test_before_the_first_projection_there_is_nothing() -> None:

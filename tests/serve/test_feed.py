@@ -219,11 +219,17 @@ async def test_a_place_beyond_the_views_waits_and_then_is_reset(
     views.add(*records[:30])
     ahead = Place(1, tuple(offset + 4 for offset in views.offsets))
     server = Server(views)
-    async with aclosing(server.listen(ahead)) as events:
-        views.add(*records[30:])
-        lacking = sum(max(len(part) - 2, 0) for part in _parts(records[30:], views))
-        found = await take(events, enough(lacking))
     expected = [part[2:] for part in _parts(records[30:], views)]
+    async with aclosing(server.listen(ahead)) as events:
+        hearing = asyncio.create_task(take(events, enough(sum(map(len, expected)))))
+        # It has joined the ring before what it has already comes there.
+        await asyncio.sleep(0.1)
+        views.add(*records[30:])
+        found = await hearing
+    for event in found:
+        # Nobody goes back behind what it has.
+        offsets = place_of([event]).offsets if event.place else ahead.offsets
+        assert all(map(int.__ge__, offsets, ahead.offsets))
     assert told_by_partition(found, views.count) == expected
     monkeypatch.setattr(listening, "_AHEAD_S", 0.05)
     never = Place(1, tuple(offset + 400 for offset in views.offsets))
