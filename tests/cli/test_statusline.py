@@ -173,6 +173,12 @@ def test_after_a_boundary_the_size_is_unknown_and_never_nothing(
     assert " 15% 30K/200K · 1 compaction" in measured
 
 
+def test_after_a_reset_the_size_is_unknown(transcript: Callable[..., str]) -> None:
+    clear = _line("s", "user", message={"content": "<command-name>/clear</command-name>"})
+    assert " unknown of 200K" in transcript(_response(1, 160_000), clear)
+    assert " 15% 30K/200K" in transcript(_response(1, 160_000), clear, _response(2, 30_000))
+
+
 def test_a_subagent_does_not_count(transcript: Callable[..., str]) -> None:
     assert " 30% 60K/200K" in transcript(
         _response(1, 60_000), _response(2, 190_000, sidechain=True)

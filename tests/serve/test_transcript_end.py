@@ -151,6 +151,7 @@ NOT_PLAIN: list[list[dict[str, Any]]] = [
     [],
     [line("user", "u", message={"content": "hello"})],
     [response(1, 500), response(2, 900), response(1, 500)],
+    [response(1, 500), response(2, 900), response(1, 500, "x")],
     [response(1, 500), line("user", "u", message={"content": "<command-name>/clear"})],
     [response(1, 500), boundary(1), boundary(1)],
     [response(1, 500) | {"sessionId": "t"}],
