@@ -105,7 +105,8 @@ function partsTable(parts, chain) {
     row("Cache written", parts.cache_creation_tokens),
     row("Cache read", parts.cache_read_tokens),
     row("Window", chain.window, UNKNOWN, windowSource(chain.window_source)),
-    row("Compacts at", chain.auto_compact_threshold, "unknown"),
+    row("Compacts at", chain.auto_compact_threshold, UNKNOWN),
+    row("Peak", chain.peak_tokens, UNKNOWN),
   );
 }
 

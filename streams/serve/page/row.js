@@ -2,7 +2,7 @@
 
 import { get, now, sessionPath } from "./api.js";
 import { attr, h, icon, say, setIcon, shown, svg, text } from "./dom.js";
-import { ago, count, duration, elapsed, exact, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
+import { ago, count, duration, elapsed, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
 import { compactionCount, isAfterCompaction, mainChain, running, silence, stateOf, thrashing } from "./judge.js";
 import { retell, tipped } from "./tip.js";
@@ -58,7 +58,8 @@ export function untilWords(chain) {
   if (until === null) return [UNKNOWN, ""];
   if (until <= 0) return ["due", `${tokens(-until)} over`];
   const left = chain.responses_left;
-  return [tokens(until), left === null ? "" : `≈ ${count(Math.max(left, 0), "response")}`];
+  if (left === null) return [tokens(until), ""];
+  return [tokens(until), left < 1 ? "next response" : `≈ ${count(left, "response")}`];
 }
 
 /** Compactions in words: [figure, more, failures]. */
@@ -158,7 +159,7 @@ function contextTip(row, context) {
   if (row.item === null) return null;
   const chain = mainChain(row.item.view);
   if (chain.breakdown === undefined) askParts(row.item, context);
-  return [...breakdownTip(chain), h("p", { class: "faint" }, `Peak ${exact(chain.peak_tokens)} tokens`)];
+  return breakdownTip(chain);
 }
 
 async function askParts(item, context) {

@@ -9,6 +9,8 @@ import { AMBER_REMAINING, mainChain, pressure } from "./judge.js";
 import { momentOf } from "./timeline.js";
 
 const HEIGHT = 260;
+/** As good as no time: two things at one place stand in their order. */
+const MOMENT = 0.001;
 const LANE_W = 1000;
 const LANE_H = 36;
 /** Room of the vertical axis: the lanes begin where the chart does. */
@@ -77,6 +79,12 @@ export class SizeChart {
       if (ends && item.chain === this.leading && at !== null) rows.push([at, null]);
     }
     rows.sort((a, b) => a[0] - b[0]);
+    // Up to the gap the size was the last one told.
+    for (let index = rows.length - 1; index > 0; index -= 1) {
+      const [at, used] = rows[index];
+      const [before, last] = rows[index - 1];
+      if (used === null && last !== null) rows.splice(index, 0, [Math.max(before, at - MOMENT), last]);
+    }
     return [rows.map((row) => row[0]), rows.map((row) => row[1])];
   }
 
@@ -112,35 +120,32 @@ export class SizeChart {
     };
   }
 
-  /** Compactions as bands from start to end, and the threshold as a dashed line. */
+  /** Compactions as bands from start to end, and over them the threshold as a dashed line. */
   #drawBehind(plot) {
     const { ctx, bbox } = plot;
-    const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash");
+    const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash", "--accent", "--accent-wash");
     ctx.save();
-    const chain = mainChain(this.view);
-    if (chain.auto_compact_threshold !== null && chain.auto_compact_enabled !== false) {
-      const y = plot.valToPos(chain.auto_compact_threshold, "y", true);
-      if (y >= bbox.top) {
-        ctx.strokeStyle = paint["--amber"];
-        ctx.setLineDash([6, 5]);
-        ctx.lineWidth = devicePixelRatio;
-        line(ctx, bbox.left, y, bbox.left + bbox.width, y);
-        ctx.setLineDash([]);
-      }
-    }
+    ctx.lineWidth = devicePixelRatio;
     for (const item of this.items) {
       if (item.kind !== "compaction" || item.chain !== this.leading) continue;
-      const end = this.#place(item.ended_ms ?? (item.status === "running" ? now() : item.started_ms), item.place);
+      const isOpen = item.status === "running" && this.view.attempt?.attempt_id === item.attempt_id;
+      const end = this.#place(item.ended_ms ?? (isOpen ? now() : item.started_ms), item.place);
       const start = this.#place(item.started_ms ?? item.ended_ms, item.place);
       if (end === null) continue;
       const x1 = clamp(plot.valToPos(end, "x", true), bbox);
       const x0 = clamp(start === null ? x1 : plot.valToPos(start, "x", true), bbox);
-      const name = item.status === "failed" ? "--red" : "--green";
+      const name = isOpen ? "--accent" : item.status === "done" ? "--green" : "--red";
       ctx.fillStyle = paint[`${name}-wash`];
       ctx.fillRect(x0, bbox.top, Math.max(x1 - x0, 1), bbox.height);
       ctx.strokeStyle = paint[name];
-      ctx.lineWidth = devicePixelRatio;
       line(ctx, x1, bbox.top, x1, bbox.top + bbox.height);
+    }
+    const chain = mainChain(this.view);
+    if (chain.auto_compact_threshold !== null && chain.auto_compact_enabled !== false) {
+      const y = plot.valToPos(chain.auto_compact_threshold, "y", true);
+      ctx.strokeStyle = paint["--amber"];
+      ctx.setLineDash([6, 5]);
+      if (y >= bbox.top) line(ctx, bbox.left, y, bbox.left + bbox.width, y);
     }
     ctx.restore();
   }
@@ -150,7 +155,7 @@ export class SizeChart {
     if (!this.byTime) return order;
     if (timeMs !== null) return timeMs / 1000;
     const before = this.chain.findLast((point) => point.sequence < order);
-    return before === undefined ? null : before.time_ms / 1000 + 0.001;
+    return before === undefined ? null : before.time_ms / 1000 + MOMENT;
   }
 
   #drawWarnings(plot) {
@@ -201,7 +206,7 @@ export class SizeChart {
   #lanePath(points, chain) {
     if (points.length === 0) return "";
     const [from, to] = this.range;
-    const top = chain.window && (chain.peak_tokens ?? 0) * 5 >= chain.window ? chain.window : Math.max(...points.map((point) => point.used)) * 1.1;
+    const top = chain.window && (chain.peak_tokens ?? 0) * 2 >= chain.window ? chain.window : Math.max(...points.map((point) => point.used)) * 1.1;
     const at = (point) => [((this.#x(point) - from) / (to - from)) * LANE_W, LANE_H - (point.used / top) * (LANE_H - 4)];
     const [x0] = at(points[0]);
     let d = `M${x0.toFixed(1)} ${LANE_H}`;
