@@ -22,7 +22,7 @@ from streams.core.errors import RetryError, StopError
 from streams.ports import Clock, Health, Telemetry, ViewReader
 from streams.serve import openapi, routes
 from streams.serve.feed import Feed
-from streams.serve.guard import PROBES, Guard, Report
+from streams.serve.guard import PROBES, STREAM, Guard, Report
 from streams.serve.limits import Rates
 from streams.serve.page import add_page
 from streams.serve.problems import Problem, away
@@ -157,10 +157,13 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
             404: f"There is nothing at {request.url.path[:200]!r}: see /docs.",
             405: "Nothing is written here: GET and HEAD are all that there is.",
         }
+        headers = dict(error.headers or {})
+        if headers.get("Allow") == "GET" and request.url.path != STREAM:
+            headers["Allow"] = "GET, HEAD"
         return Problem(
             HTTPStatus(error.status_code),
             told.get(error.status_code, str(error.detail)),
-            headers=error.headers,
+            headers=headers,
         ).response(request.url.path)
 
     async def of_parameters(request: Request, error: Exception) -> Response:
