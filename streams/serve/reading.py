@@ -47,7 +47,7 @@ class Reading:
     """Answers questions. Its methods raise RetryError, VersionError, ViewsGoneError, Problem."""
 
     def __init__(self, reader: ViewReader, partition_of: PartitionOf, clock: Clock) -> None:
-        self._reader = reader
+        self._reader, self.clock = reader, clock
         self._partition_of = partition_of
         self._summaries = Summaries(reader)
         self.moments = Moments(reader, clock)

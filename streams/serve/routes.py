@@ -173,7 +173,7 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
 
 
 def _add_stats(router: APIRouter, reading: Reading) -> None:
-    totals = Totals(reading.stats)
+    totals = Totals(reading.stats, reading.clock)
 
     @router.get(
         "/v1/stats",
@@ -187,7 +187,7 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
         request: Request, by: parameters.By = "hour", since: parameters.Since = None
     ) -> Response:
         """Read compactions counted: of all sessions, and by hour (UTC) or by model."""
-        moment = await reading.moment()
+        moment = totals.moment(await reading.moment())
         found = answers.tag(request.url.path, request.url.query, moment and moment.told)
         same = answers.unchanged(request, found, moment)
         if same is not None:

@@ -25,6 +25,7 @@ from schemas.views import (
     TriggerAggregates,
 )
 from streams.edge import codec, view_codec
+from streams.ports import Clock
 from streams.serve.answers import Raw
 from streams.serve.moment import Moment
 
@@ -35,6 +36,11 @@ Fields: TypeAlias = Sequence[Mapping[bytes, bytes]]
 
 Decode: TypeAlias = Callable[[int, bytes, bytes], Aggregates]
 """Reads a field of a partition."""
+
+_PART: Final = 10
+_MOST_S: Final = 5.0
+"""An answer is kept for ten times as long as it took, so that it costs a tenth of the time at most,
+and never longer than this."""
 
 _MOST_KEPT: Final = 32
 """Answers kept of one moment: few ask for other hours than the rest."""
@@ -52,12 +58,22 @@ class Totals:
     again: of a year's hours it is the last one that does.
     """
 
-    def __init__(self, read: Callable[[Moment], Awaitable[Fields]]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[Moment], Awaitable[Fields]], clock: Clock) -> None:
+        self._read, self._clock = read, clock
+        self._moment: Moment | None = None
+        self._until_s = 0.0
         self._decoded: dict[tuple[int, bytes], tuple[bytes, Aggregates]] = {}
         self._lock = asyncio.Lock()
         self._at: tuple[int, tuple[int, ...], bool] | None = None
         self._kept: dict[tuple[By, str | None], dict[str, Raw]] = {}
+
+    def moment(self, now: Moment | None) -> Moment | None:
+        """Return the moment to tell of: a former one where reading all the hours takes long."""
+        kept, now_s = self._moment, self._clock.monotonic_s()
+        if now is None or kept is None or now_s >= self._until_s or kept.kind != now.kind:
+            self._moment = now
+            return now
+        return kept
 
     async def of(self, moment: Moment | None, by: By, since: str | None) -> Mapping[str, Raw]:
         """Return `total`, and `by` hour from `since` on, or by model; in order of their names.
@@ -73,9 +89,23 @@ class Totals:
                 self._at, self._kept = moment.told, {}
             found = self._kept.get((by, since))
             if found is None:
-                found = _written(added_up(await self._read(moment), by, since, self._of))
+                began_s = self._clock.monotonic_s()
+                partitions = await self._read(moment)
+                found = _written(added_up(partitions, by, since, self._of))
+                self._forget_hours(partitions)
+                now_s = self._clock.monotonic_s()
+                self._until_s = now_s + min((now_s - began_s) * _PART, _MOST_S)
                 self._kept[by, since] = found
             return found
+
+    def _forget_hours(self, partitions: Fields) -> None:
+        """Forget what is no longer there."""
+        if len(self._decoded) > sum(map(len, partitions)):
+            self._decoded = {
+                (number, field): kept
+                for (number, field), kept in self._decoded.items()
+                if field in partitions[number]
+            }
 
     def _of(self, partition: int, field: bytes, document: bytes) -> Aggregates:
         kept = self._decoded.get((partition, field))

@@ -1,0 +1,117 @@
+"""Aggregates added up: sums, percentiles, and how often they are read."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from schemas.views import Aggregates, Distribution, TriggerAggregates
+from streams.edge import codec, view_codec
+from streams.edge.clock import SystemClock
+from streams.ports import Told, ViewPosition
+from streams.serve.moment import Moment
+from streams.serve.totals import Fields, Totals, added, added_up, percentile
+
+
+def _manual(count: int, *durations: int) -> Aggregates:
+    spread = Distribution(
+        count=len(durations),
+        sum=sum(durations),
+        min=min(durations, default=None),
+        max=max(durations, default=None),
+        buckets={str(edge): durations.count(edge) for edge in sorted(set(durations))},
+    )
+    return Aggregates(
+        manual=TriggerAggregates(succeeded=count, duration_ms=spread), saved_tokens=-5
+    )
+
+
+def test_partitions_are_added_up() -> None:
+    total = added([_manual(2, 1_000, 2_000), _manual(1, 2_000), Aggregates()])
+    assert total.manual.succeeded == 3
+    assert total.saved_tokens == -10
+    assert total.manual.duration_ms == Distribution(
+        count=3, sum=5_000, min=1_000, max=2_000, buckets={"1000": 1, "2000": 2}
+    )
+    assert added([]) == Aggregates()
+
+
+@pytest.mark.parametrize(
+    ("buckets", "largest", "percents"),
+    [
+        ({}, None, (None, None, None)),
+        ({"1000": 1}, 950, (950, 950, 950)),
+        (
+            {"1000": 50, "2000": 45, "10000000": 4, "over": 1},
+            20_000_000,
+            (1_000, 2_000, 10_000_000),
+        ),
+        ({"1000": 1, "over": 99}, 20_000_000, (20_000_000, 20_000_000, 20_000_000)),
+    ],
+)
+def test_percentiles_are_edges_and_never_beyond_the_largest(
+    buckets: dict[str, int], largest: int | None, percents: Sequence[int | None]
+) -> None:
+    found = Distribution(count=sum(buckets.values()), max=largest, buckets=buckets)
+    assert tuple(percentile(found, percent) for percent in (50, 95, 99)) == percents
+
+
+def test_hours_and_models_are_told_apart() -> None:
+    fields = {
+        b"total": view_codec.encode(_manual(3)),
+        b"hour:2026-11-01T11": view_codec.encode(_manual(1)),
+        b"hour:2026-11-01T12": view_codec.encode(_manual(2)),
+        b"hour:unknown": view_codec.encode(_manual(4)),
+        b"model:a": view_codec.encode(_manual(1)),
+        b"model": view_codec.encode(_manual(2)),
+        b"partition": b"not read",
+    }
+    hours = added_up([fields, fields], "hour")
+    assert list(_by(hours)) == ["2026-11-01T11", "2026-11-01T12", "unknown"]
+    assert _by(hours)["2026-11-01T12"]["manual"]["succeeded"] == 4
+    assert list(_by(added_up([fields], "hour", "2026-11-01T12"))) == ["2026-11-01T12"]
+    assert list(_by(added_up([fields], "model"))) == ["a", "unknown"]
+
+
+def _by(found: object) -> dict[str, dict[str, dict[str, int]]]:
+    by: dict[str, dict[str, dict[str, int]]] = codec.loads(codec.dumps(found))["by"]
+    return by
+
+
+class Later(SystemClock):
+    """A clock that is set by hand."""
+
+    now_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+
+def _moment(offset: int, silent_ms: int = 0) -> Moment:
+    told = Told(1_000, offset, 0)
+    return Moment(1, (ViewPosition(offset, 0, 1, caught_up=True, told=told),), 1_000 + silent_ms)
+
+
+async def test_what_takes_long_is_read_seldom_and_told_of_as_of_then() -> None:
+    clock, reads = Later(), []
+
+    async def read(moment: Moment) -> Fields:
+        reads.append(moment.positions[0].offset)
+        clock.now_s += 0.2
+        return [{b"total": view_codec.encode(_manual(len(reads)))}]
+
+    totals = Totals(read, clock)
+    first = totals.moment(_moment(1))
+    one = await totals.of(first, "hour", None)
+    clock.now_s += 1.9
+    # The same moment, so the same tag: nobody takes the old figures for the new moment's.
+    assert totals.moment(_moment(2)) is first
+    assert await totals.of(first, "hour", None) is one
+    assert reads == [1]
+    clock.now_s += 0.2
+    second = totals.moment(_moment(2))
+    assert second is not first
+    assert await totals.of(second, "hour", None) != one
+    assert reads == [1, 2]
+    # That it became stale is told at once.
+    stale = _moment(2, silent_ms=60_000)
+    assert totals.moment(stale) is stale
