@@ -142,7 +142,8 @@ class Pipeline:
         await self._redis.aclose()
 
 
-def _environment(bootstrap: str, redis_url: str) -> dict[str, str]:
+def settings_of(bootstrap: str, redis_url: str) -> dict[str, str]:
+    """Return the environment of the commands that are measured over these services."""
     return {
         **our_environment(),
         "CONTEXTGAUGE_BOOTSTRAP_SERVERS": bootstrap,
@@ -162,7 +163,7 @@ async def pipeline(stack: LocalStack, folder: Path) -> AsyncIterator[Pipeline]:
     """Run both workers with default settings on a stack that is up."""
     services = stack.services()
     bootstrap, redis_url = services["kafka"].address, services["redis"].address
-    environment = _environment(bootstrap, redis_url)
+    environment = settings_of(bootstrap, redis_url)
     streams = [sys.executable, "-m", "streams"]
     subprocess.run(  # noqa: ASYNC221 -- nothing else goes on yet
         [*streams, "topics", "create"], env=environment, cwd=ROOT, check=True, capture_output=True
