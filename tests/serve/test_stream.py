@@ -1,6 +1,7 @@
 """The live feed over HTTP: what a connection is told, and what becomes of one that is not read."""
 
 import asyncio
+import resource
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ import uvicorn
 
 from schemas.records import Record
 from streams.edge.status_server import listening, port_of
+from streams.ports import Entry
 from streams.serve import listening as listening_module
 from streams.serve import stream
 from tests.serve.kit import Api, GrowingViews, api_over, sample_records
@@ -113,6 +115,68 @@ async def test_a_redis_that_goes_away_ends_a_catch_up_with_the_reason(
     assert kinds[-1][0] == "cut_off"
     assert "Redis" in kinds[-1][1]["reason"]
     assert api.reported == []
+
+
+class Counting(asyncio.Protocol):
+    """A reader that only counts."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.is_open = False
+        self._rest = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        request = b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        transport.write(request)  # type: ignore[attr-defined]  # uvloop's own class
+
+    def data_received(self, data: bytes) -> None:
+        self.is_open = True
+        whole = self._rest + data
+        self.records += whole.count(b"event: record\n")
+        # The beginning of one may be at the end of this piece.
+        end = whole.rfind(b"\n\n")
+        self._rest = b"" if end < 0 else whole[end:].replace(b"event: record\n", b"")[-13:]
+
+
+async def test_a_thousand_readers_hear_everything_of_one_reader_of_the_views(
+    records: list[Record],
+) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    readers = min(1_000, most // 3)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    views = Asked()
+    views.add(*records[:3])
+    api, loop, made = api_over(views, streams=readers), asyncio.get_running_loop(), []
+    async with served(api) as port:
+        for _ in range(readers):
+            _, reader = await loop.create_connection(Counting, "127.0.0.1", port)
+            made.append(reader)
+        await become(lambda: all(reader.is_open for reader in made))
+        assert _figure(api, "serve_stream_readers") == readers
+        views.asked = 0
+        for start in range(3, len(records), 20):
+            views.add(*records[start : start + 20])
+            await asyncio.sleep(0.01)
+        await become(lambda: min(reader.records for reader in made) >= len(records) - 3)
+        assert {reader.records for reader in made} == {len(records) - 3}
+        # Some turns of each partition's tail, whoever listens.
+        assert views.asked < readers
+        for reader in made:
+            reader.transport.close()
+    assert api.reported == []
+
+
+class Asked(GrowingViews):
+    """Counts the questions that are asked of the feed."""
+
+    asked = 0
+
+    async def live(
+        self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
+    ) -> list[Entry]:
+        self.asked += 1
+        return await super().live(generation, partition, after, limit, wait_s)
 
 
 async def test_listeners_are_counted_in_and_out(records: list[Record]) -> None:
