@@ -108,6 +108,7 @@ def create_app(serving: Serving) -> FastAPI:
         clock=serving.clock,
         telemetry=serving.telemetry,
         report=serving.report,
+        streams=lambda: feed.listeners,
     )
     if serving.origins:
         app.add_middleware(

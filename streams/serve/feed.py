@@ -42,6 +42,9 @@ _EACH_S: Final = 0.00005
 times a second, which takes this process half of that time; one hears at once."""
 
 
+_AT_ONCE: Final = 16
+"""Listeners that read Redis at a time; each read takes a millisecond."""
+
 _TAIL: Final = "tail"
 """Name of the tasks that read a partition."""
 
@@ -119,6 +122,8 @@ class Feed:
         self._chunk: tuple[int, int, bytes] = (0, 0, b"")
         self._closed = False
         self.listeners = 0
+        self.catching_up = asyncio.Semaphore(_AT_ONCE)
+        """Taken by listeners while they read Redis: after a break all come back at once."""
 
     async def start(self) -> None:
         """Begin to follow, at the first listener. Raises RetryError, ViewsGoneError."""

@@ -34,6 +34,9 @@ _HEADER_BYTES: Final = 32 * 1024
 _BODY_BYTES: Final = 16 * 1024
 """Nothing here takes a body; what some clients send beside a GET is read and dropped."""
 
+_UNDER_WAY: Final = 500
+"""Requests answered at a time: each may take a connection to Redis, which has 10 000 for all."""
+
 _SECURE: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -45,7 +48,7 @@ class Guard:
 
     `readers` gives the names of readers by the hashes of their tokens; None: everybody may read.
     `only_here`: what is served is meant for this machine, so a name that somebody's DNS made point
-    here, for a web page to read it by, is refused.
+    here, for a web page to read it by, is refused. `streams` tells how many listen to the feed.
     """
 
     def __init__(
@@ -58,11 +61,14 @@ class Guard:
         clock: Clock,
         telemetry: Telemetry,
         report: Report,
+        streams: Callable[[], int],
     ) -> None:
         self._app = app
+        self._streams = streams
         self._readers, self._only_here = readers, only_here
         self._rates, self._clock = rates, clock
         self._telemetry, self._report = telemetry, report
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -76,6 +82,7 @@ class Guard:
         if sending.without_body:
             scope = {**scope, "method": "GET"}
         inner = dict(scope)
+        self._under_way += 1
         try:
             self._admit(inner)
             await self._app(inner, _bounded(receive), sending)
@@ -89,6 +96,8 @@ class Guard:
                 "internal",
             )
             await self._tell(internal, inner, receive, sending)
+        finally:
+            self._under_way -= 1
         route = getattr(inner.get("route"), "path", "none")
         self._telemetry.count("serve_requests", route=route, status=str(sending.status))
         if route != STREAM:
@@ -110,6 +119,13 @@ class Guard:
         path: str = scope["path"]
         if path in PROBES:
             return
+        if self._under_way - self._streams() > _UNDER_WAY:
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "More is asked at once than this server answers: ask again in a moment.",
+                "busy",
+                {"Retry-After": "1"},
+            )
         if self._readers is None and self._only_here:
             _check_host(headers.get("host", ""))
         name = self._name(headers)

@@ -90,8 +90,10 @@ class Listener:
         for partition, until in enumerate(target):
             while have[partition] < until:
                 start = have[partition]
-                found = await self._reader.live(self._feed.generation, partition, start - 1, _CHUNK)
-                bounds = await self._reader.live_bounds(self._feed.generation, partition)
+                async with self._feed.catching_up:
+                    generation = self._feed.generation
+                    found = await self._reader.live(generation, partition, start - 1, _CHUNK)
+                    bounds = await self._reader.live_bounds(generation, partition)
                 if not bounds.reaches(start):
                     self._beyond = _beyond(have, target)
                     yield self._reset("this place is older than what the feed keeps")

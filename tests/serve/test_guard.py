@@ -1,5 +1,6 @@
 """What stands before the routes: tokens, rates, sizes, errors, and what each of them says."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 from streams.core.errors import ConfigError, StopError, VersionError
 from streams.edge.memory_views import MemoryViews
 from streams.edge.token_file import TokenFile, hashed, line_of, new_token
-from streams.serve import limits, moment
+from streams.ports import Generations
+from streams.serve import guard, limits, moment
 from tests.serve.kit import Api, GrowingViews, api_over
 
 PROBLEM = "application/problem+json"
@@ -86,6 +88,33 @@ async def test_who_asks_too_often_is_told_when_to_come_back(
     # Others are not held up by it, and probes never.
     assert (await api.get("/v1/sessions")).status_code == 401
     assert all([(await api.get("/healthz")).status_code == 200 for _ in range(9)])
+
+
+async def test_only_so_much_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "_UNDER_WAY", 2)
+    views = _Waiting()
+    api = api_over(views)
+    waiting = [asyncio.create_task(api.get("/v1/sessions")) for _ in range(2)]
+    await asyncio.sleep(0.05)
+    busy = await api.get("/v1/sessions")
+    assert busy.status_code == 503
+    assert busy.json()["type"].endswith("busy")
+    assert (await api.get("/healthz")).status_code == 200
+    views.go_on.set()
+    assert [(await task).status_code for task in waiting] == [200, 200]
+    assert (await api.get("/v1/sessions")).status_code == 200
+
+
+class _Waiting(GrowingViews):
+    """Views that answer when they are told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = asyncio.Event()
+
+    async def generations(self) -> Generations:
+        await self.go_on.wait()
+        return await super().generations()
 
 
 async def test_what_is_too_large_is_not_read() -> None:
