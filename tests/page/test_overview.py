@@ -103,6 +103,38 @@ async def test_an_update_writes_into_the_elements_that_are_there(
     assert len(shares) > 10
 
 
+async def test_a_compaction_is_seen_in_the_row_as_it_begins_and_ends(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    api.fill(sample)
+    api.many(3)
+    view = next(iter(api.sessions.values()))
+    await page.goto(page_url)
+    row = page.locator(f".row[data-id='{view['session_id']}']")
+    await expect(row).to_be_visible()
+    begun = {**entry(view, 12.0, 2), "kind": "compaction_start", "state": "compacting"}
+    api.delay_s = 0.5  # what the feed cannot tell is asked for: until then it is said as told
+    await page.evaluate("(e) => pushEntries([e])", begun)
+    await expect(row.locator(".state")).to_have_text("compacting")
+    view.update(sequence=2)
+    view["attempt"] = {
+        "attempt_id": "a", "chain": "main", "trigger_reason": None, "used_percent": None,
+        "started_ms": NOW_MS - 75_000, "last_heartbeat_ms": NOW_MS - 12_000, "elapsed_ms": 63_000,
+        "used_tokens": None,
+    }  # fmt: skip
+    await expect(row.locator(".state")).to_have_text("compacting 1:15")
+    await expect(row).to_contain_text("heartbeat 12 s ago")
+    ended = {**begun, "kind": "compact_boundary", "state": "unknown", "sequence": 3}
+    view.update(sequence=3, attempt=None)
+    view["compactions"]["automatic"] += 1
+    unknown = {"used_tokens": None, "used_percent": None}
+    view["chains"]["main"].update(state="unknown", breakdown=None, **unknown)
+    await page.evaluate("(e) => pushEntries([e])", {**ended, **unknown})
+    await expect(row.locator(".gauge-share")).to_have_text("unknown")
+    await expect(row.locator(".state")).to_contain_text("unknown")
+
+
 async def test_a_long_list_has_few_elements_and_can_be_scrolled_to_its_end(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

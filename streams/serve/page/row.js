@@ -28,6 +28,7 @@ export function stateWords(view, state, nowMs) {
   switch (state) {
     case "compacting":
     case "stalled": {
+      if (view.attempt === null) return [state, lastWords(view, nowMs)]; // told by the feed; being asked for
       const took = running(view.attempt, nowMs);
       const quiet = silence(view.attempt, nowMs);
       const what = state === "stalled" ? "stalled" : "compacting";
