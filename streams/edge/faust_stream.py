@@ -8,6 +8,7 @@ What of Faust is used as it is, and what is not, is in docs/adr/0033:
   markers for records to come: `_Consumer` hears none of its acknowledgements, only the handler's,
   which are in order, and only of the present assignment.
 - It restarts an agent that raised: here that ends the stream, and nothing is acknowledged.
+- It never asks its consumer what went wrong with the group: here that is asked each second.
 - It would make topics, a folder, a web server and a producer: it is asked for none.
 """
 
@@ -19,7 +20,6 @@ from typing import Any, Final, cast
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import KafkaError
 from faust.app.base import BootStrategy
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -35,10 +35,13 @@ _TAKEN_WITHIN_S: Final = 0.1
 """How long a record may wait for others."""
 _COMMIT_EVERY_S: Final = 1.0
 """How often acknowledged positions are told to the broker: what a crash has read again."""
+_WATCH_S: Final = 1.0
+"""How often it is asked whether we are still welcome in the group."""
 _HEARTBEATS_PER_SESSION: Final = 3
 _NEVER_MS: Final = 2**31 - 1
 """Whether the work gets on, health tells."""
 _CREATE_TIME: Final = 0
+_FIRST: Final = asyncio.FIRST_COMPLETED
 
 
 _QUIET = logging.getLogger("faust.contextgauge")
@@ -90,7 +93,8 @@ class _Thread(driver.AIOKafkaConsumerThread):
             group_id=own.group,
             group_instance_id=own.instance_id,
             isolation_level="read_committed",
-            auto_offset_reset="none",
+            # We seek; where the log lost our place meanwhile, what is old alerts nobody.
+            auto_offset_reset="earliest",
             enable_auto_commit=False,
             fetch_max_wait_ms=options.fetch_wait_ms,
             max_partition_fetch_bytes=options.fetch_bytes,
@@ -130,15 +134,16 @@ class _Thread(driver.AIOKafkaConsumerThread):
         consumer = self._ensure_consumer()
         wanted = {at: offset for at, offset in offsets.items() if at in consumer.assignment()}
         try:
-            if wanted:
-                await consumer.commit(wanted)
-        except KafkaError as error:
             with translated("telling what was acknowledged"):
-                try:
-                    raise error
-                except RetryError:
-                    return False
+                if wanted:
+                    await consumer.commit(wanted)
+        except RetryError:
+            return False
         return True
+
+    async def check(self) -> None:
+        """Raise what went wrong with the group, which Faust never asks for."""
+        self._ensure_consumer()._coordinator.check_errors()  # noqa: SLF001 -- no public way
 
     def verify_event_path(self, now: float, tp: TP) -> None:
         """Nothing: health tells, and Faust's own rule takes a transaction's marker for work."""
@@ -189,11 +194,11 @@ class _Consumer(driver.Consumer):
 
     async def perform_seek(self) -> None:
         """Seek, and tell the handler where its partitions begin, once an assignment."""
+        generation = self.app.consumer_generation_id
         await super().perform_seek()
-        cast("_App", self.app).own.sought(
-            self.app.consumer_generation_id,
-            {at.partition: offset or 0 for at, offset in self._read_offset.items()},
-        )
+        if generation == self.app.consumer_generation_id:  # else it was the former assignment's
+            positions = {at.partition: offset or 0 for at, offset in self._read_offset.items()}
+            cast("_App", self.app).own.sought(generation, positions)
 
 
 class _Transport(driver.Transport):
@@ -238,7 +243,7 @@ class FaustStream:
         self._topic = topic
         self._app: _App | None = None
         self._handler: ArrivalHandler | None = None
-        self._generation: object = None
+        self._told: tuple[object, frozenset[int]] | None = None
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self, handler: ArrivalHandler, stop: asyncio.Event) -> None:
@@ -247,23 +252,40 @@ class FaustStream:
         self._failed = asyncio.get_running_loop().create_future()
         app = self._app = self._made()
         told: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
+        # The start ends with the first assignment, which may never come.
+        starting: asyncio.Future[Any] = asyncio.ensure_future(app.start())
+        crashed: asyncio.Future[Any] = asyncio.ensure_future(_crash_of(app))
+        watching: asyncio.Future[Any] = asyncio.ensure_future(self._watch(app))
+        tasks = (told, starting, crashed, watching)
         try:
             with translated(f"reading {self._topic}"):
-                await app.start()
-                crashed: asyncio.Future[Any] = asyncio.ensure_future(_crash_of(app))
-                try:
-                    await asyncio.wait(
-                        {told, crashed, self._failed}, return_when=asyncio.FIRST_COMPLETED
-                    )
-                    if self._failed.done():
-                        self._failed.result()
-                    if crashed.done():
-                        raise crashed.result()
-                finally:
-                    crashed.cancel()
+                await asyncio.wait({starting, *tasks, self._failed}, return_when=_FIRST)
+                if starting.done() and not starting.exception():
+                    await asyncio.wait({told, crashed, watching, self._failed}, return_when=_FIRST)
+                for ended in (self._failed, watching, starting):
+                    if ended.done():
+                        ended.result()
+                if crashed.done():
+                    raise crashed.result()
         finally:
-            told.cancel()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await app.stop()
+
+    async def _watch(self, app: _App) -> None:
+        """Raise what keeps us from being a member of the group; what passes is waited for."""
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            thread = cast("_Thread", cast("_Consumer", app.consumer)._thread)  # noqa: SLF001 -- no public way
+            if thread._consumer is None:  # noqa: SLF001 -- as above
+                continue
+            asked = asyncio.run_coroutine_threadsafe(thread.check(), thread.thread_loop)
+            try:
+                with translated(f"being a member of the group {self.group}"):
+                    await asyncio.wrap_future(asked)
+            except RetryError:
+                continue
 
     def behind(self, partition: int) -> int | None:
         """Return how many offsets were not fetched yet, by the last fetch."""
@@ -284,8 +306,9 @@ class FaustStream:
 
     def sought(self, generation: object, positions: Mapping[int, int]) -> None:
         """Hear where the partitions of an assignment begin."""
-        if generation != self._generation and self._handler is not None:
-            self._generation = generation
+        told = (generation, frozenset(positions))
+        if told != self._told and self._handler is not None:
+            self._told = told
             self._handler.assigned(positions)
 
     def _made(self) -> _App:

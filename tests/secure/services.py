@@ -28,7 +28,10 @@ LISTENERS = ("plaintext", "ssl", "mutual", "sasl_ssl", "sasl_plaintext", "misnam
 PASSWORD = "marker-password"  # noqa: S105 -- of servers that live as long as a test session
 """What no output may ever hold."""
 
-USERS = ("admin", "publisher", "deriver", "projector", "operator", "creator", "outsider")
+USERS = (
+    *("admin", "publisher", "deriver", "projector", "controller", "operator", "creator"),
+    "outsider",
+)
 
 
 @dataclass

@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from redis.exceptions import NoPermissionError
@@ -20,7 +21,7 @@ from tests.secure.services import PASSWORD, Secured
 
 PATIENCE_S = 90
 EXIT_CONFIG = 2
-COMPONENTS = {"creator", "publisher", "deriver", "projector", "operator"}
+COMPONENTS = {"creator", "publisher", "deriver", "projector", "controller", "operator"}
 
 
 def _acls_of(user: str) -> list[list[str]]:
@@ -32,7 +33,7 @@ def granted(secured_kafka: Secured, secured_redis: Secured) -> Secured:
     """Kafka and Redis with the document's users and their rights, and none besides."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # a program each, most of it starting
         list(pool.map(secured_kafka.acl, kafka_acls()))
-    for user in ("projector", "reader"):
+    for user in ("projector", "reader", "controller"):
         rules = redis_acl(user, password=PASSWORD)
         secured_redis.redis().execute_command("ACL", "SETUSER", user, "reset", *rules)  # type: ignore[no-untyped-call]  # redis-py
     return secured_kafka
@@ -127,6 +128,53 @@ def _lose_rights(
     command("publish", "-", stdin=lines, **_as(granted, "publisher"))
     assert "TopicAuthorizationFailedError" in _ended(deriver)
     granted.acl(writing)
+
+
+RULES = """
+[[targets]]
+name = "nobody"
+url = "http://127.0.0.1:1/"
+give_up_after = "1s"
+
+[[rules]]
+name = "full"
+when = "pressure"
+at_percent = 1
+targets = ["nobody"]
+"""
+
+
+def test_control_needs_no_more_than_its_rights_and_says_what_it_lacks(
+    granted: Secured, command: Command, tmp_path: Path
+) -> None:
+    """Over TLS and SASL: it reads, looks up agents, and remembers what it could not send."""
+    command("topics", "create", **_as(granted, "creator"))
+    rules, log = tmp_path / "alerts.toml", tmp_path / "log"
+    rules.write_text(RULES)
+    told = _as(granted, "controller", "controller") | {"ALERTS_FILE": str(rules)}
+    deriver = command.start("derive", **_as(granted, "deriver"))
+    worker = command.start_logging(log, "control", **told)
+    lines = command("simulate", "--sample", "--recent", "--seed", "9").stdout
+    command("publish", "-", stdin=lines, **_as(granted, "publisher"))
+    deadline = time.monotonic() + PATIENCE_S
+    while "alert given up" not in log.read_text():
+        assert worker.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, (deriver.poll(), log.read_text())
+        time.sleep(0.2)
+    keys = granted.redis().keys("cg:alerted:nobody:*")
+    assert len(keys) >= 1
+    assert "are not remembered" not in log.read_text()
+    assert PASSWORD not in log.read_text()
+    worker.terminate()
+    assert worker.wait(30) == 0, log.read_text()
+
+    words = next(words for words in _acls_of("controller") if "--group" in words)
+    granted.acl(["--remove", "--force", *words[1:]])
+    try:
+        refused = _ended(command.start("control", **told))
+    finally:
+        granted.acl(words)
+    assert "GroupAuthorizationFailedError" in refused
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""docs/ALERTS.md is true: its rules can be read, its verification verifies, its facts are told."""
+
+import re
+import tomllib
+from collections.abc import Callable
+from typing import get_args
+
+from streams.core.alerts.check import check_plan
+from streams.core.alerts.rules import AlertKind, Pressure
+from streams.edge.webhooks import _FINAL, signature_of
+from tests.core.test_alerts_watch import Watched, at, rule
+from tests.docs.test_docs import DOCS, _blocks, _rows, _section
+
+TEXT = (DOCS / "ALERTS.md").read_text(encoding="utf-8")
+
+
+def test_the_rules_to_begin_with_can_be_read() -> None:
+    (example,) = _blocks(TEXT, "toml")
+    plan, faults = check_plan(tomllib.loads(example))
+    assert faults == []
+    assert plan is not None
+    assert {rule.kind for rule in plan.rules} == {"pressure", "failed", "stalled"}
+
+
+def test_its_verification_takes_what_we_sign_and_nothing_else() -> None:
+    (example,) = _blocks(TEXT, "python")
+    names: dict[str, Callable[[bytes, dict[str, str], bytes], bool]] = {}
+    exec(example, names)  # noqa: S102 -- the document's own example
+    headers = {
+        "webhook-id": "an-id",
+        "webhook-timestamp": "1793534400",
+        "webhook-signature": signature_of(b"key", "an-id", 1_793_534_400, b"{}"),
+    }
+    assert names["is_genuine"](b"key", headers, b"{}")
+    assert not names["is_genuine"](b"key", headers, b"{ }")
+    assert not names["is_genuine"](b"another", headers, b"{}")
+
+
+def test_every_kind_and_its_facts_are_told() -> None:
+    kinds = [row[0].strip("`") for row in _rows(_section(TEXT, "Rules")) if "`" in row[0]]
+    assert kinds == list(get_args(AlertKind))
+    facts = {
+        row[0].strip("`"): re.findall(r"`(\w+)`", row[1])
+        for row in _rows(_section(TEXT, "What is sent"))
+        if row[0] != "`kind`"
+    }
+    assert list(facts) == list(get_args(AlertKind))
+    (alert,) = Watched(rule(Pressure(50))).take(at(60, 1, "a"))
+    assert list(alert.facts) == facts["pressure"]
+
+
+def test_the_answers_that_are_final_are_told() -> None:
+    (told,) = re.findall(r"((?:\d{3}, )+\d{3} and \d{3}) are\nanswers", TEXT)
+    assert {int(code) for code in re.findall(r"\d{3}", told)} == _FINAL

@@ -1,0 +1,184 @@
+"""Control workers as processes: they share the work, and a broker that restarts is waited for."""
+
+import asyncio
+import json
+import re
+import subprocess
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession, web
+
+from schemas.topics import CONTEXT_EVENTS
+from streams.edge import codec
+from streams.edge.kafka_common import KafkaOptions
+from streams.edge.kafka_log import KafkaLog
+from streams.edge.local_stack import LocalStack
+from streams.edge.partitioner import partition_of
+from streams.ports import NewRecord
+from streams.settings import load_settings
+from tests.conftest import Command
+from tests.core.given import Given, assistant
+from tests.flow.derive_kit import until
+
+PARTITIONS = 4
+RULES = """
+memory = "file"
+
+[[targets]]
+name = "ops"
+url = "{url}"
+
+[[rules]]
+name = "full"
+when = "pressure"
+at_percent = 80
+targets = ["ops"]
+"""
+
+
+class Hook:
+    """A webhook server that takes all that comes, and counts it."""
+
+    def __init__(self) -> None:
+        self.taken: Counter[str] = Counter()
+        self.url = ""
+
+    async def handle(self, request: web.Request) -> web.Response:
+        self.taken[(await request.json())["session_id"]] += 1
+        return web.Response()
+
+
+@pytest.fixture
+async def hook() -> AsyncIterator[Hook]:
+    hook = Hook()
+    app = web.Application()
+    app.router.add_post("/", hook.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    hook.url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    yield hook
+    await runner.cleanup()
+
+
+class Sessions:
+    """Full sessions of now, appended to a topic; each is one alert."""
+
+    def __init__(self, log: KafkaLog, topic: str) -> None:
+        self._log, self._topic = log, topic
+        self.names: set[str] = set()
+
+    async def write(self, count: int) -> None:
+        producer = self._log.producer()
+        await producer.start()
+        for _ in range(count):
+            name = f"session-{len(self.names)}"
+            self.names.add(name)
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            body: dict[str, Any] = assistant("r", read=190_000)
+            for record in Given().take(body | {"session_id": name, "timestamp": now}):
+                headers, value = codec.to_binary(record)
+                at = partition_of(name, PARTITIONS)
+                await producer.send(NewRecord(self._topic, at, name.encode(), value, headers))
+        await producer.flush()
+        await producer.stop()
+
+
+async def sessions_on(log: KafkaLog, prefix: str) -> Sessions:
+    """Make a topic of the test's own."""
+    topic = load_settings(given={"topic_prefix": prefix}).topic(CONTEXT_EVENTS)
+    await log.start()
+    await log.create_topics([topic], PARTITIONS)
+    return Sessions(log, topic.name)
+
+
+def settings(address: str, prefix: str, folder: Path, hook: Hook) -> dict[str, str]:
+    """Write the rules; return what a worker is told."""
+    rules = folder / "alerts.toml"
+    rules.write_text(RULES.format(url=hook.url))
+    return {
+        "BOOTSTRAP_SERVERS": address,
+        "TOPIC_PREFIX": prefix,
+        "GROUP_PREFIX": prefix,
+        "ALERTS_FILE": str(rules),
+        "STATE_FOLDER": str(folder / "state"),
+        "SESSION_TIMEOUT_MS": "6000",
+    }
+
+
+def said(log: Path, event: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    return [line for line in lines if line["event"] == event]
+
+
+async def has(count: int, hook: Hook) -> bool:
+    return len(hook.taken) >= count
+
+
+async def end(worker: "subprocess.Popen[str]") -> int:
+    worker.terminate()
+    return await asyncio.to_thread(worker.wait, 30)
+
+
+async def test_workers_share_the_partitions_and_one_that_ends_leaves_nothing_undone(
+    kafka: str, prefix: str, command: Command, tmp_path: Path, hook: Hook
+) -> None:
+    log = KafkaLog(KafkaOptions(kafka))
+    sessions = await sessions_on(log, prefix)
+    told = settings(kafka, prefix, tmp_path, hook)
+    files = tmp_path / "first", tmp_path / "second"
+    first = command.start_logging(files[0], "control", **told)
+    await sessions.write(20)
+    await until(lambda: has(20, hook))
+    second = command.start_logging(files[1], "control", **told)
+
+    async def shared() -> bool:
+        shares = [said(file, "assigned")[-1:] for file in files]
+        return [len(share[0]["partitions"]) for share in shares if share] == [2, 2]
+
+    await until(shared)
+    await sessions.write(20)
+    await until(lambda: has(40, hook))
+    assert await end(first) == 0
+    await sessions.write(20)
+    await until(lambda: has(60, hook))
+    assert await end(second) == 0
+    # Both ended, or handed over, in good order: so nothing even came twice.
+    assert hook.taken == Counter(dict.fromkeys(sessions.names, 1))
+    await log.stop()
+
+
+async def test_a_broker_that_goes_away_is_waited_for(
+    own_stack: Callable[..., LocalStack], prefix: str, command: Command, tmp_path: Path, hook: Hook
+) -> None:
+    stack = own_stack("kafka")
+    address = stack.services()["kafka"].address
+    log = KafkaLog(KafkaOptions(address))
+    sessions = await sessions_on(log, prefix)
+    file = tmp_path / "log"
+    worker = command.start_logging(file, "control", **settings(address, prefix, tmp_path, hook))
+    await sessions.write(5)
+    await until(lambda: has(5, hook))
+    stack.kill("kafka")
+
+    async def away() -> bool:
+        return bool(said(file, "trying again"))
+
+    await until(away)
+    (metrics,) = re.findall(r'http://[^"]*/metrics', file.read_text())
+    async with ClientSession() as client:
+        ready = await client.get(metrics.replace("metrics", "readyz"))
+        live = await client.get(metrics.replace("metrics", "healthz"))
+        assert (ready.status, live.status) == (503, 200), await ready.text()
+    await asyncio.to_thread(stack.start, ["kafka"])
+    await sessions.write(5)
+    await until(lambda: has(10, hook))
+    assert worker.poll() is None
+    assert await end(worker) == 0
+    assert set(hook.taken) == sessions.names
+    await log.stop()
