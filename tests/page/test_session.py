@@ -144,6 +144,8 @@ async def test_subagents_have_lanes_of_their_own(page: Page, told: Told) -> None
     await expect(lane).to_have_count(1)
     await expect(lane).to_contain_text("explorer")
     await expect(lane).to_contain_text("16K")
+    await lane.hover()
+    await expect(page.get_by_role("tooltip")).to_contain_text("4 input + 15,996 cache tokens")
     await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
 
 

@@ -5,8 +5,10 @@ import { now } from "./api.js";
 import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
 import { attr, css, h, Keyed, say, shown, svg, text } from "./dom.js";
 import { exact, moment, percent, tokens, UNKNOWN } from "./format.js";
+import { breakdownTip } from "./gauge.js";
 import { AMBER_REMAINING, mainChain, pressure } from "./judge.js";
 import { momentOf } from "./timeline.js";
+import { tipped } from "./tip.js";
 
 const HEIGHT = 260;
 /** As good as no time: two things at one place stand in their order. */
@@ -224,10 +226,14 @@ function lane() {
   const path = svg("path", {});
   const strip = svg("svg", { viewBox: `0 0 ${LANE_W} ${LANE_H}`, preserveAspectRatio: "none", class: "lane-strip", "aria-hidden": "true" });
   strip.append(path);
-  const el = h("div", { class: "lane" },
+  let current = null;
+  const el = h("div", { class: "lane", tabindex: "0", role: "group" },
     h("div", { class: "lane-head" }, h("strong", {}, t.name), h("span", { class: "faint" }, t.model), h("span", { class: "lane-used" }, t.used)), strip);
   css(el, "--axis", `${AXIS_W}px`);
+  tipped(el, () => breakdownTip(current));
   const update = ({ chain, path: d }) => {
+    current = chain;
+    attr(el, "aria-label", `Subagent ${chain.subagent_type ?? chain.chain}`);
     attr(el, "data-level", pressure(chain));
     say(t.name, chain.subagent_type ?? chain.chain);
     say(t.model, [chain.subagent_type === null ? null : chain.chain, chain.model].filter(Boolean).join(" · "));
