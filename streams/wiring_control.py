@@ -67,7 +67,7 @@ async def control(
             log=log,
             webhooks=webhooks,
             memory=memory,
-            agent_of=_nobody if views is None else AgentLookup(views, partition_of).agent_of,
+            agent_of=_nobody if views is None else AgentLookup(views, partition_of, clock).agent_of,
             telemetry=telemetry,
             health=health,
             clock=clock,

@@ -19,6 +19,7 @@ from streams.core.alerts.rules import (
     Rule,
     Target,
 )
+from streams.core.errors import RetryError
 from streams.edge import codec
 from streams.edge.alert_memories import MemoryAlertMemory
 from streams.edge.clock import SystemClock
@@ -109,6 +110,7 @@ class ControlKit:
         self.figures = Figures()
         self.health = board()
         self.agents: dict[str, str] = {}
+        self.agents_are_away = False
         self.plan = AlertPlan(max_age_ms=900_000, targets=(target("ops"),), rules=(rule(),))
 
     async def create(self) -> None:
@@ -154,6 +156,8 @@ class ControlKit:
         )
 
     async def _agent_of(self, session_id: str) -> str | None:
+        if self.agents_are_away:
+            raise RetryError("away")
         return self.agents.get(session_id)
 
     @asynccontextmanager

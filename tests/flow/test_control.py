@@ -7,11 +7,16 @@ import pytest
 
 from schemas.records import Record
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
-from streams.core.errors import VersionError
+from streams.core.errors import RetryError, VersionError
 from streams.edge.alert_memories import MemoryAlertMemory
+from streams.edge.clock import SystemClock
+from streams.edge.memory_log import MemoryLog
+from streams.edge.memory_views import MemoryViews
+from streams.edge.partitioner import partition_of
 from streams.flow.control import delivery, worker
-from streams.ports import Answer, NewRecord
-from tests.core.given import START_MS, Given, assistant, compacting, failed, init
+from streams.flow.control.agents import AgentLookup
+from streams.ports import Answer, Generations, NewRecord
+from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
 from tests.flow.control_kit import (
     AWAY,
     REFUSED,
@@ -21,6 +26,7 @@ from tests.flow.control_kit import (
     target,
     until_so,
 )
+from tests.flow.project_kit import ProjectKit
 
 
 @pytest.fixture
@@ -232,6 +238,41 @@ async def test_the_agent_is_looked_up_where_the_records_tell_none(kit: ControlKi
     told = [(body["session_id"], body["agent_id"]) for body in kit.receivers["ops"].bodies]
     assert told == [("s1", "builder"), ("s3", "builder")]
     assert kit.figures.counts["control_skipped", "other_agent"] == 1
+
+
+async def test_where_the_agent_cannot_be_told_the_alert_is_sent(kit: ControlKit) -> None:
+    kit.by(rule(agents=Patterns(("builder",))))
+    kit.agents_are_away = True
+    await kit.write(pressured(90))
+    async with kit.running():
+        await kit.until_taken(1)
+    assert kit.receivers["ops"].bodies[0]["agent_id"] is None
+
+
+async def test_the_views_are_asked_for_an_agent_and_rest_when_they_are_away() -> None:
+    class Asked(MemoryViews):
+        asked = 0
+
+        async def generations(self) -> Generations:
+            self.asked += 1
+            raise RetryError("away")
+
+    views = Asked()
+    lookup = AgentLookup(views, partition_of, SystemClock())
+    for _ in range(3):
+        with pytest.raises(RetryError):
+            await lookup.agent_of("s1")
+    assert views.asked == 1
+    assert await AgentLookup(MemoryViews(), partition_of, SystemClock()).agent_of("s1") is None
+
+    folded = ProjectKit(MemoryLog(SystemClock()), MemoryViews())
+    await folded.create_topic()
+    async with folded.running() as running:
+        await folded.append(Given().take(init(at=0), agent_id="builder"))
+        await folded.caught_up(running)
+        found = AgentLookup(folded.store, partition_of, SystemClock())
+        assert await found.agent_of(SESSION) == "builder"
+        assert await found.agent_of("another") is None
 
 
 async def test_a_memory_that_is_away_delays_nothing(kit: ControlKit) -> None:

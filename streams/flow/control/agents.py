@@ -1,38 +1,52 @@
 """Which agent runs a session, where its records told that long ago: the views know."""
 
 from collections.abc import Callable
+from typing import Final
 
 import structlog
 
 from schemas.views import SessionView
-from streams.core.errors import RetryError
+from streams.core.errors import RetryError, VersionError
 from streams.edge import codec, view_codec
-from streams.ports import ViewReader
+from streams.ports import Clock, ViewReader
+
+_REST_S: Final = 10.0
+"""After a question in vain: records wait for an answer, so not each of them asks."""
 
 logger = structlog.get_logger()
 
 
 class AgentLookup:
-    """Asks the session's view; None where there is no view, or Redis is away."""
+    """Asks the session's view."""
 
-    def __init__(self, reader: ViewReader, partition_of: Callable[[str, int], int]) -> None:
-        self._reader, self._partition_of = reader, partition_of
+    def __init__(
+        self, reader: ViewReader, partition_of: Callable[[str, int], int], clock: Clock
+    ) -> None:
+        self._reader, self._partition_of, self._clock = reader, partition_of, clock
+        self._not_before_s = clock.monotonic_s()
 
     async def agent_of(self, session_id: str) -> str | None:
-        """Return the agent that the publisher named for a session, if it is known."""
+        """Return the agent that the publisher named for a session; None where it named none.
+
+        Raises RetryError where that cannot be told now.
+        """
+        if self._clock.monotonic_s() < self._not_before_s:
+            raise RetryError("the views could not be asked a moment ago")
         try:
-            generation = (await self._reader.generations()).active
-            if generation is None:
-                return None
-            position = await self._reader.position(generation, 0)
-            if position is None:
-                return None
-            partition = self._partition_of(session_id, position.partitions)
-            key = codec.key_bytes(session_id)
-            (document,) = await self._reader.views(generation, partition, [key])
-        except RetryError as error:
+            return await self._ask(session_id)
+        except (RetryError, VersionError) as error:
+            self._not_before_s = self._clock.monotonic_s() + _REST_S
             logger.warning("a session's agent cannot be looked up", error=str(error))
+            raise RetryError(str(error)) from error
+
+    async def _ask(self, session_id: str) -> str | None:
+        generation = (await self._reader.generations()).active
+        position = None if generation is None else await self._reader.position(generation, 0)
+        if generation is None or position is None:
             return None
+        partition = self._partition_of(session_id, position.partitions)
+        key = codec.key_bytes(session_id)
+        (document,) = await self._reader.views(generation, partition, [key])
         if document is None:
             return None
         return view_codec.decode(SessionView, document).identity.publisher_agent_id

@@ -200,9 +200,13 @@ class ControlWorker:
             reason = "no_time" if alert.time_ms is None else "old"
             self._telemetry.count("control_skipped", reason=reason)
             return []
+        can_tell = True
         if alert.agent_id is None:
-            alert = alert.of_agent(await self._ports.agent_of(alert.session_id))
-        if not alert.rule.agents.fit(alert.agent_id):
+            try:
+                alert = alert.of_agent(await self._ports.agent_of(alert.session_id))
+            except RetryError:
+                can_tell = False  # rather one alert too many than one too few
+        if can_tell and not alert.rule.agents.fit(alert.agent_id):
             self._telemetry.count("control_skipped", reason="other_agent")
             return []
         self._telemetry.count("control_alerts", kind=alert.kind)
