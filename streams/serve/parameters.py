@@ -3,9 +3,25 @@
 from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Path, Query
+from starlette.convertors import Convertor, register_url_convertor
 
 from schemas.records import Kind
 from schemas.views import STREAM_ENTRIES, SizeState
+
+
+class _AnyText(Convertor[str]):
+    """A part of a path that is an id: of any characters, slashes and line ends too."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("id", _AnyText())
 
 MOST_SESSIONS = 1_000
 """Views of one answer: some 3 MB, a tenth of that by gzip."""

@@ -73,7 +73,7 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
 
 def _add_session(router: APIRouter, reading: Reading) -> None:
     @router.get(
-        "/v1/sessions/{session_id:path}/compactions",
+        "/v1/sessions/{session_id:id}/compactions",
         response_model=shapes.CompactionsAnswer,
         responses=_CONDITIONAL | problems_of(404, 422),
         summary="List a session's compactions",
@@ -124,7 +124,7 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
     }
 
     @router.get(
-        "/v1/sessions/{session_id:path}/events",
+        "/v1/sessions/{session_id:id}/events",
         summary="List a session's records but readings",
         operation_id="listEvents",
         **described,
@@ -141,7 +141,7 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         return await _records(reading, request, session_id, "events", kinds, after, limit)
 
     @router.get(
-        "/v1/sessions/{session_id:path}/readings",
+        "/v1/sessions/{session_id:id}/readings",
         summary="List a session's readings",
         operation_id="listReadings",
         **described,
@@ -156,7 +156,7 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         return await _records(reading, request, session_id, "readings", frozenset(), after, limit)
 
     @router.get(
-        "/v1/sessions/{session_id:path}",
+        "/v1/sessions/{session_id:id}",
         response_model=shapes.SessionAnswer,
         responses=_CONDITIONAL | problems_of(404, 422),
         summary="Read a session",
@@ -212,7 +212,7 @@ def _add_agents(router: APIRouter, reading: Reading) -> None:
     kept = Kept()
 
     @router.get(
-        "/api/agents/{agent_id:path}/events",
+        "/api/agents/{agent_id:id}/events",
         response_model=list[shapes.ChatEvent],
         responses=_CONDITIONAL | problems_of(422),
         summary="List an agent's events for its chat",

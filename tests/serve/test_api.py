@@ -323,9 +323,9 @@ async def test_any_id_can_be_asked_for(records: list[Record]) -> None:
     from dataclasses import replace  # noqa: PLC0415
 
     views = GrowingViews()
-    for name in ("a/b", "ü 😀", "x?y#z", "events"):
+    for name in ("a/b", "ü 😀", "x?y#z", "events", "a\nb"):
         views.add(replace(records[0], data=replace(records[0].data, session_id=name)))
     api = api_over(views)
-    for quoted in ("a%2Fb", "%C3%BC%20%F0%9F%98%80", "x%3Fy%23z", "events"):
+    for quoted in ("a%2Fb", "%C3%BC%20%F0%9F%98%80", "x%3Fy%23z", "events", "a%0Ab"):
         assert (await api.get(f"/v1/sessions/{quoted}")).status_code == 200
         assert (await api.get(f"/v1/sessions/{quoted}/events")).status_code == 200
