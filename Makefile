@@ -101,15 +101,15 @@ lock-check: setup
 schemas: setup  ## Write the JSON Schemas of records and views.
 	$(BIN)/contextgauge schemas
 
-check: lint types layers dependencies lock-check  ## All that CI looks at.
-	@$(MAKE) --no-print-directory check-compiled
+check: lint types layers dependencies lock-check check-compiled  ## All that CI looks at.
 	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered
 	$(BIN)/coverage report --include='schemas/*,streams/core/*' --fail-under=100 --skip-covered
 
-# Where it can be: CI has all that it needs, elsewhere a compiler may be missing.
+# Where it can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
+# `make`: a recipe that names it as a variable is run, tests and all, by `make -n` too.
 check-compiled: setup
 	@if lacking=$$($(BIN)/python hatch_build.py 2>&1) || [ -n "$$CI" ]; then \
-		$(MAKE) --no-print-directory compile && CHECK_COMPILED=1 $(BIN)/python -m pytest \
+		make --no-print-directory compile && CHECK_COMPILED=1 $(BIN)/python -m pytest \
 			-o pythonpath="$(COMPILED) ." tests/test_compiled.py $(TESTS_OF_COMPILED); \
 	else echo "check: skips the compiled modules: $$lacking"; fi
 
