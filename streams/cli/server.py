@@ -182,4 +182,4 @@ class _Report:
         elif ours:
             logger.error("cannot answer", doing=doing, error=told)
         else:
-            logger.error("an error in contextgauge itself", doing=doing, where=told)
+            logger.error("an error of contextgauge's own", doing=doing, where=told)
