@@ -14,7 +14,8 @@ NAMESPACE: Final = bytes.fromhex("9b97b2537226559e8fb49731ba3d34b1")
 
 _NAMESPACE_HASH: Final = hashlib.sha1(NAMESPACE, usedforsecurity=False)
 _AT_WORK: Final = 4_096
-"""Sessions' chains and kinds whose names' beginnings are at hand: half a megabyte."""
+"""Sessions' chains and kinds whose names' beginnings are at hand: a megabyte or two with usual ids,
+70 with the longest that there may be."""
 
 _VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 """UUID's variant bits, by the hex digit that they replace the upper half of."""

@@ -13,6 +13,9 @@ from streams.ports import GroupReader
 TELL_S: Final = 0.1
 """How often what has changed is told: one request for all partitions, however many commits."""
 
+_AGAIN_S: Final = 0.4
+"""After what was not taken: a broker in trouble is not asked as often."""
+
 _LAST_S: Final = 1.0
 """Patience with the last one, while a group or a person waits for the worker to let go."""
 
@@ -27,8 +30,8 @@ class GroupOffsets:
 
     def begin(self) -> None:
         """Begin an assignment: only what is noted from here on is this member's to tell."""
-        self._positions.clear()
-        self._told.clear()
+        # New ones: what is still being told of the assignment before must not count for this one.
+        self._positions, self._told = {}, {}
 
     def note(self, partition: int, position: int) -> None:
         """Note a position that was read from the state, or committed to it."""
@@ -38,7 +41,8 @@ class GroupOffsets:
         """Tell what changes, until cancelled."""
         while True:
             await asyncio.sleep(TELL_S)
-            await self._tell()
+            if not await self._tell():
+                await asyncio.sleep(_AGAIN_S)
 
     async def end(self) -> None:
         """Tell the last positions, as long as the partitions are still this member's."""
@@ -48,17 +52,20 @@ class GroupOffsets:
         except TimeoutError:
             return
 
-    async def _tell(self) -> None:
+    async def _tell(self) -> bool:
+        """Tell what is news; return whether there was none or it was taken."""
+        told = self._told
         news = {
             partition: position
             for partition, position in self._positions.items()
-            if self._told.get(partition) != position
+            if told.get(partition) != position
         }
         if not news:
-            return
+            return True
         try:
             await self._reader.tell(news)
         except ContextgaugeError:
             # Away, or no longer a member: whatever it is, those who need the broker find out.
-            return
-        self._told |= news
+            return False
+        told |= news
+        return True

@@ -5,6 +5,7 @@ import gc
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -130,3 +131,26 @@ async def test_what_a_failed_membership_leaves_is_let_go_of_before_the_next(
         await kit.caught_up(worker)
         assert not [task for task in tasks[:4] if task() is not None]
     assert await kit.events() == expected(MESSAGES)
+
+
+async def test_what_was_told_of_an_assignment_before_does_not_count_for_the_next() -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+    told: list[dict[int, int]] = []
+
+    class Slow:
+        async def tell(self, positions: dict[int, int]) -> None:
+            told.append(dict(positions))
+            began.set()
+            await go_on.wait()
+
+    offsets = GroupOffsets(cast("GroupReader", Slow()))
+    offsets.note(0, 7)
+    telling = asyncio.create_task(offsets.end())
+    await began.wait()
+    offsets.begin()
+    offsets.note(0, 7)
+    go_on.set()
+    await telling
+    await offsets.end()
+    await offsets.end()
+    assert told == [{0: 7}, {0: 7}]
