@@ -16,6 +16,9 @@ _AHEAD_S: Final = 10.0
 """For so long a place may be beyond what the views have: a generation that was swapped in may be
 a little behind, and Redis may have lost its last second."""
 
+_LOOK_S: Final = 0.25
+"""How often a listener looks whether Redis has come as far as the ring."""
+
 _PLACE_S: Final = 15.0
 """How often a listener to one session is told a new place while others have news: without it, it
 would come back with one that the feed no longer reaches."""
@@ -87,29 +90,55 @@ class Listener:
             yield self._reset("this place is one of other views")
             return
         have = list(since.offsets)
+        until_s: float | None = None
         for partition, until in enumerate(target):
             while have[partition] < until:
-                start = have[partition]
-                async with self._feed.catching_up:
-                    generation = self._feed.generation
-                    found = await self._reader.live(generation, partition, start - 1, _CHUNK)
-                    bounds = await self._reader.live_bounds(generation, partition)
-                if not bounds.reaches(start):
+                part, is_there, reaches = await self._read(partition, have[partition], until)
+                if not reaches:
                     self._beyond = _beyond(have, target)
                     yield self._reset("this place is older than what the feed keeps")
                     return
-                part = [entry for entry in found if entry.offset < until]
                 blocks = b"".join([self._entry(have, partition, entry) for entry in part])
-                if len(part) < _CHUNK:
-                    have[partition] = until
                 if blocks:
                     yield blocks
+                if len(part) == _CHUNK:
+                    continue
+                if is_there:
+                    have[partition] = until
+                    continue
+                # Redis lost its end, or a generation that was swapped in is behind the ring.
+                now_s = self._clock.monotonic_s()
+                until_s = now_s + _AHEAD_S if until_s is None else until_s
+                if now_s >= until_s or self._feed.is_closed:
+                    self._beyond = _beyond(have, target)
+                    yield self._reset("the views went back and have not come forward again")
+                    return
+                await self._clock.sleep(_LOOK_S)
         self._beyond = _beyond(have, target)
+        await self._expect()
+
+    async def _expect(self) -> None:
+        """Where the views lack what this listener has, give them time to come to it."""
         moment = await self._moments.now() if self._beyond else None
         if moment is not None and any(
             until > moment.positions[partition].offset for partition, until in self._beyond.items()
         ):
             self._ahead_until_s = self._clock.monotonic_s() + _AHEAD_S
+
+    async def _read(self, partition: int, start: int, until: int) -> tuple[list[Entry], bool, bool]:
+        """Return entries of a partition from `start` on, and not of `until` or later.
+
+        And whether its views have come to `until`, and whether the feed reaches back to `start`.
+        """
+        async with self._feed.catching_up:
+            generation = self._feed.generation
+            # The position first: what is read after it has all that lies before it.
+            position = await self._reader.position(generation, partition)
+            found = await self._reader.live(generation, partition, start - 1, _CHUNK)
+            bounds = await self._reader.live_bounds(generation, partition)
+        part = [entry for entry in found if entry.offset < until]
+        is_there = position is not None and position.offset >= until
+        return part, is_there, bounds.reaches(start)
 
     def _entry(self, have: list[int], partition: int, entry: Entry) -> bytes:
         have[partition] = entry.offset + 1

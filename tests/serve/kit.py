@@ -22,7 +22,7 @@ from streams.flow.fold import Placed
 from streams.flow.fold_views import ViewFold
 from streams.flow.funnel import Funnel, Intake
 from streams.flow.simulator import Casting, sample_sessions
-from streams.ports import Generations, Told, ViewPosition, ViewReader
+from streams.ports import Entry, Generations, Told, ViewPosition, ViewReader
 from streams.serve.api import Serving, create_app
 
 PARTITIONS = 3
@@ -69,6 +69,27 @@ class GrowingViews(MemoryViews):
         live = self._folds[partition].documents().live
         del live[: len(live) - kept]
         live[:0] = live[:1] * (LIVE_ENTRIES - len(live))
+
+    def go_back(self, entries: int) -> list[list[Entry]]:
+        """Lose the last entries of each partition, as a Redis may that starts anew."""
+        lost = []
+        for partition, fold in enumerate(self._folds):
+            live = fold.documents().live
+            start = max(len(live) - entries, 0)
+            lost.append(live[start:])
+            del live[start:]
+            if lost[-1]:
+                self.offsets[partition] = lost[-1][0].offset
+        self._place()
+        return lost
+
+    def come_forward(self, lost: list[list[Entry]]) -> None:
+        """Have again what was lost."""
+        for partition, entries in enumerate(lost):
+            self._folds[partition].documents().live.extend(entries)
+            if entries:
+                self.offsets[partition] = entries[-1].offset + 2
+        self._place()
 
     def tell(self, told: Told | None) -> None:  # type: ignore[override]  # of all partitions
         """Let projectors tell this of every partition."""

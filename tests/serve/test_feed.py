@@ -202,6 +202,47 @@ async def test_a_place_older_than_the_feed_is_reset(records: list[Record]) -> No
     await server.feed.stop()
 
 
+async def test_a_redis_behind_the_ring_is_waited_for_when_a_listener_comes_back(
+    records: list[Record],
+) -> None:
+    views = GrowingViews()
+    views.add(*records[:-20])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        place = server.feed.offsets
+        views.add(*records[-20:])
+        await take(events, enough(20))
+    lost = views.go_back(5)
+    async with aclosing(server.listen(Place(1, place))) as events:
+        hearing = asyncio.create_task(take(events, enough(20)))
+        await asyncio.sleep(0.1)
+        views.come_forward(lost)
+        found = await hearing
+    assert told_by_partition(found, views.count) == by_partition(records[-20:], views.count)
+    assert server.count("serve_stream_resets") == 0
+    await server.feed.stop()
+
+
+async def test_a_redis_that_stays_behind_the_ring_resets_who_comes_back(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "_AHEAD_S", 0.05)
+    views = GrowingViews()
+    views.add(*records[:-20])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        place = server.feed.offsets
+        views.add(*records[-20:])
+        await take(events, enough(20))
+    views.go_back(5)
+    async with aclosing(server.listen(Place(1, place))) as events:
+        found = await take(events, lambda found: found[-1].kind == "reset")
+    assert "went back" in str(found[-1].document["reason"])
+    await server.feed.stop()
+
+
 async def test_a_place_of_other_views_is_reset(records: list[Record]) -> None:
     views = GrowingViews()
     views.add(*records[:9])
