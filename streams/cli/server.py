@@ -17,6 +17,7 @@ from fastapi import FastAPI
 
 from streams import wiring
 from streams.cli import exits
+from streams.cli.connections import bounded
 from streams.core.errors import ConfigError, ContextgaugeError, RetryError
 from streams.edge.clock import SystemClock
 from streams.edge.health import HealthBoard
@@ -36,6 +37,10 @@ _BACKLOG = 4_096
 
 _ENDING_S = 2
 """For answers under way when the server stops; the feed's readers are told and sent away."""
+
+_OTHER_FILES = 700
+"""Connections to Redis, of all requests under way and listeners that are brought up to date, and
+what else the process has open."""
 
 _AGAIN_S = 60.0
 _MOST_TOLD = 100
@@ -99,7 +104,7 @@ def _config(chosen: Settings, app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="none",  # it runs in the worker's
-        http="httptools",
+        http=bounded(_most_connections()),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -158,6 +163,14 @@ def _open_many_files() -> None:
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _most_connections() -> int | None:
+    """Return how many the system lets this process have, but for those to Redis and its files."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return None
+    return max(files - _OTHER_FILES, files // 2)
 
 
 class _Report:

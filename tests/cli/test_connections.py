@@ -1,0 +1,142 @@
+"""What a client may make the server hold before it has asked anything: bounded in size and time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from streams.cli import connections
+from streams.edge.status_server import listening, port_of
+from tests.serve.redis_kit import become
+
+PATIENCE_S = 20.0
+
+
+async def _app(scope: Scope, _receive: Receive, send: Send) -> None:
+    assert scope["type"] == "http"
+    headers = [(b"content-length", b"2")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+@asynccontextmanager
+async def served(most: int | None = None) -> AsyncIterator[int]:
+    """Serve an application; yield its port."""
+    listener = listening("127.0.0.1", 0)
+    protocol = connections.bounded(most)
+    config = uvicorn.Config(_app, http=protocol, lifespan="off", log_config=None, ws="none")
+    server = uvicorn.Server(config)
+    running = asyncio.create_task(server.serve([listener]))
+    await become(lambda: server.started)
+    try:
+        yield port_of(listener)
+    finally:
+        server.should_exit = True
+        await running
+        listener.close()
+
+
+async def _answer(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(PATIENCE_S):
+        return await reader.read()
+
+
+async def test_a_head_without_an_end_is_not_kept() -> None:
+    async with served() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
+        sent, most = 0, 8 * 1024 * 1024
+        try:
+            while sent < most and not reader.at_eof():
+                writer.write(b"x" * 65_536)
+                sent += 65_536
+                await writer.drain()
+                await asyncio.sleep(0)
+        except ConnectionError:
+            pass
+        assert sent < most
+        writer.close()
+
+
+async def test_a_long_head_is_answered_with_431() -> None:
+    async with served() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
+        await asyncio.sleep(0.05)
+        # Just more than is taken, so that nothing is unread when the server closes.
+        for _ in range(3):
+            writer.write(b"x" * (connections.MOST_HEAD_BYTES // 2))
+            await asyncio.sleep(0.1)
+        assert (await _answer(reader)).startswith(b"HTTP/1.1 431 ")
+        writer.close()
+
+
+async def test_trailers_without_an_end_are_not_kept() -> None:
+    async with served() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+        )
+        sent, most = 0, 8 * 1024 * 1024
+        try:
+            while sent < most and not reader.at_eof():
+                writer.write(b"X-T: " + b"x" * 65_536 + b"\r\n")
+                sent += 65_536
+                await writer.drain()
+                await asyncio.sleep(0)
+        except ConnectionError:
+            pass
+        assert sent < most
+        writer.close()
+
+
+async def test_many_requests_of_one_connection_are_answered() -> None:
+    async with served() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        one = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 20_000 + b"\r\n\r\n"
+        for _ in range(20):
+            writer.write(one)
+            async with asyncio.timeout(PATIENCE_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                assert await reader.readexactly(2) == b"ok"
+            assert head.startswith(b"HTTP/1.1 200 ")
+        writer.close()
+
+
+@pytest.mark.parametrize("begin", [b"", b"\r\n", b"GET / HTTP/1.1\r\nHost: loc"])
+async def test_who_asks_nothing_is_let_go_of(monkeypatch: pytest.MonkeyPatch, begin: bytes) -> None:
+    monkeypatch.setattr(connections, "HEAD_S", 0.1)
+    async with served() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(begin)
+        told = await _answer(reader)
+        assert told.startswith(b"HTTP/1.1 408 ") if begin.startswith(b"GET") else told == b""
+        writer.close()
+
+
+async def test_a_second_head_has_its_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    async with served() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with asyncio.timeout(PATIENCE_S):
+            await reader.readuntil(b"ok")
+        writer.write(b"GET / HT")
+        assert (await _answer(reader)).startswith(b"HTTP/1.1 408 ")
+        writer.close()
+
+
+async def test_connections_are_counted() -> None:
+    async with served(2) as port:
+        kept = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for reader, writer in kept:
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            async with asyncio.timeout(PATIENCE_S):
+                await reader.readuntil(b"ok")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert (await _answer(reader)).startswith(b"HTTP/1.1 503 ")
+        for _, each in [*kept, (reader, writer)]:
+            each.close()
