@@ -14,7 +14,7 @@ The ring is all that is buffered, whoever listens: a listener that falls out of 
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -36,6 +36,10 @@ _WAIT_S: Final = 1.0
 
 _BREATH_S: Final = 1.0
 """Between attempts while Redis is away."""
+
+AHEAD_S: Final = 10.0
+"""For so long a place may be beyond what the views have: a generation that was swapped in may be
+a little behind, and Redis may have lost its last second."""
 
 _EACH_S: Final = 0.00005
 """For so long news are gathered for each listener before all are woken: a thousand hear twenty
@@ -113,6 +117,7 @@ class Feed:
         self._clock, self._telemetry, self._report = clock, telemetry, report
         self._generation = 0
         self._offsets: list[int] = []
+        self._beyond_s: dict[int, float] = {}
         self._ring: deque[Event] = deque(maxlen=RING_EVENTS)
         self._end = 0
         self._news = asyncio.Event()
@@ -135,13 +140,14 @@ class Feed:
                 raise ViewsGoneError("there are no views yet")
             self._generation = moment.generation
             self._begin(moment)
-            self._tasks.append(asyncio.create_task(self._watch()))
-            self._tasks.append(asyncio.create_task(self._tell()))
+            self._tasks.append(asyncio.create_task(self._unending(self._watch)))
+            self._tasks.append(asyncio.create_task(self._unending(self._tell)))
 
     def _begin(self, moment: Moment) -> None:
         self._offsets = [position.offset for position in moment.positions]
+        self._beyond_s = {}
         self._tasks += [
-            asyncio.create_task(self._tail(partition), name=_TAIL)
+            asyncio.create_task(self._follow(partition), name=_TAIL)
             for partition in range(moment.partitions)
         ]
 
@@ -171,12 +177,57 @@ class Feed:
             self._generation = moment.generation
             if moment.partitions != len(self._offsets):
                 # Of another topic, under the same prefix: nothing goes on from before.
-                tails = [task for task in self._tasks if task.get_name() == _TAIL]
-                for task in tails:
-                    task.cancel()
-                self._tasks = [task for task in self._tasks if task not in tails]
-                self._begin(moment)
-                self._interrupt("the views have another number of partitions")
+                self._begin_anew(moment, "the views have another number of partitions")
+            elif self._is_beyond(moment):
+                self._begin_anew(moment, "the views went back and have not come forward again")
+
+    def _is_beyond(self, moment: Moment) -> bool:
+        """Tell whether the views of a partition have been behind this feed for too long.
+
+        Redis may lose its last second, which is projected again; where the log itself was made
+        anew, nothing that happens would ever reach the offsets from which the tails read.
+        """
+        now_s = self._clock.monotonic_s()
+        pairs = enumerate(zip(moment.positions, self._offsets, strict=True))
+        self._beyond_s = {
+            partition: self._beyond_s.get(partition, now_s)
+            for partition, (position, offset) in pairs
+            if position.offset < offset
+        }
+        return any(now_s - since_s >= AHEAD_S for since_s in self._beyond_s.values())
+
+    def _begin_anew(self, moment: Moment, reason: str) -> None:
+        tails = [task for task in self._tasks if task.get_name() == _TAIL]
+        for task in tails:
+            task.cancel()
+        self._tasks = [task for task in self._tasks if task not in tails]
+        self._begin(moment)
+        self._interrupt(reason)
+
+    async def _unending(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Run what has no end; what nobody foresaw is reported, and it begins again."""
+        while True:
+            try:
+                await run()
+            except Exception as error:  # noqa: BLE001 -- nobody else would hear of it
+                self._report("following the live feed", error)
+            await self._clock.sleep(_BREATH_S)
+
+    async def _follow(self, partition: int) -> None:
+        """Tail a partition; after what nobody foresaw, from where its views are now."""
+        while True:
+            try:
+                await self._tail(partition)
+            except Exception as error:  # noqa: BLE001 -- listeners would hear nothing, for ever
+                self._report("reading the live feed", error)
+            await self._clock.sleep(_BREATH_S)
+            try:
+                moment = await self._moments.now()
+            except (RetryError, StopError, ViewsGoneError):
+                moment = None  # from where it was; once Redis is back it gets on
+            if moment is not None and moment.partitions == len(self._offsets):
+                self._offsets[partition] = moment.positions[partition].offset
+            self._interrupt("an event could not be read")
 
     async def _tail(self, partition: int) -> None:
         """Read one partition's feed, from where its views were, into the ring."""

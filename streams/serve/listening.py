@@ -6,15 +6,12 @@ from typing import Final
 
 from streams.edge import codec
 from streams.ports import Clock, Entry, Telemetry, ViewReader
+from streams.serve import feed as feeds
 from streams.serve.feed import Event, Feed, Place, because, parse_place, written
 from streams.serve.moment import Moments, feed_id
 
 _CHUNK: Final = 250
 """Events given out at once: some 100 kB, the most that waits in a listener's connection."""
-
-_AHEAD_S: Final = 10.0
-"""For so long a place may be beyond what the views have: a generation that was swapped in may be
-a little behind, and Redis may have lost its last second."""
 
 _LOOK_S: Final = 0.25
 """How often a listener looks whether Redis has come as far as the ring."""
@@ -108,7 +105,7 @@ class Listener:
                     continue
                 # Redis lost its end, or a generation that was swapped in is behind the ring.
                 now_s = self._clock.monotonic_s()
-                until_s = now_s + _AHEAD_S if until_s is None else until_s
+                until_s = now_s + feeds.AHEAD_S if until_s is None else until_s
                 if now_s >= until_s or self._feed.is_closed:
                     self._beyond = _beyond(have, target)
                     yield self._reset("the views went back and have not come forward again")
@@ -123,7 +120,7 @@ class Listener:
         if moment is not None and any(
             until > moment.positions[partition].offset for partition, until in self._beyond.items()
         ):
-            self._ahead_until_s = self._clock.monotonic_s() + _AHEAD_S
+            self._ahead_until_s = self._clock.monotonic_s() + feeds.AHEAD_S
 
     async def _read(self, partition: int, start: int, until: int) -> tuple[list[Entry], bool, bool]:
         """Return entries of a partition from `start` on, and not of `until` or later.
@@ -163,7 +160,10 @@ class Listener:
         return told
 
     def _event(self, event: Event) -> bytes:
-        if event.partition is not None:
+        if event.partition is None:
+            # What it has more may be of another log: from here on it is told all.
+            self._beyond, self._ahead_until_s = {}, None
+        else:
             if event.offset < self._beyond.get(event.partition, 0):
                 return b""
             self._beyond.pop(event.partition, None)

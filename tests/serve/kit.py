@@ -91,6 +91,12 @@ class GrowingViews(MemoryViews):
                 self.offsets[partition] = entries[-1].offset + 2
         self._place()
 
+    def break_live(self, record: Record) -> None:
+        """Fold a record, and let its entry of the feed be one that no build writes."""
+        self.add(record)
+        live = self._folds[partition_of(record.data.session_id, self.count)].documents().live
+        live[-1] = live[-1]._replace(document=b"{}")
+
     def tell(self, told: Told | None) -> None:  # type: ignore[override]  # of all partitions
         """Let projectors tell this of every partition."""
         self._place(told)

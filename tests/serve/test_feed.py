@@ -14,7 +14,7 @@ from streams.edge.metrics import PrometheusTelemetry
 from streams.edge.partitioner import partition_of
 from streams.ports import Entry, Told
 from streams.serve import feed as feed_module
-from streams.serve import listening, moment
+from streams.serve import moment
 from streams.serve.feed import Feed, Place, parse_place
 from streams.serve.listening import Listener
 from streams.serve.moment import Moments
@@ -227,7 +227,7 @@ async def test_a_redis_behind_the_ring_is_waited_for_when_a_listener_comes_back(
 async def test_a_redis_that_stays_behind_the_ring_resets_who_comes_back(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "_AHEAD_S", 0.05)
+    monkeypatch.setattr(feed_module, "AHEAD_S", 0.05)
     views = GrowingViews()
     views.add(*records[:-20])
     server = Server(views)
@@ -272,7 +272,7 @@ async def test_a_place_beyond_the_views_waits_and_then_is_reset(
         offsets = place_of([event]).offsets if event.place else ahead.offsets
         assert all(map(int.__ge__, offsets, ahead.offsets))
     assert told_by_partition(found, views.count) == expected
-    monkeypatch.setattr(listening, "_AHEAD_S", 0.05)
+    monkeypatch.setattr(feed_module, "AHEAD_S", 0.05)
     never = Place(1, tuple(offset + 400 for offset in views.offsets))
     async with aclosing(server.listen(never)) as events:
         found = await take(events, lambda found: found[-1].kind == "reset")
@@ -289,7 +289,7 @@ def _parts(records: list[Record], views: GrowingViews) -> list[list[object]]:
 async def test_an_answers_place_is_never_beyond_though_nothing_happens(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "_AHEAD_S", 0.02)
+    monkeypatch.setattr(feed_module, "AHEAD_S", 0.02)
     views = GrowingViews()
     views.add(*records[:30])
     server = Server(views)
@@ -346,6 +346,63 @@ async def test_a_server_that_missed_more_than_the_feed_keeps_resets_all(
         views.away = False
         found = await take(events, lambda found: found[-1].kind == "reset")
     assert "more happened" in str(found[-1].document["reason"])
+    await server.feed.stop()
+
+
+async def test_a_feed_beyond_the_log_begins_anew(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "AHEAD_S", 0.1)
+    views = GrowingViews()
+    views.add(*records[:60])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        # The topic was made anew: offsets begin again.
+        again = GrowingViews(views.generation)
+        again.add(*records[:3])
+        views.partitions = again.partitions
+        found = await take(events, lambda found: found[-1].kind == "reset")
+        assert "went back" in str(found[-1].document["reason"])
+        assert place_of(found).offsets == tuple(again.offsets)
+        again.add(*records[3:9])
+        after = await take(events, enough(6))
+    assert told_by_partition(after, views.count) == by_partition(records[3:9], views.count)
+    await server.feed.stop()
+
+
+async def test_a_redis_that_lost_its_end_for_a_moment_resets_nobody(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "AHEAD_S", 5.0)
+    views = GrowingViews()
+    views.add(*records[:30])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        lost = views.go_back(2)
+        await asyncio.sleep(0.1)
+        views.come_forward(lost)
+        views.add(*records[30:40])
+        found = await take(events, enough(10))
+    assert [event.kind for event in found] == ["record"] * 10
+    await server.feed.stop()
+
+
+async def test_an_entry_that_cannot_be_read_is_told_and_not_the_end(
+    records: list[Record],
+) -> None:
+    views = GrowingViews()
+    views.add(*records[:20])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        views.break_live(records[20])
+        found = await take(events, lambda found: found[-1].kind == "reset")
+        assert "could not be read" in str(found[-1].document["reason"])
+        views.add(records[20])
+        assert ids(await take(events, enough(1))) == [records[20].id]
+    assert [type(error) for error in server.reported] == [KeyError]
     await server.feed.stop()
 
 
