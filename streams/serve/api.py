@@ -17,7 +17,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
-from schemas.records import Json
 from streams.core.errors import RetryError, StopError
 from streams.ports import Clock, Health, Telemetry, ViewReader
 from streams.serve import openapi, routes
@@ -25,7 +24,7 @@ from streams.serve.feed import Feed
 from streams.serve.guard import PROBES, STREAM, Guard, Report
 from streams.serve.limits import Rates
 from streams.serve.page import add_page
-from streams.serve.problems import Problem, away
+from streams.serve.problems import Problem, away, bad_parameter
 from streams.serve.reading import Reading
 from streams.serve.sessions import ViewsGoneError
 from streams.serve.stream import add_stream
@@ -171,11 +170,7 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
         assert isinstance(error, RequestValidationError)  # noqa: S101
         # The second part of a place is the parameter's name, behind query, path or header.
         found = [(str(item["loc"][1]), str(item["msg"])) for item in error.errors()]
-        wrong: list[Json] = [{"parameter": name, "message": message} for name, message in found]
-        told = "; ".join(f"{name}: {message}" for name, message in found)
-        return Problem(
-            HTTPStatus.UNPROCESSABLE_ENTITY, told, "bad-parameter", more={"errors": wrong}
-        ).response(request.url.path)
+        return bad_parameter(*found).response(request.url.path)
 
     async def of_redis(request: Request, error: Exception) -> Response:
         if isinstance(error, ViewsGoneError):

@@ -26,6 +26,10 @@ PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 STREAM: Final = "/v1/stream"
 
+MAY_STILL_READ: Final = "contextgauge.may_still_read"
+"""In the scope of a request with a token: tells whether that is known now. For answers without an
+end."""
+
 _PRIVATE: Final = ("/v1", "/api")
 """Where sessions are told of. What else there is, is the same for everybody."""
 
@@ -140,6 +144,14 @@ class Guard:
             )
         if self._readers is not None and name is None and _is_private(path):
             raise _unauthorized(headers)
+        if name is not None:
+            scope[MAY_STILL_READ] = lambda: self._is_known(headers)
+
+    def _is_known(self, headers: Headers) -> bool:
+        try:
+            return self._name(headers) is not None
+        except Problem:
+            return False  # who comes back is told that the tokens cannot be read
 
     def _name(self, headers: Headers) -> str | None:
         """Return the name of who asks, by the token; None without one that is known."""

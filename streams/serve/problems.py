@@ -73,6 +73,17 @@ def bad_cursor() -> Problem:
     )
 
 
+def bad_parameter(*wrong: tuple[str, str]) -> Problem:
+    """Return the problem of parameters out of their bounds: each one's name and what is wrong."""
+    errors: list[Json] = [{"parameter": name, "message": message} for name, message in wrong]
+    return Problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "; ".join(f"{name}: {message}" for name, message in wrong),
+        "bad-parameter",
+        more={"errors": errors},
+    )
+
+
 def generation_gone() -> Problem:
     """Return the problem of a cursor whose generation of views is no longer there."""
     return Problem(

@@ -10,6 +10,7 @@ from streams.serve import answers, parameters, shapes
 from streams.serve.agents import Kept
 from streams.serve.answers import Raw
 from streams.serve.openapi import problems_of
+from streams.serve.problems import bad_parameter
 from streams.serve.reading import RECORDS_FORM, SESSIONS_FORM, Reading, asked_of
 from streams.serve.summaries import Filter
 from streams.serve.totals import Totals
@@ -187,6 +188,8 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
         request: Request, by: parameters.By = "hour", since: parameters.Since = None
     ) -> Response:
         """Read compactions counted: of all sessions, and by hour (UTC) or by model."""
+        if since is not None and by != "hour":
+            raise bad_parameter(("since", "only hours have a first one: leave it out, or by=hour"))
         moment = totals.moment(await reading.moment())
         found = answers.tag(request.url.path, request.url.query, moment and moment.told)
         same = answers.unchanged(request, found, moment)

@@ -1,6 +1,8 @@
 """The route of the live feed, as server-sent events."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
@@ -12,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from streams.core.errors import RetryError, StopError
 from streams.ports import Clock, Telemetry, ViewReader
 from streams.serve.feed import Feed, Place, because, parse_place
-from streams.serve.guard import STREAM
+from streams.serve.guard import MAY_STILL_READ, STREAM
 from streams.serve.listening import Listener
 from streams.serve.openapi import problems_of
 from streams.serve.problems import Problem
@@ -105,17 +107,40 @@ def add_stream(  # noqa: PLR0917 -- what it reads and is told
         return response
 
 
+class _TakenBackError(Exception):
+    """The token that a listener came with is no longer known."""
+
+
 class _Events(EventSourceResponse):
-    """Events that end without a word where a listener takes nothing for too long."""
+    """Events that end without a word where a listener takes nothing for too long.
+
+    And with one where its token was taken back, which is looked at with each heartbeat.
+    """
 
     feed: Feed
     telemetry: Telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        may_still_read: Callable[[], bool] | None = scope.get(MAY_STILL_READ)
+
+        async def look_again() -> None:
+            while may_still_read is not None:
+                await asyncio.sleep(HEARTBEAT_S)
+                if not may_still_read():
+                    raise _TakenBackError
+
+        self.data_sender_callable = look_again
         try:
             await super().__call__(scope, receive, send)
         except SendTimeoutError:
             self.telemetry.count("serve_stream_cut_off", reason="stuck")
+        except _TakenBackError:
+            self.telemetry.count("serve_stream_cut_off", reason="token")
+            reason = because("this token is no longer known: it was taken back")
+            last = b"event: cut_off\ndata: %s\n\n" % reason
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_SEND_S):
+                    await send({"type": "http.response.body", "body": last})
         finally:
             self.feed.listeners -= 1
             self.telemetry.gauge("serve_stream_readers", self.feed.listeners)

@@ -141,6 +141,7 @@ async def test_what_is_too_large_is_not_read() -> None:
         ("/v1/sessions/a/events?after=WzEsMl0", 400, "next"),
         ("/v1/stats?by=day", 422, "by"),
         ("/v1/stats?since=yesterday", 422, "since"),
+        ("/v1/stats?by=model&since=2026-02-11T20", 422, "by=hour"),
     ],
 )
 async def test_every_error_is_a_problem_that_says_what_to_do(

@@ -11,6 +11,7 @@ import uvicorn
 
 from schemas.records import Record
 from streams.edge.status_server import listening, port_of
+from streams.edge.token_file import hashed
 from streams.ports import Entry
 from streams.serve import listening as listening_module
 from streams.serve import stream
@@ -63,6 +64,36 @@ async def test_a_silent_feed_shows_that_it_is_alive(
         assert b"no-store" in head
         assert b"id: 1:" in told
         writer.close()
+
+
+async def test_a_token_that_is_taken_back_ends_its_feed(
+    monkeypatch: pytest.MonkeyPatch, records: list[Record]
+) -> None:
+    monkeypatch.setattr(stream, "HEARTBEAT_S", 0.05)
+    views = GrowingViews()
+    views.add(*records[:3])
+    known = {hashed("mine"): "me", hashed("another"): "other"}
+    api = api_over(views, readers=lambda: known)
+    head = b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    async with served(api) as port:
+        told = []
+        for token in (b"mine", b"another"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(head + b"Authorization: Bearer " + token + b"\r\n\r\n")
+            await reader.readuntil(b": heartbeat\r\n\r\n")
+            told.append((reader, writer))
+        del known[hashed("mine")]
+        (reader, writer), (other, second) = told
+        async with asyncio.timeout(20):
+            last = await reader.read()
+            await other.readuntil(b": heartbeat\r\n\r\n")
+        assert b"event: cut_off" in last
+        assert b"taken back" in last
+        assert _figure(api, "serve_stream_readers") == 1
+        assert _figure(api, "serve_stream_cut_off_total", reason="token") == 1
+        writer.close()
+        second.close()
+    assert api.reported == []
 
 
 async def test_who_reads_nothing_is_cut_off(
