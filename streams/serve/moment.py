@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from schemas.records import Json
 from streams.core.errors import RetryError
-from streams.ports import Clock, ViewPosition, ViewReader
+from streams.ports import Clock, Told, ViewPosition, ViewReader
 from streams.serve.sessions import ViewsGoneError
 from streams.serve.together import all_of
 
@@ -19,6 +19,10 @@ _KEPT_S: Final = 0.1
 STALE_MS: Final = 10_000
 """A projector tells of each partition about every second: silent, or behind, for so long, it is
 stalled, gone or overwhelmed, and what it wrote is no longer how things are."""
+
+
+_MOST_SEEN: Final = 4
+"""Generations that are read at a time, and some: of others nothing is kept."""
 
 
 class Moment(NamedTuple):
@@ -126,6 +130,7 @@ class Moments:
         self._error: RetryError | None = None
         self._until_s = 0.0
         self._lock = asyncio.Lock()
+        self._seen: dict[tuple[int, int], tuple[Told, float]] = {}
 
     async def now(self) -> Moment | None:
         """Return the active generation's; None before the first projection.
@@ -169,7 +174,36 @@ class Moments:
         positions = (first, *others)
         if None in positions:
             return None
-        return Moment(generation, tuple(found for found in positions if found is not None), at_ms)
+        told = [found for found in positions if found is not None]
+        told = [
+            self._by_this_clock(generation, number, position, at_ms)
+            for number, position in enumerate(told)
+        ]
+        if len(self._seen) > _MOST_SEEN * len(told):
+            self._seen = {
+                place: seen for place, seen in self._seen.items() if place[0] == generation
+            }
+        return Moment(generation, tuple(told), at_ms)
+
+    def _by_this_clock(
+        self, generation: int, partition: int, position: ViewPosition, at_ms: int
+    ) -> ViewPosition:
+        """Return a position told no later than this server first saw what its projector told.
+
+        A projector's clock may be ahead of this one: by it alone, one that is gone would look
+        alive until its last word lies in the past.
+        """
+        if position.told is None:
+            return position
+        now_s, place = self._clock.monotonic_s(), (generation, partition)
+        told, since_s = self._seen.get(place, (None, now_s))
+        if told != position.told:
+            since_s = now_s
+            self._seen[place] = (position.told, now_s)
+        seen_ms = at_ms - int((now_s - since_s) * 1_000)
+        if position.told.at_ms <= seen_ms:
+            return position
+        return position._replace(told=position.told._replace(at_ms=seen_ms))
 
 
 def _worst(told: Sequence[int | None]) -> int | None:

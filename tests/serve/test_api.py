@@ -1,11 +1,13 @@
 """The routes under /v1: what they answer, in parts, again, and of which generation."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
 from schemas.records import CompactBoundary, Record
 from streams.edge import codec
+from streams.edge.clock import SystemClock
 from streams.ports import Generations, Told
 from streams.serve import moment, summaries
 from streams.serve.cursors import Cursor
@@ -270,6 +272,25 @@ async def test_a_silent_projector_shows_as_stale_even_to_who_has_it_all(
     assert again.headers["contextgauge-stale"] == "true"
     projection = await api.json("/v1/projection")
     assert [part["partition"] for part in projection["partitions"]] == [0, 1, 2]
+
+
+async def test_a_projector_whose_clock_is_ahead_cannot_look_alive_once_it_is_gone(
+    views: GrowingViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moment, "STALE_MS", 200)
+    clock = SystemClock()
+    moments = moment.Moments(views, clock)
+    an_hour_ms = 3_600_000
+    for _ in range(3):
+        views.tell(Told(clock.now_ms() + an_hour_ms, None, 0))
+        found = await moments.of(views.generation)
+        assert found is not None
+        assert not found.is_stale
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(0.2)
+    found = await moments.of(views.generation)
+    assert found is not None
+    assert found.is_stale
 
 
 async def test_a_projector_that_is_behind_shows_as_stale(api: Api, views: GrowingViews) -> None:
