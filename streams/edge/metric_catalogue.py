@@ -107,7 +107,8 @@ COUNTERS: dict[CounterName, Metric] = {
     "serve_stream_cut_off": Metric(
         "Readers of the live feed that were sent away",
         ("reason",),
-        "`slow`: behind the feed; `stuck`: took nothing; `full`: as many as are let in listen; `token`: it was taken back.",
+        "`slow`: behind the feed; `stuck`: took nothing; `full`: as many as are let in listen; "
+        "`token`: it was taken back.",
     ),
     "control_records": Metric(
         "Records that the control worker looked at",

@@ -5,9 +5,11 @@ start without a reading before it, a completion until it is measured, whatever h
 the main conversation is told: a chat shows one, and a subagent's sizes are not its own.
 """
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
 
 from schemas.records import (
     MAIN_CHAIN,
@@ -19,6 +21,8 @@ from schemas.records import (
     event_type,
 )
 from streams.edge import codec
+
+T = TypeVar("T")
 
 ChatEvent: TypeAlias = dict[str, Any]
 """One event: `id`, `type`, `timestamp` (ms), `taskId`, and `data` by type, in camelCase."""
@@ -81,16 +85,27 @@ def of_session(records: Iterable[bytes]) -> list[ChatEvent]:
     return events
 
 
-def merged(sessions: Iterable[Sequence[ChatEvent]]) -> bytes:
+class Told(NamedTuple):
+    """An event as it goes out, and its time in ms."""
+
+    timestamp: int
+    document: bytes
+
+
+def written(events: Iterable[ChatEvent]) -> list[Told]:
+    """Return events as they go out."""
+    return [Told(event["timestamp"], codec.dumps(event)) for event in events]
+
+
+def merged(sessions: Iterable[Sequence[Told]]) -> bytes:
     """Return the events of several sessions in the order of time, as JSON."""
     found = [event for events in sessions for event in events]
     found.sort(key=_timestamp)  # of one time, each session's stay in their order
-    return codec.dumps(found[-MOST_EVENTS:])
+    return b"[" + b",".join([event.document for event in found[-MOST_EVENTS:]]) + b"]"
 
 
-def _timestamp(event: ChatEvent) -> int:
-    timestamp: int = event["timestamp"]
-    return timestamp
+def _timestamp(event: Told) -> int:
+    return event.timestamp
 
 
 def _data(
@@ -130,25 +145,40 @@ def rounded(percent: float) -> int:
     return int(percent + 0.5)
 
 
-class Kept:
-    """Answers by their entity tags, up to so many bytes; the one used least recently goes."""
+class Kept(Generic[T]):
+    """What was made, by entity tags, up to so many bytes; what is used least recently goes."""
 
     def __init__(self, most_bytes: int = _KEPT_BYTES) -> None:
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._bodies: OrderedDict[str, bytes] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[T, int]] = OrderedDict()
+        self._making: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def get(self, tag: str) -> bytes | None:
-        """Return an answer that is kept."""
-        body = self._bodies.get(tag)
-        if body is not None:
-            self._bodies.move_to_end(tag)
-        return body
+    def get(self, tag: str) -> T | None:
+        """Return what is kept."""
+        found = self._kept.get(tag)
+        if found is None:
+            return None
+        self._kept.move_to_end(tag)
+        return found[0]
 
-    def put(self, tag: str, body: bytes) -> None:
-        """Keep an answer."""
-        self._bytes += len(body) - len(self._bodies.pop(tag, b""))
-        self._bodies[tag] = body
+    def put(self, tag: str, made: T, size: int) -> None:
+        """Keep what has so many bytes."""
+        _, former = self._kept.pop(tag, (None, 0))
+        self._bytes += size - former
+        self._kept[tag] = (made, size)
         while self._bytes > self._most_bytes:
-            _, gone = self._bodies.popitem(last=False)
-            self._bytes -= len(gone)
+            _, (_, gone) = self._kept.popitem(last=False)
+            self._bytes -= gone
+
+    async def made(self, tag: str, make: Callable[[], Awaitable[tuple[T, int]]]) -> T:
+        """Return what is kept, else what `make` makes with its size: once for all that ask."""
+        lock = self._making.get(tag)
+        if lock is None:
+            lock = self._making[tag] = asyncio.Lock()
+        async with lock:
+            found = self.get(tag)
+            if found is None:
+                found, size = await make()
+                self.put(tag, found, size)
+            return found

@@ -4,13 +4,15 @@ What has no cursor is answered from the generation that is active now; a cursor'
 read on while it is there, which is for a minute after a swap.
 """
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from schemas.views import EntryStream
 from streams.edge import codec
 from streams.ports import Clock, Entry, Ranking, ViewReader
-from streams.serve import agents, cursors
+from streams.serve import agents, answers, cursors
 from streams.serve.moment import Moment, Moments
 from streams.serve.problems import bad_cursor, generation_gone, no_session
 from streams.serve.summaries import Filter, PartitionOf, Summaries
@@ -50,6 +52,7 @@ class Reading:
         self._reader, self.clock = reader, clock
         self._partition_of = partition_of
         self._summaries = Summaries(reader)
+        self._chats: agents.Kept[list[agents.Told]] = agents.Kept()
         self.moments = Moments(reader, clock)
 
     async def moment(
@@ -174,11 +177,17 @@ class Reading:
         """Return the events of an agent's sessions, as its chat takes them."""
         told = []
         for found in sessions:
-            entries = await self._reader.entries(
-                moment.generation, found.partition, "events", found.session, -1
-            )
-            told.append(agents.of_session(entry.document for entry in entries))
+            tag = answers.tag(moment.generation, found.session, found.view)
+            told.append(await self._chats.made(tag, partial(self._chat, moment.generation, found)))
         return agents.merged(told)
+
+    async def _chat(self, generation: int, found: AgentSession) -> tuple[list[agents.Told], int]:
+        entries = await self._reader.entries(
+            generation, found.partition, "events", found.session, -1
+        )
+        events = agents.written(agents.of_session(entry.document for entry in entries))
+        await asyncio.sleep(0)  # an agent has many sessions: others are answered between them
+        return events, sum(len(event.document) for event in events)
 
     async def stats(self, moment: Moment) -> Sequence[dict[bytes, bytes]]:
         """Return the fields of all partitions' aggregates."""

@@ -212,7 +212,7 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
 
 
 def _add_agents(router: APIRouter, reading: Reading) -> None:
-    kept = Kept()
+    kept: Kept[bytes] = Kept()
 
     @router.get(
         "/api/agents/{agent_id:id}/events",
@@ -234,8 +234,9 @@ def _add_agents(router: APIRouter, reading: Reading) -> None:
         same = answers.unchanged(request, found, moment)
         if same is not None:
             return same
-        body = kept.get(found)
-        if body is None:
+
+        async def make() -> tuple[bytes, int]:
             body = b"[]" if moment is None else await reading.chat(moment, sessions)
-            kept.put(found, body)
-        return answers.bare(body, found, moment)
+            return body, len(body)
+
+        return answers.bare(await kept.made(found, make), found, moment)

@@ -1,5 +1,6 @@
 """An agent's events as a chat's front end takes them: by agent or session, nothing null."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,8 @@ from schemas.records import (
     ContextWarning,
     Record,
 )
+from schemas.views import EntryStream
+from streams.ports import Entry
 from streams.serve import moment
 from streams.serve.agents import Kept, rounded
 from tests.core.history import START_MS, History
@@ -208,6 +211,34 @@ async def test_who_polls_without_tags_gets_what_is_new() -> None:
         views.add(told.start("manual"))
 
 
+async def test_a_session_is_read_once_for_all_who_ask_and_again_when_it_changed() -> None:
+    one, two, views = History("one"), History("two"), _Counting()
+    views.add(one.info(publisher_agent_id="ann"), two.info(publisher_agent_id="ann"))
+    views.add(one.start("manual"), two.start("manual"))
+    api = api_over(views)
+    found = await asyncio.gather(*(api.json("/api/agents/ann/events") for _ in range(10)))
+    assert [len(events) for events in found] == [2] * 10
+    assert sorted(views.read) == [b"one", b"two"]
+    views.add(two.start("manual"))
+    assert len(await api.json("/api/agents/ann/events")) == 3
+    assert sorted(views.read) == [b"one", b"two", b"two"]
+
+
+class _Counting(GrowingViews):
+    """Notes whose entries are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[bytes] = []
+
+    async def entries(
+        self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
+    ) -> list[Entry]:
+        self.read.append(session)
+        await asyncio.sleep(0)
+        return await super().entries(generation, partition, stream, session, after)
+
+
 @pytest.mark.parametrize(
     ("percent", "whole"),
     [(0.0, 0), (45.49, 45), (45.5, 46), (46.5, 47), (99.99, 100), (100.0, 100), (104.5, 105)],
@@ -217,11 +248,11 @@ def test_percentages_are_rounded_half_up(percent: float, whole: int) -> None:
 
 
 def test_answers_are_kept_up_to_so_many_bytes() -> None:
-    kept = Kept(most_bytes=10)
-    kept.put("a", b"12345")
-    kept.put("b", b"12345")
+    kept: Kept[bytes] = Kept(most_bytes=10)
+    kept.put("a", b"12345", 5)
+    kept.put("b", b"12345", 5)
     assert kept.get("a") == b"12345"
-    kept.put("c", b"1")
+    kept.put("c", b"1", 1)
     assert (kept.get("a"), kept.get("b"), kept.get("c")) == (b"12345", None, b"1")
-    kept.put("d", b"12345678901")
+    kept.put("d", b"12345678901", 11)
     assert [kept.get(name) for name in "abcd"] == [None, None, None, None]
