@@ -69,15 +69,18 @@ class Moment(NamedTuple):
         )
 
     @property
-    def kind(self) -> tuple[int, bool]:
-        """What an answer about one session is a function of, beside its view."""
-        return (self.generation, self.is_stale)
+    def kind(self) -> tuple[int, str, bool]:
+        """What an answer about one session is a function of, beside its view.
+
+        The build too: generations are counted anew where Redis lost everything.
+        """
+        return (self.generation, self.positions[0].build, self.is_stale)
 
     @property
-    def told(self) -> tuple[int, tuple[int, ...], bool]:
+    def told(self) -> tuple[int, str, tuple[int, ...], bool]:
         """What an answer about all partitions is a function of, beside what was asked."""
         offsets = tuple(position.offset for position in self.positions)
-        return (self.generation, offsets, self.is_stale)
+        return (self.generation, self.positions[0].build, offsets, self.is_stale)
 
     def as_of(self) -> dict[str, Json]:
         """Return what every answer tells of its own age; see docs/API.md."""

@@ -230,7 +230,7 @@ def _add_agents(router: APIRouter, reading: Reading) -> None:
         moment = await reading.moment()
         sessions = [] if moment is None else await reading.of_agent(moment, agent_id)
         views = [found.view for found in sessions]
-        found = answers.tag(request.url.path, moment and moment.generation, views)
+        found = answers.tag(request.url.path, moment and moment.kind, views)
         same = answers.unchanged(request, found, moment)
         if same is not None:
             return same

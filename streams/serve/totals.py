@@ -64,7 +64,7 @@ class Totals:
         self._until_s = 0.0
         self._decoded: dict[tuple[int, bytes], tuple[bytes, Aggregates]] = {}
         self._lock = asyncio.Lock()
-        self._at: tuple[int, tuple[int, ...], bool] | None = None
+        self._at: tuple[int, str, tuple[int, ...], bool] | None = None
         self._kept: dict[tuple[By, str | None], dict[str, Raw]] = {}
 
     def moment(self, now: Moment | None) -> Moment | None:
@@ -83,7 +83,7 @@ class Totals:
         if moment is None:
             return _written(added_up((), by, since))
         async with self._lock:
-            if self._at is None or self._at[0] != moment.generation:
+            if self._at is None or self._at[:2] != moment.told[:2]:
                 self._decoded.clear()
             if self._at != moment.told or len(self._kept) >= _MOST_KEPT:
                 self._at, self._kept = moment.told, {}

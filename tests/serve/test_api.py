@@ -8,6 +8,7 @@ import pytest
 from schemas.records import CompactBoundary, Record
 from streams.edge import codec
 from streams.edge.clock import SystemClock
+from streams.edge.memory_views import MemoryPartition
 from streams.ports import Generations, Told
 from streams.serve import moment, summaries
 from streams.serve.cursors import Cursor
@@ -291,6 +292,25 @@ async def test_a_projector_whose_clock_is_ahead_cannot_look_alive_once_it_is_gon
     found = await moments.of(views.generation)
     assert found is not None
     assert found.is_stale
+
+
+async def test_the_same_offsets_of_another_build_are_another_answer(
+    api: Api, views: GrowingViews
+) -> None:
+    session = (await api.json("/v1/sessions"))["sessions"][0]["session_id"]
+    paths = [
+        "/v1/sessions",
+        "/v1/stats",
+        f"/v1/sessions/{session}",
+        f"/api/agents/{session}/events",
+    ]
+    tags = {path: (await api.get(path)).headers["etag"] for path in paths}
+    for place, kept in views.partitions.items():
+        assert kept.position is not None
+        position = kept.position._replace(build="another")
+        views.partitions[place] = MemoryPartition(position, kept.held)
+    for path, former in tags.items():
+        assert (await api.get(path, if_none_match=former)).status_code == 200, path
 
 
 async def test_a_projector_that_is_behind_shows_as_stale(api: Api, views: GrowingViews) -> None:
