@@ -21,6 +21,9 @@ from streams.serve.moment import NOTHING_YET, Moment
 
 MEDIA_TYPE: Final = "application/json"
 
+AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Heard-Ms", "Contextgauge-Lag-Records")
+"""Headers that tell of an answer's age."""
+
 _VERSION: Final = b'{"version":%d,' % VIEW_VERSION
 """How every document of the views begins that this build can read."""
 

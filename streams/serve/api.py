@@ -19,7 +19,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from streams.core.errors import RetryError, StopError
 from streams.ports import Clock, Health, Telemetry, ViewReader
-from streams.serve import openapi, routes
+from streams.serve import answers, openapi, routes
 from streams.serve.feed import Feed
 from streams.serve.guard import PROBES, STREAM, Guard, Report
 from streams.serve.limits import Rates
@@ -36,6 +36,9 @@ _GZIP_BYTES: Final = 1_024
 
 _LOOK_S: Final = 1.0
 """How often the server looks whether Redis is there, for who asks whether it is ready."""
+
+_LOOK_AT_LOG: Final = "the server's log says why"
+"""All that is told of an error: whoever reaches the port may ask whether the server is ready."""
 
 _DOCS_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
@@ -115,7 +118,7 @@ def create_app(serving: Serving) -> FastAPI:
             allow_origins=list(serving.origins),
             allow_methods=["GET", "HEAD"],
             allow_headers=["Authorization", "If-None-Match", "Last-Event-ID"],
-            expose_headers=["ETag", "Retry-After", "WWW-Authenticate", "Contextgauge-Stale"],
+            expose_headers=["ETag", "Retry-After", "WWW-Authenticate", *answers.AGE_HEADERS],
         )
     app.state.feed = feed
     return app
@@ -197,13 +200,13 @@ async def _watch(serving: Serving, reading: Reading) -> None:
         try:
             await reading.moments.now()
         except (RetryError, ViewsGoneError) as error:
-            serving.health.away(asker, "redis", str(error))
+            serving.health.away(asker, "redis", _LOOK_AT_LOG)
             if not told:
                 told = str(error)
                 serving.report("looking at the views", error)
         except StopError as error:
             # It refuses us, or what it has is of another version: that may be mended meanwhile.
-            serving.health.away(asker, "redis", str(error))
+            serving.health.away(asker, "redis", _LOOK_AT_LOG)
             if str(error) != told:
                 told = str(error)
                 serving.report("looking at the views", error)

@@ -84,6 +84,8 @@ def add_stream(  # noqa: PLR0917 -- what it reads and is told
                     "This Last-Event-ID is none that this feed gave: leave it out to begin now.",
                     "bad-place",
                 )
+        await feed.start()
+        # Nothing is waited for between this and counting the listener.
         if feed.listeners >= most:
             telemetry.count("serve_stream_cut_off", reason="full")
             raise Problem(
@@ -92,7 +94,6 @@ def add_stream(  # noqa: PLR0917 -- what it reads and is told
                 "too-many-streams",
                 {"Retry-After": "10"},
             )
-        await feed.start()
         listener = Listener(feed, reader, reading.moments, clock, telemetry, since, session)
         response = _Events(
             _told(listener),

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from streams.core.errors import ConfigError, StopError, VersionError
+from streams.core.errors import ConfigError, RetryError, StopError, VersionError
 from streams.edge.memory_views import MemoryViews
 from streams.edge.token_file import TokenFile, hashed, line_of, new_token
 from streams.ports import Generations
 from streams.serve import guard, limits, moment
 from tests.serve.kit import Api, GrowingViews, api_over
+from tests.serve.redis_kit import become
 
 PROBLEM = "application/problem+json"
 
@@ -243,6 +244,8 @@ async def test_other_origins_read_nothing_unless_they_are_named() -> None:
     refused = await api.get("/v1/sessions", origin=origin)
     assert refused.status_code == 401
     assert refused.headers["access-control-allow-origin"] == origin
+    for name in ("Stale", "Heard-Ms", "Lag-Records"):
+        assert f"Contextgauge-{name}" in refused.headers["access-control-expose-headers"]
     stranger = await api.get("/v1/sessions", origin="https://evil.example")
     assert "access-control-allow-origin" not in stranger.headers
 
@@ -272,3 +275,14 @@ async def test_the_page_of_the_documents_loads_nothing() -> None:
     assert "https://" not in found.text
     assert "<script" not in found.text
     assert "GET /v1/sessions" in found.text
+
+
+async def test_why_redis_is_away_is_logged_and_not_told() -> None:
+    api = api_over(_Broken(RetryError("redis.internal.example:6379 refuses")))
+    async with api.app.router.lifespan_context(api.app):
+        await become(lambda: bool(api.reported))
+        found = await api.get("/readyz")
+    assert found.status_code == 503
+    assert "redis is away" in found.text
+    assert "internal.example" not in found.text
+    assert "internal.example" in str(api.reported[0][1])

@@ -222,3 +222,20 @@ async def test_listeners_are_counted_in_and_out(records: list[Record]) -> None:
         for events in listeners:
             await events.aclose()
         await become(lambda: _figure(api, "serve_stream_readers") == 0)
+
+
+async def test_no_more_are_let_in_though_all_come_at_once(records: list[Record]) -> None:
+    views = GrowingViews()
+    views.add(*records[:3])
+    api = api_over(views, streams=2)
+    async with served(api) as port:
+        head, made = b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n", []
+        for _ in range(6):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(head)
+            made.append((reader, writer))
+        async with asyncio.timeout(20):
+            heads = [await reader.readuntil(b"\r\n\r\n") for reader, _ in made]
+        assert sorted(head.split()[1] for head in heads) == [b"200"] * 2 + [b"503"] * 4
+        for _, writer in made:
+            writer.close()
