@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from math import ceil
 from typing import Final
+from urllib.parse import quote, unquote
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,6 +33,8 @@ end."""
 
 _PRIVATE: Final = ("/v1", "/api")
 """Where sessions are told of. What else there is, is the same for everybody."""
+
+_WITH_IDS: Final = ("/v1/sessions/", "/api/agents/")
 
 _TARGET_BYTES: Final = 8 * 1024
 _HEADER_BYTES: Final = 32 * 1024
@@ -89,6 +92,7 @@ class Guard:
         self._under_way += 1
         try:
             self._admit(inner)
+            inner["path"] = _with_whole_ids(inner)
             await self._app(inner, _bounded(receive), sending)
         except Problem as problem:
             await self._tell(problem, inner, receive, sending)
@@ -239,6 +243,22 @@ def _check_host(host: str) -> None:
             "CONTEXTGAUGE_SERVE_HOST, and CONTEXTGAUGE_SERVE_TOKENS_FILE, to serve others.",
             "wrong-host",
         ) from None
+
+
+def _with_whole_ids(scope: Scope) -> str:
+    """Return the path with its id as it was sent, for the route's convertor to decode.
+
+    A slash within an id is `%2F`: decoded before the routes are looked at, an id that ends in
+    `/events` would be a question about another session.
+    """
+    path: str = scope["path"]
+    if not path.startswith(_WITH_IDS):
+        return path
+    _, first, second, *_ = path.split("/")
+    sent = (scope.get("raw_path") or b"").decode("ascii", "replace").split("/")
+    if [unquote(part) for part in sent[1:3]] != [first, second]:
+        return quote(path, safe="/", errors="replace")
+    return "/".join(["", first, second, *sent[3:]])
 
 
 def _is_private(path: str) -> bool:

@@ -1,6 +1,7 @@
 """The parameters of the routes, each with its bounds and what it means."""
 
 from typing import Annotated, Literal, TypeAlias
+from urllib.parse import quote, unquote
 
 from fastapi import Path, Query
 from starlette.convertors import Convertor, register_url_convertor
@@ -10,15 +11,18 @@ from schemas.views import STREAM_ENTRIES, SizeState
 
 
 class _AnyText(Convertor[str]):
-    """A part of a path that is an id: of any characters, slashes and line ends too."""
+    """A part of a path that is an id: of any characters, slashes and line ends too.
+
+    The guard leaves it as it was sent.
+    """
 
     regex = r"[\s\S]*"
 
     def convert(self, value: str) -> str:
-        return value
+        return unquote(value)
 
     def to_string(self, value: str) -> str:
-        return value
+        return quote(value, safe="")
 
 
 register_url_convertor("id", _AnyText())
