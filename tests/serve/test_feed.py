@@ -1,26 +1,26 @@
 """The live feed: nothing is lost or told twice, whatever breaks; what cannot be told is told so."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from typing import NamedTuple
 
 import pytest
 
 from schemas.records import Record
-from streams.edge import codec
-from streams.edge.clock import SystemClock
-from streams.edge.metrics import PrometheusTelemetry
-from streams.edge.partitioner import partition_of
 from streams.ports import Entry, Told
 from streams.serve import feed as feed_module
 from streams.serve import moment
-from streams.serve.feed import Feed, Place, parse_place
-from streams.serve.listening import Listener
-from streams.serve.moment import Moments
+from streams.serve.feed import Place, parse_place
+from tests.serve.feed_kit import (
+    Heard,
+    Server,
+    by_partition,
+    enough,
+    ids,
+    place_of,
+    take,
+    told_by_partition,
+)
 from tests.serve.kit import GrowingViews, sample_records
-
-PATIENCE_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -34,104 +34,6 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moment, "_KEPT_S", 0.0)
     monkeypatch.setattr(feed_module, "_WAIT_S", 0.02)
     monkeypatch.setattr(feed_module, "_BREATH_S", 0.01)
-
-
-class Heard(NamedTuple):
-    """An event as a client reads it."""
-
-    kind: str
-    place: str | None
-    document: dict[str, object]
-
-
-class Server:
-    """A server's feed, and listeners to it."""
-
-    def __init__(self, views: GrowingViews) -> None:
-        self.views = views
-        self.telemetry = PrometheusTelemetry("serve", "worker")
-        self.reported: list[BaseException] = []
-        self._moments = Moments(views, SystemClock())
-        self.feed = Feed(
-            views,
-            self._moments,
-            SystemClock(),
-            self.telemetry,
-            lambda _doing, error: self.reported.append(error),
-        )
-
-    async def listen(
-        self, since: Place | None = None, session: str | None = None
-    ) -> AsyncGenerator[Heard, None]:
-        """Yield events as a client reads them."""
-        await self.feed.start()
-        listener = Listener(
-            self.feed, self.views, self._moments, SystemClock(), self.telemetry, since, session
-        )
-        async with aclosing(listener.chunks()) as chunks:
-            async for chunk in chunks:
-                for event in parsed(chunk):
-                    yield event
-
-    def count(self, name: str, **labels: str) -> float:
-        """Return a counter's value."""
-        found = self.telemetry.registry.get_sample_value(f"contextgauge_{name}_total", labels)
-        return found or 0.0
-
-
-def parsed(chunk: bytes) -> list[Heard]:
-    """Read a chunk as a browser does."""
-    events = []
-    for block in chunk.decode().split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line)
-        if "data" in fields:
-            document = codec.loads(fields["data"])
-            events.append(Heard(fields["event"], fields.get("id"), document))
-        elif "id" in fields:
-            events.append(Heard("", fields["id"], {}))
-    return events
-
-
-async def take(events: AsyncIterator[Heard], enough: Callable[[list[Heard]], bool]) -> list[Heard]:
-    """Read events until they are enough."""
-    found: list[Heard] = []
-    async with asyncio.timeout(PATIENCE_S):
-        async for event in events:
-            found.append(event)
-            if enough(found):
-                break
-    return found
-
-
-def ids(events: list[Heard]) -> list[object]:
-    return [event.document["record_id"] for event in events if event.kind == "record"]
-
-
-def by_partition(records: list[Record], count: int) -> list[list[object]]:
-    """Return the records' ids in the order of each partition: between these there is none."""
-    parts: list[list[object]] = [[] for _ in range(count)]
-    for record in records:
-        parts[partition_of(record.data.session_id, count)].append(record.id)
-    return parts
-
-
-def told_by_partition(events: list[Heard], count: int) -> list[list[object]]:
-    parts: list[list[object]] = [[] for _ in range(count)]
-    for event in events:
-        if event.kind == "record":
-            session = str(event.document["session_id"])
-            parts[partition_of(session, count)].append(event.document["record_id"])
-    return parts
-
-
-def enough(count: int) -> Callable[[list[Heard]], bool]:
-    return lambda found: len(ids(found)) >= count
-
-
-def place_of(events: list[Heard]) -> Place:
-    place = parse_place(next(event.place for event in reversed(events) if event.place))
-    assert place is not None
-    return place
 
 
 async def test_what_happens_is_told_as_it_happens(records: list[Record]) -> None:
@@ -199,47 +101,6 @@ async def test_a_place_older_than_the_feed_is_reset(records: list[Record]) -> No
         after = await take(events, enough(1))
     assert ids(after) == [records[0].id]
     assert server.count("serve_stream_resets") == 1
-    await server.feed.stop()
-
-
-async def test_a_redis_behind_the_ring_is_waited_for_when_a_listener_comes_back(
-    records: list[Record],
-) -> None:
-    views = GrowingViews()
-    views.add(*records[:-20])
-    server = Server(views)
-    async with aclosing(server.listen()) as events:
-        await take(events, bool)
-        place = server.feed.offsets
-        views.add(*records[-20:])
-        await take(events, enough(20))
-    lost = views.go_back(5)
-    async with aclosing(server.listen(Place(1, place))) as events:
-        hearing = asyncio.create_task(take(events, enough(20)))
-        await asyncio.sleep(0.1)
-        views.come_forward(lost)
-        found = await hearing
-    assert told_by_partition(found, views.count) == by_partition(records[-20:], views.count)
-    assert server.count("serve_stream_resets") == 0
-    await server.feed.stop()
-
-
-async def test_a_redis_that_stays_behind_the_ring_resets_who_comes_back(
-    records: list[Record], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(feed_module, "AHEAD_S", 0.05)
-    views = GrowingViews()
-    views.add(*records[:-20])
-    server = Server(views)
-    async with aclosing(server.listen()) as events:
-        await take(events, bool)
-        place = server.feed.offsets
-        views.add(*records[-20:])
-        await take(events, enough(20))
-    views.go_back(5)
-    async with aclosing(server.listen(Place(1, place))) as events:
-        found = await take(events, lambda found: found[-1].kind == "reset")
-    assert "went back" in str(found[-1].document["reason"])
     await server.feed.stop()
 
 
@@ -346,63 +207,6 @@ async def test_a_server_that_missed_more_than_the_feed_keeps_resets_all(
         views.away = False
         found = await take(events, lambda found: found[-1].kind == "reset")
     assert "more happened" in str(found[-1].document["reason"])
-    await server.feed.stop()
-
-
-async def test_a_feed_beyond_the_log_begins_anew(
-    records: list[Record], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(feed_module, "AHEAD_S", 0.1)
-    views = GrowingViews()
-    views.add(*records[:60])
-    server = Server(views)
-    async with aclosing(server.listen()) as events:
-        await take(events, bool)
-        # The topic was made anew: offsets begin again.
-        again = GrowingViews(views.generation)
-        again.add(*records[:3])
-        views.partitions = again.partitions
-        found = await take(events, lambda found: found[-1].kind == "reset")
-        assert "went back" in str(found[-1].document["reason"])
-        assert place_of(found).offsets == tuple(again.offsets)
-        again.add(*records[3:9])
-        after = await take(events, enough(6))
-    assert told_by_partition(after, views.count) == by_partition(records[3:9], views.count)
-    await server.feed.stop()
-
-
-async def test_a_redis_that_lost_its_end_for_a_moment_resets_nobody(
-    records: list[Record], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(feed_module, "AHEAD_S", 5.0)
-    views = GrowingViews()
-    views.add(*records[:30])
-    server = Server(views)
-    async with aclosing(server.listen()) as events:
-        await take(events, bool)
-        lost = views.go_back(2)
-        await asyncio.sleep(0.1)
-        views.come_forward(lost)
-        views.add(*records[30:40])
-        found = await take(events, enough(10))
-    assert [event.kind for event in found] == ["record"] * 10
-    await server.feed.stop()
-
-
-async def test_an_entry_that_cannot_be_read_is_told_and_not_the_end(
-    records: list[Record],
-) -> None:
-    views = GrowingViews()
-    views.add(*records[:20])
-    server = Server(views)
-    async with aclosing(server.listen()) as events:
-        await take(events, bool)
-        views.break_live(records[20])
-        found = await take(events, lambda found: found[-1].kind == "reset")
-        assert "could not be read" in str(found[-1].document["reason"])
-        views.add(records[20])
-        assert ids(await take(events, enough(1))) == [records[20].id]
-    assert [type(error) for error in server.reported] == [KeyError]
     await server.feed.stop()
 
 

@@ -1,0 +1,132 @@
+"""The live feed over views that go back: a Redis that lost its end, a log that was made anew."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from schemas.records import Record
+from streams.serve import feed as feed_module
+from streams.serve import moment
+from streams.serve.feed import Place
+from tests.serve.feed_kit import (
+    Server,
+    by_partition,
+    enough,
+    ids,
+    place_of,
+    take,
+    told_by_partition,
+)
+from tests.serve.kit import GrowingViews, sample_records
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    """All records of the simulator's sample."""
+    return sample_records()
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+    monkeypatch.setattr(feed_module, "_WAIT_S", 0.02)
+    monkeypatch.setattr(feed_module, "_BREATH_S", 0.01)
+
+
+async def test_a_redis_behind_the_ring_is_waited_for_when_a_listener_comes_back(
+    records: list[Record],
+) -> None:
+    views = GrowingViews()
+    views.add(*records[:-20])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        place = server.feed.offsets
+        views.add(*records[-20:])
+        await take(events, enough(20))
+    lost = views.go_back(5)
+    async with aclosing(server.listen(Place(1, place))) as events:
+        hearing = asyncio.create_task(take(events, enough(20)))
+        await asyncio.sleep(0.1)
+        views.come_forward(lost)
+        found = await hearing
+    assert told_by_partition(found, views.count) == by_partition(records[-20:], views.count)
+    assert server.count("serve_stream_resets") == 0
+    await server.feed.stop()
+
+
+async def test_a_redis_that_stays_behind_the_ring_resets_who_comes_back(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "AHEAD_S", 0.05)
+    views = GrowingViews()
+    views.add(*records[:-20])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        place = server.feed.offsets
+        views.add(*records[-20:])
+        await take(events, enough(20))
+    views.go_back(5)
+    async with aclosing(server.listen(Place(1, place))) as events:
+        found = await take(events, lambda found: found[-1].kind == "reset")
+    assert "went back" in str(found[-1].document["reason"])
+    await server.feed.stop()
+
+
+async def test_a_feed_beyond_the_log_begins_anew(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "AHEAD_S", 0.1)
+    views = GrowingViews()
+    views.add(*records[:60])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        # The topic was made anew: offsets begin again.
+        again = GrowingViews(views.generation)
+        again.add(*records[:3])
+        views.partitions = again.partitions
+        found = await take(events, lambda found: found[-1].kind == "reset")
+        assert "went back" in str(found[-1].document["reason"])
+        assert place_of(found).offsets == tuple(again.offsets)
+        again.add(*records[3:9])
+        after = await take(events, enough(6))
+    assert told_by_partition(after, views.count) == by_partition(records[3:9], views.count)
+    await server.feed.stop()
+
+
+async def test_a_redis_that_lost_its_end_for_a_moment_resets_nobody(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "AHEAD_S", 5.0)
+    views = GrowingViews()
+    views.add(*records[:30])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        lost = views.go_back(2)
+        await asyncio.sleep(0.1)
+        views.come_forward(lost)
+        views.add(*records[30:40])
+        found = await take(events, enough(10))
+    assert [event.kind for event in found] == ["record"] * 10
+    await server.feed.stop()
+
+
+async def test_an_entry_that_cannot_be_read_is_told_and_not_the_end(
+    records: list[Record],
+) -> None:
+    views = GrowingViews()
+    views.add(*records[:20])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        views.break_live(records[20])
+        found = await take(events, lambda found: found[-1].kind == "reset")
+        assert "could not be read" in str(found[-1].document["reason"])
+        views.add(records[20])
+        assert ids(await take(events, enough(1))) == [records[20].id]
+    assert [type(error) for error in server.reported] == [KeyError]
+    await server.feed.stop()
