@@ -73,6 +73,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._began += 1
         self._spent = 0
         self._in_head = True
+        # A browser opens connections ahead of what it asks: a request has its own time.
+        self._stop_waiting()
         self._wait()
 
     def on_headers_complete(self) -> None:
