@@ -12,7 +12,7 @@ import uvicorn
 from schemas.records import Record
 from streams.edge.status_server import listening, port_of
 from streams.edge.token_file import hashed
-from streams.ports import Entry
+from streams.ports import Entry, Generations
 from streams.serve import listening as listening_module
 from streams.serve import stream
 from tests.serve.kit import Api, GrowingViews, api_over, sample_records
@@ -225,7 +225,7 @@ async def test_listeners_are_counted_in_and_out(records: list[Record]) -> None:
 
 
 async def test_no_more_are_let_in_though_all_come_at_once(records: list[Record]) -> None:
-    views = GrowingViews()
+    views = _Slow()
     views.add(*records[:3])
     api = api_over(views, streams=2)
     async with served(api) as port:
@@ -239,3 +239,11 @@ async def test_no_more_are_let_in_though_all_come_at_once(records: list[Record])
         assert sorted(head.split()[1] for head in heads) == [b"200"] * 2 + [b"503"] * 4
         for _, writer in made:
             writer.close()
+
+
+class _Slow(GrowingViews):
+    """Lets who asks wait, so that all have come before the first is let in."""
+
+    async def generations(self) -> Generations:
+        await asyncio.sleep(0.3)
+        return await super().generations()
