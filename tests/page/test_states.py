@@ -70,6 +70,29 @@ async def test_a_server_that_is_away_is_told_and_what_was_seen_stays(
     await expect(page.locator(".notice.bad")).to_have_count(0, timeout=30_000)
 
 
+async def test_figures_that_cannot_be_read_are_told_and_are_not_live(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    live = page.locator(".live")
+    await expect(live).to_have_attribute("data-state", "live")
+    rows = page.locator(".rows .row:visible")
+    await expect(rows).to_have_count(len(api.sessions))
+    api.problem = (503, "Redis does not answer: ask again in a moment.")
+    notice = page.locator(".notice.bad")
+    await expect(notice).to_contain_text("cannot be read: Redis does not answer", timeout=30_000)
+    await expect(notice).to_contain_text("What you see is as of")
+    await expect(live).to_have_attribute("data-state", "old")
+    await expect(live).to_contain_text("standing still")
+    await expect(rows).to_have_count(len(api.sessions))
+    api.many(3)  # what the feed could not tell
+    api.problem = None
+    await expect(live).to_have_attribute("data-state", "live", timeout=30_000)
+    await expect(notice).to_have_count(0)
+    await expect(page.locator("#summary")).to_contain_text("3 in all", timeout=5_000)
+
+
 async def test_the_feed_goes_on_where_it_was(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

@@ -18,7 +18,7 @@ export class ApiError extends Error {
 
 let token = readToken();
 let clockOffsetMs = 0;
-const listeners = { unauthorized: () => {}, reached: () => {}, unreached: () => {} };
+const listeners = { unauthorized: () => {}, reached: () => {}, unreached: () => {}, read: () => {}, unread: () => {} };
 
 export function onServer(handlers) {
   Object.assign(listeners, handlers);
@@ -60,7 +60,16 @@ function readToken() {
 export async function ask(path, { signal, headers = {}, cache = "default" } = {}) {
   const limit = AbortSignal.timeout(TIMEOUT_MS);
   const all = signal ? AbortSignal.any([signal, limit]) : limit;
-  return answer(path, all, headers, signal, cache);
+  try {
+    const response = await answer(path, all, headers, signal, cache);
+    listeners.read();
+    return response;
+  } catch (error) {
+    // Reached, but without figures: their store is away, or the server has too much to do.
+    if (error.status === 429 || error.status >= 500) listeners.unread(error);
+    else if (error.status >= 400 && error.status !== 401) listeners.read();
+    throw error;
+  }
 }
 
 /** As `ask`, for an answer without an end: no time limit but the caller's. */
