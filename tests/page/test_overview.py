@@ -1,5 +1,6 @@
 """The overview: figures in place, nothing made anew, and what is not known said so."""
 
+import re
 from typing import Any
 
 import pytest
@@ -76,6 +77,22 @@ async def test_what_is_not_known_is_said_and_is_no_bar(
     await expect(row.locator(".gauge")).to_have_attribute("data-level", "unknown")
     await expect(row.locator(".state")).to_contain_text("unknown since compaction")
     assert "0%" not in await page.locator(".rows").inner_text()
+
+
+async def test_an_id_that_no_address_can_hold_leaves_the_list_whole(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(3)
+    broken = "half \ud800 a character"
+    list(api.sessions.values())[1]["session_id"] = broken
+    await page.goto(page_url)
+    rows = page.locator(".rows .row:visible")
+    await expect(rows).to_have_count(3)
+    link = rows.nth(1).locator(".row-link")
+    assert await link.get_attribute("href") is None
+    assert "no address" in (await link.get_attribute("title") or "")
+    await expect(rows.nth(2).locator(".row-link")).to_have_attribute("href", re.compile("session"))
 
 
 async def test_an_update_writes_into_the_elements_that_are_there(

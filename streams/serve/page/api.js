@@ -138,6 +138,8 @@ export function query(parameters) {
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }
 
+/** A session's address at the server. Raises ApiError for an id with half a character, which has none. */
 export function sessionPath(id, rest = "") {
+  if (!id.isWellFormed()) throw new ApiError(400, "No address", "This session's id holds half a character.");
   return `v1/sessions/${encodeURIComponent(id)}${rest}`;
 }

@@ -30,6 +30,11 @@ class Item {
     this.replace(view);
   }
 
+  /** Whether to ask for the rest: of an id without an address only the list can tell. */
+  get isWanted() {
+    return this.incomplete && this.id.isWellFormed();
+  }
+
   /** Take a view of the server, unless it is older than what the feed told. */
   replace(view) {
     if (this.view !== undefined && view.sequence < this.view.sequence) return;
@@ -301,7 +306,7 @@ export class Overview {
     this.frame = 0;
     this.rows.refresh(this.dirty);
     for (const id of this.dirty) {
-      if (this.items.get(id)?.incomplete && this.rows.mounted.has(id)) this.wanted.add(id);
+      if (this.items.get(id)?.isWanted && this.rows.mounted.has(id)) this.wanted.add(id);
     }
     this.dirty.clear();
     this.#askWanted();
@@ -333,7 +338,7 @@ export class Overview {
   /** Once a second: clocks go on, and rows that scrolled into sight are made whole. */
   #tick() {
     this.rows.refresh();
-    for (const [id] of this.rows.mounted) if (this.items.get(id)?.incomplete) this.wanted.add(id);
+    for (const [id] of this.rows.mounted) if (this.items.get(id)?.isWanted) this.wanted.add(id);
     this.#askWanted();
     const rest = this.order.length < PAGE ? 0 : LONG_LIST_MS;
     if (this.isBehind && this.isLive && performance.now() - this.reconciledAt >= rest) {

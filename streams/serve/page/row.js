@@ -15,10 +15,14 @@ export const STATE_ICONS = {
 /** A model's date, which a row has no room for; the session's page has the whole name. */
 const DATED = /-(?:\d{8}|\d{4}-\d{2}-\d{2})$/;
 
+/** Told where a session has no page of its own. */
+const NO_ADDRESS = "This session's id holds half a character, so it has no address.";
+
 export const COLUMNS = ["Session", "Context", "Until compaction", "Growth", "Compactions", "State"];
 
-/** A session's address on this page. */
+/** A session's address on this page; null for an id with half a character, which no address can hold. */
 export function sessionLink(id) {
+  if (!id.isWellFormed()) return null;
   return `#/session/${encodeURIComponent(id)}`;
 }
 
@@ -115,7 +119,7 @@ export function sessionRow() {
     attr(el, "data-state", state);
     attr(el, "data-id", view.session_id);
     attr(link, "href", sessionLink(view.session_id));
-    attr(link, "title", view.session_id);
+    attr(link, "title", sessionLink(view.session_id) === null ? NO_ADDRESS : view.session_id);
     say(t.name, named.folder || shortId(named.id));
     say(t.id, named.folder ? shortId(named.id) : "");
     say(t.about, aboutOf(view, chain));
