@@ -79,6 +79,35 @@ async def test_what_is_not_known_is_said_and_is_no_bar(
     assert "0%" not in await page.locator(".rows").inner_text()
 
 
+@pytest.mark.parametrize("show", ["high", "compacting"])
+async def test_a_session_known_already_comes_into_what_is_shown(
+    page: Page, page_url: str, api: Api, sample: Any, show: str
+) -> None:
+    api.fill(sample)
+    api.many(3)
+    _, view, there = api.sessions.values()  # of 0, 33 and 66 %
+    attempt = {
+        "attempt_id": "a", "chain": "main", "trigger_reason": None, "started_ms": NOW_MS,
+        "last_heartbeat_ms": None, "elapsed_ms": None, "used_tokens": None, "used_percent": None,
+    }  # fmt: skip
+    there["chains"]["main"]["used_percent"] = 95.0
+    there["attempt"] = attempt
+    rows = page.locator(".rows .row:visible")
+    await page.goto(page_url)
+    await expect(rows).to_have_count(3)
+    await page.get_by_role("button", name="80%" if show == "high" else "Compacting").click()
+    await expect(rows).to_have_count(1)
+    view["sequence"] = 2
+    if show == "high":
+        view["chains"]["main"]["used_percent"] = 90.0
+        told = entry(view, 90.0, 2)
+    else:
+        view["attempt"] = attempt
+        told = {**entry(view, 33.0, 2), "kind": "compaction_start", "state": "compacting"}
+    await page.evaluate("(e) => pushEntries([e])", told)
+    await expect(rows).to_have_count(2, timeout=10_000)
+
+
 async def test_an_id_that_no_address_can_hold_leaves_the_list_whole(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

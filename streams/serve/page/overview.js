@@ -3,7 +3,7 @@
 import { get, now, query, sessionPath } from "./api.js";
 import { attr, h, icon, say, shown, text } from "./dom.js";
 import { Feed } from "./feed.js";
-import { addressOf, fits, isFiltered, PRESETS, readFilters, serverFilters } from "./filters.js";
+import { addressOf, fits, isFiltered, mayFit, PRESETS, readFilters, serverFilters } from "./filters.js";
 import { exact } from "./format.js";
 import { mainChain } from "./judge.js";
 import { patch } from "./patch.js";
@@ -283,10 +283,8 @@ export class Overview {
   #take(entries) {
     for (const entry of entries) {
       const item = this.items.get(entry.session_id);
-      if (item === undefined) {
-        this.isBehind ||= this.#belongs(entry);
-        continue;
-      }
+      this.isBehind ||= this.#belongs(entry, item);
+      if (item === undefined) continue;
       const outcome = patch(item.view, entry);
       if (outcome === "old") continue;
       if (outcome === "ask") item.incomplete = true;
@@ -295,8 +293,10 @@ export class Overview {
     if (this.frame === 0) this.frame = requestAnimationFrame(() => this.#paint());
   }
 
-  /** Whether a session that is not in the list may belong into the part that was fetched. */
-  #belongs(entry) {
+  /** Whether a session is not in the list, and may belong into the part that was fetched. */
+  #belongs(entry, item) {
+    if (item !== undefined && this.cursor === null && !isFiltered(this.filters)) return false; // all are in it
+    if (!mayFit(entry, item?.view, this.filters) || this.order.includes(item)) return false;
     if (this.cursor === null || this.filters.sort === "recent") return true;
     const lowest = this.order.at(-1);
     return lowest === undefined || (entry.used_percent ?? -1) > (mainChain(lowest.view).used_percent ?? -1);
