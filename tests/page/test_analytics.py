@@ -33,13 +33,18 @@ async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, fi
     total = filled.stats["total"]
     kinds = ("manual", "automatic", "untold")
     succeeded = sum(total[kind]["succeeded"] for kind in kinds)
-    ended = succeeded + sum(
-        total[kind][name] for kind in kinds for name in ("failed", "blocked", "unknown")
+    total["manual"].update(failed=3, blocked=1)
+    total["untold"]["unknown"] = 2
+    failed, blocked, unknown = (
+        sum(total[kind][name] for kind in kinds) for name in ("failed", "blocked", "unknown")
     )
+    ended = succeeded + failed + blocked + unknown
     await page.goto(f"{page_url}#/analytics")
     tile = page.locator(".tiles > div")
     await expect(tile.nth(0)).to_contain_text(f"Compactions{succeeded}")
-    await expect(tile.nth(5)).to_contain_text(f"{ended - succeeded} of {ended} attempts")
+    await expect(tile.nth(5)).to_contain_text(
+        f"{failed} of {ended} attempts · {blocked} blocked · {unknown} not told"
+    )
     heads = page.locator(".card h2")
     assert await heads.all_inner_texts() == [
         "Compactions per hour", "Size before compaction", "Duration",
@@ -47,6 +52,7 @@ async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, fi
     ]  # fmt: skip
     table = page.locator(".card", has_text="Size before compaction").locator("details")
     await table.locator("summary").click()
+    await expect(table.locator("tbody tr").first).to_be_visible()
     counts = await table.locator("tbody td").all_inner_texts()
     assert sum(int(count) for count in counts) == total["pre_tokens"]["count"]
 

@@ -70,13 +70,53 @@ async def test_what_is_not_known_is_said_and_is_no_bar(
         chain = view["chains"].get("main")
         if chain:
             chain.update(state="unknown", used_tokens=None, used_percent=None, breakdown=None)
-            chain.update(until_compaction_tokens=None)
+            chain.update(until_compaction_tokens=None, pending={"boundary_id": "b", "number": 1})
     await page.goto(page_url)
     row = page.locator(".rows .row:visible").first
     await expect(row.locator(".gauge-share")).to_have_text("unknown")
     await expect(row.locator(".gauge")).to_have_attribute("data-level", "unknown")
     await expect(row.locator(".state")).to_contain_text("unknown since compaction")
     assert "0%" not in await page.locator(".rows").inner_text()
+
+
+async def test_a_size_unknown_since_a_clear_is_not_said_to_be_of_a_compaction(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    unknown = {"used_tokens": None, "used_percent": None, "breakdown": None, "as_of_ms": NOW_MS}
+    compacted, cleared = [
+        view
+        for view in api.sessions.values()
+        if [each["outcome"] for each in view["compactions"]["last"][-1:]] == ["succeeded"]
+        and view["attempt"] is None
+    ][:2]
+    for view in (compacted, cleared):
+        view["chains"]["main"].update(state="unknown", pending=None, **unknown)
+    compacted["compactions"]["last"][-1].update(time_ms=NOW_MS, chain="main")
+    cleared["compactions"]["last"][-1].update(time_ms=NOW_MS - 60_000, chain="main")
+    await page.goto(page_url)
+    state = page.locator(f".row[data-id='{compacted['session_id']}'] .state")
+    await expect(state).to_have_text("unknown since compaction")
+    state = page.locator(f".row[data-id='{cleared['session_id']}'] .state")
+    await expect(state).to_have_text("unknown since cleared")
+
+
+async def test_an_attempt_whose_outcome_nobody_told_is_not_said_to_have_failed(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(2)
+    for view, outcome in zip(api.sessions.values(), ("failed", "unknown"), strict=True):
+        brief = {
+            "record_id": "r", "chain": "main", "number": None, "outcome": outcome, "error": None,
+            "trigger": None, "tokens_before": None, "tokens_after": None, "tokens_saved": None,
+            "time_ms": None, "duration_ms": None, "messages_since_last": None,
+        }  # fmt: skip
+        view["compactions"] = {**view["compactions"], "failed": 1, "last": [brief]}
+    await page.goto(page_url)
+    rows = page.locator(".rows .row:visible")
+    await expect(rows.nth(1).locator(".c-count .bad")).to_contain_text("1 failed")
+    await expect(rows.nth(0).locator(".c-count .bad")).to_contain_text("1 not completed")
 
 
 @pytest.mark.parametrize("show", ["high", "compacting"])

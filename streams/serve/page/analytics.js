@@ -82,7 +82,7 @@ export class Analytics {
   #show(byHour, byModel, views) {
     const { total } = byHour;
     const counts = stats.countsOf(total);
-    if (counts.succeeded + counts.failed === 0 && !stats.stalled(views, now()).length) {
+    if (counts.ended === 0 && !stats.stalled(views, now()).length) {
       for (const chart of this.charts) chart.stop();
       this.charts = [];
       this.grid = undefined;
@@ -133,7 +133,7 @@ export class Analytics {
         h("p", { class: "faint small" }, "Compactions under way that gave no sign of life for two minutes or more."), this.stalledHost)),
       h("section", { class: "card wide", "aria-labelledby": "models-title" }, h("h2", { id: "models-title" }, "By model"),
         h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Compactions by model" },
-          h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Failed", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
+          h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Failed", "Blocked", "Outcome not told", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
     );
     this.host.replaceChildren(h("div", { class: "page-head" }, h("h1", {}, "Analytics"), h("p", { class: "faint" }, "All sessions")), this.tileHost, this.grid);
   }
@@ -170,14 +170,13 @@ export class Analytics {
   #figures(total, counts) {
     const took = total.duration_ms;
     const remains = stats.remainingShare(total);
-    const ended = counts.succeeded + counts.failed;
     this.#tile("Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.untold ? ` · ${exact(counts.untold)} not told` : ""}`);
     this.#tile("Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN, `${exact(total.measured)} measured`);
     this.#tile("Remains after", remains === null ? UNKNOWN : percent(remains), "of the size before");
     this.#tile("Duration", took.p50 === null ? UNKNOWN : duration(took.p50), took.p50 === null ? "no duration was told" : `median · p95 ${duration(took.p95)} · p99 ${duration(took.p99)}`);
     const each = stats.messagesEach(total);
     this.#tile("Messages each", each === null ? UNKNOWN : exact(each), "mean before a compaction");
-    this.#tile("Failed", ended === 0 ? UNKNOWN : percent((counts.failed / ended) * 100), `${exact(counts.failed)} of ${exact(ended)} attempts`);
+    this.#tile("Failed", counts.ended === 0 ? UNKNOWN : percent((counts.failed / counts.ended) * 100), otherEnds(counts));
   }
 
   #tile(name, figure, more) {
@@ -223,7 +222,7 @@ export class Analytics {
       const remains = stats.remainingShare(found);
       const each = stats.messagesEach(found);
       const cells = [
-        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.failed),
+        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.failed), exact(counts.blocked), exact(counts.unknown),
         tokens(found.pre_tokens.p50), duration(found.duration_ms.p50), duration(found.duration_ms.p95),
         remains === null ? UNKNOWN : percent(remains), found.measured ? tokens(found.saved_tokens) : UNKNOWN,
         each === null ? UNKNOWN : exact(each),
@@ -253,6 +252,12 @@ function list(host, rows, none) {
   });
   if (rows.length > items.length) items.push(h("li", { class: "faint" }, `and ${exact(rows.length - items.length)} more`));
   host.replaceChildren(...(items.length ? items : [h("li", { class: "faint" }, none)]));
+}
+
+/** Of how many attempts, and what else they came to: an outcome that nobody told is no failure. */
+function otherEnds({ failed, blocked, unknown, ended }) {
+  const more = [blocked && `${exact(blocked)} blocked`, unknown && `${exact(unknown)} not told`];
+  return [`${exact(failed)} of ${exact(ended)} attempts`, ...more.filter(Boolean)].join(" · ");
 }
 
 function bandWords({ above, upTo }, format) {

@@ -24,7 +24,7 @@ const NOTHING = Object.freeze({
   window_source: null, breakdown: null, as_of_ms: null, auto_compact_enabled: null,
   auto_compact_threshold: null, until_compaction_tokens: null, peak_tokens: null,
   peak_percent: null, messages: 0, messages_total: 0, differences: [], growth_tokens: null,
-  responses_left: null,
+  responses_left: null, pending: null,
 });
 
 /** The chain that stands for a session: the main one, else the latest; else one that knows nothing. */
@@ -84,16 +84,31 @@ export function stateOf(view, nowMs) {
   return chain.state;
 }
 
-/** Whether the size is unknown because of a compaction, rather than not told yet. */
-export function isAfterCompaction(view) {
-  const last = view.compactions.last.at(-1);
-  return last !== undefined && last.outcome === "succeeded";
+/**
+ * Why no size is known: "compacted" or "cleared", which the next response ends; "never": none
+ * was told yet. An epoch's `as_of_ms` is the time of what began it.
+ */
+export function whyUnknown(view) {
+  const chain = mainChain(view);
+  if (chain.pending) return "compacted";
+  const last = view.compactions.last.findLast((each) => each.chain === chain.chain && each.outcome === "succeeded");
+  if (last !== undefined && last.time_ms !== null && last.time_ms === chain.as_of_ms) return "compacted";
+  return chain.peak_tokens === null ? "never" : "cleared";
 }
 
 /** All compactions that succeeded. */
 export function compactionCount(view) {
   const { manual, automatic, untold } = view.compactions;
   return manual + automatic + untold;
+}
+
+/**
+ * How the attempts without success are called: "failed" where that was told of each, else "not
+ * completed": some were blocked, or nobody told how they ended.
+ */
+export function failureName(view) {
+  const { failed, last } = view.compactions;
+  return last.filter((each) => each.outcome === "failed").length === failed ? "failed" : "not completed";
 }
 
 /** The shortest stretch that held so many compactions lately; null where they were spread out. */

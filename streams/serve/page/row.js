@@ -4,13 +4,15 @@ import { get, now, sessionPath } from "./api.js";
 import { attr, h, icon, say, setIcon, shown, svg, text } from "./dom.js";
 import { ago, count, duration, elapsed, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
-import { compactionCount, isAfterCompaction, mainChain, running, silence, stateOf, thrashing } from "./judge.js";
+import { compactionCount, failureName, mainChain, running, silence, stateOf, thrashing, whyUnknown } from "./judge.js";
 import { retell, tipped } from "./tip.js";
 
 export const STATE_ICONS = {
   measured: "dot", estimated: "estimate", unknown: "unknown", compacting: "spinner",
   stalled: "warning", stale: "clock",
 };
+
+const UNKNOWN_WORDS = { compacted: "unknown since compaction", cleared: "unknown since cleared", never: "not measured yet" };
 
 /** A model's date, which a row has no room for; the session's page has the whole name. */
 const DATED = /-(?:\d{8}|\d{4}-\d{2}-\d{2})$/;
@@ -44,7 +46,7 @@ export function stateWords(view, state, nowMs) {
       ];
     }
     case "unknown":
-      return [isAfterCompaction(view) ? "unknown since compaction" : "not measured yet", lastWords(view, nowMs)];
+      return [UNKNOWN_WORDS[whyUnknown(view)], lastWords(view, nowMs)];
     case "stale":
       return ["stale", `measured ${ago(chain.as_of_ms ?? view.last_ms, nowMs)}`];
     default:
@@ -74,7 +76,7 @@ export function compactionWords(view) {
   if (automatic) parts.push(`${automatic} auto`);
   if (manual) parts.push(`${manual} manual`);
   if (untold) parts.push(`${untold} untold`);
-  return [String(compactionCount(view)), parts.join(" · "), failed ? `${failed} failed` : ""];
+  return [String(compactionCount(view)), parts.join(" · "), failed ? `${failed} ${failureName(view)}` : ""];
 }
 
 /** Make a row for any session: {el, item, bind(item), focus()}. */

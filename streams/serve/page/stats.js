@@ -3,16 +3,21 @@
 import { compactionCount, silence, STALLED_MS, thrashing } from "./judge.js";
 
 const TRIGGERS = ["automatic", "manual", "untold"];
+const OUTCOMES = ["succeeded", "failed", "blocked", "unknown"];
 const HOUR_MS = 3_600_000;
 
-/** Compactions of aggregates by outcome: {succeeded, failed, automatic, manual, untold}. */
+/**
+ * Compactions of aggregates by outcome, and those that succeeded by trigger too:
+ * {succeeded, failed, blocked, unknown, ended, automatic, manual, untold}.
+ */
 export function countsOf(aggregates) {
   const succeeded = Object.fromEntries(TRIGGERS.map((name) => [name, aggregates[name].succeeded]));
-  const failed = TRIGGERS.reduce((sum, name) => {
-    const { failed: lost, blocked, unknown } = aggregates[name];
-    return sum + lost + blocked + unknown;
-  }, 0);
-  return { ...succeeded, succeeded: TRIGGERS.reduce((sum, name) => sum + succeeded[name], 0), failed };
+  const found = { ...succeeded, ended: 0 };
+  for (const outcome of OUTCOMES) {
+    found[outcome] = TRIGGERS.reduce((sum, name) => sum + aggregates[name][outcome], 0);
+    found.ended += found[outcome];
+  }
+  return found;
 }
 
 /** What remains of a context after compaction, percent; null where nothing was measured. */
