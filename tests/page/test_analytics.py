@@ -57,6 +57,20 @@ async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, fi
     assert sum(int(count) for count in counts) == total["pre_tokens"]["count"]
 
 
+async def test_an_hour_to_come_hides_none_that_was(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    hour, told = next(
+        (hour, told) for hour, told in filled.stats["by"].items() if told["automatic"]["succeeded"]
+    )
+    filled.stats["by"] = {hour: told, "2099-01-01T00": told}
+    await page.goto(f"{page_url}#/analytics")
+    card = page.locator(".card", has=page.get_by_role("heading", name="Compactions per hour"))
+    await card.locator("summary").click()
+    await expect(card.locator("tbody tr")).to_have_count(1)
+    await expect(card.locator("tbody tr")).not_to_contain_text("2099")
+
+
 async def test_thrash_and_stalled_compactions_are_named(
     page: Page, page_url: str, filled: Api
 ) -> None:

@@ -35,7 +35,8 @@ export function messagesEach(aggregates) {
 
 /**
  * Compactions by hour as columns [hours (s), automatic, manual, untold], every one of the
- * `most` hours to `untilMs`. Empty where no hour was ever told.
+ * `most` hours to `untilMs`: what is told of later ones is of clocks that are wrong. Empty
+ * where no hour was ever told.
  */
 export function hourly(byHour, untilMs, most) {
   const told = Object.entries(byHour)
@@ -43,7 +44,7 @@ export function hourly(byHour, untilMs, most) {
     .filter(([time]) => !Number.isNaN(time));
   if (told.length === 0) return [[], [], [], []];
   const counts = new Map(told);
-  const last = Math.max(Math.floor(untilMs / HOUR_MS) * HOUR_MS, ...counts.keys());
+  const last = Math.floor(untilMs / HOUR_MS) * HOUR_MS;
   const first = last - (most - 1) * HOUR_MS;
   const columns = [[], [], [], []];
   for (let time = first; time <= last; time += HOUR_MS) {
