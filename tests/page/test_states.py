@@ -112,6 +112,25 @@ async def test_the_feed_goes_on_where_it_was(
     assert asked == ["1:0", "1"]
 
 
+async def test_a_feed_that_is_cut_off_again_and_again_is_asked_for_ever_less_often(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    cut = """async () => {
+      const before = feedRequests.length;
+      const at = performance.now();
+      pushRaw("retry: 1000\\n\\nevent: cut_off\\ndata: {}\\n\\n");
+      setTimeout(cutFeed, 20);
+      while (feedRequests.length === before) await new Promise((done) => setTimeout(done, 10));
+      return performance.now() - at;
+    }"""
+    waited = [await page.evaluate(cut) for _ in range(4)]
+    assert min(waited) >= 1_000  # as the server told
+    assert waited[3] >= 2_000  # being let in is no sign that it works: the wait has grown
+
+
 async def test_after_a_reset_all_is_read_anew(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
