@@ -119,6 +119,42 @@ async def test_an_attempt_whose_outcome_nobody_told_is_not_said_to_have_failed(
     await expect(rows.nth(0).locator(".c-count .bad")).to_contain_text("1 not completed")
 
 
+async def test_a_session_thrashes_no_more_an_hour_after(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(2)
+    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    for view, ago_min in zip(api.sessions.values(), (59, 61), strict=True):
+        brief = {
+            "record_id": "r", "chain": "main", "number": 1, "outcome": "succeeded", "error": None,
+            "trigger": "auto", "tokens_before": None, "tokens_after": None, "tokens_saved": None,
+            "duration_ms": None, "messages_since_last": 4,
+        }  # fmt: skip
+        last = [{**brief, "time_ms": NOW_MS - (ago_min + more) * 60_000} for more in (4, 2, 0)]
+        view["compactions"] = {**view["compactions"], "last": last}
+    await page.goto(page_url)
+    badges = page.locator(".rows .row:visible").get_by_text("thrash")
+    await expect(badges).to_have_count(2)
+    await expect(badges.nth(1)).to_be_visible()
+    await expect(badges.nth(0)).to_be_hidden()
+
+
+async def test_parts_that_nobody_told_are_unknown_and_not_0(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    view["chains"]["main"]["breakdown"] = {
+        "input_tokens": None, "cache_creation_tokens": None, "cache_read_tokens": None,
+    }  # fmt: skip
+    await page.goto(page_url)
+    await page.locator(".rows .row:visible .c-context").hover()
+    tip = page.get_by_text("Context window:")
+    await expect(tip).to_have_text("Context window: unknown input + unknown cache tokens")
+
+
 @pytest.mark.parametrize("show", ["high", "compacting"])
 async def test_a_session_known_already_comes_into_what_is_shown(
     page: Page, page_url: str, api: Api, sample: Any, show: str

@@ -16,6 +16,8 @@ export const STALLED_MS = 2 * 60_000;
 /** So many compactions of one session in so short a time: each gained next to nothing. */
 export const THRASH_COUNT = 3;
 export const THRASH_MS = 10 * 60_000;
+/** A session that did so is said to thrash for so long after; what it did stays told elsewhere. */
+export const THRASHES_MS = 60 * 60_000;
 
 export const MAIN = "main";
 
@@ -111,8 +113,13 @@ export function failureName(view) {
   return last.filter((each) => each.outcome === "failed").length === failed ? "failed" : "not completed";
 }
 
-/** The shortest stretch that held so many compactions lately; null where they were spread out. */
-export function thrashing(view) {
+/** Whether a session thrashes now: the last of so many compactions is not long ago. */
+export function isThrashing(view, nowMs) {
+  return thrashing(view, nowMs - THRASHES_MS) !== null;
+}
+
+/** The shortest stretch that held so many compactions and ended since then; null for none. */
+export function thrashing(view, sinceMs = -Infinity) {
   const times = view.compactions.last
     .filter((each) => each.outcome === "succeeded" && each.time_ms !== null)
     .map((each) => each.time_ms)
@@ -120,6 +127,7 @@ export function thrashing(view) {
   let shortest = null;
   for (let first = 0; first + THRASH_COUNT <= times.length; first += 1) {
     const span = times[first + THRASH_COUNT - 1] - times[first];
+    if (times[first + THRASH_COUNT - 1] < sinceMs) continue;
     if (span <= THRASH_MS && (shortest === null || span < shortest.span)) {
       shortest = { span, count: THRASH_COUNT, until: times[first + THRASH_COUNT - 1] };
     }

@@ -4,7 +4,7 @@ import { get, now, sessionPath } from "./api.js";
 import { attr, h, icon, say, setIcon, shown, svg, text } from "./dom.js";
 import { ago, count, duration, elapsed, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
-import { compactionCount, failureName, mainChain, running, silence, stateOf, thrashing, whyUnknown } from "./judge.js";
+import { compactionCount, failureName, isThrashing, mainChain, running, silence, stateOf, whyUnknown } from "./judge.js";
 import { retell, tipped } from "./tip.js";
 
 export const STATE_ICONS = {
@@ -135,7 +135,7 @@ export function sessionRow() {
     writePair(t.count, t.countMore, [compactions, kinds]);
     attr(figures.count, "data-quiet", compactions === "0");
     say(t.failed, failed && kinds ? ` · ${failed}` : failed);
-    shown(thrash, thrashing(view) !== null);
+    shown(thrash, isThrashing(view, nowMs));
     setIcon(sign, STATE_ICONS[state]);
     writePair(t.state, t.stateMore, stateWords(view, state, nowMs));
     retell(context);

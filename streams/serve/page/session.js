@@ -300,6 +300,6 @@ function figuresOf(view, chain) {
     ["Compactions", many ? `${compactionCount(view)} · ${many}` : String(compactionCount(view))],
     ["Messages per compaction", each === null ? UNKNOWN : exact(each)],
   ];
-  if (thrash !== null) pairs.push(["Thrash", `${count(thrash.count, "compaction")} within ${Math.max(1, Math.round(thrash.span / 60_000))} min`]);
+  if (thrash !== null) pairs.push(["Thrash", `${count(thrash.count, "compaction")} within ${Math.max(1, Math.round(thrash.span / 60_000))} min, until ${moment(thrash.until, now())}`]);
   return pairs;
 }
