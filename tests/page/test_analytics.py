@@ -71,6 +71,22 @@ async def test_an_hour_to_come_hides_none_that_was(
     await expect(card.locator("tbody tr")).not_to_contain_text("2099")
 
 
+async def test_figures_of_two_generations_are_never_side_by_side(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    api = filled
+    api.stats["generation"] = 2  # the sessions' answers are of 1 still
+    await page.goto(f"{page_url}#/analytics")
+    for _ in range(100):
+        if sum(path.startswith("/v1/stats") for path in api.asked) >= 4:
+            break  # asked again
+        await page.wait_for_timeout(50)
+    await expect(page.locator(".tiles")).to_have_count(0)
+    api.generation = 2
+    await page.clock.run_for(1_000)
+    await expect(page.locator(".tiles > div").first).to_contain_text("Compactions")
+
+
 async def test_thrash_and_stalled_compactions_are_named(
     page: Page, page_url: str, filled: Api
 ) -> None:

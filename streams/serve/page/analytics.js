@@ -9,6 +9,8 @@ import { sessionLink } from "./row.js";
 import * as stats from "./stats.js";
 
 const REFRESH_MS = 15_000;
+/** Where answers were of two generations, so that they do not fit together. */
+const AGAIN_MS = 500;
 /** Sessions whose latest compactions are looked at: those active last. */
 const LOOKED_AT = 1_000;
 const PAGE = 200;
@@ -39,6 +41,7 @@ export class Analytics {
   stop() {
     this.stopped.abort();
     clearInterval(this.timer);
+    clearTimeout(this.soon);
     for (const chart of this.charts) chart.stop();
   }
 
@@ -51,9 +54,13 @@ export class Analytics {
     this.refreshing = true;
     const { signal } = this.stopped;
     try {
-      const [byHour, byModel, views] = await Promise.all([
+      const [byHour, byModel, { views, generations }] = await Promise.all([
         get(`v1/stats${query({ by: "hour", since: longAgo() })}`, { signal }), get("v1/stats?by=model", { signal }), this.#views(signal),
       ]);
+      if (new Set([byHour.generation, byModel.generation, ...generations]).size > 1) {
+        this.#again(); // another generation came meanwhile: never figures of two side by side
+        return;
+      }
       this.#show(byHour, byModel, views);
     } catch (error) {
       if (signal.aborted || this.grid !== undefined) return; // the banner tells; the figures stay
@@ -63,20 +70,27 @@ export class Analytics {
     }
   }
 
+  #again() {
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => this.#refresh(), AGAIN_MS);
+  }
+
   /** Fetch the sessions active last, and all that compact now: what aggregates cannot tell. */
   async #views(signal) {
     const found = new Map();
+    const generations = new Set();
     for (const filter of [{ state: "compacting" }, {}]) {
       let cursor = null;
       let looked = 0;
       do {
         const answer = await get(`v1/sessions${query({ sort: "recent", ...filter, limit: PAGE, cursor })}`, { signal });
+        generations.add(answer.generation);
         for (const view of answer.sessions) found.set(view.session_id, view);
         looked += answer.sessions.length;
         cursor = answer.next;
       } while (cursor !== null && looked < LOOKED_AT);
     }
-    return [...found.values()];
+    return { views: [...found.values()], generations };
   }
 
   #show(byHour, byModel, views) {
