@@ -169,6 +169,16 @@ async def test_a_token_is_asked_for_and_kept_out_of_the_address(
     assert page.url == f"{page_url}#/"
 
 
+async def test_a_token_that_is_no_encoding_is_taken_as_it_stands(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.token = "50%"  # noqa: S105 -- nobody's
+    await page.goto(f"{page_url}#token={api.token}")
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    assert page.url == f"{page_url}#/"
+
+
 async def test_a_session_that_is_not_there_is_said_so(page: Page, page_url: str, api: Api) -> None:
     assert api.sessions == {}
     await page.goto(f"{page_url}#/session/nothing")

@@ -33,9 +33,18 @@ export function now() {
 export function takeToken() {
   const found = /[#&]token=([^&]+)/.exec(location.hash);
   if (found === null) return;
-  setToken(decodeURIComponent(found[1]));
+  setToken(decoded(found[1]));
   const rest = location.hash.replace(/&?token=[^&]+/, "").replace(/^#&?/, "");
   history.replaceState(null, "", rest ? `#${rest}` : "#/");
+}
+
+/** Part of an address as it is meant; as it stands where it is no encoding. */
+export function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 export function setToken(value) {

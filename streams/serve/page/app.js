@@ -1,7 +1,7 @@
 // The page's frame: which view the address asks for, and what is told above all views.
 
 import { Analytics } from "./analytics.js";
-import { get, onServer, setToken, takeToken } from "./api.js";
+import { decoded, get, onServer, setToken, takeToken } from "./api.js";
 import { attr, h, icon, say, setIcon, text } from "./dom.js";
 import { duration, moment } from "./format.js";
 import { Overview } from "./overview.js";
@@ -236,14 +236,6 @@ class Shell {
     dialog.addEventListener("cancel", (event) => event.preventDefault());
     document.body.append(dialog);
     dialog.showModal();
-  }
-}
-
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
   }
 }
 
