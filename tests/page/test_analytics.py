@@ -57,9 +57,7 @@ async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, fi
     assert sum(int(count) for count in counts) == total["pre_tokens"]["count"]
 
 
-async def test_an_hour_to_come_hides_none_that_was(
-    page: Page, page_url: str, filled: Api
-) -> None:
+async def test_an_hour_to_come_hides_none_that_was(page: Page, page_url: str, filled: Api) -> None:
     hour, told = next(
         (hour, told) for hour, told in filled.stats["by"].items() if told["automatic"]["succeeded"]
     )
