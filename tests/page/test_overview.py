@@ -116,7 +116,7 @@ async def test_an_attempt_whose_outcome_nobody_told_is_not_said_to_have_failed(
     await page.goto(page_url)
     rows = page.locator(".rows .row:visible")
     await expect(rows.nth(1).locator(".c-count .bad")).to_contain_text("1 failed")
-    await expect(rows.nth(0).locator(".c-count .bad")).to_contain_text("1 not completed")
+    await expect(rows.nth(0).locator(".c-count .bad")).to_contain_text("1 not done")
 
 
 async def test_a_session_thrashes_no_more_an_hour_after(

@@ -106,11 +106,11 @@ export function compactionCount(view) {
 
 /**
  * How the attempts without success are called: "failed" where that was told of each, else "not
- * completed": some were blocked, or nobody told how they ended.
+ * done": some were blocked, or nobody told how they ended.
  */
 export function failureName(view) {
   const { failed, last } = view.compactions;
-  return last.filter((each) => each.outcome === "failed").length === failed ? "failed" : "not completed";
+  return last.filter((each) => each.outcome === "failed").length === failed ? "failed" : "not done";
 }
 
 /** Whether a session thrashes now: the last of so many compactions is not long ago. */
