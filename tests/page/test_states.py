@@ -139,8 +139,13 @@ async def test_after_a_reset_all_is_read_anew(
     await page.goto(page_url)
     await expect(page.locator("#summary")).to_contain_text("3 in all")
     api.many(5)
+    for view in api.sessions.values():  # of a log that was made anew
+        view["sequence"] = 0
+        view["chains"]["main"]["used_percent"] = 77.0
     await page.evaluate("pushRaw('event: reset\\ndata: {}\\n\\n')")
     await expect(page.locator("#summary")).to_contain_text("5 in all")
+    shares = page.locator(".rows .row:visible .gauge-share")
+    assert {share.split()[0] for share in await shares.all_inner_texts()} == {"77%"}
 
 
 async def test_a_projector_that_stands_still_is_told(

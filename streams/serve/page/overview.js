@@ -178,7 +178,8 @@ export class Overview {
   }
 
   /** Read the list from its beginning. What was there stays in sight until the answer is. */
-  async #load() {
+  async #load(isReset = false) {
+    if (isReset) this.items.clear(); // a log begun anew counts from 1: what is known would seem newer
     this.reload?.abort();
     this.reload = new AbortController();
     const { signal } = this.reload;
@@ -204,7 +205,7 @@ export class Overview {
     this.feed ??= new Feed({
       lastId: answer.as_of?.feed ?? null,
       onEntries: (entries) => this.#take(entries),
-      onReset: () => this.#load(),
+      onReset: () => this.#load(true),
       onState: (state) => this.#liveState(state),
     });
     return answer;
@@ -323,9 +324,8 @@ export class Overview {
   async #askOne(id) {
     this.asks += 1;
     try {
-      const item = this.items.get(id);
       const { session } = await get(sessionPath(id), { signal: this.stopped.signal });
-      item.replace(session);
+      this.items.get(id)?.replace(session);
       this.rows.refresh(new Set([id]));
     } catch {
       // it stays incomplete: the next change or comparison asks again
