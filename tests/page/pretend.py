@@ -163,15 +163,16 @@ class Api:
             found = self._found(address.path, parse_qs(address.query))
             if found is not None:
                 whole = {"generation": self.generation, "as_of": self._as_of(), **found}
-                await route.fulfill(json=whole)
+                body = json.dumps(whole)  # in ASCII, whatever an id holds
+                await route.fulfill(content_type="application/json", body=body)
                 return
             problem = (404, "There is no such session.")
         status, detail = problem
-        body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+        told_of = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
         await route.fulfill(
             status=status,
             content_type="application/problem+json",
-            body=json.dumps({**body, "detail": detail, "instance": address.path}),
+            body=json.dumps({**told_of, "detail": detail, "instance": address.path}),
         )
 
     def _as_of(self) -> dict[str, Any]:

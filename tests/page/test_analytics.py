@@ -33,13 +33,18 @@ async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, fi
     total = filled.stats["total"]
     kinds = ("manual", "automatic", "untold")
     succeeded = sum(total[kind]["succeeded"] for kind in kinds)
-    ended = succeeded + sum(
-        total[kind][name] for kind in kinds for name in ("failed", "blocked", "unknown")
+    total["manual"].update(failed=3, blocked=1)
+    total["untold"]["unknown"] = 2
+    failed, blocked, unknown = (
+        sum(total[kind][name] for kind in kinds) for name in ("failed", "blocked", "unknown")
     )
+    ended = succeeded + failed + blocked + unknown
     await page.goto(f"{page_url}#/analytics")
     tile = page.locator(".tiles > div")
     await expect(tile.nth(0)).to_contain_text(f"Compactions{succeeded}")
-    await expect(tile.nth(5)).to_contain_text(f"{ended - succeeded} of {ended} attempts")
+    await expect(tile.nth(5)).to_contain_text(
+        f"{failed} of {ended} attempts · {blocked} blocked · {unknown} not told"
+    )
     heads = page.locator(".card h2")
     assert await heads.all_inner_texts() == [
         "Compactions per hour", "Size before compaction", "Duration",
@@ -47,8 +52,37 @@ async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, fi
     ]  # fmt: skip
     table = page.locator(".card", has_text="Size before compaction").locator("details")
     await table.locator("summary").click()
+    await expect(table.locator("tbody tr").first).to_be_visible()
     counts = await table.locator("tbody td").all_inner_texts()
     assert sum(int(count) for count in counts) == total["pre_tokens"]["count"]
+
+
+async def test_an_hour_to_come_hides_none_that_was(page: Page, page_url: str, filled: Api) -> None:
+    hour, told = next(
+        (hour, told) for hour, told in filled.stats["by"].items() if told["automatic"]["succeeded"]
+    )
+    filled.stats["by"] = {hour: told, "2099-01-01T00": told}
+    await page.goto(f"{page_url}#/analytics")
+    card = page.locator(".card", has=page.get_by_role("heading", name="Compactions per hour"))
+    await card.locator("summary").click()
+    await expect(card.locator("tbody tr")).to_have_count(1)
+    await expect(card.locator("tbody tr")).not_to_contain_text("2099")
+
+
+async def test_figures_of_two_generations_are_never_side_by_side(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    api = filled
+    api.stats["generation"] = 2  # the sessions' answers are of 1 still
+    await page.goto(f"{page_url}#/analytics")
+    for _ in range(100):
+        if sum(path.startswith("/v1/stats") for path in api.asked) >= 4:
+            break  # asked again
+        await page.wait_for_timeout(50)
+    await expect(page.locator(".tiles")).to_have_count(0)
+    api.generation = 2
+    await page.clock.run_for(1_000)
+    await expect(page.locator(".tiles > div").first).to_contain_text("Compactions")
 
 
 async def test_thrash_and_stalled_compactions_are_named(

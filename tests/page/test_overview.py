@@ -1,5 +1,6 @@
 """The overview: figures in place, nothing made anew, and what is not known said so."""
 
+import re
 from typing import Any
 
 import pytest
@@ -69,13 +70,134 @@ async def test_what_is_not_known_is_said_and_is_no_bar(
         chain = view["chains"].get("main")
         if chain:
             chain.update(state="unknown", used_tokens=None, used_percent=None, breakdown=None)
-            chain.update(until_compaction_tokens=None)
+            chain.update(until_compaction_tokens=None, pending={"boundary_id": "b", "number": 1})
     await page.goto(page_url)
     row = page.locator(".rows .row:visible").first
     await expect(row.locator(".gauge-share")).to_have_text("unknown")
     await expect(row.locator(".gauge")).to_have_attribute("data-level", "unknown")
     await expect(row.locator(".state")).to_contain_text("unknown since compaction")
     assert "0%" not in await page.locator(".rows").inner_text()
+
+
+async def test_a_size_unknown_since_a_clear_is_not_said_to_be_of_a_compaction(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    unknown = {"used_tokens": None, "used_percent": None, "breakdown": None, "as_of_ms": NOW_MS}
+    compacted, cleared = [
+        view
+        for view in api.sessions.values()
+        if [each["outcome"] for each in view["compactions"]["last"][-1:]] == ["succeeded"]
+        and view["attempt"] is None
+    ][:2]
+    for view in (compacted, cleared):
+        view["chains"]["main"].update(state="unknown", pending=None, **unknown)
+    compacted["compactions"]["last"][-1].update(time_ms=NOW_MS, chain="main")
+    cleared["compactions"]["last"][-1].update(time_ms=NOW_MS - 60_000, chain="main")
+    await page.goto(page_url)
+    state = page.locator(f".row[data-id='{compacted['session_id']}'] .state")
+    await expect(state).to_have_text("unknown since compaction")
+    state = page.locator(f".row[data-id='{cleared['session_id']}'] .state")
+    await expect(state).to_have_text("unknown since cleared")
+
+
+async def test_an_attempt_whose_outcome_nobody_told_is_not_said_to_have_failed(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(2)
+    for view, outcome in zip(api.sessions.values(), ("failed", "unknown"), strict=True):
+        brief = {
+            "record_id": "r", "chain": "main", "number": None, "outcome": outcome, "error": None,
+            "trigger": None, "tokens_before": None, "tokens_after": None, "tokens_saved": None,
+            "time_ms": None, "duration_ms": None, "messages_since_last": None,
+        }  # fmt: skip
+        view["compactions"] = {**view["compactions"], "failed": 1, "last": [brief]}
+    await page.goto(page_url)
+    rows = page.locator(".rows .row:visible")
+    await expect(rows.nth(1).locator(".c-count .bad")).to_contain_text("1 failed")
+    await expect(rows.nth(0).locator(".c-count .bad")).to_contain_text("1 not done")
+
+
+async def test_a_session_thrashes_no_more_an_hour_after(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(2)
+    await page.clock.set_fixed_time(NOW_MS / 1_000)
+    for view, ago_min in zip(api.sessions.values(), (59, 61), strict=True):
+        brief = {
+            "record_id": "r", "chain": "main", "number": 1, "outcome": "succeeded", "error": None,
+            "trigger": "auto", "tokens_before": None, "tokens_after": None, "tokens_saved": None,
+            "duration_ms": None, "messages_since_last": 4,
+        }  # fmt: skip
+        last = [{**brief, "time_ms": NOW_MS - (ago_min + more) * 60_000} for more in (4, 2, 0)]
+        view["compactions"] = {**view["compactions"], "last": last}
+    await page.goto(page_url)
+    badges = page.locator(".rows .row:visible").get_by_text("thrash")
+    await expect(badges).to_have_count(2)
+    await expect(badges.nth(1)).to_be_visible()
+    await expect(badges.nth(0)).to_be_hidden()
+
+
+async def test_parts_that_nobody_told_are_unknown_and_not_0(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    view["chains"]["main"]["breakdown"] = {
+        "input_tokens": None, "cache_creation_tokens": None, "cache_read_tokens": None,
+    }  # fmt: skip
+    await page.goto(page_url)
+    await page.locator(".rows .row:visible .c-context").hover()
+    tip = page.get_by_text("Context window:")
+    await expect(tip).to_have_text("Context window: unknown input + unknown cache tokens")
+
+
+@pytest.mark.parametrize("show", ["high", "compacting"])
+async def test_a_session_known_already_comes_into_what_is_shown(
+    page: Page, page_url: str, api: Api, sample: Any, show: str
+) -> None:
+    api.fill(sample)
+    api.many(3)
+    _, view, there = api.sessions.values()  # of 0, 33 and 66 %
+    attempt = {
+        "attempt_id": "a", "chain": "main", "trigger_reason": None, "started_ms": NOW_MS,
+        "last_heartbeat_ms": None, "elapsed_ms": None, "used_tokens": None, "used_percent": None,
+    }  # fmt: skip
+    there["chains"]["main"]["used_percent"] = 95.0
+    there["attempt"] = attempt
+    rows = page.locator(".rows .row:visible")
+    await page.goto(page_url)
+    await expect(rows).to_have_count(3)
+    await page.get_by_role("button", name="80%" if show == "high" else "Compacting").click()
+    await expect(rows).to_have_count(1)
+    view["sequence"] = 2
+    if show == "high":
+        view["chains"]["main"]["used_percent"] = 90.0
+        told = entry(view, 90.0, 2)
+    else:
+        view["attempt"] = attempt
+        told = {**entry(view, 33.0, 2), "kind": "compaction_start", "state": "compacting"}
+    await page.evaluate("(e) => pushEntries([e])", told)
+    await expect(rows).to_have_count(2, timeout=10_000)
+
+
+async def test_an_id_that_no_address_can_hold_leaves_the_list_whole(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(3)
+    broken = "half \ud800 a character"
+    list(api.sessions.values())[1]["session_id"] = broken
+    await page.goto(page_url)
+    rows = page.locator(".rows .row:visible")
+    await expect(rows).to_have_count(3)
+    link = rows.nth(1).locator(".row-link")
+    assert await link.get_attribute("href") is None
+    assert "no address" in (await link.get_attribute("title") or "")
+    await expect(rows.nth(2).locator(".row-link")).to_have_attribute("href", re.compile("session"))
 
 
 async def test_an_update_writes_into_the_elements_that_are_there(

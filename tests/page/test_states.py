@@ -70,6 +70,29 @@ async def test_a_server_that_is_away_is_told_and_what_was_seen_stays(
     await expect(page.locator(".notice.bad")).to_have_count(0, timeout=30_000)
 
 
+async def test_figures_that_cannot_be_read_are_told_and_are_not_live(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    live = page.locator(".live")
+    await expect(live).to_have_attribute("data-state", "live")
+    rows = page.locator(".rows .row:visible")
+    await expect(rows).to_have_count(len(api.sessions))
+    api.problem = (503, "Redis does not answer: ask again in a moment.")
+    notice = page.locator(".notice.bad")
+    await expect(notice).to_contain_text("cannot be read: Redis does not answer", timeout=30_000)
+    await expect(notice).to_contain_text("What you see is as of")
+    await expect(live).to_have_attribute("data-state", "old")
+    await expect(live).to_contain_text("standing still")
+    await expect(rows).to_have_count(len(api.sessions))
+    api.many(3)  # what the feed could not tell
+    api.problem = None
+    await expect(live).to_have_attribute("data-state", "live", timeout=30_000)
+    await expect(notice).to_have_count(0)
+    await expect(page.locator("#summary")).to_contain_text("3 in all", timeout=5_000)
+
+
 async def test_the_feed_goes_on_where_it_was(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
@@ -89,6 +112,25 @@ async def test_the_feed_goes_on_where_it_was(
     assert asked == ["1:0", "1"]
 
 
+async def test_a_feed_that_is_cut_off_again_and_again_is_asked_for_ever_less_often(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    cut = """async () => {
+      const before = feedRequests.length;
+      const at = performance.now();
+      pushRaw("retry: 1000\\n\\nevent: cut_off\\ndata: {}\\n\\n");
+      setTimeout(cutFeed, 20);
+      while (feedRequests.length === before) await new Promise((done) => setTimeout(done, 10));
+      return performance.now() - at;
+    }"""
+    waited = [await page.evaluate(cut) for _ in range(4)]
+    assert min(waited) >= 1_000  # as the server told
+    assert waited[3] >= 2_000  # being let in is no sign that it works: the wait has grown
+
+
 async def test_after_a_reset_all_is_read_anew(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
@@ -97,8 +139,13 @@ async def test_after_a_reset_all_is_read_anew(
     await page.goto(page_url)
     await expect(page.locator("#summary")).to_contain_text("3 in all")
     api.many(5)
+    for view in api.sessions.values():  # of a log that was made anew
+        view["sequence"] = 0
+        view["chains"]["main"]["used_percent"] = 77.0
     await page.evaluate("pushRaw('event: reset\\ndata: {}\\n\\n')")
     await expect(page.locator("#summary")).to_contain_text("5 in all")
+    shares = page.locator(".rows .row:visible .gauge-share")
+    assert {share.split()[0] for share in await shares.all_inner_texts()} == {"77%"}
 
 
 async def test_a_projector_that_stands_still_is_told(
@@ -122,6 +169,16 @@ async def test_a_token_is_asked_for_and_kept_out_of_the_address(
     await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
     await page.evaluate("sessionStorage.clear()")
     await page.goto("about:blank")
+    await page.goto(f"{page_url}#token={api.token}")
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    assert page.url == f"{page_url}#/"
+
+
+async def test_a_token_that_is_no_encoding_is_taken_as_it_stands(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.token = "50%"  # noqa: S105 -- nobody's
     await page.goto(f"{page_url}#token={api.token}")
     await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
     assert page.url == f"{page_url}#/"

@@ -9,6 +9,8 @@ import { sessionLink } from "./row.js";
 import * as stats from "./stats.js";
 
 const REFRESH_MS = 15_000;
+/** Where answers were of two generations, so that they do not fit together. */
+const AGAIN_MS = 500;
 /** Sessions whose latest compactions are looked at: those active last. */
 const LOOKED_AT = 1_000;
 const PAGE = 200;
@@ -39,6 +41,7 @@ export class Analytics {
   stop() {
     this.stopped.abort();
     clearInterval(this.timer);
+    clearTimeout(this.soon);
     for (const chart of this.charts) chart.stop();
   }
 
@@ -51,9 +54,13 @@ export class Analytics {
     this.refreshing = true;
     const { signal } = this.stopped;
     try {
-      const [byHour, byModel, views] = await Promise.all([
+      const [byHour, byModel, { views, generations }] = await Promise.all([
         get(`v1/stats${query({ by: "hour", since: longAgo() })}`, { signal }), get("v1/stats?by=model", { signal }), this.#views(signal),
       ]);
+      if (new Set([byHour.generation, byModel.generation, ...generations]).size > 1) {
+        this.#again(); // another generation came meanwhile: never figures of two side by side
+        return;
+      }
       this.#show(byHour, byModel, views);
     } catch (error) {
       if (signal.aborted || this.grid !== undefined) return; // the banner tells; the figures stay
@@ -63,26 +70,33 @@ export class Analytics {
     }
   }
 
+  #again() {
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => this.#refresh(), AGAIN_MS);
+  }
+
   /** Fetch the sessions active last, and all that compact now: what aggregates cannot tell. */
   async #views(signal) {
     const found = new Map();
+    const generations = new Set();
     for (const filter of [{ state: "compacting" }, {}]) {
       let cursor = null;
       let looked = 0;
       do {
         const answer = await get(`v1/sessions${query({ sort: "recent", ...filter, limit: PAGE, cursor })}`, { signal });
+        generations.add(answer.generation);
         for (const view of answer.sessions) found.set(view.session_id, view);
         looked += answer.sessions.length;
         cursor = answer.next;
       } while (cursor !== null && looked < LOOKED_AT);
     }
-    return [...found.values()];
+    return { views: [...found.values()], generations };
   }
 
   #show(byHour, byModel, views) {
     const { total } = byHour;
     const counts = stats.countsOf(total);
-    if (counts.succeeded + counts.failed === 0 && !stats.stalled(views, now()).length) {
+    if (counts.ended === 0 && !stats.stalled(views, now()).length) {
       for (const chart of this.charts) chart.stop();
       this.charts = [];
       this.grid = undefined;
@@ -133,7 +147,7 @@ export class Analytics {
         h("p", { class: "faint small" }, "Compactions under way that gave no sign of life for two minutes or more."), this.stalledHost)),
       h("section", { class: "card wide", "aria-labelledby": "models-title" }, h("h2", { id: "models-title" }, "By model"),
         h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Compactions by model" },
-          h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Failed", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
+          h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Failed", "Blocked", "Outcome not told", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
     );
     this.host.replaceChildren(h("div", { class: "page-head" }, h("h1", {}, "Analytics"), h("p", { class: "faint" }, "All sessions")), this.tileHost, this.grid);
   }
@@ -170,14 +184,13 @@ export class Analytics {
   #figures(total, counts) {
     const took = total.duration_ms;
     const remains = stats.remainingShare(total);
-    const ended = counts.succeeded + counts.failed;
     this.#tile("Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.untold ? ` · ${exact(counts.untold)} not told` : ""}`);
     this.#tile("Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN, `${exact(total.measured)} measured`);
     this.#tile("Remains after", remains === null ? UNKNOWN : percent(remains), "of the size before");
     this.#tile("Duration", took.p50 === null ? UNKNOWN : duration(took.p50), took.p50 === null ? "no duration was told" : `median · p95 ${duration(took.p95)} · p99 ${duration(took.p99)}`);
     const each = stats.messagesEach(total);
     this.#tile("Messages each", each === null ? UNKNOWN : exact(each), "mean before a compaction");
-    this.#tile("Failed", ended === 0 ? UNKNOWN : percent((counts.failed / ended) * 100), `${exact(counts.failed)} of ${exact(ended)} attempts`);
+    this.#tile("Failed", counts.ended === 0 ? UNKNOWN : percent((counts.failed / counts.ended) * 100), otherEnds(counts));
   }
 
   #tile(name, figure, more) {
@@ -223,7 +236,7 @@ export class Analytics {
       const remains = stats.remainingShare(found);
       const each = stats.messagesEach(found);
       const cells = [
-        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.failed),
+        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.failed), exact(counts.blocked), exact(counts.unknown),
         tokens(found.pre_tokens.p50), duration(found.duration_ms.p50), duration(found.duration_ms.p95),
         remains === null ? UNKNOWN : percent(remains), found.measured ? tokens(found.saved_tokens) : UNKNOWN,
         each === null ? UNKNOWN : exact(each),
@@ -253,6 +266,12 @@ function list(host, rows, none) {
   });
   if (rows.length > items.length) items.push(h("li", { class: "faint" }, `and ${exact(rows.length - items.length)} more`));
   host.replaceChildren(...(items.length ? items : [h("li", { class: "faint" }, none)]));
+}
+
+/** Of how many attempts, and what else they came to: an outcome that nobody told is no failure. */
+function otherEnds({ failed, blocked, unknown, ended }) {
+  const more = [blocked && `${exact(blocked)} blocked`, unknown && `${exact(unknown)} not told`];
+  return [`${exact(failed)} of ${exact(ended)} attempts`, ...more.filter(Boolean)].join(" · ");
 }
 
 function bandWords({ above, upTo }, format) {

@@ -18,7 +18,7 @@ export class ApiError extends Error {
 
 let token = readToken();
 let clockOffsetMs = 0;
-const listeners = { unauthorized: () => {}, reached: () => {}, unreached: () => {} };
+const listeners = { unauthorized: () => {}, reached: () => {}, unreached: () => {}, read: () => {}, unread: () => {} };
 
 export function onServer(handlers) {
   Object.assign(listeners, handlers);
@@ -33,9 +33,18 @@ export function now() {
 export function takeToken() {
   const found = /[#&]token=([^&]+)/.exec(location.hash);
   if (found === null) return;
-  setToken(decodeURIComponent(found[1]));
+  setToken(decoded(found[1]));
   const rest = location.hash.replace(/&?token=[^&]+/, "").replace(/^#&?/, "");
   history.replaceState(null, "", rest ? `#${rest}` : "#/");
+}
+
+/** Part of an address as it is meant; as it stands where it is no encoding. */
+export function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 export function setToken(value) {
@@ -60,7 +69,16 @@ function readToken() {
 export async function ask(path, { signal, headers = {}, cache = "default" } = {}) {
   const limit = AbortSignal.timeout(TIMEOUT_MS);
   const all = signal ? AbortSignal.any([signal, limit]) : limit;
-  return answer(path, all, headers, signal, cache);
+  try {
+    const response = await answer(path, all, headers, signal, cache);
+    listeners.read();
+    return response;
+  } catch (error) {
+    // Reached, but without figures: their store is away, or the server has too much to do.
+    if (error.status === 429 || error.status >= 500) listeners.unread(error);
+    else if (error.status >= 400 && error.status !== 401) listeners.read();
+    throw error;
+  }
 }
 
 /** As `ask`, for an answer without an end: no time limit but the caller's. */
@@ -129,6 +147,8 @@ export function query(parameters) {
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }
 
+/** A session's address at the server. Raises ApiError for an id with half a character, which has none. */
 export function sessionPath(id, rest = "") {
+  if (!id.isWellFormed()) throw new ApiError(400, "No address", "This session's id holds half a character.");
   return `v1/sessions/${encodeURIComponent(id)}${rest}`;
 }

@@ -1,7 +1,7 @@
 // The page's frame: which view the address asks for, and what is told above all views.
 
 import { Analytics } from "./analytics.js";
-import { get, onServer, setToken, takeToken } from "./api.js";
+import { decoded, get, onServer, setToken, takeToken } from "./api.js";
 import { attr, h, icon, say, setIcon, text } from "./dom.js";
 import { duration, moment } from "./format.js";
 import { Overview } from "./overview.js";
@@ -10,16 +10,19 @@ import { close as closeTip, initTips } from "./tip.js";
 
 /** How often the projector is asked how far it is. */
 const PROJECTION_MS = 5_000;
-/** One lost answer is no news. */
+/** One lost answer is no news, and one without figures neither. */
 const UNREACHED_AFTER = 2;
+const UNREAD_AFTER = 2;
 
-const LIVE_WORDS = { connecting: "connecting", live: "live", waiting: "reconnecting", none: "" };
+const LIVE_WORDS = { connecting: "connecting", live: "live", waiting: "reconnecting", old: "standing still", none: "" };
 
 class Shell {
   #view = null;
   #notices = new Map();
   #unreached = 0;
-  #reachedMs = null;
+  #unread = 0;
+  #goodMs = null;
+  #feed = "none";
 
   constructor() {
     this.main = document.getElementById("main");
@@ -36,6 +39,8 @@ class Shell {
       unauthorized: () => this.#askToken(),
       reached: () => this.#reached(),
       unreached: () => this.#lost(),
+      read: () => this.#read(),
+      unread: (problem) => this.#unreadable(problem),
     });
     document.getElementById("skip").addEventListener("click", (event) => {
       event.preventDefault();
@@ -57,6 +62,13 @@ class Shell {
 
   /** Show the feed's state; "none": this view has no feed. */
   live(state) {
+    this.#feed = state;
+    this.#tellLive();
+  }
+
+  /** A feed that is open is live only while the figures that it changes can be read. */
+  #tellLive() {
+    const state = this.#feed === "live" && this.#unread >= UNREAD_AFTER ? "old" : this.#feed;
     attr(this.liveSign, "data-state", state);
     if (this.liveText.firstChild.data !== LIVE_WORDS[state]) this.liveText.firstChild.data = LIVE_WORDS[state];
   }
@@ -130,15 +142,39 @@ class Shell {
 
   #reached() {
     this.#unreached = 0;
-    this.#reachedMs = Date.now();
     this.#notice("unreached", null);
   }
 
   #lost() {
     this.#unreached += 1;
     if (this.#unreached < UNREACHED_AFTER) return;
-    const since = this.#reachedMs === null ? "" : ` What you see is as of ${moment(this.#reachedMs, Date.now())}.`;
-    this.#notice("unreached", "bad", `The server does not answer. Trying again by itself.${since}`);
+    this.#notice("unread", null);
+    this.#notice("unreached", "bad", `The server does not answer. Trying again by itself.${this.#asOf()}`);
+  }
+
+  #read() {
+    const wasAway = this.#unread >= UNREAD_AFTER;
+    this.#unread = 0;
+    this.#goodMs = Date.now();
+    this.#notice("unread", null);
+    if (!wasAway) return;
+    this.#tellLive();
+    this.#view?.hurry(); // what changed meanwhile was not told
+  }
+
+  /** Say that figures cannot be read; where none ever were, the view itself says so. */
+  #unreadable(problem) {
+    this.#unread += 1;
+    if (this.#unread < UNREAD_AFTER) return;
+    this.#tellLive();
+    if (this.#goodMs === null) return;
+    this.#notice("behind", null); // as of the last answer, which this one is newer than
+    const why = problem.status === 429 ? "The server is asked too often." : `The figures cannot be read: ${sentence(problem.message)}`;
+    this.#notice("unread", "bad", `${why} Trying again by itself.${this.#asOf()}`);
+  }
+
+  #asOf() {
+    return this.#goodMs === null ? "" : ` What you see is as of ${moment(this.#goodMs, Date.now())}.`;
   }
 
   async #projection() {
@@ -147,7 +183,7 @@ class Shell {
     try {
       told = await get("v1/projection", { cache: "no-store" }); // its age is not in its tag
     } catch {
-      return; // what has no answer is told elsewhere, and a server of another age has no such route
+      return; // told by what api.js hears, and a server of another age has no such route
     }
     const behind = behindOf(told);
     if (behind === null) this.#notice("behind", null);
@@ -203,12 +239,8 @@ class Shell {
   }
 }
 
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
+function sentence(words) {
+  return /[.!?]$/.test(words) ? words : `${words}.`;
 }
 
 /** What is old about the figures, in words; null where nothing is. */

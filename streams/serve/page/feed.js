@@ -14,6 +14,7 @@ export class EventParser {
   #event = "";
   lastId = null;
   retryMs = null;
+  hasHeartbeat = false;
 
   push(text) {
     const whole = this.#rest + text;
@@ -36,7 +37,10 @@ export class EventParser {
       return;
     }
     const colon = line.indexOf(":");
-    if (colon === 0) return; // a heartbeat
+    if (colon === 0) {
+      this.hasHeartbeat = true;
+      return;
+    }
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
     if (field === "data") this.#data.push(value);
@@ -55,6 +59,9 @@ export class Feed {
   #stop = new AbortController();
   #wake = () => {};
   #lastId = null;
+  #firstWait = FIRST_WAIT_MS;
+  #wait = FIRST_WAIT_MS;
+  #isCutOff = false;
 
   constructor({ session = null, lastId = null, onEntries, onReset, onState }) {
     this.session = session;
@@ -76,14 +83,11 @@ export class Feed {
   }
 
   async #run() {
-    let wait = FIRST_WAIT_MS;
     while (!this.#stop.signal.aborted) {
       let least = 0;
       this.onState("connecting");
       try {
-        await this.#connect(() => {
-          wait = FIRST_WAIT_MS;
-        });
+        await this.#connect();
       } catch (error) {
         if (this.#stop.signal.aborted) return;
         if (error instanceof ApiError) {
@@ -97,13 +101,15 @@ export class Feed {
       }
       if (this.#stop.signal.aborted) return;
       this.onState("waiting");
+      if (this.#isCutOff) least = Math.max(least, this.#firstWait); // too slow, or the store is away
+      this.#isCutOff = false;
       // Spread, so that a thousand pages do not come back in the same moment.
-      await this.#sleep(Math.max(least, wait * (0.75 + Math.random() / 2)));
-      wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+      await this.#sleep(Math.max(least, this.#wait * (0.75 + Math.random() / 2)));
+      this.#wait = Math.min(this.#wait * 2, LONGEST_WAIT_MS);
     }
   }
 
-  async #connect(onLive) {
+  async #connect() {
     const connection = new AbortController();
     const end = () => connection.abort();
     this.#stop.signal.addEventListener("abort", end);
@@ -113,7 +119,6 @@ export class Feed {
       if (this.#lastId !== null) headers["Last-Event-ID"] = this.#lastId;
       const path = `v1/stream${query({ session: this.session })}`;
       const response = await stream(path, { signal: connection.signal, headers });
-      onLive();
       this.onState("live");
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       const parser = new EventParser();
@@ -133,15 +138,21 @@ export class Feed {
 
   #take(events, parser) {
     if (parser.lastId !== null) this.#lastId = parser.lastId;
+    if (parser.retryMs !== null) this.#firstWait = Math.min(parser.retryMs, LONGEST_WAIT_MS);
     let entries = [];
+    let isAtWork = parser.hasHeartbeat; // being let in is no sign of it
     for (const { event, data } of events) {
       if (event === "record") {
         entries.push(JSON.parse(data));
+        isAtWork = true;
       } else if (event === "reset") {
         entries = []; // what is read anew has them
         this.onReset(data);
+      } else if (event === "cut_off") {
+        this.#isCutOff = true;
       }
     }
+    if (isAtWork) this.#wait = this.#firstWait;
     if (entries.length) this.onEntries(entries);
   }
 

@@ -38,6 +38,20 @@ export function isFiltered({ q, show, model, runtime, agent }) {
   return Boolean(q || show || model || runtime || agent);
 }
 
+const BEGINS = new Set(["compaction_start", "compaction_progress"]);
+
+/**
+ * Whether a live entry may bring a session into what is shown, which the server is then asked.
+ * `view`: what is known of it, undefined for nothing. What is searched for is not in an entry.
+ */
+export function mayFit(entry, view, { q, show, model, runtime }) {
+  if (show === "high" && (entry.used_percent ?? 0) < 80) return false;
+  if (show === "compacting" && !BEGINS.has(entry.kind)) return false;
+  if (show === "unknown" && entry.state !== "unknown") return false;
+  if (view === undefined) return true;
+  return !(q && !show) && fits(view, { show: "", model, runtime }, 0);
+}
+
 /** Whether a session still belongs to what is shown, as far as its view tells. */
 export function fits(view, { show, model, runtime }, nowMs) {
   const chain = mainChain(view);

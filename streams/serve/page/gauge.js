@@ -68,9 +68,10 @@ export function breakdownTip(chain) {
   const parts = chain.breakdown;
   const nodes = [];
   if (parts) {
-    const cache = (parts.cache_creation_tokens ?? 0) + (parts.cache_read_tokens ?? 0);
+    const told = [parts.cache_creation_tokens, parts.cache_read_tokens].filter((part) => part !== null);
+    const cache = told.length ? told.reduce((sum, part) => sum + part, 0) : null;
     nodes.push(
-      h("p", {}, `Context window: ${exact(parts.input_tokens ?? 0)} input + ${exact(cache)} cache tokens`),
+      h("p", {}, `Context window: ${exact(parts.input_tokens)} input + ${exact(cache)} cache tokens`),
     );
   } else if (parts === undefined) {
     nodes.push(h("p", {}, `Context window: ${exact(chain.used_tokens)} tokens`));

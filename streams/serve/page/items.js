@@ -33,16 +33,15 @@ function rawRecords(current) {
 
 function warningItem(item) {
   const { data } = item;
-  const remaining = Math.floor(data.context_remaining_percent);
   const isLow = data.context_remaining_percent <= AMBER_REMAINING;
   const words = h(
     "button",
     { type: "button", class: "warn-line" },
     data.context_remaining_percent < TRIANGLE_REMAINING ? icon("warning") : null,
-    `${remaining}% context remaining`,
+    `${percent(data.context_remaining_percent)} context remaining`,
   );
   tipped(words, () => [
-    h("p", {}, `Context window: ${exact(data.input_tokens ?? 0)} input + ${exact(data.cache_tokens)} cache tokens`),
+    h("p", {}, `Context window: ${exact(data.input_tokens)} input + ${exact(data.cache_tokens)} cache tokens`),
     h("p", {}, `Total capacity: ${exact(data.context_window)} tokens`),
     h("p", { class: "faint" }, "Automatic compaction will trigger when context is low."),
     h("p", { class: "faint" }, `Window ${windowSource(data.window_source)} · thresholds crossed: ${data.thresholds_crossed.join(", ")}% used`),

@@ -16,6 +16,8 @@ export const STALLED_MS = 2 * 60_000;
 /** So many compactions of one session in so short a time: each gained next to nothing. */
 export const THRASH_COUNT = 3;
 export const THRASH_MS = 10 * 60_000;
+/** A session that did so is said to thrash for so long after; what it did stays told elsewhere. */
+export const THRASHES_MS = 60 * 60_000;
 
 export const MAIN = "main";
 
@@ -24,7 +26,7 @@ const NOTHING = Object.freeze({
   window_source: null, breakdown: null, as_of_ms: null, auto_compact_enabled: null,
   auto_compact_threshold: null, until_compaction_tokens: null, peak_tokens: null,
   peak_percent: null, messages: 0, messages_total: 0, differences: [], growth_tokens: null,
-  responses_left: null,
+  responses_left: null, pending: null,
 });
 
 /** The chain that stands for a session: the main one, else the latest; else one that knows nothing. */
@@ -84,10 +86,16 @@ export function stateOf(view, nowMs) {
   return chain.state;
 }
 
-/** Whether the size is unknown because of a compaction, rather than not told yet. */
-export function isAfterCompaction(view) {
-  const last = view.compactions.last.at(-1);
-  return last !== undefined && last.outcome === "succeeded";
+/**
+ * Why no size is known: "compacted" or "cleared", which the next response ends; "never": none
+ * was told yet. An epoch's `as_of_ms` is the time of what began it.
+ */
+export function whyUnknown(view) {
+  const chain = mainChain(view);
+  if (chain.pending) return "compacted";
+  const last = view.compactions.last.findLast((each) => each.chain === chain.chain && each.outcome === "succeeded");
+  if (last !== undefined && last.time_ms !== null && last.time_ms === chain.as_of_ms) return "compacted";
+  return chain.peak_tokens === null ? "never" : "cleared";
 }
 
 /** All compactions that succeeded. */
@@ -96,8 +104,22 @@ export function compactionCount(view) {
   return manual + automatic + untold;
 }
 
-/** The shortest stretch that held so many compactions lately; null where they were spread out. */
-export function thrashing(view) {
+/**
+ * How the attempts without success are called: "failed" where that was told of each, else "not
+ * done": some were blocked, or nobody told how they ended.
+ */
+export function failureName(view) {
+  const { failed, last } = view.compactions;
+  return last.filter((each) => each.outcome === "failed").length === failed ? "failed" : "not done";
+}
+
+/** Whether a session thrashes now: the last of so many compactions is not long ago. */
+export function isThrashing(view, nowMs) {
+  return thrashing(view, nowMs - THRASHES_MS) !== null;
+}
+
+/** The shortest stretch that held so many compactions and ended since then; null for none. */
+export function thrashing(view, sinceMs = -Infinity) {
   const times = view.compactions.last
     .filter((each) => each.outcome === "succeeded" && each.time_ms !== null)
     .map((each) => each.time_ms)
@@ -105,6 +127,7 @@ export function thrashing(view) {
   let shortest = null;
   for (let first = 0; first + THRASH_COUNT <= times.length; first += 1) {
     const span = times[first + THRASH_COUNT - 1] - times[first];
+    if (times[first + THRASH_COUNT - 1] < sinceMs) continue;
     if (span <= THRASH_MS && (shortest === null || span < shortest.span)) {
       shortest = { span, count: THRASH_COUNT, until: times[first + THRASH_COUNT - 1] };
     }

@@ -3,7 +3,7 @@
 import { get, now, query, sessionPath } from "./api.js";
 import { attr, h, icon, say, shown, text } from "./dom.js";
 import { Feed } from "./feed.js";
-import { addressOf, fits, isFiltered, PRESETS, readFilters, serverFilters } from "./filters.js";
+import { addressOf, fits, isFiltered, mayFit, PRESETS, readFilters, serverFilters } from "./filters.js";
 import { exact } from "./format.js";
 import { mainChain } from "./judge.js";
 import { patch } from "./patch.js";
@@ -28,6 +28,11 @@ class Item {
     this.id = view.session_id;
     this.asking = false;
     this.replace(view);
+  }
+
+  /** Whether to ask for the rest: of an id without an address only the list can tell. */
+  get isWanted() {
+    return this.incomplete && this.id.isWellFormed();
   }
 
   /** Take a view of the server, unless it is older than what the feed told. */
@@ -173,7 +178,8 @@ export class Overview {
   }
 
   /** Read the list from its beginning. What was there stays in sight until the answer is. */
-  async #load() {
+  async #load(isReset = false) {
+    if (isReset) this.items.clear(); // a log begun anew counts from 1: what is known would seem newer
     this.reload?.abort();
     this.reload = new AbortController();
     const { signal } = this.reload;
@@ -199,7 +205,7 @@ export class Overview {
     this.feed ??= new Feed({
       lastId: answer.as_of?.feed ?? null,
       onEntries: (entries) => this.#take(entries),
-      onReset: () => this.#load(),
+      onReset: () => this.#load(true),
       onState: (state) => this.#liveState(state),
     });
     return answer;
@@ -278,10 +284,8 @@ export class Overview {
   #take(entries) {
     for (const entry of entries) {
       const item = this.items.get(entry.session_id);
-      if (item === undefined) {
-        this.isBehind ||= this.#belongs(entry);
-        continue;
-      }
+      this.isBehind ||= this.#belongs(entry, item);
+      if (item === undefined) continue;
       const outcome = patch(item.view, entry);
       if (outcome === "old") continue;
       if (outcome === "ask") item.incomplete = true;
@@ -290,8 +294,10 @@ export class Overview {
     if (this.frame === 0) this.frame = requestAnimationFrame(() => this.#paint());
   }
 
-  /** Whether a session that is not in the list may belong into the part that was fetched. */
-  #belongs(entry) {
+  /** Whether a session is not in the list, and may belong into the part that was fetched. */
+  #belongs(entry, item) {
+    if (item !== undefined && this.cursor === null && !isFiltered(this.filters)) return false; // all are in it
+    if (!mayFit(entry, item?.view, this.filters) || this.order.includes(item)) return false;
     if (this.cursor === null || this.filters.sort === "recent") return true;
     const lowest = this.order.at(-1);
     return lowest === undefined || (entry.used_percent ?? -1) > (mainChain(lowest.view).used_percent ?? -1);
@@ -301,7 +307,7 @@ export class Overview {
     this.frame = 0;
     this.rows.refresh(this.dirty);
     for (const id of this.dirty) {
-      if (this.items.get(id)?.incomplete && this.rows.mounted.has(id)) this.wanted.add(id);
+      if (this.items.get(id)?.isWanted && this.rows.mounted.has(id)) this.wanted.add(id);
     }
     this.dirty.clear();
     this.#askWanted();
@@ -318,9 +324,8 @@ export class Overview {
   async #askOne(id) {
     this.asks += 1;
     try {
-      const item = this.items.get(id);
       const { session } = await get(sessionPath(id), { signal: this.stopped.signal });
-      item.replace(session);
+      this.items.get(id)?.replace(session);
       this.rows.refresh(new Set([id]));
     } catch {
       // it stays incomplete: the next change or comparison asks again
@@ -333,7 +338,7 @@ export class Overview {
   /** Once a second: clocks go on, and rows that scrolled into sight are made whole. */
   #tick() {
     this.rows.refresh();
-    for (const [id] of this.rows.mounted) if (this.items.get(id)?.incomplete) this.wanted.add(id);
+    for (const [id] of this.rows.mounted) if (this.items.get(id)?.isWanted) this.wanted.add(id);
     this.#askWanted();
     const rest = this.order.length < PAGE ? 0 : LONG_LIST_MS;
     if (this.isBehind && this.isLive && performance.now() - this.reconciledAt >= rest) {

@@ -24,6 +24,8 @@ export function patch(view, entry) {
     return isNext ? "done" : "ask";
   }
   if (chain !== undefined && entry.chain === MAIN) {
+    if (entry.kind === "compact_boundary") Object.assign(chain, { pending: {}, as_of_ms: entry.time_ms }); // the rest is asked for
+    if (entry.kind === "context_reset") Object.assign(chain, { pending: null, as_of_ms: entry.time_ms });
     chain.state = entry.state;
     chain.used_tokens = entry.used_tokens;
     chain.used_percent = entry.used_percent;

@@ -4,7 +4,7 @@ import { get, now, sessionPath } from "./api.js";
 import { attr, h, icon, say, setIcon, shown, svg, text } from "./dom.js";
 import { ago, count, duration, elapsed, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
-import { compactionCount, isAfterCompaction, mainChain, running, silence, stateOf, thrashing } from "./judge.js";
+import { compactionCount, failureName, isThrashing, mainChain, running, silence, stateOf, whyUnknown } from "./judge.js";
 import { retell, tipped } from "./tip.js";
 
 export const STATE_ICONS = {
@@ -12,13 +12,19 @@ export const STATE_ICONS = {
   stalled: "warning", stale: "clock",
 };
 
+const UNKNOWN_WORDS = { compacted: "unknown since compaction", cleared: "unknown since cleared", never: "not measured yet" };
+
 /** A model's date, which a row has no room for; the session's page has the whole name. */
 const DATED = /-(?:\d{8}|\d{4}-\d{2}-\d{2})$/;
 
+/** Told where a session has no page of its own. */
+const NO_ADDRESS = "This session's id holds half a character, so it has no address.";
+
 export const COLUMNS = ["Session", "Context", "Until compaction", "Growth", "Compactions", "State"];
 
-/** A session's address on this page. */
+/** A session's address on this page; null for an id with half a character, which no address can hold. */
 export function sessionLink(id) {
+  if (!id.isWellFormed()) return null;
   return `#/session/${encodeURIComponent(id)}`;
 }
 
@@ -40,7 +46,7 @@ export function stateWords(view, state, nowMs) {
       ];
     }
     case "unknown":
-      return [isAfterCompaction(view) ? "unknown since compaction" : "not measured yet", lastWords(view, nowMs)];
+      return [UNKNOWN_WORDS[whyUnknown(view)], lastWords(view, nowMs)];
     case "stale":
       return ["stale", `measured ${ago(chain.as_of_ms ?? view.last_ms, nowMs)}`];
     default:
@@ -70,7 +76,7 @@ export function compactionWords(view) {
   if (automatic) parts.push(`${automatic} auto`);
   if (manual) parts.push(`${manual} manual`);
   if (untold) parts.push(`${untold} untold`);
-  return [String(compactionCount(view)), parts.join(" · "), failed ? `${failed} failed` : ""];
+  return [String(compactionCount(view)), parts.join(" · "), failed ? `${failed} ${failureName(view)}` : ""];
 }
 
 /** Make a row for any session: {el, item, bind(item), focus()}. */
@@ -115,7 +121,7 @@ export function sessionRow() {
     attr(el, "data-state", state);
     attr(el, "data-id", view.session_id);
     attr(link, "href", sessionLink(view.session_id));
-    attr(link, "title", view.session_id);
+    attr(link, "title", sessionLink(view.session_id) === null ? NO_ADDRESS : view.session_id);
     say(t.name, named.folder || shortId(named.id));
     say(t.id, named.folder ? shortId(named.id) : "");
     say(t.about, aboutOf(view, chain));
@@ -129,7 +135,7 @@ export function sessionRow() {
     writePair(t.count, t.countMore, [compactions, kinds]);
     attr(figures.count, "data-quiet", compactions === "0");
     say(t.failed, failed && kinds ? ` · ${failed}` : failed);
-    shown(thrash, thrashing(view) !== null);
+    shown(thrash, isThrashing(view, nowMs));
     setIcon(sign, STATE_ICONS[state]);
     writePair(t.state, t.stateMore, stateWords(view, state, nowMs));
     retell(context);

@@ -6,7 +6,7 @@ import { Feed } from "./feed.js";
 import { count, exact, moment, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, outlook } from "./gauge.js";
 import { Facts, statusOf, timelineItem } from "./items.js";
-import { compactionCount, mainChain, stateOf, thrashing } from "./judge.js";
+import { compactionCount, failureName, mainChain, stateOf, thrashing } from "./judge.js";
 import { errorNote, skeleton } from "./notes.js";
 import { RawRecords, Tail } from "./raw.js";
 import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
@@ -289,7 +289,7 @@ function aboutOf(view) {
 function figuresOf(view, chain) {
   const [until, more] = untilWords(chain);
   const { manual, automatic, untold, failed, messages_per_compaction: each } = view.compactions;
-  const kinds = [automatic && `${automatic} automatic`, manual && `${manual} manual`, untold && `${untold} untold`, failed && `${failed} failed`];
+  const kinds = [automatic && `${automatic} automatic`, manual && `${manual} manual`, untold && `${untold} untold`, failed && `${failed} ${failureName(view)}`];
   const many = kinds.filter(Boolean).join(", ");
   const thrash = thrashing(view);
   const pairs = [
@@ -300,6 +300,6 @@ function figuresOf(view, chain) {
     ["Compactions", many ? `${compactionCount(view)} · ${many}` : String(compactionCount(view))],
     ["Messages per compaction", each === null ? UNKNOWN : exact(each)],
   ];
-  if (thrash !== null) pairs.push(["Thrash", `${count(thrash.count, "compaction")} within ${Math.max(1, Math.round(thrash.span / 60_000))} min`]);
+  if (thrash !== null) pairs.push(["Thrash", `${count(thrash.count, "compaction")} within ${Math.max(1, Math.round(thrash.span / 60_000))} min, until ${moment(thrash.until, now())}`]);
   return pairs;
 }

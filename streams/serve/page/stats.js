@@ -3,16 +3,21 @@
 import { compactionCount, silence, STALLED_MS, thrashing } from "./judge.js";
 
 const TRIGGERS = ["automatic", "manual", "untold"];
+const OUTCOMES = ["succeeded", "failed", "blocked", "unknown"];
 const HOUR_MS = 3_600_000;
 
-/** Compactions of aggregates by outcome: {succeeded, failed, automatic, manual, untold}. */
+/**
+ * Compactions of aggregates by outcome, and those that succeeded by trigger too:
+ * {succeeded, failed, blocked, unknown, ended, automatic, manual, untold}.
+ */
 export function countsOf(aggregates) {
   const succeeded = Object.fromEntries(TRIGGERS.map((name) => [name, aggregates[name].succeeded]));
-  const failed = TRIGGERS.reduce((sum, name) => {
-    const { failed: lost, blocked, unknown } = aggregates[name];
-    return sum + lost + blocked + unknown;
-  }, 0);
-  return { ...succeeded, succeeded: TRIGGERS.reduce((sum, name) => sum + succeeded[name], 0), failed };
+  const found = { ...succeeded, ended: 0 };
+  for (const outcome of OUTCOMES) {
+    found[outcome] = TRIGGERS.reduce((sum, name) => sum + aggregates[name][outcome], 0);
+    found.ended += found[outcome];
+  }
+  return found;
 }
 
 /** What remains of a context after compaction, percent; null where nothing was measured. */
@@ -30,7 +35,8 @@ export function messagesEach(aggregates) {
 
 /**
  * Compactions by hour as columns [hours (s), automatic, manual, untold], every one of the
- * `most` hours to `untilMs`. Empty where no hour was ever told.
+ * `most` hours to `untilMs`: what is told of later ones is of clocks that are wrong. Empty
+ * where no hour was ever told.
  */
 export function hourly(byHour, untilMs, most) {
   const told = Object.entries(byHour)
@@ -38,7 +44,7 @@ export function hourly(byHour, untilMs, most) {
     .filter(([time]) => !Number.isNaN(time));
   if (told.length === 0) return [[], [], [], []];
   const counts = new Map(told);
-  const last = Math.max(Math.floor(untilMs / HOUR_MS) * HOUR_MS, ...counts.keys());
+  const last = Math.floor(untilMs / HOUR_MS) * HOUR_MS;
   const first = last - (most - 1) * HOUR_MS;
   const columns = [[], [], [], []];
   for (let time = first; time <= last; time += HOUR_MS) {
