@@ -26,8 +26,9 @@ from faust.types import TP
 from mode.supervisors import CrashingSupervisor
 
 from streams.core.errors import RetryError
+from streams.edge.faust_arrival import FaustArrival
 from streams.edge.kafka_common import KafkaOptions, translated
-from streams.ports import ArrivalHandler, LogRecord
+from streams.ports import ArrivalHandler
 
 _TAKEN: Final = 500
 """Records that are handed over at once: more take no less work each."""
@@ -40,41 +41,11 @@ _WATCH_S: Final = 1.0
 _HEARTBEATS_PER_SESSION: Final = 3
 _NEVER_MS: Final = 2**31 - 1
 """Whether the work gets on, health tells."""
-_CREATE_TIME: Final = 0
 _FIRST: Final = asyncio.FIRST_COMPLETED
 
 
 _QUIET = logging.getLogger("faust.contextgauge")
 """Faust's own talk: under its name, so that it can be told from what we say."""
-
-
-class _Arrival:
-    """One record, of one assignment."""
-
-    __slots__ = ("_acknowledge", "_generation", "partition", "record")
-
-    def __init__(self, message: Any, acknowledge: "_Acknowledge") -> None:  # noqa: ANN401 -- Faust's
-        self._acknowledge, self._generation = acknowledge, message.generation_id
-        self.partition: int = message.partition
-        self.record = LogRecord(
-            message.offset,
-            round(message.timestamp * 1_000),
-            message.key,
-            message.value,
-            tuple(message.headers or ()),
-            message.timestamp_type == _CREATE_TIME,
-        )
-
-    def release(self) -> None:
-        """Drop the bytes."""
-        self.record = self.record._replace(key=None, value=None, headers=())
-
-    def acknowledge(self) -> None:
-        """Tell the consumer, which commits every second."""
-        self._acknowledge(self._generation, self.partition, self.record.offset)
-
-
-_Acknowledge = Callable[[object, int, int], None]
 
 
 class _Thread(driver.AIOKafkaConsumerThread):
@@ -192,6 +163,15 @@ class _Consumer(driver.Consumer):
         self._handled.clear()
         await super().on_partitions_revoked(revoked)
 
+    async def on_partitions_assigned(
+        self,
+        assigned: set[TP],
+        generation_id: int = 0,  # noqa: ARG002 -- the group's, see below
+    ) -> None:
+        """Begin anew: what was acknowledged since the last commit is read again."""
+        self._handled.clear()
+        await super().on_partitions_assigned(assigned, self.app.consumer_generation_id)
+
     async def perform_seek(self) -> None:
         """Seek, and tell the handler where its partitions begin, once an assignment."""
         generation = self.app.consumer_generation_id
@@ -216,6 +196,19 @@ class _App(faust.App):
     logger = _QUIET
     BootStrategy = _Boot
     own: "FaustStream"
+    _assignments = 0
+
+    @property
+    def consumer_generation_id(self) -> int:
+        """Return our own number of the assignment.
+
+        A member that joins again may find the group's as it was, though it let go of all between.
+        """
+        return self._assignments
+
+    @consumer_generation_id.setter
+    def consumer_generation_id(self, generation: int) -> None:  # noqa: ARG002 -- as above
+        self._assignments += 1
 
     def _create_directories(self) -> None:
         """Make none: there are no tables."""
@@ -244,6 +237,8 @@ class FaustStream:
         self._app: _App | None = None
         self._handler: ArrivalHandler | None = None
         self._told: tuple[object, frozenset[int]] | None = None
+        self._current: object = None
+        """The assignment that the handler has; None while it has none."""
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self, handler: ArrivalHandler, stop: asyncio.Event) -> None:
@@ -308,7 +303,7 @@ class FaustStream:
         """Hear where the partitions of an assignment begin."""
         told = (generation, frozenset(positions))
         if told != self._told and self._handler is not None:
-            self._told = told
+            self._told, self._current = told, generation
             self._handler.assigned(positions)
 
     def _made(self) -> _App:
@@ -354,6 +349,7 @@ class FaustStream:
         )
 
         async def revoked(*_told: object, **_more: object) -> None:
+            self._current = None
             if self._handler is not None:
                 self._handler.revoked()
 
@@ -363,10 +359,15 @@ class FaustStream:
     async def _take(self, events: Sequence[Any]) -> None:
         handler, app = self._handler, self._app
         if handler is not None and app is not None:
-            await handler.take([_Arrival(event.message, self._acknowledge) for event in events])
+            await handler.take([FaustArrival(event.message, self) for event in events])
 
-    def _acknowledge(self, generation: object, partition: int, offset: int) -> None:
-        if self._app is not None:
+    def is_current(self, generation: object) -> bool:
+        """Tell whether the handler was told of an assignment, and has it still."""
+        return generation == self._current
+
+    def acknowledge(self, generation: object, partition: int, offset: int) -> None:
+        """Note that a record of an assignment and all before it are handled."""
+        if self._app is not None and self.is_current(generation):
             at = cast("TP", TopicPartition(self._topic, partition))
             cast("_Consumer", self._app.consumer).acknowledge(generation, at, offset)
 

@@ -55,6 +55,9 @@ class Arrival(Protocol):
     @property
     def record(self) -> LogRecord: ...
 
+    def is_current(self) -> bool:
+        """Tell whether it is of the present assignment: else whoever has the partition reads it."""
+
     def release(self) -> None:
         """Let go of the record's bytes: only `acknowledge` is called from now on."""
 

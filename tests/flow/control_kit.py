@@ -111,6 +111,8 @@ class ControlKit:
         self.health = board()
         self.agents: dict[str, str] = {}
         self.agents_are_away = False
+        self.agents_gate: asyncio.Event | None = None
+        self.asked: list[str] = []
         self.plan = AlertPlan(max_age_ms=900_000, targets=(target("ops"),), rules=(rule(),))
 
     async def create(self) -> None:
@@ -132,7 +134,7 @@ class ControlKit:
         await producer.stop()
 
     def worker(self) -> ControlWorker:
-        stream = MemoryRecordStream(
+        stream = self.stream = MemoryRecordStream(
             self.log,
             TOPIC,
             (0, 1),
@@ -156,6 +158,9 @@ class ControlKit:
         )
 
     async def _agent_of(self, session_id: str) -> str | None:
+        self.asked.append(session_id)
+        if self.agents_gate is not None:
+            await self.agents_gate.wait()
         if self.agents_are_away:
             raise RetryError("away")
         return self.agents.get(session_id)

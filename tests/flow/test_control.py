@@ -325,6 +325,19 @@ async def test_several_rules_and_formats(kit: ControlKit) -> None:
     assert "*very &lt;full&gt;*" in json.dumps(second["blocks"])
 
 
+async def test_a_rebalance_amid_a_batch_loses_no_alert(kit: ControlKit) -> None:
+    await kit.write([*pressured(90), *pressured(90, session="s2")])
+    kit.agents_gate = gate = asyncio.Event()
+    async with kit.running():
+        await until_so(lambda: kit.asked == ["s1"])
+        await kit.stream.rebalance()
+        await asyncio.sleep(0.02)
+        gate.set()
+        await kit.until_taken(2)
+        await kit.until_acknowledged()
+    assert [body["session_id"] for body in kit.receivers["ops"].bodies] == ["s1", "s2"]
+
+
 async def test_told_to_stop_it_finishes_the_call_under_way(kit: ControlKit) -> None:
     kit.receivers["ops"].gate = gate = asyncio.Event()
     await kit.write(pressured(90))

@@ -148,11 +148,15 @@ class ControlWorker:
         """Handle records, in order. Raises VersionError, at which nothing is acknowledged."""
         for arrival in arrivals:
             partition = self._partitions.get(arrival.partition)
-            if partition is None:
-                continue
+            if partition is None or not arrival.is_current():
+                continue  # of a former assignment: it is read again
             if not partition.is_restored.is_set():
                 await partition.is_restored.wait()
-            if partition.is_ours and arrival.record.offset >= partition.position:
+            if (
+                partition.is_ours
+                and arrival.is_current()
+                and arrival.record.offset >= partition.position
+            ):
                 await self._handle(partition, arrival)
         for partition in self._partitions.values():
             partition.advance()
