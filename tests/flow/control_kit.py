@@ -203,7 +203,7 @@ class Running:
     """A worker that runs as a task."""
 
     def __init__(self, worker: ControlWorker) -> None:
-        self._stop = asyncio.Event()
+        self._stop, self.worker = asyncio.Event(), worker
         self.task = asyncio.create_task(worker.run(self._stop))
 
     async def stop(self) -> None:

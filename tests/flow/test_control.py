@@ -338,6 +338,24 @@ async def test_a_rebalance_amid_a_batch_loses_no_alert(kit: ControlKit) -> None:
     assert [body["session_id"] for body in kit.receivers["ops"].bodies] == ["s1", "s2"]
 
 
+async def test_a_partition_may_go_while_an_agent_is_looked_up(kit: ControlKit) -> None:
+    kit.by(rule(Stalled(60_000), "silent"))
+    given = Given()
+    await kit.write(given.take(compacting(at=0)))
+    await kit.write(Given().take({**compacting(at=0), "session_id": "s2"}), partition=1)
+    async with kit.running() as running:
+        await kit.until_acknowledged()
+        await until_so(lambda: kit.acknowledged.get(1) == 1)
+        kit.agents_gate = gate = asyncio.Event()
+        kit.clock.at_ms = START_MS + 60_000
+        await until_so(lambda: len(kit.asked) == 1)
+        running.worker.revoked()
+        gate.set()
+        await asyncio.sleep(0.05)
+        assert not running.task.done()
+    assert not [name for name in kit.figures.gauges if name[0].startswith("control_lag")]
+
+
 async def test_told_to_stop_it_finishes_the_call_under_way(kit: ControlKit) -> None:
     kit.receivers["ops"].gate = gate = asyncio.Event()
     await kit.write(pressured(90))

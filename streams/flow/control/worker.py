@@ -82,7 +82,6 @@ class ControlWorker:
             for target in plan.targets
         }
         self._partitions: dict[int, ControlPartition] = {}
-        self._lags: dict[int, Lag] = {}
         self._restoring: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[None] | None = None
 
@@ -120,15 +119,11 @@ class ControlWorker:
         self._ports.health.worker("member")
         logger.info("assigned", partitions=sorted(positions))
         for number, position in positions.items():
-            partition = ControlPartition(number, position, self._plan)
-            self._partitions[number] = partition
-            self._lags[number] = Lag(
-                self._telemetry,
-                self._clock,
-                number,
-                "control_lag_records",
-                "control_lag_seconds",
+            lag = Lag(
+                self._telemetry, self._clock, number, "control_lag_records", "control_lag_seconds"
             )
+            partition = ControlPartition(number, position, self._plan, lag)
+            self._partitions[number] = partition
             self._ports.health.partition(number, "restoring")
             self._begin(self._restore(partition))
 
@@ -137,10 +132,8 @@ class ControlWorker:
         for partition in self._partitions.values():
             partition.is_ours = False
             partition.is_restored.set()
-        for lag in self._lags.values():
-            lag.forget()
+            partition.lag.forget()
         self._partitions.clear()
-        self._lags.clear()
         self._ports.health.released()
         self._telemetry.gauge("worker_partitions", 0, worker="control")
 
@@ -187,9 +180,8 @@ class ControlWorker:
             waiting.open_alerts -= 1
         arrival.release()
         self._telemetry.count("control_records", partition=str(partition.number))
-        self._lags[partition.number].tell(
-            record.offset + 1, self._end(partition), record.timestamp_ms
-        )
+        if partition.is_ours:  # it may have gone while an agent was looked up
+            partition.lag.tell(record.offset + 1, self._end(partition), record.timestamp_ms)
 
     async def _send(
         self,
@@ -242,12 +234,12 @@ class ControlWorker:
             await sleep_until(self._clock, stop, _LOOK_EVERY_S)
             now_ms = self._clock.now_ms()
             for partition in list(self._partitions.values()):
-                if not partition.is_restored.is_set():
-                    continue
+                if not partition.is_ours or not partition.is_restored.is_set():
+                    continue  # it may have gone while another's agent was looked up
                 behind = self._ports.stream.behind(partition.number)
                 if behind is None:
                     continue
-                self._lags[partition.number].tell(partition.position, partition.position + behind)
+                partition.lag.tell(partition.position, partition.position + behind)
                 if behind:
                     continue  # the sign of life may be among what is not read yet
                 for alert in partition.watch.due(now_ms):
