@@ -10,9 +10,11 @@ _CREATE_TIME: Final = 0
 class Assignments(Protocol):
     """Who knows which assignment is the present one, and hears what was handled."""
 
-    def is_current(self, generation: object) -> bool: ...
+    def is_current(self, generation: object) -> bool:
+        """Tell whether the handler has that assignment still."""
 
-    def acknowledge(self, generation: object, partition: int, offset: int) -> None: ...
+    def acknowledge(self, generation: object, partition: int, offset: int) -> None:
+        """Hear that a record of an assignment and all before it are handled."""
 
 
 class FaustArrival:
