@@ -23,8 +23,8 @@ class _Told:
 
 async def test_a_member_that_joins_again_in_the_same_generation_is_told_its_partitions() -> None:
     stream = FaustStream(KafkaOptions("nowhere:1"), "topic", "group", None, lambda: 0)
-    stream._handler = told = _Told()
-    app = stream._made()
+    stream._handler = told = _Told()  # noqa: SLF001 -- it runs without a broker
+    app = stream._made()  # noqa: SLF001 -- as above
     app.consumer_generation_id = 7
     first = app.consumer_generation_id
     stream.sought(first, {0: 3})

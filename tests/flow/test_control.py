@@ -22,6 +22,7 @@ from tests.flow.control_kit import (
     REFUSED,
     TOPIC,
     ControlKit,
+    GivenClock,
     rule,
     target,
     until_so,
@@ -354,6 +355,26 @@ async def test_a_partition_may_go_while_an_agent_is_looked_up(kit: ControlKit) -
         await asyncio.sleep(0.05)
         assert not running.task.done()
     assert not [name for name in kit.figures.gauges if name[0].startswith("control_lag")]
+
+
+async def test_after_a_rebalance_nothing_waits_for_what_is_anothers(
+    kit: ControlKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class LongPauses(GivenClock):
+        async def sleep(self, seconds: float) -> None:
+            await asyncio.sleep(seconds if seconds > 60 else 0.005)
+
+    kit.clock = LongPauses()
+    monkeypatch.setattr(delivery, "MOST_QUEUED", 2)
+    await kit.write([*pressured(90), *pressured(90, session="s2")])
+    kit.receivers["ops"].answers = [Answer("again", "it answered 429", 3_600.0)]
+    async with kit.running():
+        await until_so(lambda: kit.figures.counts["control_deliveries", "ops", "failed"] == 1)
+        await until_so(lambda: kit.figures.gauges["control_queued_alerts", "ops"] == 2)
+        await kit.stream.rebalance()
+        await kit.until_taken(2)
+        await kit.until_acknowledged()
+    assert kit.figures.counts["control_deliveries", "ops", "given_up"] == 0
 
 
 async def test_told_to_stop_it_finishes_the_call_under_way(kit: ControlKit) -> None:

@@ -91,6 +91,8 @@ class TargetQueue:
             is_wanted,
             self._clock.monotonic_s() + give_up_s,
         )
+        if not is_wanted():
+            return delivery  # its partition went while its agent was looked up
         if len(self._queue) >= MOST_QUEUED:
             self._gave_up(delivery, "the queue of its target is full")
             delivery.finish()
@@ -105,6 +107,19 @@ class TargetQueue:
         if not delivery.is_done:
             self._gave_up(delivery, why)
             delivery.finish()
+            self._remove(delivery)
+
+    def drop_unwanted(self) -> None:
+        """Let go of what is another worker's now: it takes no room, and nobody waits for it."""
+        for delivery in [found for found in self._queue if not found.is_wanted()]:
+            delivery.hurry.set()
+            self._queue.remove(delivery)
+        self.tell()
+
+    def _remove(self, delivery: Delivery) -> None:
+        if delivery in self._queue:
+            self._queue.remove(delivery)
+        self.tell()
 
     def tell(self) -> None:
         """Tell how many alerts wait."""
@@ -123,8 +138,7 @@ class TargetQueue:
                 await self._send(delivery, stop)
                 if stop.is_set() and not delivery.is_done:
                     return
-            self._queue.popleft()
-            self.tell()
+            self._remove(delivery)
 
     async def _send(self, delivery: Delivery, stop: asyncio.Event) -> None:
         """See to one alert until it is done with, is another worker's, or we are to stop."""

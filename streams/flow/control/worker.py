@@ -133,6 +133,8 @@ class ControlWorker:
             partition.is_ours = False
             partition.is_restored.set()
             partition.lag.forget()
+        for queue in self._queues.values():
+            queue.drop_unwanted()
         self._partitions.clear()
         self._ports.health.released()
         self._telemetry.gauge("worker_partitions", 0, worker="control")
