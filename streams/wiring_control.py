@@ -63,6 +63,7 @@ async def control(
                 group,
                 chosen.instance_id or None,
                 lambda: clock.now_ms() - plan.max_age_ms,
+                lambda: clock.now_ms() - plan.pending_ms,
             ),
             log=log,
             webhooks=webhooks,

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import faust
+import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from faust.app.base import BootStrategy
@@ -43,6 +44,8 @@ _NEVER_MS: Final = 2**31 - 1
 """Whether the work gets on, health tells."""
 _FIRST: Final = asyncio.FIRST_COMPLETED
 
+
+logger = structlog.get_logger()
 
 _QUIET = logging.getLogger("faust.contextgauge")
 """Faust's own talk: under its name, so that it can be told from what we say."""
@@ -86,17 +89,26 @@ class _Thread(driver.AIOKafkaConsumerThread):
         partitions = sorted(consumer.assignment())
         if not partitions:
             return {}
-        since_ms = self.own.since_ms()
+        own = self.own
         first = await consumer.beginning_offsets(partitions)
         end = await consumer.end_offsets(partitions)
-        by_time = await consumer.offsets_for_times(dict.fromkeys(partitions, since_ms))
+        recent = await consumer.offsets_for_times(dict.fromkeys(partitions, own.since_ms()))
+        pending = await consumer.offsets_for_times(dict.fromkeys(partitions, own.pending_ms()))
         found = {}
         for at in partitions:
-            recent = by_time[at].offset if by_time.get(at) is not None else end[at]
             committed = await consumer.committed(at)
             # A topic that was made anew has not what was acknowledged of the former one.
             known = committed is not None and first[at] <= committed <= end[at]
-            found[at] = max(committed, recent) if known else recent
+            by_time = pending.get(at) if known else recent.get(at)
+            found[at] = end[at] if by_time is None else by_time.offset
+            if known:
+                if committed < found[at]:
+                    logger.warning(
+                        "records are too old to alert anybody: not read",
+                        partition=at.partition,
+                        records=found[at] - committed,
+                    )
+                found[at] = max(committed, found[at])
             consumer.seek(at, found[at])
         return found
 
@@ -220,7 +232,10 @@ class _App(faust.App):
 class FaustStream:
     """Reads a topic as a member of `group`, by an agent of Faust.
 
-    `since_ms` tells the time before which no record is of use. Made and run in one event loop.
+    `since_ms` tells the time before which no record is of use where nothing was acknowledged yet,
+    `pending_ms` that before which none is that was not acknowledged.
+
+    Made and run in one event loop.
     """
 
     def __init__(
@@ -230,9 +245,10 @@ class FaustStream:
         group: str,
         instance_id: str | None,
         since_ms: Callable[[], int],
+        pending_ms: Callable[[], int],
     ) -> None:
         self.options, self.group, self.instance_id = options, group, instance_id
-        self.since_ms = since_ms
+        self.since_ms, self.pending_ms = since_ms, pending_ms
         self._topic = topic
         self._app: _App | None = None
         self._handler: ArrivalHandler | None = None

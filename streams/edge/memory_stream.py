@@ -32,7 +32,8 @@ class _Arrival:
 class MemoryRecordStream:
     """Reads all partitions of a topic. `acknowledged` are the group's positions: they outlive it.
 
-    `since_ms` tells the time before which no record is of use.
+    `since_ms` tells the time before which no record is of use where nothing was acknowledged yet,
+    `pending_ms` that before which none is that was not acknowledged.
     """
 
     def __init__(
@@ -42,9 +43,11 @@ class MemoryRecordStream:
         partitions: Sequence[int],
         acknowledged: dict[int, int],
         since_ms: Callable[[], int],
+        pending_ms: Callable[[], int],
     ) -> None:
         self._log, self._topic, self._partitions = log, topic, partitions
-        self.acknowledged, self._since_ms = acknowledged, since_ms
+        self.acknowledged = acknowledged
+        self._since_ms, self._pending_ms = since_ms, pending_ms
         self.assignment = 0
         """Counts them: who handles what came before the last one is late."""
         self._behind: dict[int, int] = {}
@@ -81,8 +84,9 @@ class MemoryRecordStream:
     async def _assign(self, reader: PartitionReader, handler: ArrivalHandler) -> None:
         positions = {}
         for partition in self._partitions:
-            recent = await reader.offset_at(partition, self._since_ms())
-            positions[partition] = max(self.acknowledged.get(partition, 0), recent)
+            known = self.acknowledged.get(partition)
+            since_ms = self._since_ms() if known is None else self._pending_ms()
+            positions[partition] = max(known or 0, await reader.offset_at(partition, since_ms))
         for partition, position in positions.items():
             reader.seek(partition, position)
         handler.assigned(positions)

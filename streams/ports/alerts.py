@@ -84,8 +84,8 @@ class ArrivalHandler(Protocol):
 class RecordStream(Protocol):
     """Reads a topic as a member of a group, `read_committed`.
 
-    A partition begins at what was acknowledged last, or at the first record that is no older than
-    the stream was told to look back, whichever is later.
+    A partition begins at what was acknowledged last, where that is no longer ago than alerts are
+    tried for; where nothing was acknowledged, at the first record that may alert somebody.
     """
 
     async def run(self, handler: ArrivalHandler, stop: asyncio.Event) -> None:

@@ -118,10 +118,13 @@ async def kit(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[Kit]
     def since_ms() -> int:
         return clock.now_ms() - HOUR_MS
 
+    def pending_ms() -> int:
+        return clock.now_ms() - 2 * HOUR_MS
+
     def make(topic: str) -> RecordStream:
         if request.param == "memory":
-            return MemoryRecordStream(log, topic, (0, 1), acknowledged, since_ms)
-        return FaustStream(options, topic, prefix + "control", None, since_ms)
+            return MemoryRecordStream(log, topic, (0, 1), acknowledged, since_ms, pending_ms)
+        return FaustStream(options, topic, prefix + "control", None, since_ms, pending_ms)
 
     topic = Topic(prefix + "records", "any", "delete", -1, 9 * MIB)
     await log.start()

@@ -22,7 +22,7 @@ class _Told:
 
 
 async def test_a_member_that_joins_again_in_the_same_generation_is_told_its_partitions() -> None:
-    stream = FaustStream(KafkaOptions("nowhere:1"), "topic", "group", None, lambda: 0)
+    stream = FaustStream(KafkaOptions("nowhere:1"), "topic", "group", None, lambda: 0, lambda: 0)
     stream._handler = told = _Told()  # noqa: SLF001 -- it runs without a broker
     app = stream._made()  # noqa: SLF001 -- as above
     app.consumer_generation_id = 7

@@ -121,14 +121,16 @@ class ControlKit:
     def by(self, *rules: Rule, targets: Sequence[Target] = (target("ops"),)) -> None:
         self.plan = replace(self.plan, rules=rules, targets=tuple(targets))
 
-    async def write(self, records: Sequence[Record], partition: int = 0) -> None:
-        """Append records as a deriver does; their Kafka time is their own."""
+    async def write(
+        self, records: Sequence[Record], partition: int = 0, logged_ms: int | None = None
+    ) -> None:
+        """Append records as a deriver does; their Kafka time is their own, or what is given."""
         producer = self.log.producer()
         await producer.start()
         for record in records:
             headers, value = codec.to_binary(record)
             key = codec.key_bytes(record.data.session_id)
-            time_ms = record.time_ms or self.clock.at_ms
+            time_ms = logged_ms or record.time_ms or self.clock.at_ms
             await producer.send(NewRecord(TOPIC, partition, key, value, headers, time_ms))
         await producer.flush()
         await producer.stop()
@@ -140,6 +142,7 @@ class ControlKit:
             (0, 1),
             self.acknowledged,
             lambda: self.clock.at_ms - self.plan.max_age_ms,
+            lambda: self.clock.at_ms - self.plan.pending_ms,
         )
         return ControlWorker(
             self.plan,

@@ -19,6 +19,7 @@ from streams.ports import Answer, Generations, NewRecord
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
 from tests.flow.control_kit import (
     AWAY,
+    DELIVERED,
     REFUSED,
     TOPIC,
     ControlKit,
@@ -181,10 +182,10 @@ async def test_not_too_many_records_wait_behind_an_alert(
 async def test_a_backfill_alerts_nobody(kit: ControlKit) -> None:
     kit.clock.at_ms = START_MS + 901_000 + 5_000
     records = pressured(90, 95)
-    producer_time = kit.clock.at_ms
-    kit.clock.at_ms = producer_time
     kit.acknowledged[0] = 0
-    await kit.write([record for record in records if record.time_ms is not None])
+    await kit.write(
+        [record for record in records if record.time_ms is not None], logged_ms=kit.clock.at_ms
+    )
     given = Given()
     undated = given.take({**assistant("x", read=190_000), "session_id": "s3"})
     await kit.write(undated)
@@ -375,6 +376,27 @@ async def test_after_a_rebalance_nothing_waits_for_what_is_anothers(
         await kit.until_taken(2)
         await kit.until_acknowledged()
     assert kit.figures.counts["control_deliveries", "ops", "given_up"] == 0
+
+
+@pytest.mark.parametrize(("passed_ms", "sent"), [(3_000_000, ["s1"]), (3_700_000, [])])
+async def test_an_alert_that_is_tried_survives_a_restart_however_old_it_is(
+    kit: ControlKit, passed_ms: int, sent: list[str]
+) -> None:
+    kit.receivers["ops"].always = AWAY
+    kit.acknowledged[0] = 0
+    await kit.write(pressured(90))
+    async with kit.running() as running:
+        await until_so(lambda: len(kit.receivers["ops"].calls) >= 2)
+        running.kill()
+        await asyncio.gather(running.task, return_exceptions=True)
+    kit.clock.at_ms += passed_ms
+    kit.receivers["ops"].always = DELIVERED
+    await kit.write(
+        Given().take({**assistant("y", read=190_000, at=passed_ms / 1_000), "session_id": "new"})
+    )
+    async with kit.running():
+        await kit.until_taken(1 + len(sent))
+    assert [body["session_id"] for body in kit.receivers["ops"].bodies] == [*sent, "new"]
 
 
 async def test_told_to_stop_it_finishes_the_call_under_way(kit: ControlKit) -> None:

@@ -81,6 +81,7 @@ class ControlWorker:
             )
             for target in plan.targets
         }
+        self._give_up_after_ms = {target.name: target.give_up_after_ms for target in plan.targets}
         self._partitions: dict[int, ControlPartition] = {}
         self._restoring: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[None] | None = None
@@ -178,7 +179,7 @@ class ControlWorker:
             # Held open while it is handed over: a queue may be done with its part at once.
             waiting.open_alerts += 1
             for alert in alerts:
-                deliveries += await self._send(partition, alert, done, waiting)
+                deliveries += await self._send(partition, alert, done, waiting, record.timestamp_ms)
             waiting.open_alerts -= 1
         arrival.release()
         self._telemetry.count("control_records", partition=str(partition.number))
@@ -191,10 +192,11 @@ class ControlWorker:
         alert: Alert,
         done: Callable[[], None],
         waiting: Waiting | None = None,
+        logged_ms: int | None = None,
     ) -> list[tuple[TargetQueue, Delivery]]:
         """Give an alert to the queues of its rule's targets, if it is to be sent at all."""
-        now_ms = self._clock.now_ms()
-        if not alert.is_fresh(now_ms, self._plan.max_age_ms):
+        targets = [name for name in alert.rule.targets if self._is_due(alert, name, logged_ms)]
+        if not targets:
             reason = "no_time" if alert.time_ms is None else "old"
             self._telemetry.count("control_skipped", reason=reason)
             return []
@@ -209,12 +211,23 @@ class ControlWorker:
             return []
         self._telemetry.count("control_alerts", kind=alert.kind)
         found = []
-        for name in alert.rule.targets:
+        for name in targets:
             if waiting is not None:
                 waiting.open_alerts += 1
             queue = self._queues[name]
             found.append((queue, queue.offer(alert, done, lambda: partition.is_ours)))
         return found
+
+    def _is_due(self, alert: Alert, name: str, logged_ms: int | None) -> bool:
+        """Tell whether an alert is young enough to be sent, or was and may be tried still.
+
+        So one that its target could not take survives whoever tried to send it.
+        """
+        now_ms, max_age_ms = self._clock.now_ms(), self._plan.max_age_ms
+        if logged_ms is None or alert.is_fresh(now_ms, max_age_ms):
+            return alert.is_fresh(now_ms, max_age_ms)
+        tried_ms = self._give_up_after_ms[name]
+        return alert.is_fresh(logged_ms, max_age_ms) and now_ms - logged_ms <= tried_ms
 
     async def _restore(self, partition: ControlPartition) -> None:
         patience = Patience(self._clock, self._telemetry, self._ports.health, self._stop, "kafka")
