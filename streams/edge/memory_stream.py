@@ -96,9 +96,10 @@ class MemoryRecordStream:
     ) -> None:
         batch = await reader.poll(partition, _TAKEN, _WAIT_S)
         ends = reader.ends(partition)
-        self._behind[partition] = max(0, ends.stable - batch.position) if ends else 0
         if batch.records:
+            self._behind[partition] = len(batch.records)
             await handler.take([_Arrival(self, partition, record) for record in batch.records])
+        self._behind[partition] = max(0, ends.stable - batch.position) if ends else 0
 
     def behind(self, partition: int) -> int | None:
         """Return how many offsets are not handed over yet."""

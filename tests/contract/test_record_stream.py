@@ -190,6 +190,21 @@ async def test_what_is_behind_is_told(kit: Kit) -> None:
     await asyncio.wait_for(task, 30)
 
 
+async def test_what_the_handler_has_not_taken_yet_is_behind(kit: Kit) -> None:
+    handler, stop, stream = Taking(), asyncio.Event(), kit.stream()
+    handler.gate = gate = asyncio.Event()
+    task = asyncio.create_task(stream.run(handler, stop))
+    await kit.commit(b"1")
+    await until(lambda: len(handler.arrivals) == 1)
+    for _ in range(10):
+        await asyncio.sleep(0.1)
+        assert stream.behind(0) != 0
+    gate.set()
+    await until(lambda: stream.behind(0) == 0)
+    stop.set()
+    await asyncio.wait_for(task, 30)
+
+
 async def test_a_handler_that_raises_ends_the_stream_and_nothing_is_acknowledged(
     kit: Kit,
 ) -> None:

@@ -11,6 +11,7 @@ from streams.core.errors import RetryError, VersionError
 from streams.edge.alert_memories import MemoryAlertMemory
 from streams.edge.clock import SystemClock
 from streams.edge.memory_log import MemoryLog
+from streams.edge.memory_stream import MemoryRecordStream
 from streams.edge.memory_views import MemoryViews
 from streams.edge.partitioner import partition_of
 from streams.flow.control import delivery, worker
@@ -210,6 +211,22 @@ async def test_an_attempt_that_goes_silent_is_told_once(kit: ControlKit) -> None
     async with kit.running():
         await until_so(lambda: kit.figures.counts["control_skipped", "sent_before"] == 1)
     assert len(kit.receivers["ops"].calls) == 1
+
+
+async def test_while_records_wait_silence_is_told_of_up_to_the_last_that_was_handled(
+    kit: ControlKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryRecordStream, "behind", lambda _self, _partition: 1)
+    kit.by(rule(Stalled(60_000), "silent"))
+    given = Given()
+    await kit.write(given.take(compacting(at=0)))
+    async with kit.running():
+        await kit.until_acknowledged()
+        kit.clock.at_ms = START_MS + 600_000
+        await asyncio.sleep(0.1)
+        assert kit.receivers["ops"].calls == []
+        await kit.write(pressured(50, session="s2"), logged_ms=START_MS + 60_000)
+        await kit.until_taken(1)
 
 
 async def test_an_attempt_that_began_before_a_restart_is_known(kit: ControlKit) -> None:

@@ -46,6 +46,8 @@ class ControlPartition:
     def __init__(self, number: int, position: int, plan: AlertPlan, lag: Lag) -> None:
         self.number, self.position = number, position
         """The position is the next offset to be handled."""
+        self.handled_ms = 0
+        """Kafka's time up to which all is handled, as far as records tell it."""
         self.lag = lag
         """Told of no more once the partition is not ours."""
         self.watch = Watch(plan)

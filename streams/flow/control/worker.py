@@ -162,6 +162,7 @@ class ControlWorker:
         record = arrival.record
         alerts = partition.observe(record, self._clock.now_ms())
         partition.position = record.offset + 1
+        partition.handled_ms = max(partition.handled_ms, record.timestamp_ms)
         waiting = Waiting(arrival)
         partition.waiting.append(waiting)
         if alerts:
@@ -252,12 +253,12 @@ class ControlWorker:
                 if not partition.is_ours or not partition.is_restored.is_set():
                     continue  # it may have gone while another's agent was looked up
                 behind = self._ports.stream.behind(partition.number)
-                if behind is None:
-                    continue
-                partition.lag.tell(partition.position, partition.position + behind)
-                if behind:
-                    continue  # the sign of life may be among what is not read yet
-                for alert in partition.watch.due(now_ms):
+                if behind is not None:
+                    partition.lag.tell(partition.position, partition.position + behind)
+                # A sign of life may be among what is not handled yet: then silence is known of up
+                # to the last record that is.
+                until_ms = now_ms if behind == 0 else min(now_ms, partition.handled_ms)
+                for alert in partition.watch.due(until_ms):
                     await self._send(partition, alert, lambda: None)
                 partition.watch.forget(now_ms - self._plan.max_age_ms)
             await self._memory.store_rest()
