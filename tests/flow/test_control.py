@@ -15,6 +15,7 @@ from streams.edge.memory_stream import MemoryRecordStream
 from streams.edge.memory_views import MemoryViews
 from streams.edge.partitioner import partition_of
 from streams.flow.control import delivery, worker
+from streams.flow.control import memory as remembering
 from streams.flow.control.agents import AgentLookup
 from streams.ports import Answer, Generations, NewRecord
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
@@ -294,7 +295,29 @@ async def test_the_views_are_asked_for_an_agent_and_rest_when_they_are_away() ->
         assert await found.agent_of("another") is None
 
 
-async def test_a_memory_that_is_away_delays_nothing(kit: ControlKit) -> None:
+async def test_a_memory_that_hangs_is_not_asked_for_each_alert(kit: ControlKit) -> None:
+    class Hanging(MemoryAlertMemory):
+        asked = 0
+
+        async def knows(self, key: str) -> bool:  # noqa: ARG002 -- the port's
+            self.asked += 1
+            await asyncio.sleep(0.2)
+            raise RetryError("no answer in time")
+
+        async def remember(self, key: str) -> None:
+            await self.knows(key)
+
+    kit.memory = memory = Hanging()
+    await kit.write([one for name in "abcdefgh" for one in pressured(90, session=name)])
+    async with kit.running():
+        await kit.until_taken(8)
+        assert memory.asked == 1
+
+
+async def test_a_memory_that_is_away_delays_nothing(
+    kit: ControlKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembering, "REST_S", 0.05)
     memory = MemoryAlertMemory()
     kit.memory = memory
     memory.is_away = True

@@ -69,7 +69,7 @@ class ControlWorker:
         self._plan, self._topic, self._ports = plan, topic, ports
         self._clock, self._telemetry = ports.clock, ports.telemetry
         self._stop = asyncio.Event()
-        self._memory = Remembered(ports.memory, ports.telemetry, ports.health)
+        self._memory = Remembered(ports.memory, ports.telemetry, ports.health, ports.clock)
         self._queues = {
             target.name: TargetQueue(
                 target,
@@ -93,7 +93,7 @@ class ControlWorker:
         end_stream = asyncio.Event()
         streaming = asyncio.create_task(self._ports.stream.run(self, end_stream))
         sending = [asyncio.create_task(queue.run(stop)) for queue in self._queues.values()]
-        looking = asyncio.create_task(self._look(stop))
+        looking = asyncio.gather(self._look(stop), self._store(stop))
         told = asyncio.create_task(stop.wait())
         tasks: list[asyncio.Future[Any]] = [streaming, looking, *sending, self._failed]
         try:
@@ -101,7 +101,7 @@ class ControlWorker:
             if stop.is_set():
                 # What is being sent is acknowledged still, and so committed.
                 await _first_failure(asyncio.gather(looking, *sending), streaming, self._failed)
-                await self._memory.store_rest()
+                await self._memory.store_rest(is_last_chance=True)
                 end_stream.set()
                 await streaming
             for task in tasks:
@@ -261,6 +261,11 @@ class ControlWorker:
                 for alert in partition.watch.due(until_ms):
                     await self._send(partition, alert, lambda: None)
                 partition.watch.forget(now_ms - self._plan.max_age_ms)
+
+    async def _store(self, stop: asyncio.Event) -> None:
+        """Store what the memory could not, in a task of its own: it may hang for seconds."""
+        while not stop.is_set():
+            await sleep_until(self._clock, stop, _LOOK_EVERY_S)
             await self._memory.store_rest()
 
     def _end(self, partition: ControlPartition) -> int | None:
