@@ -339,6 +339,26 @@ def test_ids_take_lone_surrogates() -> None:
 )
 def test_times_in_words(silent_s: int, said: str) -> None:
     watched = Watched(rule(Stalled(1_000)))
+    watched.watch = Watch(replace(plan(rule(Stalled(1_000))), max_age_ms=120 * MINUTE_MS))
     watched.take(compacting(at=0))
     (alert,) = watched.watch.due(START_MS + silent_s * 1_000)
     assert sentence(alert).endswith(f"for {said}")
+
+
+def test_a_clock_that_is_ahead_hides_no_silence() -> None:
+    watched = Watched(rule(Stalled(MINUTE_MS)))
+    (start,) = watched.given.take(compacting(at=3_600))
+    watched.watch.observe(start, START_MS, START_MS)
+    assert len(watched.watch.due(START_MS + MINUTE_MS)) == 1
+
+
+def test_an_attempt_that_was_too_old_to_be_told_is_told_once_it_is_heard_of_and_silent_again() -> (
+    None
+):
+    watched = Watched(rule(Stalled(MINUTE_MS)))
+    (start,) = watched.given.take(compacting(at=0))
+    watched.watch.observe(start, START_MS, START_MS)
+    assert watched.watch.due(START_MS + MAX_AGE_MS + 1) == []
+    (beat,) = watched.given.take(compacting(at=1_000))
+    watched.watch.observe(beat, START_MS + 1_000_000, START_MS + 1_000_000)
+    assert len(watched.watch.due(START_MS + 1_000_000 + MINUTE_MS)) == 1

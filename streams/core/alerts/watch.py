@@ -102,7 +102,10 @@ class Alert:
 
 @dataclass(slots=True)
 class _Attempt:
-    """An open attempt. `sign_ms` is when it was last heard of, by the log's clock or its own."""
+    """An open attempt. `sign_ms` is when it was last heard of, by the log's clock.
+
+    Its own clock may be ahead, and would have it never be silent.
+    """
 
     record: Record
     data: CompactionStart
@@ -163,7 +166,6 @@ class Watch:
                     and silent_ms >= wanted.after_ms
                     and rule.name not in attempt.told
                 ):
-                    attempt.told.add(rule.name)
                     facts: dict[str, Json] = {
                         "attempt_id": attempt.data.attempt_id,
                         "started_ms": attempt.record.time_ms,
@@ -173,7 +175,11 @@ class Watch:
                         "used_percent": attempt.data.context_used_percent,
                     }
                     alert = self._alert(rule, attempt.record, facts)
-                    found.append(replace(alert, time_ms=attempt.time_ms))
+                    alert = replace(alert, time_ms=attempt.time_ms)
+                    if alert.time_ms is None or alert.is_fresh(now_ms, self._max_age_ms):
+                        # One too old to be sent may be heard of again, and be silent again.
+                        attempt.told.add(rule.name)
+                        found.append(alert)
         return found
 
     def clear(self) -> None:
@@ -220,14 +226,13 @@ class Watch:
             yield alert
 
     def _start(self, record: Record, data: CompactionStart, logged_ms: int) -> None:
-        sign_ms = max(record.time_ms or 0, logged_ms)
-        self._attempts[data.attempt_id] = _Attempt(record, data, sign_ms, record.time_ms, set())
+        self._attempts[data.attempt_id] = _Attempt(record, data, logged_ms, record.time_ms, set())
         _bound(self._attempts)
 
     def _progress(self, record: Record, data: CompactionProgress, logged_ms: int) -> None:
         attempt = self._attempts.get(data.attempt_id)
         if attempt is not None:
-            attempt.sign_ms = max(record.time_ms or 0, logged_ms)
+            attempt.sign_ms = max(attempt.sign_ms, logged_ms)
             attempt.time_ms = attempt.time_ms if record.time_ms is None else record.time_ms
 
     def _boundary(self, record: Record, data: CompactBoundary) -> Iterator[Alert]:
