@@ -98,7 +98,10 @@ def _memory(chosen: Settings, place: MemoryPlace, clock: Clock) -> AlertMemory:
     """
     if place == "redis" or (place == "auto" and chosen.redis_url is not None):
         return RedisAlertMemory(
-            wiring.redis_url(chosen), chosen.key_prefix, wiring.redis_access(chosen)
+            wiring.redis_url(chosen),
+            chosen.key_prefix,
+            wiring.redis_access(chosen),
+            chosen.group_prefix,
         )
     folder = state_folder(chosen.state_folder) / "control"
     return FileAlertMemory(folder / f"{chosen.group_prefix}{GROUP}.sqlite", clock)
