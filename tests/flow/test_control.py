@@ -26,6 +26,7 @@ from tests.flow.control_kit import (
     TOPIC,
     ControlKit,
     GivenClock,
+    Receiver,
     rule,
     target,
     until_so,
@@ -132,6 +133,19 @@ async def test_a_dead_target_delays_no_other(kit: ControlKit) -> None:
         await kit.until_taken(20, "dead")
         await kit.until_acknowledged()
     assert len(kit.receivers["ops"].taken) == 20
+
+
+async def test_an_alert_that_its_target_fails_at_holds_up_no_other(kit: ControlKit) -> None:
+    class Picky(Receiver):
+        async def call(self, alert_id: str, body: bytes) -> Answer:
+            self.always = AWAY if b'"s1"' in body else DELIVERED
+            return await super().call(alert_id, body)
+
+    kit.receivers["ops"] = Picky()
+    await kit.write([*pressured(90), *pressured(90, session="s2")])
+    async with kit.running():
+        await kit.until_taken(1)
+    assert [body["session_id"] for body in kit.receivers["ops"].bodies] == ["s2"]
 
 
 async def test_what_cannot_be_sent_is_given_up_in_time(kit: ControlKit) -> None:
