@@ -6,18 +6,16 @@ Apart from it, as Faust takes a second to import, which no other command shall w
 import asyncio
 import random
 from collections.abc import Mapping
-from pathlib import Path
 
 from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
 from streams.core.alerts.rules import AlertPlan, MemoryPlace, Target
 from streams.core.errors import ConfigError
-from streams.edge.alert_file import Address
+from streams.edge.alert_file import Address, authorities_of
 from streams.edge.alert_memories import FileAlertMemory, RedisAlertMemory
 from streams.edge.faust_stream import FaustStream
 from streams.edge.partitioner import partition_of
 from streams.edge.state_folder import state_folder
-from streams.edge.tls_files import TlsFiles, context_of
 from streams.edge.webhooks import HttpWebhook
 from streams.flow.control.agents import AgentLookup
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
@@ -63,6 +61,7 @@ async def control(
                 group,
                 chosen.instance_id or None,
                 lambda: clock.now_ms() - plan.max_age_ms,
+                lambda: clock.now_ms() - plan.pending_ms,
             ),
             log=log,
             webhooks=webhooks,
@@ -88,13 +87,7 @@ async def _nobody(_session_id: str) -> str | None:
 
 
 def _webhook(target: Target, address: Address, clock: Clock) -> HttpWebhook:
-    context = None
-    if target.ca_file is not None:
-        files = TlsFiles(
-            variables=f"target {target.name!r}: ",
-            ca_file=str(Path(target.ca_file).expanduser()),
-        )
-        context = context_of(files)
+    context = authorities_of(target)
     return HttpWebhook(address.url, address.secret, target.timeout_ms / 1_000, clock, context)
 
 
@@ -105,7 +98,10 @@ def _memory(chosen: Settings, place: MemoryPlace, clock: Clock) -> AlertMemory:
     """
     if place == "redis" or (place == "auto" and chosen.redis_url is not None):
         return RedisAlertMemory(
-            wiring.redis_url(chosen), chosen.key_prefix, wiring.redis_access(chosen)
+            wiring.redis_url(chosen),
+            chosen.key_prefix,
+            wiring.redis_access(chosen),
+            chosen.group_prefix,
         )
     folder = state_folder(chosen.state_folder) / "control"
     return FileAlertMemory(folder / f"{chosen.group_prefix}{GROUP}.sqlite", clock)

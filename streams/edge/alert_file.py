@@ -2,6 +2,7 @@
 
 import os
 import re
+import ssl
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,8 @@ from streams.core.alerts.check import Path as Place
 from streams.core.alerts.rules import AlertPlan, Target
 from streams.core.errors import ConfigError
 from streams.edge.secret_files import read_secret
+from streams.edge.tls_files import TlsFiles, context_of
+from streams.edge.webhook_key import key_of
 
 _MOST_BYTES = 1024 * 1024
 """No file of rules is longer; a wrong path may name something that never ends."""
@@ -83,11 +86,34 @@ def addresses(plan: AlertPlan) -> dict[str, Address]:
             url = _one(target, "url", target.url, target.url_env, target.url_file)
             secret = _one(target, "secret", None, target.secret_env, target.secret_file)
             found[target.name] = Address(_checked(target, url or ""), secret)
+            _prove(target, secret)
         except ConfigError as error:
             faults.append(str(error))
     if faults:
         raise ConfigError("\n".join(faults))
     return found
+
+
+def _prove(target: Target, secret: str | None) -> None:
+    """Raise ConfigError where the secret or the authorities of a target cannot be used."""
+    if secret is not None:
+        try:
+            key_of(secret)
+        except ConfigError as error:
+            raise ConfigError(f"target {target.name!r}: {error}") from None
+    authorities_of(target)
+
+
+def authorities_of(target: Target) -> ssl.SSLContext | None:
+    """Return the context of a target's own authorities; None: the system's. Raises ConfigError."""
+    if target.ca_file is None:
+        return None
+    return context_of(
+        TlsFiles(
+            variables=f"target {target.name!r}: ",
+            ca_file=str(Path(target.ca_file).expanduser()),
+        )
+    )
 
 
 def _one(

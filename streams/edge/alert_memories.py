@@ -21,6 +21,9 @@ from streams.ports import Clock
 KEPT_S: Final = 30 * 24 * 3_600
 """No epoch of a chain was seen to last so long, and all else is alerted on within minutes."""
 
+_PRUNE = "DELETE FROM alerted WHERE time_ms < ?"
+_PRUNE_EVERY_MS = 24 * 3_600 * 1_000
+"""A worker may run for months."""
 _TIMEOUT_S = 5.0
 """A reply later than this counts as lost."""
 _BUSY_S = 5.0
@@ -28,10 +31,15 @@ _BUSY_S = 5.0
 
 
 class RedisAlertMemory:
-    """Remembers in Redis: a key of its own for each alert, which Redis deletes after its time."""
+    """Remembers in Redis: a key of its own for each alert, which Redis deletes after its time.
 
-    def __init__(self, url: str, prefix: str, access: RedisAccess = NO_ACCESS) -> None:
-        self._prefix = prefix
+    `group` is the prefix of the consumer groups: what one group sent, another one has to send.
+    """
+
+    def __init__(
+        self, url: str, prefix: str, access: RedisAccess = NO_ACCESS, group: str = ""
+    ) -> None:
+        self._prefix = f"{prefix}:alerted:{group}:" if group else f"{prefix}:alerted:"
         try:
             pool = access.pool(
                 url,
@@ -63,7 +71,7 @@ class RedisAlertMemory:
         await self._redis.aclose()
 
     def _key(self, key: str) -> str:
-        return f"{self._prefix}:alerted:{key}"
+        return self._prefix + key
 
 
 class FileAlertMemory:
@@ -72,6 +80,7 @@ class FileAlertMemory:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path, self._clock = path, clock
         self._made: sqlite3.Connection | None = None
+        self._pruned_ms = 0
         self._turn = asyncio.Lock()
         """Python leaves it to us to have the threads of a connection take turns."""
 
@@ -91,15 +100,13 @@ class FileAlertMemory:
                 "CREATE TABLE IF NOT EXISTS alerted"
                 " (key TEXT PRIMARY KEY, time_ms INTEGER NOT NULL) WITHOUT ROWID"
             )
-            made.execute(
-                "DELETE FROM alerted WHERE time_ms < ?", [self._clock.now_ms() - KEPT_S * 1_000]
-            )
+            made.execute(_PRUNE, [self._clock.now_ms() - KEPT_S * 1_000])
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(
                 f"{self._path} cannot be used ({error}): name another folder with "
                 "CONTEXTGAUGE_STATE_FOLDER, or have alerts remembered by Redis"
             ) from error
-        self._made = made
+        self._made, self._pruned_ms = made, self._clock.now_ms()
 
     async def knows(self, key: str) -> bool:
         """Look for the key."""
@@ -109,6 +116,10 @@ class FileAlertMemory:
     async def remember(self, key: str) -> None:
         """Store the key; it is on the disk when this returns."""
         await self._run("INSERT OR REPLACE INTO alerted VALUES (?, ?)", [key, self._clock.now_ms()])
+        now_ms = self._clock.now_ms()
+        if now_ms - self._pruned_ms >= _PRUNE_EVERY_MS:
+            self._pruned_ms = now_ms
+            await self._run(_PRUNE, [now_ms - KEPT_S * 1_000])
 
     async def stop(self) -> None:
         """Close the file."""

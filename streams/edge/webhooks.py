@@ -5,8 +5,9 @@ since 1970 of this try; and, with a secret, `webhook-signature`: `v1,` and the B
 with SHA-256 of `id.timestamp.body`. A receiver that has any library for it needs no code of ours.
 """
 
+import asyncio
 import base64
-import binascii
+import contextlib
 import hashlib
 import hmac
 import ssl
@@ -15,32 +16,18 @@ from importlib.metadata import version
 
 import aiohttp
 
-from streams.core.errors import ConfigError
+from streams.edge.webhook_key import key_of
 from streams.ports import Answer, Clock
 
-_SECRET_PREFIX = "whsec_"  # noqa: S105 -- how a secret begins, and no secret
 _FINAL = frozenset({400, 405, 410, 411, 413, 414, 415, 422, 431, 501})
 """Answers that the same call will get again; all others may be mended meanwhile: a proxy that is
 restarted, a token that is renewed, a path that is about to be there."""
 _LONGEST_ASKED_S = 3_600.0
 """More patience than this nobody can ask for."""
+_REST_S = 1.0
+"""How long the rest of an answer is waited for."""
 _MOST_ANSWER_BYTES = 64 * 1024
 """Read of an answer, so that the connection can be used again; nobody looks at it."""
-
-
-def key_of(secret: str) -> bytes:
-    """Return a secret's bytes: of the Base64 behind `whsec_`, else of the text itself.
-
-    Raises ConfigError.
-    """
-    if not secret.startswith(_SECRET_PREFIX):
-        return secret.encode()
-    try:
-        return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
-    except binascii.Error:
-        raise ConfigError(
-            f"a secret that begins with {_SECRET_PREFIX} goes on in Base64, and this one does not"
-        ) from None
 
 
 def signature_of(key: bytes, alert_id: str, timestamp_s: int, body: bytes) -> str:
@@ -86,8 +73,12 @@ class HttpWebhook:
                 allow_redirects=False,  # elsewhere is not where somebody said that it may go
                 ssl=True if self._context is None else self._context,
             ) as answer:
-                await answer.content.read(_MOST_ANSWER_BYTES)
-                return self._judged(answer.status, answer.headers.get("retry-after"))
+                judged = self._judged(answer.status, answer.headers.get("retry-after"))
+                # What it says besides is nobody's concern, nor whether it ever has said it all.
+                with contextlib.suppress(aiohttp.ClientError, OSError, ValueError, TimeoutError):
+                    async with asyncio.timeout(_REST_S):
+                        await answer.content.read(_MOST_ANSWER_BYTES)
+                return judged
         except TimeoutError:
             return Answer("again", "it did not answer in time")
         except (aiohttp.ClientError, OSError, ValueError) as error:

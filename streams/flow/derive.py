@@ -18,6 +18,7 @@ from typing import Final, get_args
 import structlog
 
 from schemas.messages import DeadReason
+from schemas.records import DATA_CLASS_BY_KIND
 from streams.core.errors import ConfigError, FencedError, RetryError
 from streams.core.rules import Rules
 from streams.flow.backoff import Backoff, sleep_until
@@ -67,6 +68,8 @@ async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
     telemetry.count("worker_retries", 0, service="kafka")
     for outcome in ("committed", "failed", "fenced"):
         telemetry.count("worker_transactions", 0, outcome=outcome)
+    for kind in DATA_CLASS_BY_KIND:
+        telemetry.count("derive_records", 0, kind=kind)
     for reason in get_args(DeadReason):
         telemetry.count("derive_dead_letters", 0, reason=reason)
     kept: dict[int, Kept] = {}

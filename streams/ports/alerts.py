@@ -55,6 +55,9 @@ class Arrival(Protocol):
     @property
     def record(self) -> LogRecord: ...
 
+    def is_current(self) -> bool:
+        """Tell whether it is of the present assignment: else whoever has the partition reads it."""
+
     def release(self) -> None:
         """Let go of the record's bytes: only `acknowledge` is called from now on."""
 
@@ -81,8 +84,8 @@ class ArrivalHandler(Protocol):
 class RecordStream(Protocol):
     """Reads a topic as a member of a group, `read_committed`.
 
-    A partition begins at what was acknowledged last, or at the first record that is no older than
-    the stream was told to look back, whichever is later.
+    A partition begins at what was acknowledged last, where that is no longer ago than alerts are
+    tried for; where nothing was acknowledged, at the first record that may alert somebody.
     """
 
     async def run(self, handler: ArrivalHandler, stop: asyncio.Event) -> None:

@@ -121,3 +121,36 @@ async def test_a_file_that_is_locked_is_asked_again(
     await memory.remember("ops:1")
     assert await memory.knows("ops:1")
     await memory.stop()
+
+
+async def test_what_one_group_sent_another_has_to_send(redis_url: str, key_prefix: str) -> None:
+    one = RedisAlertMemory(redis_url, key_prefix, group="one-")
+    other, none = (
+        RedisAlertMemory(redis_url, key_prefix, group="other-"),
+        RedisAlertMemory(redis_url, key_prefix),
+    )
+    await one.remember("ops:1")
+    assert await one.knows("ops:1")
+    assert not await other.knows("ops:1")
+    assert not await none.knows("ops:1")
+    for memory in (one, other, none):
+        await memory.stop()
+
+
+async def test_a_file_that_is_used_for_long_forgets_what_is_too_old(tmp_path: Path) -> None:
+    class Given(SystemClock):
+        at_ms = 1_793_534_400_000
+
+        def now_ms(self) -> int:
+            return self.at_ms
+
+    clock = Given()
+    memory = FileAlertMemory(tmp_path / "alerted.sqlite", clock)
+    await memory.start()
+    await memory.remember("ops:1")
+    clock.at_ms += KEPT_S * 1_000 + 1
+    assert await memory.knows("ops:1")
+    await memory.remember("ops:2")
+    assert not await memory.knows("ops:1")
+    assert await memory.knows("ops:2")
+    await memory.stop()

@@ -25,9 +25,12 @@ class Taking:
         self.positions: dict[int, int] = {}
         self.arrivals: list[Arrival] = []
         self.fails = False
+        self.gate: asyncio.Event | None = None
+        self.assignments = 0
 
     def assigned(self, positions: Mapping[int, int]) -> None:
         self.positions = dict(positions)
+        self.assignments += 1
 
     def revoked(self) -> None:
         self.positions = {}
@@ -36,6 +39,8 @@ class Taking:
         if self.fails:
             raise ArithmeticError("the handler fails")
         self.arrivals += arrivals
+        if self.gate is not None:
+            await self.gate.wait()
 
     def values(self, partition: int = 0) -> list[bytes | None]:
         return [found.record.value for found in self.arrivals if found.partition == partition]
@@ -50,6 +55,19 @@ class Kit:
     def stream(self) -> RecordStream:
         """Return a stream of the group, not running yet."""
         return self._make(self.topic)
+
+    async def rebalance(self, stream: RecordStream, handler: "Taking") -> None:
+        """Have a running stream lose its partitions, and get them again."""
+        if isinstance(stream, MemoryRecordStream):
+            await stream.rebalance()
+            return
+        before = handler.assignments
+        stop = asyncio.Event()
+        other = asyncio.create_task(self.stream().run(Taking(), stop))
+        await until(lambda: handler.assignments > before)
+        stop.set()
+        await asyncio.wait_for(other, 30)
+        await until(lambda: len(handler.positions) == 2)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Taking]:
@@ -100,10 +118,13 @@ async def kit(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[Kit]
     def since_ms() -> int:
         return clock.now_ms() - HOUR_MS
 
+    def pending_ms() -> int:
+        return clock.now_ms() - 2 * HOUR_MS
+
     def make(topic: str) -> RecordStream:
         if request.param == "memory":
-            return MemoryRecordStream(log, topic, (0, 1), acknowledged, since_ms)
-        return FaustStream(options, topic, prefix + "control", None, since_ms)
+            return MemoryRecordStream(log, topic, (0, 1), acknowledged, since_ms, pending_ms)
+        return FaustStream(options, topic, prefix + "control", None, since_ms, pending_ms)
 
     topic = Topic(prefix + "records", "any", "delete", -1, 9 * MIB)
     await log.start()
@@ -169,6 +190,21 @@ async def test_what_is_behind_is_told(kit: Kit) -> None:
     await asyncio.wait_for(task, 30)
 
 
+async def test_what_the_handler_has_not_taken_yet_is_behind(kit: Kit) -> None:
+    handler, stop, stream = Taking(), asyncio.Event(), kit.stream()
+    handler.gate = gate = asyncio.Event()
+    task = asyncio.create_task(stream.run(handler, stop))
+    await kit.commit(b"1")
+    await until(lambda: len(handler.arrivals) == 1)
+    for _ in range(10):
+        await asyncio.sleep(0.1)
+        assert stream.behind(0) != 0
+    gate.set()
+    await until(lambda: stream.behind(0) == 0)
+    stop.set()
+    await asyncio.wait_for(task, 30)
+
+
 async def test_a_handler_that_raises_ends_the_stream_and_nothing_is_acknowledged(
     kit: Kit,
 ) -> None:
@@ -180,3 +216,29 @@ async def test_a_handler_that_raises_ends_the_stream_and_nothing_is_acknowledged
     async with kit.reading() as taking:
         await until(lambda: len(taking.arrivals) == 2)
     assert taking.values() == [b"1", b"2"]
+
+
+async def test_what_came_before_a_rebalance_is_not_current_and_comes_again(kit: Kit) -> None:
+    handler, stop, stream = Taking(), asyncio.Event(), kit.stream()
+    handler.gate = gate = asyncio.Event()
+    task = asyncio.create_task(stream.run(handler, stop))
+    await kit.commit(b"1", b"2")
+    await until(lambda: len(handler.arrivals) == 2)
+    former = list(handler.arrivals)
+    assert all(arrival.is_current() for arrival in former)
+    await kit.commit(b"3")
+    await asyncio.sleep(0.5)  # it waits in the stream's own buffer, behind the two
+    await kit.rebalance(stream, handler)
+    assert not any(arrival.is_current() for arrival in former)
+    for arrival in former:
+        arrival.acknowledge()
+    gate.set()
+
+    def current() -> list[bytes | None]:
+        return [found.record.value for found in handler.arrivals if found.is_current()]
+
+    await until(lambda: current() == [b"1", b"2", b"3"])
+    stop.set()
+    await asyncio.wait_for(task, 30)
+    async with kit.reading() as taking:
+        assert taking.positions == {0: 0, 1: 0}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from schemas.records import MAIN_CHAIN, CompactionStart, ContextReading, Record
+from schemas.records import MAIN_CHAIN, CompactionProgress, CompactionStart, ContextReading, Record
 from streams.core.alerts import watch as watching
 from streams.core.alerts.rules import (
     AlertPlan,
@@ -339,6 +339,45 @@ def test_ids_take_lone_surrogates() -> None:
 )
 def test_times_in_words(silent_s: int, said: str) -> None:
     watched = Watched(rule(Stalled(1_000)))
+    watched.watch = Watch(replace(plan(rule(Stalled(1_000))), max_age_ms=120 * MINUTE_MS))
     watched.take(compacting(at=0))
     (alert,) = watched.watch.due(START_MS + silent_s * 1_000)
     assert sentence(alert).endswith(f"for {said}")
+
+
+def test_a_clock_that_is_ahead_hides_no_silence() -> None:
+    watched = Watched(rule(Stalled(MINUTE_MS)))
+    (start,) = watched.given.take(compacting(at=3_600))
+    watched.watch.observe(start, START_MS, START_MS)
+    assert len(watched.watch.due(START_MS + MINUTE_MS)) == 1
+
+
+def test_an_attempt_that_was_too_old_to_be_told_is_told_once_it_is_heard_of_and_silent_again() -> (
+    None
+):
+    watched = Watched(rule(Stalled(MINUTE_MS)))
+    (start,) = watched.given.take(compacting(at=0))
+    watched.watch.observe(start, START_MS, START_MS)
+    assert watched.watch.due(START_MS + MAX_AGE_MS + 1) == []
+    (beat,) = watched.given.take(compacting(at=1_000))
+    watched.watch.observe(beat, START_MS + 1_000_000, START_MS + 1_000_000)
+    assert len(watched.watch.due(START_MS + 1_000_000 + MINUTE_MS)) == 1
+
+
+@pytest.mark.parametrize(
+    ("time_s", "elapsed_ms", "started_ms"),
+    [(2_000, 2_000_000, START_MS), (2_000, None, None), (None, 2_000_000, None)],
+)
+def test_an_attempt_whose_start_was_too_long_ago_to_be_read_back_is_known_by_its_heartbeat(
+    time_s: int | None, elapsed_ms: int | None, started_ms: int | None
+) -> None:
+    watched, other = Watched(rule(Stalled(MINUTE_MS))), Watched(rule(Stalled(MINUTE_MS)))
+    (start,) = watched.take(compacting(at=0)) or watched.given.records[-1:]
+    (told,) = watched.watch.due(START_MS + MINUTE_MS)
+    (beat,) = watched.given.take(compacting(at=time_s))
+    assert isinstance(beat.data, CompactionProgress)
+    beat = replace(beat, data=replace(beat.data, elapsed_ms=elapsed_ms))
+    other.watch.recall(beat, START_MS + 2_000_000)
+    (alert,) = other.watch.due(START_MS + 2_000_000 + MINUTE_MS)
+    assert (alert.id, alert.record_id, alert.record_type) == (told.id, start.id, told.record_type)
+    assert (alert.facts["started_ms"], alert.facts["used_tokens"]) == (started_ms, None)

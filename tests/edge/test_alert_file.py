@@ -1,5 +1,6 @@
 """Files of alert rules: faults by their lines, secrets from elsewhere and never shown."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,20 @@ def test_lines_of_tables_written_inline() -> None:
     assert line_of(text, ("rules", 0, "name")) == 2
     assert line_of(text, ("max_age",)) == 1
     assert line_of(text, ("targets",)) is None
+
+
+def test_secrets_and_authorities_are_proved_before_anything_is_sent(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = read_plan(file)
+    for variable in ("OPS_SECRET", "SLACK_URL"):
+        monkeypatch.setenv(variable, "https://hooks.example/x")
+    ops = replace(plan.targets[0], url="https://hooks.example/x", url_env=None, url_file=None)
+    good = replace(ops, secret_env=None, secret_file=None)
+    monkeypatch.setenv("A_SECRET", "whsec_*")
+    for bad, said in (
+        (replace(good, secret_env="A_SECRET"), "Base64"),  # noqa: S106 -- a variable's name
+        (replace(good, ca_file=str(file)), "target"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            addresses(replace(plan, targets=(bad,)))

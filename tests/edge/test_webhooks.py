@@ -11,7 +11,8 @@ from aiohttp import web
 
 from streams.core.errors import ConfigError
 from streams.edge.clock import SystemClock
-from streams.edge.webhooks import HttpWebhook, key_of, signature_of
+from streams.edge.webhook_key import key_of
+from streams.edge.webhooks import HttpWebhook, signature_of
 
 
 class At(SystemClock):
@@ -160,3 +161,23 @@ async def test_one_that_does_not_answer_in_time_is_tried_again() -> None:
     await webhook.stop()
     server.close()
     assert (answer.outcome, answer.said) == ("again", "it did not answer in time")
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_"])
+def test_an_empty_secret_proves_nothing(secret: str) -> None:
+    with pytest.raises(ConfigError, match="empty"):
+        key_of(secret)
+
+
+async def test_an_answer_counts_once_its_status_is_known() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"{}")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as broken:
+        port = broken.sockets[0].getsockname()[1]
+        webhook = HttpWebhook(f"http://127.0.0.1:{port}/", None, 5.0, At())
+        assert (await webhook.call("id", b"{}")).outcome == "delivered"
+        await webhook.stop()

@@ -111,6 +111,8 @@ class ControlKit:
         self.health = board()
         self.agents: dict[str, str] = {}
         self.agents_are_away = False
+        self.agents_gate: asyncio.Event | None = None
+        self.asked: list[str] = []
         self.plan = AlertPlan(max_age_ms=900_000, targets=(target("ops"),), rules=(rule(),))
 
     async def create(self) -> None:
@@ -119,25 +121,28 @@ class ControlKit:
     def by(self, *rules: Rule, targets: Sequence[Target] = (target("ops"),)) -> None:
         self.plan = replace(self.plan, rules=rules, targets=tuple(targets))
 
-    async def write(self, records: Sequence[Record], partition: int = 0) -> None:
-        """Append records as a deriver does; their Kafka time is their own."""
+    async def write(
+        self, records: Sequence[Record], partition: int = 0, logged_ms: int | None = None
+    ) -> None:
+        """Append records as a deriver does; their Kafka time is their own, or what is given."""
         producer = self.log.producer()
         await producer.start()
         for record in records:
             headers, value = codec.to_binary(record)
             key = codec.key_bytes(record.data.session_id)
-            time_ms = record.time_ms or self.clock.at_ms
+            time_ms = logged_ms or record.time_ms or self.clock.at_ms
             await producer.send(NewRecord(TOPIC, partition, key, value, headers, time_ms))
         await producer.flush()
         await producer.stop()
 
     def worker(self) -> ControlWorker:
-        stream = MemoryRecordStream(
+        stream = self.stream = MemoryRecordStream(
             self.log,
             TOPIC,
             (0, 1),
             self.acknowledged,
             lambda: self.clock.at_ms - self.plan.max_age_ms,
+            lambda: self.clock.at_ms - self.plan.pending_ms,
         )
         return ControlWorker(
             self.plan,
@@ -156,6 +161,9 @@ class ControlKit:
         )
 
     async def _agent_of(self, session_id: str) -> str | None:
+        self.asked.append(session_id)
+        if self.agents_gate is not None:
+            await self.agents_gate.wait()
         if self.agents_are_away:
             raise RetryError("away")
         return self.agents.get(session_id)
@@ -198,7 +206,7 @@ class Running:
     """A worker that runs as a task."""
 
     def __init__(self, worker: ControlWorker) -> None:
-        self._stop = asyncio.Event()
+        self._stop, self.worker = asyncio.Event(), worker
         self.task = asyncio.create_task(worker.run(self._stop))
 
     async def stop(self) -> None:

@@ -14,6 +14,7 @@ from streams.edge.memory_log import MemoryLog
 from streams.edge.memory_views import MemoryViews
 from streams.edge.partitioner import partition_of
 from streams.flow.control import delivery, worker
+from streams.flow.control import memory as remembering
 from streams.flow.control.agents import AgentLookup
 from streams.ports import Answer, Generations, NewRecord
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
@@ -180,10 +181,10 @@ async def test_not_too_many_records_wait_behind_an_alert(
 async def test_a_backfill_alerts_nobody(kit: ControlKit) -> None:
     kit.clock.at_ms = START_MS + 901_000 + 5_000
     records = pressured(90, 95)
-    producer_time = kit.clock.at_ms
-    kit.clock.at_ms = producer_time
     kit.acknowledged[0] = 0
-    await kit.write([record for record in records if record.time_ms is not None])
+    await kit.write(
+        [record for record in records if record.time_ms is not None], logged_ms=kit.clock.at_ms
+    )
     given = Given()
     undated = given.take({**assistant("x", read=190_000), "session_id": "s3"})
     await kit.write(undated)
@@ -275,7 +276,10 @@ async def test_the_views_are_asked_for_an_agent_and_rest_when_they_are_away() ->
         assert await found.agent_of("another") is None
 
 
-async def test_a_memory_that_is_away_delays_nothing(kit: ControlKit) -> None:
+async def test_a_memory_that_is_away_delays_nothing(
+    kit: ControlKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembering, "REST_S", 0.05)
     memory = MemoryAlertMemory()
     kit.memory = memory
     memory.is_away = True

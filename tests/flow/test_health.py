@@ -196,6 +196,7 @@ async def test_the_lag_is_told_and_is_gone_when_all_is_done() -> None:
         await kit.caught_up(worker)
         assert ("worker_fenced", "0") in worker.figures.counts, "alarms see a rise from 0 only"
         assert ("derive_dead_letters", "misrouted") in worker.figures.counts
+        assert ("derive_records", "compaction_failed") in worker.figures.counts
         gauges = worker.figures.gauges
         await until(lambda: all(gauges.get(("derive_lag_messages", str(p))) == 0 for p in range(4)))
         assert all(gauges["derive_lag_seconds", str(p)] == 0 for p in range(4))

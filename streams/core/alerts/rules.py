@@ -123,12 +123,17 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertPlan:
-    """A whole file of rules. A record older than `max_age_ms` alerts nobody."""
+    """A whole file of rules. What is older than `max_age_ms` when it comes alerts nobody."""
 
     max_age_ms: int
     targets: tuple[Target, ...]
     rules: tuple[Rule, ...]
     memory: MemoryPlace = "auto"
+
+    @property
+    def pending_ms(self) -> int:
+        """How far back a record may be that was not acknowledged and still is to be sent."""
+        return max(self.max_age_ms, *(target.give_up_after_ms for target in self.targets), 0)
 
     @property
     def memory_ms(self) -> int:

@@ -102,10 +102,14 @@ class Alert:
 
 @dataclass(slots=True)
 class _Attempt:
-    """An open attempt. `sign_ms` is when it was last heard of, by the log's clock or its own."""
+    """An open attempt. `sign_ms` is when it was last heard of, by the log's clock.
+
+    Its own clock may be ahead, and would have it never be silent.
+    """
 
     record: Record
-    data: CompactionStart
+    data: CompactionStart | CompactionProgress
+    started_ms: int | None
     sign_ms: int
     time_ms: int | None
     told: set[str]
@@ -156,6 +160,7 @@ class Watch:
         found = []
         for attempt in self._attempts.values():
             silent_ms = now_ms - attempt.sign_ms
+            start = attempt.data if isinstance(attempt.data, CompactionStart) else None
             for rule in self._concerned(attempt.data):
                 wanted = rule.condition
                 if (
@@ -163,17 +168,28 @@ class Watch:
                     and silent_ms >= wanted.after_ms
                     and rule.name not in attempt.told
                 ):
-                    attempt.told.add(rule.name)
                     facts: dict[str, Json] = {
                         "attempt_id": attempt.data.attempt_id,
-                        "started_ms": attempt.record.time_ms,
+                        "started_ms": attempt.started_ms,
                         "last_sign_ms": attempt.time_ms,
                         "silent_ms": silent_ms,
-                        "used_tokens": attempt.data.used_tokens,
-                        "used_percent": attempt.data.context_used_percent,
+                        "used_tokens": None if start is None else start.used_tokens,
+                        "used_percent": None if start is None else start.context_used_percent,
                     }
                     alert = self._alert(rule, attempt.record, facts)
-                    found.append(replace(alert, time_ms=attempt.time_ms))
+                    # By the attempt, which its start's id names: however it came to be known.
+                    attempt_id = attempt.data.attempt_id
+                    alert = replace(
+                        alert,
+                        id=_id(rule.name, attempt_id),
+                        record_id=attempt_id,
+                        record_type=event_type(CompactionStart.kind),
+                        time_ms=attempt.time_ms,
+                    )
+                    if alert.time_ms is None or alert.is_fresh(now_ms, self._max_age_ms):
+                        # One too old to be sent may be heard of again, and be silent again.
+                        attempt.told.add(rule.name)
+                        found.append(alert)
         return found
 
     def clear(self) -> None:
@@ -220,14 +236,23 @@ class Watch:
             yield alert
 
     def _start(self, record: Record, data: CompactionStart, logged_ms: int) -> None:
-        sign_ms = max(record.time_ms or 0, logged_ms)
-        self._attempts[data.attempt_id] = _Attempt(record, data, sign_ms, record.time_ms, set())
+        self._attempts[data.attempt_id] = _Attempt(
+            record, data, record.time_ms, logged_ms, record.time_ms, set()
+        )
         _bound(self._attempts)
 
     def _progress(self, record: Record, data: CompactionProgress, logged_ms: int) -> None:
         attempt = self._attempts.get(data.attempt_id)
-        if attempt is not None:
-            attempt.sign_ms = max(record.time_ms or 0, logged_ms)
+        if attempt is None:
+            # It began before what was read back, and goes on: of a start no more is told than this.
+            known = record.time_ms is not None and data.elapsed_ms is not None
+            started_ms = (record.time_ms or 0) - (data.elapsed_ms or 0) if known else None
+            self._attempts[data.attempt_id] = _Attempt(
+                record, data, started_ms, logged_ms, record.time_ms, set()
+            )
+            _bound(self._attempts)
+        else:
+            attempt.sign_ms = max(attempt.sign_ms, logged_ms)
             attempt.time_ms = attempt.time_ms if record.time_ms is None else record.time_ms
 
     def _boundary(self, record: Record, data: CompactBoundary) -> Iterator[Alert]:

@@ -3,7 +3,7 @@
 An alert is done with when its target took it, when the target refused it for good, or when it was
 given up: after the target's time for that, where the queue is full, or where too many records wait
 behind it. Each of the latter is logged and counted. Calls of a target are made one after the other,
-in the order of the alerts.
+in the order of the alerts; one that failed several times lets the others go first.
 """
 
 import asyncio
@@ -28,6 +28,8 @@ MOST_QUEUED: Final = 1_000
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 300.0
 _GROWTH: Final = 2.0
+_TRIES_IN_TURN: Final = 5
+"""Then others go first: it may be this one alert that the target fails at."""
 _JITTER: Final = 0.5
 """A pause is between so much of itself and all of it: workers do not knock in step."""
 
@@ -48,7 +50,13 @@ class Delivery:
     is_wanted: Callable[[], bool]
     deadline_s: float
     is_done: bool = False
+    tries: int = 0
+    pause_s: float = _FIRST_PAUSE_S
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def is_live(self) -> bool:
+        """Tell whether it is still to be sent, and by us."""
+        return not self.is_done and self.is_wanted()
 
     def finish(self) -> None:
         """Be done with it, once."""
@@ -91,6 +99,8 @@ class TargetQueue:
             is_wanted,
             self._clock.monotonic_s() + give_up_s,
         )
+        if not is_wanted():
+            return delivery  # its partition went while its agent was looked up
         if len(self._queue) >= MOST_QUEUED:
             self._gave_up(delivery, "the queue of its target is full")
             delivery.finish()
@@ -105,6 +115,19 @@ class TargetQueue:
         if not delivery.is_done:
             self._gave_up(delivery, why)
             delivery.finish()
+            self._remove(delivery)
+
+    def drop_unwanted(self) -> None:
+        """Let go of what is another worker's now: it takes no room, and nobody waits for it."""
+        for delivery in [found for found in self._queue if not found.is_wanted()]:
+            delivery.hurry.set()
+            self._queue.remove(delivery)
+        self.tell()
+
+    def _remove(self, delivery: Delivery) -> None:
+        if delivery in self._queue:
+            self._queue.remove(delivery)
+        self.tell()
 
     def tell(self) -> None:
         """Tell how many alerts wait."""
@@ -119,12 +142,14 @@ class TargetQueue:
                 await _either(self._has_come, stop)
                 continue
             delivery = self._queue[0]
-            if not delivery.is_done and delivery.is_wanted():
+            if delivery.is_live():
                 await self._send(delivery, stop)
                 if stop.is_set() and not delivery.is_done:
                     return
-            self._queue.popleft()
-            self.tell()
+                if delivery.is_live():
+                    self._queue.append(self._queue.popleft())  # others have their turn
+                    continue
+            self._remove(delivery)
 
     async def _send(self, delivery: Delivery, stop: asyncio.Event) -> None:
         """See to one alert until it is done with, is another worker's, or we are to stop."""
@@ -132,9 +157,14 @@ class TargetQueue:
             self._telemetry.count("control_skipped", reason="sent_before")
             delivery.finish()
             return
-        body = body_of(delivery.alert, self._target.format)
-        pause_s, began_s = _FIRST_PAUSE_S, self._clock.monotonic_s()
-        while not delivery.is_done and delivery.is_wanted():
+        try:
+            body = body_of(delivery.alert, self._target.format)
+        except Exception as error:  # noqa: BLE001 -- an alert that cannot be written holds up no other
+            await self._memory.remember(delivery.key)
+            self.abandon(delivery, f"it cannot be written ({type(error).__name__})")
+            return
+        began_s = self._clock.monotonic_s()
+        while delivery.is_live():
             answer = await self._webhook.call(delivery.alert.id, body)
             if answer.outcome == "delivered":
                 await self._memory.remember(delivery.key)
@@ -156,7 +186,7 @@ class TargetQueue:
                 return
             self._count("failed")
             asked_s = answer.retry_after_s or 0.0
-            jittered_s = pause_s * self._dice.uniform(_JITTER, 1.0)
+            jittered_s = delivery.pause_s * self._dice.uniform(_JITTER, 1.0)
             wait_s = min(max(asked_s, jittered_s), left_s)
             logger.warning(
                 "alert not sent: trying again",
@@ -165,9 +195,12 @@ class TargetQueue:
                 said=answer.said,
                 pause_s=round(wait_s, 1),
             )
-            pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
+            delivery.pause_s = min(delivery.pause_s * _GROWTH, _LONGEST_PAUSE_S)
+            delivery.tries += 1
             await self._pause(wait_s, delivery, stop)
             if stop.is_set():
+                return
+            if delivery.tries % _TRIES_IN_TURN == 0 and len(self._queue) > 1:
                 return
 
     async def _pause(self, wait_s: float, delivery: Delivery, stop: asyncio.Event) -> None:

@@ -11,10 +11,13 @@ from typing import Final
 import structlog
 
 from streams.core.errors import RetryError
-from streams.ports import AlertMemory, Health, Telemetry
+from streams.ports import AlertMemory, Clock, Health, Telemetry
 
 _MOST_RECENT: Final = 10_000
 """Kept by the process itself: more than queues hold, and a megabyte or two."""
+
+REST_S: Final = 5.0
+"""After a question in vain: a store that hangs answers each of them after seconds only."""
 
 logger = structlog.get_logger()
 
@@ -22,8 +25,11 @@ logger = structlog.get_logger()
 class Remembered:
     """The memory as the queues use it: it never fails."""
 
-    def __init__(self, store: AlertMemory, telemetry: Telemetry, health: Health) -> None:
+    def __init__(
+        self, store: AlertMemory, telemetry: Telemetry, health: Health, clock: Clock
+    ) -> None:
         self._store, self._telemetry, self._health = store, telemetry, health
+        self._clock, self._not_before_s = clock, clock.monotonic_s()
         self._recent: OrderedDict[str, bool] = OrderedDict()
         """Keys, and whether each is stored."""
         self._is_away = False
@@ -32,6 +38,8 @@ class Remembered:
         """Tell whether a key was dealt with, as far as can be told now."""
         if key in self._recent:
             return True
+        if self._rests():
+            return False
         try:
             found = await self._store.knows(key)
         except RetryError as error:
@@ -41,26 +49,36 @@ class Remembered:
         return found
 
     async def remember(self, key: str) -> None:
-        """Remember a key; where the store is away, it is told later."""
+        """Remember a key; where the store is away, `store_rest` tells it later."""
         self._recent[key] = False
         self._recent.move_to_end(key)
         while len(self._recent) > _MOST_RECENT:
             self._recent.popitem(last=False)
-        await self.store_rest()
+        if not self._rests():
+            await self._stored(key)
 
-    async def store_rest(self) -> None:
-        """Store what is not stored yet."""
+    async def store_rest(self, *, is_last_chance: bool = False) -> None:
+        """Store what is not stored yet, unless the store was away a moment ago."""
         for key in [key for key, stored in self._recent.items() if not stored]:
-            try:
-                await self._store.remember(key)
-            except RetryError as error:
-                self._away(error)
+            if (self._rests() and not is_last_chance) or not await self._stored(key):
                 return
-            self._back()
-            if key in self._recent:
-                self._recent[key] = True
+
+    async def _stored(self, key: str) -> bool:
+        try:
+            await self._store.remember(key)
+        except RetryError as error:
+            self._away(error)
+            return False
+        self._back()
+        if key in self._recent:
+            self._recent[key] = True
+        return True
+
+    def _rests(self) -> bool:
+        return self._clock.monotonic_s() < self._not_before_s
 
     def _away(self, error: RetryError) -> None:
+        self._not_before_s = self._clock.monotonic_s() + REST_S
         self._telemetry.count("worker_retries", service="redis")
         self._health.away(self, "redis", str(error))
         if not self._is_away:

@@ -13,6 +13,7 @@ from schemas.records import DATA_CLASS_BY_KIND, event_type
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Alert, Watch
 from streams.edge import codec
+from streams.flow.lag import Lag
 from streams.flow.retry import Patience
 from streams.ports import Arrival, Headers, Log, LogRecord
 
@@ -42,9 +43,13 @@ class Waiting:
 class ControlPartition:
     """The partition, from its assignment until it is revoked."""
 
-    def __init__(self, number: int, position: int, plan: AlertPlan) -> None:
+    def __init__(self, number: int, position: int, plan: AlertPlan, lag: Lag) -> None:
         self.number, self.position = number, position
         """The position is the next offset to be handled."""
+        self.handled_ms = 0
+        """Kafka's time up to which all is handled, as far as records tell it."""
+        self.lag = lag
+        """Told of no more once the partition is not ours."""
         self.watch = Watch(plan)
         self.is_ours = True
         self.is_restored = asyncio.Event()

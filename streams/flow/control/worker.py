@@ -69,7 +69,7 @@ class ControlWorker:
         self._plan, self._topic, self._ports = plan, topic, ports
         self._clock, self._telemetry = ports.clock, ports.telemetry
         self._stop = asyncio.Event()
-        self._memory = Remembered(ports.memory, ports.telemetry, ports.health)
+        self._memory = Remembered(ports.memory, ports.telemetry, ports.health, ports.clock)
         self._queues = {
             target.name: TargetQueue(
                 target,
@@ -81,8 +81,8 @@ class ControlWorker:
             )
             for target in plan.targets
         }
+        self._give_up_after_ms = {target.name: target.give_up_after_ms for target in plan.targets}
         self._partitions: dict[int, ControlPartition] = {}
-        self._lags: dict[int, Lag] = {}
         self._restoring: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[None] | None = None
 
@@ -93,7 +93,7 @@ class ControlWorker:
         end_stream = asyncio.Event()
         streaming = asyncio.create_task(self._ports.stream.run(self, end_stream))
         sending = [asyncio.create_task(queue.run(stop)) for queue in self._queues.values()]
-        looking = asyncio.create_task(self._look(stop))
+        looking = asyncio.gather(self._look(stop), self._store(stop))
         told = asyncio.create_task(stop.wait())
         tasks: list[asyncio.Future[Any]] = [streaming, looking, *sending, self._failed]
         try:
@@ -101,7 +101,7 @@ class ControlWorker:
             if stop.is_set():
                 # What is being sent is acknowledged still, and so committed.
                 await _first_failure(asyncio.gather(looking, *sending), streaming, self._failed)
-                await self._memory.store_rest()
+                await self._memory.store_rest(is_last_chance=True)
                 end_stream.set()
                 await streaming
             for task in tasks:
@@ -120,15 +120,11 @@ class ControlWorker:
         self._ports.health.worker("member")
         logger.info("assigned", partitions=sorted(positions))
         for number, position in positions.items():
-            partition = ControlPartition(number, position, self._plan)
-            self._partitions[number] = partition
-            self._lags[number] = Lag(
-                self._telemetry,
-                self._clock,
-                number,
-                "control_lag_records",
-                "control_lag_seconds",
+            lag = Lag(
+                self._telemetry, self._clock, number, "control_lag_records", "control_lag_seconds"
             )
+            partition = ControlPartition(number, position, self._plan, lag)
+            self._partitions[number] = partition
             self._ports.health.partition(number, "restoring")
             self._begin(self._restore(partition))
 
@@ -137,10 +133,10 @@ class ControlWorker:
         for partition in self._partitions.values():
             partition.is_ours = False
             partition.is_restored.set()
-        for lag in self._lags.values():
-            lag.forget()
+            partition.lag.forget()
+        for queue in self._queues.values():
+            queue.drop_unwanted()
         self._partitions.clear()
-        self._lags.clear()
         self._ports.health.released()
         self._telemetry.gauge("worker_partitions", 0, worker="control")
 
@@ -148,11 +144,15 @@ class ControlWorker:
         """Handle records, in order. Raises VersionError, at which nothing is acknowledged."""
         for arrival in arrivals:
             partition = self._partitions.get(arrival.partition)
-            if partition is None:
-                continue
+            if partition is None or not arrival.is_current():
+                continue  # of a former assignment: it is read again
             if not partition.is_restored.is_set():
                 await partition.is_restored.wait()
-            if partition.is_ours and arrival.record.offset >= partition.position:
+            if (
+                partition.is_ours
+                and arrival.is_current()
+                and arrival.record.offset >= partition.position
+            ):
                 await self._handle(partition, arrival)
         for partition in self._partitions.values():
             partition.advance()
@@ -162,6 +162,7 @@ class ControlWorker:
         record = arrival.record
         alerts = partition.observe(record, self._clock.now_ms())
         partition.position = record.offset + 1
+        partition.handled_ms = max(partition.handled_ms, record.timestamp_ms)
         waiting = Waiting(arrival)
         partition.waiting.append(waiting)
         if alerts:
@@ -179,13 +180,12 @@ class ControlWorker:
             # Held open while it is handed over: a queue may be done with its part at once.
             waiting.open_alerts += 1
             for alert in alerts:
-                deliveries += await self._send(partition, alert, done, waiting)
+                deliveries += await self._send(partition, alert, done, waiting, record.timestamp_ms)
             waiting.open_alerts -= 1
         arrival.release()
         self._telemetry.count("control_records", partition=str(partition.number))
-        self._lags[partition.number].tell(
-            record.offset + 1, self._end(partition), record.timestamp_ms
-        )
+        if partition.is_ours:  # it may have gone while an agent was looked up
+            partition.lag.tell(record.offset + 1, self._end(partition), record.timestamp_ms)
 
     async def _send(
         self,
@@ -193,10 +193,11 @@ class ControlWorker:
         alert: Alert,
         done: Callable[[], None],
         waiting: Waiting | None = None,
+        logged_ms: int | None = None,
     ) -> list[tuple[TargetQueue, Delivery]]:
         """Give an alert to the queues of its rule's targets, if it is to be sent at all."""
-        now_ms = self._clock.now_ms()
-        if not alert.is_fresh(now_ms, self._plan.max_age_ms):
+        targets = [name for name in alert.rule.targets if self._is_due(alert, name, logged_ms)]
+        if not targets:
             reason = "no_time" if alert.time_ms is None else "old"
             self._telemetry.count("control_skipped", reason=reason)
             return []
@@ -211,12 +212,23 @@ class ControlWorker:
             return []
         self._telemetry.count("control_alerts", kind=alert.kind)
         found = []
-        for name in alert.rule.targets:
+        for name in targets:
             if waiting is not None:
                 waiting.open_alerts += 1
             queue = self._queues[name]
             found.append((queue, queue.offer(alert, done, lambda: partition.is_ours)))
         return found
+
+    def _is_due(self, alert: Alert, name: str, logged_ms: int | None) -> bool:
+        """Tell whether an alert is young enough to be sent, or was and may be tried still.
+
+        So one that its target could not take survives whoever tried to send it.
+        """
+        now_ms, max_age_ms = self._clock.now_ms(), self._plan.max_age_ms
+        if logged_ms is None or alert.is_fresh(now_ms, max_age_ms):
+            return alert.is_fresh(now_ms, max_age_ms)
+        tried_ms = self._give_up_after_ms[name]
+        return alert.is_fresh(logged_ms, max_age_ms) and now_ms - logged_ms <= tried_ms
 
     async def _restore(self, partition: ControlPartition) -> None:
         patience = Patience(self._clock, self._telemetry, self._ports.health, self._stop, "kafka")
@@ -238,17 +250,22 @@ class ControlWorker:
             await sleep_until(self._clock, stop, _LOOK_EVERY_S)
             now_ms = self._clock.now_ms()
             for partition in list(self._partitions.values()):
-                if not partition.is_restored.is_set():
-                    continue
+                if not partition.is_ours or not partition.is_restored.is_set():
+                    continue  # it may have gone while another's agent was looked up
                 behind = self._ports.stream.behind(partition.number)
-                if behind is None:
-                    continue
-                self._lags[partition.number].tell(partition.position, partition.position + behind)
-                if behind:
-                    continue  # the sign of life may be among what is not read yet
-                for alert in partition.watch.due(now_ms):
+                if behind is not None:
+                    partition.lag.tell(partition.position, partition.position + behind)
+                # A sign of life may be among what is not handled yet: then silence is known of up
+                # to the last record that is.
+                until_ms = now_ms if behind == 0 else min(now_ms, partition.handled_ms)
+                for alert in partition.watch.due(until_ms):
                     await self._send(partition, alert, lambda: None)
                 partition.watch.forget(now_ms - self._plan.max_age_ms)
+
+    async def _store(self, stop: asyncio.Event) -> None:
+        """Store what the memory could not, in a task of its own: it may hang for seconds."""
+        while not stop.is_set():
+            await sleep_until(self._clock, stop, _LOOK_EVERY_S)
             await self._memory.store_rest()
 
     def _end(self, partition: ControlPartition) -> int | None:
