@@ -44,7 +44,9 @@ class SessionGauges:
                     try:
                         await self._tell(active or 0, partition)
                     except (RetryError, VersionError):
-                        # Whoever writes to the store finds that too, and says so.
+                        # Whoever writes to the store finds that too, and says so. What was so
+                        # before may not be so any more.
+                        self._forget(set(self._told))
                         break
                 await self._clock.sleep(EVERY_S)
         finally:

@@ -93,6 +93,7 @@ def test_a_file_with_all_that_there_is() -> None:
     found = plan(WHOLE)
     ops, slack = found.targets
     assert (ops.format, ops.timeout_ms, ops.give_up_after_ms) == ("json", 5_000, 7_200_000)
+    assert found.pending_ms == 7_200_000, "what is tried for so long is read again for so long"
     assert (slack.format, slack.url_file) == ("slack", "/run/secrets/slack")
     assert [rule.condition for rule in found.rules] == [
         Pressure(80),

@@ -74,3 +74,23 @@ async def test_a_store_that_is_away_is_another_ones_to_tell() -> None:
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert figures.gauges == {}
+
+
+async def test_figures_that_cannot_be_renewed_are_told_no_more() -> None:
+    class Going(MemoryViews):
+        is_away = False
+
+        async def ranked(self, *_: object, **__: object) -> list[tuple[bytes, float]]:
+            if self.is_away:
+                raise RetryError("away")
+            return []
+
+    figures, views = Figures(), Going()
+    gauges = SessionGauges(views, figures, Noon())
+    running = asyncio.create_task(gauges.run(lambda: [0], lambda: 1))
+    await until(lambda: bool(figures.gauges))
+    views.is_away = True
+    await until(lambda: not figures.gauges)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert figures.gauges == {}
