@@ -31,6 +31,7 @@ from streams.settings import load_settings
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.core.given import Given, assistant, compacting, failed
 from tests.flow.derive_kit import until
+from tests.web_kit import web_server
 
 LONG = os.environ.get("CHAOS") == "long"
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
@@ -116,14 +117,8 @@ class Receivers:
 @pytest.fixture
 async def receivers() -> AsyncIterator[Receivers]:
     found = Receivers()
-    app = web.Application()
-    app.router.add_post("/{tail:.*}", found.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield found
-    await runner.cleanup()
+    async with web_server(found.handle) as found.url:
+        yield found
 
 
 @pytest.fixture
