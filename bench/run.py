@@ -16,7 +16,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,6 +91,21 @@ async def fill(broker: Broker, size: Size) -> None:
     counts = await workload.publish(broker.bootstrap, SOURCE, workload.read(path))
     seconds = time.monotonic() - began
     say(f"published {sum(counts):,} messages in {seconds:.0f} s; by partition: {counts}")
+
+
+@asynccontextmanager
+async def filled_broker(folder: Path, size: Size) -> AsyncIterator[Broker]:
+    """Run a Kafka of its own that holds the workload."""
+    stack = LocalStack(folder / "stack", heap_mib=_HEAP_MIB)
+    try:
+        service = stack.start(["kafka"])["kafka"]
+        broker = Broker(service.address, service.process.pid)
+        await broker.start()
+        await fill(broker, size)
+        yield broker
+        await broker.stop()
+    finally:
+        stack.stop()
 
 
 async def one(
@@ -222,16 +238,8 @@ async def bench(size: Size, names: Sequence[str]) -> int:
     )
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
-        stack = LocalStack(folder / "stack", heap_mib=_HEAP_MIB)
-        try:
-            service = stack.start(["kafka"])["kafka"]
-            broker = Broker(service.address, service.process.pid)
-            await broker.start()
-            await fill(broker, size)
+        async with filled_broker(folder, size) as broker:
             runs, is_equal = await rounds(broker, systems, folder, size, began)
-            await broker.stop()
-        finally:
-            stack.stop()
     RESULTS.mkdir(parents=True, exist_ok=True)
     picture = RESULTS / "throughput.svg"
     picture.write_text(plot.throughput({one.title: runs.get(one.name, []) for one in SYSTEMS}))

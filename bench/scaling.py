@@ -21,12 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from bench import process, workload
-from bench.measure import Broker, Measured
-from bench.run import FULL, Size, fill, median, one, say
+from bench.measure import Measured
+from bench.run import FULL, Size, filled_broker, median, one, say
 from bench.systems import OUR_NAME, Job, System, measured_build
-from streams.edge.local_stack import LocalStack
 
-_HEAP_MIB = 1_024
 _WARM_UP_PART = 5
 """A fifth of the messages warms up, as in the comparison."""
 
@@ -43,12 +41,7 @@ async def measure(size: Size, counts: Sequence[int]) -> Mapping[int, Sequence[Me
     found: defaultdict[int, list[Measured]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
-        stack = LocalStack(folder / "stack", heap_mib=_HEAP_MIB)
-        try:
-            service = stack.start(["kafka"])["kafka"]
-            broker = Broker(service.address, service.process.pid)
-            await broker.start()
-            await fill(broker, size)
+        async with filled_broker(folder, size) as broker:
             job, number = Job(broker.bootstrap, "", folder), 0
             say("warming up:")
             await one(broker, system(counts[0]), number, folder, job, size)
@@ -56,9 +49,6 @@ async def measure(size: Size, counts: Sequence[int]) -> Mapping[int, Sequence[Me
                 for count in counts if turn % 2 == 0 else reversed(counts):
                     number += 1
                     found[count].append(await one(broker, system(count), number, folder, job, size))
-            await broker.stop()
-        finally:
-            stack.stop()
     return found
 
 

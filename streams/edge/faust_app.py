@@ -7,22 +7,19 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import faust
 import structlog
 from aiokafka import AIOKafkaConsumer
-from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from faust.app.base import BootStrategy
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from streams.core.errors import RetryError
 from streams.edge.kafka_common import translated
+from streams.edge.kafka_readers import consumer_arguments
 
 if TYPE_CHECKING:
     from streams.edge.faust_stream import FaustStream
 
 TAKEN: Final = 500
 """Records that are handed over at once: more take no less work each."""
-_HEARTBEATS_PER_SESSION: Final = 3
-_NEVER_MS: Final = 2**31 - 1
-"""Whether the work gets on, health tells."""
 
 logger = structlog.get_logger()
 
@@ -37,26 +34,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     own: "FaustStream"
 
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:  # noqa: ARG002 -- Faust gives it
-        options, own = self.own.options, self.own
-        # What aiokafka keeps of a member's assignment, it keeps on the class itself.
-        self._assignor = type("OwnStickyPartitionAssignor", (StickyPartitionAssignor,), {})
         return AIOKafkaConsumer(
-            **options.connection(),
-            client_id=options.client_id,
-            group_id=own.group,
-            group_instance_id=own.instance_id,
-            isolation_level="read_committed",
+            **consumer_arguments(self.own.options, self.own.group, self.own.instance_id),
             # We seek; where the log lost our place meanwhile, what is old alerts nobody.
             auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            fetch_max_wait_ms=options.fetch_wait_ms,
-            max_partition_fetch_bytes=options.fetch_bytes,
-            session_timeout_ms=options.session_timeout_ms,
-            rebalance_timeout_ms=options.rebalance_timeout_ms,
-            heartbeat_interval_ms=options.session_timeout_ms // _HEARTBEATS_PER_SESSION,
-            max_poll_interval_ms=_NEVER_MS,
             max_poll_records=TAKEN,
-            partition_assignment_strategy=(self._assignor,),
         )
 
     async def seek_to_committed(self) -> Mapping[TP, int]:

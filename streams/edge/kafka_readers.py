@@ -8,6 +8,7 @@ offsets: `auto_offset_reset` is none.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.consumer.fetcher import FetchError, FetchResult
@@ -102,23 +103,8 @@ class KafkaPartitionReader:
             await _succeeds(consumer._client.close())  # noqa: SLF001 -- no public way after that
 
     def _consumer(self, group: str | None, instance_id: str | None) -> AIOKafkaConsumer:
-        options = self._options
         return AIOKafkaConsumer(
-            **options.connection(),
-            client_id=options.client_id,
-            group_id=group,
-            group_instance_id=instance_id,
-            isolation_level="read_committed",
-            auto_offset_reset="none",
-            enable_auto_commit=False,
-            fetch_max_wait_ms=options.fetch_wait_ms,
-            # The broker sends a first batch that is larger, so a greater message is no trap.
-            max_partition_fetch_bytes=options.fetch_bytes,
-            session_timeout_ms=options.session_timeout_ms,
-            rebalance_timeout_ms=options.rebalance_timeout_ms,
-            heartbeat_interval_ms=options.session_timeout_ms // _HEARTBEATS_PER_SESSION,
-            max_poll_interval_ms=_NEVER_MS,
-            partition_assignment_strategy=(_own_assignor(),),
+            **consumer_arguments(self._options, group, instance_id), auto_offset_reset="none"
         )
 
     async def _start(self, consumer: AIOKafkaConsumer) -> None:
@@ -271,9 +257,29 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is
         await self._on_assigned(partitions)
 
 
-def _own_assignor() -> type[StickyPartitionAssignor]:
-    """Return the sticky assignor; aiokafka keeps a member's assignment on the class itself."""
-    return type("OwnStickyPartitionAssignor", (StickyPartitionAssignor,), {})
+def consumer_arguments(
+    options: KafkaOptions, group: str | None, instance_id: str | None
+) -> dict[str, Any]:
+    """Return what every consumer of ours is made with; where it begins to read is its own."""
+    return {
+        **options.connection(),
+        "client_id": options.client_id,
+        "group_id": group,
+        "group_instance_id": instance_id,
+        "isolation_level": "read_committed",
+        "enable_auto_commit": False,
+        "fetch_max_wait_ms": options.fetch_wait_ms,
+        # The broker sends a first batch that is larger, so a greater message is no trap.
+        "max_partition_fetch_bytes": options.fetch_bytes,
+        "session_timeout_ms": options.session_timeout_ms,
+        "rebalance_timeout_ms": options.rebalance_timeout_ms,
+        "heartbeat_interval_ms": options.session_timeout_ms // _HEARTBEATS_PER_SESSION,
+        "max_poll_interval_ms": _NEVER_MS,
+        # One of its own: aiokafka keeps a member's assignment on the class itself.
+        "partition_assignment_strategy": (
+            type("OwnStickyPartitionAssignor", (StickyPartitionAssignor,), {}),
+        ),
+    }
 
 
 class _Fetched(OrderedDict[TopicPartition, FetchResult | FetchError]):

@@ -31,6 +31,7 @@ from streams.settings import load_settings
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.core.given import Given, assistant, compacting, failed
 from tests.flow.derive_kit import until
+from tests.web_kit import web_server
 
 LONG = os.environ.get("CHAOS") == "long"
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
@@ -116,14 +117,8 @@ class Receivers:
 @pytest.fixture
 async def receivers() -> AsyncIterator[Receivers]:
     found = Receivers()
-    app = web.Application()
-    app.router.add_post("/{tail:.*}", found.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield found
-    await runner.cleanup()
+    async with web_server(found.handle) as found.url:
+        yield found
 
 
 @pytest.fixture
@@ -205,7 +200,9 @@ class Writer:
             for record in self.records
             for alert in watch.observe(record, record.time_ms or 0, record.time_ms or 0)
         ]
-        alerts += watch.due(2**50)
+        silent_ms = 10_000  # longer than the rule's, and less than makes an alert too old
+        alerts += watch.due(max(record.time_ms or 0 for record in self.records) + silent_ms)
+        assert any(alert.kind == "stalled" for alert in alerts)
         return {
             f"/{target.name}": {alert.id for alert in alerts if target.name in alert.rule.targets}
             for target in plan.targets

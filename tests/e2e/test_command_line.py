@@ -6,27 +6,11 @@ import signal
 import time
 from typing import Any
 
-import pytest
-
 from tests.conftest import Command
 
 PATIENCE_S = 90
 
 WORDS = "words-of-a-message"
-
-
-@pytest.fixture
-def settings(kafka: str, redis_url: str, prefix: str) -> dict[str, str]:
-    """Names of this test's own on the real services."""
-    return {
-        "BOOTSTRAP_SERVERS": kafka,
-        "REDIS_URL": redis_url,
-        "TOPIC_PREFIX": prefix,
-        "GROUP_PREFIX": prefix,
-        "KEY_PREFIX": prefix,
-        "PARTITIONS": "2",
-        "SESSION_TIMEOUT_MS": "6000",
-    }
 
 
 def _figures(view: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from streams.settings import load_settings
 from tests.conftest import Command
 from tests.core.given import Given, assistant
 from tests.flow.derive_kit import until
+from tests.web_kit import web_server
 
 PARTITIONS = 4
 RULES = """
@@ -56,14 +57,8 @@ class Hook:
 @pytest.fixture
 async def hook() -> AsyncIterator[Hook]:
     hook = Hook()
-    app = web.Application()
-    app.router.add_post("/", hook.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    hook.url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
-    yield hook
-    await runner.cleanup()
+    async with web_server(hook.handle) as hook.url:
+        yield hook
 
 
 class Sessions:

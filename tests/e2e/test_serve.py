@@ -7,27 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pytest
 
 from streams.edge.status_server import listening, port_of
 from tests.conftest import Command
 from tests.serve.redis_kit import PATIENCE_S, Served, become, listen
 
 AGENT = "reviewer"
-
-
-@pytest.fixture
-def settings(kafka: str, redis_url: str, prefix: str) -> dict[str, str]:
-    """Names of this test's own on the real services."""
-    return {
-        "BOOTSTRAP_SERVERS": kafka,
-        "REDIS_URL": redis_url,
-        "TOPIC_PREFIX": prefix,
-        "GROUP_PREFIX": prefix,
-        "KEY_PREFIX": prefix,
-        "PARTITIONS": "2",
-        "SESSION_TIMEOUT_MS": "6000",
-    }
 
 
 def _figures(view: dict[str, Any]) -> Any:

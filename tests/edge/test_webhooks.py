@@ -13,6 +13,7 @@ from streams.core.errors import ConfigError
 from streams.edge.clock import SystemClock
 from streams.edge.webhook_key import key_of
 from streams.edge.webhooks import HttpWebhook, signature_of
+from tests.web_kit import web_server
 
 
 class At(SystemClock):
@@ -41,16 +42,9 @@ class Server:
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
     server = Server()
-    app = web.Application()
-    app.router.add_route("*", "/{tail:.*}", server.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]  # noqa: SLF001 -- no public way
-    server.url = f"http://127.0.0.1:{port}/hook"
-    yield server
-    await runner.cleanup()
+    async with web_server(server.handle, "*") as address:
+        server.url = f"{address}/hook"
+        yield server
 
 
 @pytest.fixture
