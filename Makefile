@@ -36,8 +36,8 @@ setup: $(VENV)/.development page  ## Make .venv, with uv or pip, from the lock f
 screenshots: setup  ## Make the pictures in docs/screens anew, from simulated sessions.
 	$(BIN)/python -m tools.screenshots
 
-demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own.
-	@$(BIN)/contextgauge demo $(if $(SESSIONS),"$(SESSIONS)")
+demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own. SERVE=1: then the page.
+	@$(BIN)/contextgauge demo $(if $(SERVE),--serve) $(if $(SESSIONS),"$(SESSIONS)")
 
 test: setup  ## Run all tests; a missing part (Java, Maven, Redis) skips what needs it.
 	$(BIN)/python -m pytest

@@ -42,6 +42,9 @@ from streams.flow.publish import PublishConfig, Published, paced, publish
 from streams.flow.simulator import Casting, sample_sessions
 from streams.serve.sessions import Sessions
 
+_CHECK_S = 1.0
+"""How often it is looked whether all still runs while the page is served."""
+
 _SHOWN_SESSIONS = 20
 """Sessions in the table: those that were active last."""
 
@@ -63,12 +66,17 @@ def demo(
             "~/.claude/projects. Not given: a dozen simulated sessions.",
         ),
     ] = None,
+    *,
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="In the end, serve the web page over it until Ctrl-C."),
+    ] = False,
 ) -> None:
     """Send sessions through a Kafka and a Redis of their own, and show what is known of them.
 
     Starts both, two derive workers and a project worker, publishes, waits until everything is in
     Redis, prints the sessions and one timeline, and leaves nothing running. Where Java, Maven or
-    redis-server is missing it says so, and runs the same flows in memory.
+    redis-server is missing it says so, and runs the same flows in memory, without the page.
     """
     given = _input(path)
     chosen = wiring.settings()
@@ -80,14 +88,17 @@ def demo(
                 for name, service in services.items():
                     say(f"{name.capitalize()} is ready at {service.address}", done=True)
                 real = chosen.at(services["kafka"].address, services["redis"].address)
-                ending.run(_show(demo_pipeline.real_pipeline(folder, real), given))
+                page = partial(_serve, folder, ending) if serve else None
+                ending.run(_show(demo_pipeline.real_pipeline(folder, real), given, page))
                 say("stopping the workers, Kafka and Redis …")
         except MissingPartError as error:
             out.print(Text(f"! {error}", style="yellow"), soft_wrap=True)
             say("running embedded: the same flows in one process, over memory", done=True)
+            if serve:
+                say("the page needs a Redis: there is none to serve it over", done=True)
             ending.run(_show(demo_pipeline.embedded_pipeline(chosen), given))
     say("nothing is left running", done=True)
-    print_next(path)
+    print_next(path, served=serve)
 
 
 def _input(path: str | None) -> _Input:
@@ -110,6 +121,7 @@ class _Ending:
 
     def __init__(self) -> None:
         self._cancel: Callable[[], object] | None = None
+        self._asked: Callable[[], object] | None = None
         self._received: int | None = None
 
     @contextmanager
@@ -146,9 +158,24 @@ class _Ending:
         finally:
             self._cancel = None
 
+    async def asked(self, check: Callable[[], None]) -> None:
+        """Wait for a signal, which here is no error. `check` raises what ends it before."""
+        asked = asyncio.Event()
+        self._asked = partial(asyncio.get_running_loop().call_soon_threadsafe, asked.set)
+        try:
+            while not asked.is_set():
+                check()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asked.wait(), _CHECK_S)
+        finally:
+            self._asked = None
+
     def _end(self, number: int, _frame: FrameType | None) -> None:
         for each in ENDING_SIGNALS:
             signal.signal(each, signal.SIG_IGN)
+        if self._asked is not None:
+            self._asked()
+            return
         self._received = number
         if self._cancel is not None:
             self._cancel()
@@ -162,7 +189,25 @@ def _say_ending() -> None:
         out.print("\nending: stopping what was started …", style="yellow")
 
 
-async def _show(opening: AbstractAsyncContextManager[Pipeline], given: _Input) -> None:
+_Page = Callable[[Pipeline], Coroutine[None, None, None]]
+
+
+async def _serve(folder: Path, ending: _Ending, pipeline: Pipeline) -> None:
+    with demo_pipeline.page_process(folder, pipeline.settings) as page:
+        address = await page.address()
+        say(f"the page is at {address}, live: press Ctrl-C to end", done=True)
+
+        def check() -> None:
+            pipeline.check()
+            page.check()
+
+        await ending.asked(check)
+    out.print()
+
+
+async def _show(
+    opening: AbstractAsyncContextManager[Pipeline], given: _Input, page: _Page | None = None
+) -> None:
     async with opening as pipeline:
         chosen = pipeline.settings
         say(f"topics are there, {chosen.partitions} partitions each", done=True)
@@ -179,6 +224,8 @@ async def _show(opening: AbstractAsyncContextManager[Pipeline], given: _Input) -
         if telling is not None:
             view, brief = telling
             print_timeline(view, brief, await reader.records(view.session_id))
+        if page is not None:
+            await page(pipeline)
 
 
 async def _publish_and_watch(pipeline: Pipeline, given: _Input) -> tuple[Published, Passed]:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, DEAD_LETTERS, TOPICS
 from schemas.views import PARTITION_FIELD, PartitionView
 from streams import wiring
 from streams.core.errors import RetryError, StopError
-from streams.edge import processes, view_codec
+from streams.edge import codec, processes, view_codec
 from streams.edge.clock import SystemClock
 from streams.edge.health import HealthBoard
 from streams.edge.local_stack import LocalStack, Name, Service
@@ -29,9 +29,11 @@ from streams.edge.memory_log import MemoryLog
 from streams.edge.memory_views import MemoryViews
 from streams.edge.metrics import NoTelemetry
 from streams.edge.processes import Running
+from streams.edge.status_server import listening
 from streams.ports import Log, PartitionReader, ViewStore
 from streams.settings import CONNECTION_FIELDS, Settings
 from streams.settings.forms import PREFIX
+from streams.settings.serving import ServingSettings
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a polite kill, and a terminal that was closed."""
@@ -46,6 +48,9 @@ _STALL_S = 90.0
 
 _LOOK_S = 0.1
 """Pause between looks at how far the workers are."""
+
+_OF_SERVING = frozenset(ServingSettings.model_fields)
+"""Settings of a server for others: the demo's page is for who runs it."""
 
 _DEAD_REASON = "dead_reason"
 """Header of a dead letter."""
@@ -115,6 +120,20 @@ def real_services(progress: Callable[[str], None]) -> Iterator[tuple[Path, dict[
 @contextmanager
 def worker_processes(folder: Path, chosen: Settings) -> Iterator[list[Running]]:
     """Run the workers as processes of their own; end them at the end."""
+    environment = _environment(chosen)
+    running: list[Running] = []
+    try:
+        for number, name in enumerate(WORKERS, start=1):
+            running.append(_start(name, folder / f"{name}-{number}.log", environment))
+        yield running
+    finally:
+        with uninterrupted():
+            for process in running:
+                processes.stop(process, _STOP_TIMEOUT_S)
+
+
+def _environment(chosen: Settings) -> dict[str, str]:
+    """Return what the processes are told: where Kafka and Redis are, and all else as it is."""
     others = {PREFIX + name.upper() for name in CONNECTION_FIELDS}
     environment = {name: value for name, value in os.environ.items() if name not in others}
     environment[PREFIX + "BOOTSTRAP_SERVERS"] = wiring.bootstrap_servers(chosen)
@@ -122,21 +141,63 @@ def worker_processes(folder: Path, chosen: Settings) -> Iterator[list[Running]]:
     environment[PREFIX + "LOG_FORMAT"] = "json"
     environment[PREFIX + "METRICS_PORT"] = "0"
     environment.pop(PREFIX + "INSTANCE_ID", None)
-    running: list[Running] = []
+    return environment
+
+
+def _start(name: str, log_file: Path, environment: dict[str, str]) -> Running:
+    command = [sys.executable, "-m", "streams", name]
+    return processes.start(
+        command, log_file, folder=Path(__file__).parents[2], environment=environment
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PageProcess:
+    """A running `contextgauge serve`."""
+
+    process: Running
+    log_file: Path
+
+    def check(self) -> None:
+        """Raise StopError if it has ended."""
+        if not self.process.alive():
+            lines = self.log_file.read_text(errors="replace").strip().splitlines()
+            raise StopError(f"the page's server ended: {(lines or ['no word'])[-1]}")
+
+    async def address(self) -> str:
+        """Return where it answers, once it does. Raises StopError."""
+        clock = SystemClock()
+        until_s = clock.monotonic_s() + _STALL_S
+        while clock.monotonic_s() < until_s:
+            self.check()
+            for line in self.log_file.read_text(errors="replace").splitlines():
+                with suppress(ValueError):  # half a line, or none of ours
+                    told = codec.loads(line)
+                    if isinstance(told, dict) and told.get("event") == "serving":
+                        return str(told["address"]) + "/"
+            await asyncio.sleep(_LOOK_S)
+        raise StopError("the page's server does not answer")
+
+
+@contextmanager
+def page_process(folder: Path, chosen: Settings) -> Iterator[PageProcess]:
+    """Serve the page to this machine: on the port of the settings, or any where that is taken."""
+    environment = _environment(chosen)
+    for name in _OF_SERVING:
+        environment.pop(PREFIX + name.upper(), None)
+    port = chosen.serve_port
     try:
-        for number, name in enumerate(WORKERS, start=1):
-            command = [sys.executable, "-m", "streams", name]
-            log_file = folder / f"{name}-{number}.log"
-            running.append(
-                processes.start(
-                    command, log_file, folder=Path(__file__).parents[2], environment=environment
-                )
-            )
-        yield running
+        listening("127.0.0.1", port).close()
+    except OSError:
+        port = 0
+    environment |= {PREFIX + "SERVE_PORT": str(port), PREFIX + "LOG_LEVEL": "info"}
+    log_file = folder / "serve.log"
+    process = _start("serve", log_file, environment)
+    try:
+        yield PageProcess(process, log_file)
     finally:
         with uninterrupted():
-            for process in running:
-                processes.stop(process, _STOP_TIMEOUT_S)
+            processes.stop(process, _STOP_TIMEOUT_S)
 
 
 @asynccontextmanager

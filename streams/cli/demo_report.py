@@ -136,7 +136,7 @@ def _in_short(brief: CompactionBrief) -> Text:
     return told
 
 
-def print_next(path: str | None) -> None:
+def print_next(path: str | None, *, served: bool) -> None:
     """Say what to try next."""
     called = Path(sys.argv[0])
     command = str(called)
@@ -150,6 +150,11 @@ def print_next(path: str | None) -> None:
         (f"{command} replay --view FILE", "one transcript's figures, without a broker"),
         (f"{command} simulate --help", "made-up sessions of every kind, at any rate"),
     ]
+    given = f"{command} demo --serve"
+    if not served:
+        steps.insert(
+            0, (given if path is None else f"{given} PATH", "this, and the web page over it")
+        )
     if path is None:
         steps.insert(
             0, ("SESSIONS=~/.claude/projects make demo", "this, with your own transcripts")

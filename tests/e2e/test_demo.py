@@ -4,9 +4,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.conftest import Command
@@ -146,3 +148,43 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
     assert process.returncode in {128 + ending, 0 if "stopping" in moment else 128 + ending}
     assert not _processes_of(temporary)
     assert not list(temporary.iterdir())
+
+
+@pytest.mark.usefixtures("stack_parts")
+@pytest.mark.parametrize("taken", [False, True], ids=["its port", "a port that is taken"])
+def test_in_the_end_it_serves_the_page_until_it_is_told_to_stop(
+    command: Command, tmp_path: Path, taken: bool
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        if not taken:
+            listener.close()
+        command.environment |= {"TMPDIR": str(tmp_path), "CONTEXTGAUGE_SERVE_PORT": str(port)}
+        command.environment |= {"CONTEXTGAUGE_SERVE_HOST": "no.such.address.invalid"}
+        demo = command.start("demo", "--serve")
+        try:
+            address = _line_with(demo, "the page is at ").split("the page is at ")[1].split(",")[0]
+            assert (f":{port}/" in address) is not taken
+            assert "<title>contextgauge" in httpx.get(address).text
+            sessions = httpx.get(f"{address}v1/sessions").json()["sessions"]
+            assert len(sessions) == 12
+            assert _processes_of(tmp_path)
+            demo.send_signal(signal.SIGINT)
+            said, _ = demo.communicate(timeout=60)
+        finally:
+            demo.kill()
+    assert demo.returncode == 0, said
+    _shown(said, "stopping the workers", NOTHING_LEFT, "Try next")
+    assert not _processes_of(tmp_path)
+    assert not list(tmp_path.glob("contextgauge-demo-*"))
+
+
+def _line_with(demo: subprocess.Popen[str], part: str) -> str:
+    """Return the demo's next line of output with some words in it."""
+    assert demo.stdout is not None
+    seen = []
+    for line in demo.stdout:
+        seen.append(line)
+        if part in line:
+            return line
+    raise AssertionError("".join(seen))
