@@ -22,7 +22,7 @@ from typing import Any
 
 from bench import process, workload
 from bench.measure import Measured
-from bench.run import FULL, Size, filled_broker, median, one, say
+from bench.run import FULL, Size, filled_broker, median, one, say, stack_in
 from bench.systems import OUR_NAME, Job, System, measured_build
 
 _WARM_UP_PART = 5
@@ -41,7 +41,7 @@ async def measure(size: Size, counts: Sequence[int]) -> Mapping[int, Sequence[Me
     found: defaultdict[int, list[Measured]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
-        async with filled_broker(folder, size) as broker:
+        async with filled_broker(stack_in(folder), size) as broker:
             job, number = Job(broker.bootstrap, "", folder), 0
             say("warming up:")
             await one(broker, system(counts[0]), number, folder, job, size)

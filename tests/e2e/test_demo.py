@@ -172,7 +172,9 @@ def test_in_the_end_it_serves_the_page_until_it_is_told_to_stop(
             demo.send_signal(signal.SIGINT)
             said, _ = demo.communicate(timeout=60)
         finally:
-            demo.kill()
+            # Not killed: what it started would stay.
+            demo.terminate()
+            demo.wait(timeout=60)
     assert demo.returncode == 0, said
     _shown(said, "stopping the workers", NOTHING_LEFT, "Try next")
     assert not _processes_of(tmp_path)
