@@ -79,7 +79,9 @@ def spread(name: str, chosen: Settings, count: int) -> Part:
             processes[pid] = _Process(number, port_of(listener))
             listener.close()
     except OSError as error:
-        os.close(held)
+        os.close(held)  # by which those that run know that they are to end
+        for pid in processes:
+            os.waitpid(pid, 0)
         raise StopError(
             f"could not start {count} processes ({error.strerror}): start fewer"
         ) from error
@@ -149,8 +151,9 @@ class _Supervisor:
                 continue  # as the first process of a container it gets those of others too
             ended = os.waitstatus_to_exitcode(status)
             code = ended if ended >= 0 else by_signal(-ended)
-            self._code = self._code or code
             if self._began_s is None:
+                # Also where somebody told it to end, and it did: the command has not been told.
+                self._code = self._code or code or Exit.STOPPED
                 logger.error(
                     "a process ended by itself: stopping the others",
                     process=process.number,
@@ -159,6 +162,7 @@ class _Supervisor:
                 )
                 self._stop()
             elif code:
+                self._code = self._code or code
                 logger.warning("a process ended", process=process.number, pid=pid, exit_code=code)
 
     def _stop(self) -> None:

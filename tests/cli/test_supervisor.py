@@ -204,6 +204,16 @@ def test_when_one_is_killed_all_end(runs: Runs) -> None:
     assert not _group(run)
 
 
+def test_when_somebody_else_ends_one_all_end_and_that_is_no_success(runs: Runs) -> None:
+    run = runs("orderly", "--processes", "2")
+    pids = run.working()
+    os.kill(pids[1], signal.SIGTERM)
+    assert run.process.wait(_PATIENCE_S) == Exit.STOPPED, run.log()
+    (told,) = run.lines("a process ended by itself: stopping the others")
+    assert (told["process"], told["exit_code"]) == (1, 0)
+    assert not _group(run)
+
+
 def test_when_one_fails_all_end_with_its_code(runs: Runs) -> None:
     run = runs("second_fails", "--processes", "2")
     assert run.process.wait(_PATIENCE_S) == Exit.POSITION, run.log()
