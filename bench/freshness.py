@@ -58,7 +58,7 @@ _WARM_UP = 0.2
 _ROUND = 200_000
 _NEW_BROKER_S = 90.0
 """For so long Java's compiler takes a core of a broker that has just been started, under any load:
-p99 at 4 000 messages/s was seen to fall from 240 to 50 ms."""
+p99 at 4 000 messages/s was seen to fall from 92 to 38 ms."""
 USED_BROKER_S = 15.0
 """What is enough for one that has been at work already."""
 _WARM_RATE = 4_000.0
