@@ -12,13 +12,7 @@ from streams.edge.memory_views import MemoryPartition
 from streams.ports import Generations, Told
 from streams.serve import moment, summaries
 from streams.serve.cursors import Cursor
-from tests.serve.kit import Api, GrowingViews, api_over, document, sample_records
-
-
-@pytest.fixture(scope="module")
-def records() -> list[Record]:
-    """All records of the simulator's sample."""
-    return sample_records()
+from tests.serve.kit import Api, GrowingViews, api_over, document
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ import pytest
 from schemas.records import Record
 from streams.ports import Entry, Told
 from streams.serve import feed as feed_module
-from streams.serve import moment
 from streams.serve.feed import Place, parse_place
 from tests.serve.feed_kit import (
     Heard,
@@ -20,20 +19,9 @@ from tests.serve.feed_kit import (
     take,
     told_by_partition,
 )
-from tests.serve.kit import GrowingViews, sample_records
+from tests.serve.kit import GrowingViews
 
-
-@pytest.fixture(scope="module")
-def records() -> list[Record]:
-    """All records of the simulator's sample."""
-    return sample_records()
-
-
-@pytest.fixture(autouse=True)
-def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
-    monkeypatch.setattr(feed_module, "_WAIT_S", 0.02)
-    monkeypatch.setattr(feed_module, "_BREATH_S", 0.01)
+pytestmark = pytest.mark.usefixtures("fast_feed")
 
 
 async def test_what_happens_is_told_as_it_happens(records: list[Record]) -> None:

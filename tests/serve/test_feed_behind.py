@@ -7,7 +7,6 @@ import pytest
 
 from schemas.records import Record
 from streams.serve import feed as feed_module
-from streams.serve import moment
 from streams.serve.feed import Place
 from tests.serve.feed_kit import (
     Server,
@@ -18,20 +17,9 @@ from tests.serve.feed_kit import (
     take,
     told_by_partition,
 )
-from tests.serve.kit import GrowingViews, sample_records
+from tests.serve.kit import GrowingViews
 
-
-@pytest.fixture(scope="module")
-def records() -> list[Record]:
-    """All records of the simulator's sample."""
-    return sample_records()
-
-
-@pytest.fixture(autouse=True)
-def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
-    monkeypatch.setattr(feed_module, "_WAIT_S", 0.02)
-    monkeypatch.setattr(feed_module, "_BREATH_S", 0.01)
+pytestmark = pytest.mark.usefixtures("fast_feed")
 
 
 async def test_a_redis_behind_the_ring_is_waited_for_when_a_listener_comes_back(

@@ -18,14 +18,7 @@ from streams.edge.partitioner import partition_of
 from streams.edge.status_server import listening, port_of
 from tests.conftest import Command
 from tests.secure.documented import redis_acl
-from tests.serve.kit import sample_records
 from tests.serve.redis_kit import PARTITIONS, PATIENCE_S, Projection, Served, become, listen, until
-
-
-@pytest.fixture(scope="module")
-def records() -> list[Record]:
-    """All records of the simulator's sample."""
-    return sample_records()
 
 
 @pytest.fixture

@@ -5,29 +5,14 @@ from dataclasses import replace
 import pytest
 
 from schemas.records import CompactBoundary, Record
-from streams.core.rules import Rules
 from streams.edge import codec
-from streams.edge.catalog import bundled
 from streams.edge.memory_views import MemoryPartition, MemoryViews
 from streams.edge.partitioner import partition_of
 from streams.flow.fold_views import fold_records
-from streams.flow.funnel import Funnel, Intake
-from streams.flow.simulator import Casting, sample_sessions
 from streams.ports import Generations, ViewPosition
 from streams.serve.sessions import SessionLookupError, Sessions
 
 PARTITIONS = 3
-
-
-@pytest.fixture(scope="module")
-def records() -> list[Record]:
-    """All records of the simulator's sample."""
-    funnel = Funnel(Rules(bundled()))
-    return [
-        record
-        for message in sample_sessions(Casting())
-        for record in funnel.take(Intake(message.value, message.session_id)).records
-    ]
 
 
 def _store(records: list[Record], generation: int = 1) -> MemoryViews:

@@ -15,14 +15,8 @@ from streams.edge.token_file import hashed
 from streams.ports import Entry, Generations
 from streams.serve import listening as listening_module
 from streams.serve import stream
-from tests.serve.kit import Api, GrowingViews, api_over, sample_records
+from tests.serve.kit import Api, GrowingViews, api_over
 from tests.serve.redis_kit import become, listen
-
-
-@pytest.fixture(scope="module")
-def records() -> list[Record]:
-    """All records of the simulator's sample."""
-    return sample_records()
 
 
 @asynccontextmanager
