@@ -182,6 +182,20 @@ def prefix(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def settings(kafka: str, redis_url: str, prefix: str) -> dict[str, str]:
+    """Names of this test's own on the real services; who needs other ones has its own fixture."""
+    return {
+        "BOOTSTRAP_SERVERS": kafka,
+        "REDIS_URL": redis_url,
+        "TOPIC_PREFIX": prefix,
+        "GROUP_PREFIX": prefix,
+        "KEY_PREFIX": prefix,
+        "PARTITIONS": "2",
+        "SESSION_TIMEOUT_MS": "6000",
+    }
+
+
+@pytest.fixture
 def topic_prefix(prefix: str) -> str:
     """A prefix of topics of this test's own."""
     return prefix

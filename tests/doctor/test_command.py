@@ -23,20 +23,6 @@ Findings = dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture
-def settings(kafka: str, redis_url: str, prefix: str) -> dict[str, str]:
-    """Names of this test's own on the real services."""
-    return {
-        "BOOTSTRAP_SERVERS": kafka,
-        "REDIS_URL": redis_url,
-        "TOPIC_PREFIX": prefix,
-        "GROUP_PREFIX": prefix,
-        "KEY_PREFIX": prefix.rstrip("-"),
-        "PARTITIONS": "2",
-        "SESSION_TIMEOUT_MS": "6000",
-    }
-
-
-@pytest.fixture
 def own_redis(own_stack: Callable[..., LocalStack]) -> Iterator[tuple[str, Any]]:
     """A Redis of this test's own, which it may spoil, and a client of it."""
     address = own_stack("redis").services()["redis"].address

@@ -11,23 +11,16 @@ from streams.edge.memory_stream import MemoryRecordStream
 from streams.flow.control import delivery
 from streams.ports import Answer
 from tests.core.given import START_MS, Given, assistant, compacting
-from tests.flow.control_kit import (
+from tests.flow.control.control_kit import (
     AWAY,
     DELIVERED,
     ControlKit,
     GivenClock,
     Receiver,
+    pressured,
     rule,
     until_so,
 )
-from tests.flow.test_control import pressured
-
-
-@pytest.fixture
-async def kit() -> ControlKit:
-    kit = ControlKit()
-    await kit.create()
-    return kit
 
 
 async def test_an_alert_that_its_target_fails_at_holds_up_no_other(kit: ControlKit) -> None:

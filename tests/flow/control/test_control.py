@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from schemas.records import Record
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.errors import RetryError, VersionError
 from streams.edge.alert_memories import MemoryAlertMemory
@@ -18,37 +17,17 @@ from streams.flow.control import memory as remembering
 from streams.flow.control.agents import AgentLookup
 from streams.ports import Answer, Generations, NewRecord
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
-from tests.flow.control_kit import (
+from tests.flow.control.control_kit import (
     AWAY,
     REFUSED,
     TOPIC,
     ControlKit,
+    pressured,
     rule,
     target,
     until_so,
 )
 from tests.flow.project_kit import ProjectKit
-
-
-@pytest.fixture
-async def kit() -> ControlKit:
-    kit = ControlKit()
-    await kit.create()
-    return kit
-
-
-def pressured(*percents: float, session: str = "s1", given: Given | None = None) -> list[Record]:
-    """Return the records of a session whose responses use so many percent."""
-    given = given or Given()
-    return given.take(
-        *(
-            {
-                **assistant(f"r{number}-{percent}", read=int(2_000 * percent), at=number),
-                "session_id": session,
-            }
-            for number, percent in enumerate(percents, 1)
-        )
-    )
 
 
 async def test_an_alert_is_sent_and_its_record_acknowledged(kit: ControlKit) -> None:

@@ -27,7 +27,7 @@ from streams.edge.memory_log import MemoryLog
 from streams.edge.memory_stream import MemoryRecordStream
 from streams.flow.control.worker import ControlPorts, ControlWorker
 from streams.ports import AlertMemory, Answer, NewRecord
-from tests.core.given import START_MS
+from tests.core.given import START_MS, Given, assistant
 from tests.flow.derive_kit import Figures, board, until
 
 TOPIC = CONTEXT_EVENTS.name
@@ -96,6 +96,20 @@ def rule(
     **more: Patterns,
 ) -> Rule:
     return Rule(name=name, condition=condition or Pressure(80), targets=tuple(to), **more)
+
+
+def pressured(*percents: float, session: str = "s1", given: Given | None = None) -> list[Record]:
+    """Return the records of a session whose responses use so many percent."""
+    given = given or Given()
+    return given.take(
+        *(
+            {
+                **assistant(f"r{number}-{percent}", read=int(2_000 * percent), at=number),
+                "session_id": session,
+            }
+            for number, percent in enumerate(percents, 1)
+        )
+    )
 
 
 class ControlKit:
