@@ -66,15 +66,18 @@ MODULES = (
 """What is compiled: what every message passes. One library holds all of it, so that calls between
 them stay in C."""
 
-NEEDED = ("mypy>=2.0", "setuptools>=70.1", "orjson", "pydantic")
+READER = "streams/edge/usual.pyx"
+"""Written in Cython, and there only where it is compiled; see docs/adr/0036-*."""
+
+NEEDED = ("mypy>=2.0", "cython>=3.1", "setuptools>=70.1", "orjson", "pydantic")
 """What compiling needs beside a C compiler; the last two for the types that the modules import."""
 
 
 def missing() -> str | None:
     """Return what this machine lacks for compiling, and what to do; None where all is there."""
-    lacking = [name for name in ("mypyc", "setuptools") if find_spec(name) is None]
+    lacking = [name for name in ("mypyc", "Cython", "setuptools") if find_spec(name) is None]
     if lacking:
-        return f"no {' and no '.join(lacking)} in this Python: pip install 'mypy[mypyc]'"
+        return f"no {' and no '.join(lacking)} in this Python: pip install 'mypy[mypyc]' cython"
     if sys.platform == "win32":
         return None  # where Microsoft's compiler is, setuptools finds out
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
@@ -87,7 +90,8 @@ def missing() -> str | None:
 
 def compile_into(folder: Path) -> None:
     """Compile the modules of the current folder; the libraries go where their modules would be."""
-    from setuptools import Distribution  # noqa: I001, PLC0415 -- before mypyc, which looks for it
+    from setuptools import Distribution, Extension  # noqa: I001, PLC0415 -- before mypyc, which looks for it
+    from Cython.Build import cythonize  # noqa: PLC0415
     from mypyc.build import mypycify  # noqa: PLC0415
 
     work = folder / ".work"
@@ -104,6 +108,8 @@ def compile_into(folder: Path) -> None:
         target_dir=str(work),
         group_name="contextgauge",
     )
+    name = READER.removesuffix(".pyx").replace("/", ".")
+    extensions += cythonize([Extension(name, [READER])], build_dir=str(work), quiet=True)  # type: ignore[no-untyped-call]
     distribution = Distribution({"name": "contextgauge", "ext_modules": extensions})
     command = distribution.get_command_obj("build_ext")
     command.build_lib, command.build_temp = str(folder), str(work)

@@ -10,6 +10,7 @@ import pytest
 
 import hatch_build
 from streams.cli import build
+from streams.edge import codec
 
 ROOT = Path(__file__).parents[1]
 COMPILED_RUN = bool(os.environ.get("CHECK_COMPILED"))
@@ -27,6 +28,10 @@ def test_a_run_is_compiled_or_pure_as_a_whole(path: str) -> None:
 def test_the_version_says_which_build_it_is() -> None:
     assert build.is_compiled() == COMPILED_RUN
     assert build.mark() == (" (compiled)" if COMPILED_RUN else "")
+
+
+def test_the_reader_of_usual_messages_is_there_where_it_was_compiled() -> None:
+    assert (codec.read_usual is not None) == COMPILED_RUN
 
 
 def test_no_library_lies_beside_the_sources() -> None:

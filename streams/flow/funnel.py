@@ -6,13 +6,13 @@ where records go. It holds the sessions' states and knows nothing of transport.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from schemas.messages import DeadLetter
 from schemas.records import CompactBoundary, ContextEdit, Json, Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
 from streams.core.derive import derive
-from streams.core.normalise import normalise_body
+from streams.core.normalise import normalise_body, normalise_usual
 from streams.core.rules import Rules
 from streams.core.signals import Normal
 from streams.core.state import Session
@@ -24,6 +24,8 @@ NO_SESSION: Final = DeadLetter(
     "of at most 16 384 characters",
 )
 
+
+_read_usual: Final = codec.read_usual
 
 _KEEPING: Final = (CompactBoundary, ContextEdit)
 """Records with whole objects of the message."""
@@ -89,6 +91,17 @@ def _said(body: dict[str, Json], intake: Intake) -> Normal | None:
     )
 
 
+def _said_in_short(usual: tuple[Any, ...], intake: Intake) -> Normal | None:
+    return normalise_usual(
+        usual,
+        intake.value,
+        intake.session_hint,
+        intake.received_ms,
+        intake.task_id,
+        intake.publisher_agent_id,
+    )
+
+
 @dataclass(slots=True, init=False)
 class Taken:
     """What one message gave. `session_id` is null where the message changed no session.
@@ -142,12 +155,11 @@ class Funnel:
         value = intake.value
         if not value or value.isspace():
             return IGNORED
-        body = codec.decode_fast(value, self._limit_bytes)
-        if isinstance(body, DeadLetter):
-            return Taken(None, (), body)
-        normal = _said(body, intake)
+        normal = self._read(intake)
         if normal is None:
             return IGNORED
+        if isinstance(normal, DeadLetter):
+            return Taken(None, (), normal)
         session_id = normal.session_id
         if session_id is None:
             return Taken(None, (), NO_SESSION)
@@ -157,8 +169,8 @@ class Funnel:
         after, records = derive(self._rules, before, normal, session_id)
         if after is before:
             return IGNORED
-        if _keep_objects(records):
-            exact = _said(codec.decode_exactly(value, body), intake) or normal
+        if _keep_objects(records) and (exactly := codec.decode_exactly(value)) is not None:
+            exact = _said(exactly, intake) or normal
             after, records = derive(self._rules, before, exact, session_id)
         if len(value) > _LARGE_BYTES:
             dead = _too_large(records, self._limit_bytes + RECORD_ROOM_BYTES)
@@ -166,6 +178,16 @@ class Funnel:
                 return Taken(None, (), dead)
         self.sessions[session_id] = after
         return Taken(session_id, records, None, before)
+
+    def _read(self, intake: Intake) -> Normal | DeadLetter | None:
+        """Return what a message says, or why it is a dead letter."""
+        value = intake.value
+        if _read_usual is not None and len(value) <= self._limit_bytes:
+            usual = _read_usual(value)
+            if usual is not None:
+                return _said_in_short(usual, intake) if usual else None
+        body = codec.decode_fast(value, self._limit_bytes)
+        return body if isinstance(body, DeadLetter) else _said(body, intake)
 
     def _new_here(self, session_id: str) -> Session | DeadLetter | None:
         """Take over a session that was only stored so far; say if it does not belong here.

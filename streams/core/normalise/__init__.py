@@ -7,7 +7,7 @@ record, now or later (R4).
 
 import hashlib
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from schemas.messages import Message
 from streams.core.normalise import claude, codex, responses
@@ -18,14 +18,19 @@ from streams.core.normalise.fields import (
     in_range,
     long_name,
     mapping,
+    moment_ms,
     name,
     text,
-    timestamp,
 )
-from streams.core.signals import Body, Normal, SessionFacts, Signal
+from streams.core.signals import Body, Normal, Response, ResponseEnd, SessionFacts, Signal, Usage
 
 OWN_CALL_PREFIX: Final = "acompact"
 """Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
+
+USUAL_USER: Final = 1
+USUAL_RESPONSE: Final = 2
+USUAL_RESPONSE_END: Final = 3
+"""What `usual.pyx` says of a message: its kind. Another is a line that says nothing."""
 
 Reader = Callable[[Body], tuple[Signal, ...]]
 
@@ -122,7 +127,7 @@ def normalise_body(
         if kind != "system" or body.get("subtype") != "init":
             only_new = sidechain or parent_id is not None or not signals
             signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
-        own_call = sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
+        own_call = _is_own_call(agent_id, sidechain=sidechain)
         if not signals or (own_call and parent_id is None):
             return None
     if agent := _short(publisher_agent_id, MAX_NAME):
@@ -131,7 +136,7 @@ def normalise_body(
     return Normal(
         session_of(body, session_hint),
         _digest(raw) if uuid is None else uuid,
-        timestamp(body),
+        moment_ms(body.get("timestamp")),
         None if received_ms is None else in_range(received_ms),
         agent_id,
         parent_id,
@@ -140,6 +145,59 @@ def normalise_body(
         _short(own_task_id, MAX_NAME) or task_id,
         signals,
     )
+
+
+def normalise_usual(
+    said: tuple[Any, ...],
+    raw: bytes,
+    session_hint: str | None,
+    received_ms: int | None,
+    own_task_id: str | None,
+    publisher_agent_id: str | None,
+) -> Normal | None:
+    """Do what `normalise` does, for what `usual.pyx` says of a message."""
+    kind: int = said[0]
+    uuid: str | None = said[2]
+    parent_id: str | None = said[4]
+    agent_id: str | None = said[5]
+    is_transcript: bool = said[7]
+    sidechain: bool = said[8]
+    signals: tuple[Signal, ...] = ()
+    if kind == USUAL_USER:
+        signals = claude.COUNTED_LINE
+    elif kind == USUAL_RESPONSE:
+        key: str | None = said[11]
+        usage = Usage(said[13], said[14], said[15])
+        output: int | None = said[16] if is_transcript else None
+        signals = (Response(key, key, said[12], usage, output, (), exhausted=False, boundary=None),)
+    elif kind == USUAL_RESPONSE_END:
+        signals = (ResponseEnd(said[16], (), exhausted=False),)
+    if is_transcript:
+        only_new = sidechain or parent_id is not None or not signals
+        signals = (*claude.facts_of(said[9], said[10], None, only_new=only_new), *signals)
+        own_call = _is_own_call(agent_id, sidechain=sidechain)
+        if not signals or (own_call and parent_id is None):
+            return None
+    if agent := _short(publisher_agent_id, MAX_NAME):
+        signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
+    session_id: str | None = said[1]
+    return Normal(
+        _short(session_hint, MAX_LONG_NAME) if session_id is None else session_id,
+        _digest(raw) if uuid is None else uuid,
+        moment_ms(said[3]),
+        None if received_ms is None else in_range(received_ms),
+        agent_id,
+        parent_id,
+        sidechain,
+        said[6],
+        _short(own_task_id, MAX_NAME),
+        signals,
+    )
+
+
+def _is_own_call(agent_id: str | None, *, sidechain: bool) -> bool:
+    """Return whether a line is a compaction's own call (R11)."""
+    return sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
 
 
 def _of_agent(signals: tuple[Signal, ...], agent: str, *, only_new: bool) -> tuple[Signal, ...]:

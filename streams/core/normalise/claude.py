@@ -53,7 +53,7 @@ _MARKUP: Final = ("<", "/")
 _MARKS: Final = frozenset(
     {"isCompactSummary", "is_compact_summary", "isSynthetic", "is_synthetic"}
 ).union(("isMeta", "is_meta", "isReplay", "is_replay"))
-_COUNTED_LINE: Final = (UserLine(True, None, None, None),)  # noqa: FBT003 -- as the field says
+COUNTED_LINE: Final = (UserLine(True, None, None, None),)  # noqa: FBT003 -- as the field says
 _RUNTIMES: Final[tuple[Runtime, ...]] = ("claude-code", "codex", "gemini", "openai", "other")
 _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
     "prompt_too_long",
@@ -76,7 +76,13 @@ def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
     if not is_transcript(body):
         return ()
     version, cwd = name(body, "version"), long_name(body, "cwd")
-    forked = _forked_from(body)
+    return facts_of(version, cwd, _forked_from(body), only_new=only_new)
+
+
+def facts_of(
+    version: str | None, cwd: str | None, forked: str | None, *, only_new: bool
+) -> tuple[SessionFacts, ...]:
+    """Return the facts of Claude Code's session, if any is told."""
     if version is None and cwd is None and forked is None:
         return ()
     return (SessionFacts("claude-code", version, None, cwd, forked, only_new),)
@@ -104,7 +110,7 @@ def user(body: Body) -> tuple[Signal, ...]:
     content = message.get("content") if isinstance(message, dict) else message
     begin = _first_text(content)
     if not begin.startswith(_MARKUP) and body.keys().isdisjoint(_MARKS):
-        return _COUNTED_LINE
+        return COUNTED_LINE
     signals: list[Signal] = []
     command = COMMAND.match(begin)
     if command is not None and command[1] == "compact":

@@ -107,12 +107,11 @@ def in_range(time_ms: int) -> int | None:
     return time_ms if _FIRST_MS <= time_ms < _END_MS else None
 
 
-def timestamp(body: Body) -> int | None:
-    """Return the message's own timestamp, milliseconds since 1970, if it is valid (R28).
+def moment_ms(value: object) -> int | None:
+    """Return what a timestamp says, milliseconds since 1970, if it is valid (R28).
 
     One without a zone is not: which hour it means cannot be known.
     """
-    value = body.get("timestamp")
     if not isinstance(value, str):
         return None
     try:

@@ -1,0 +1,131 @@
+"""The compiled reader of usual messages says what a full reading says, or gives up, whatever comes.
+
+It is there only where it was compiled: `make check-compiled` runs these tests.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams.flow.simulator import Casting, simulate
+from tests.core.test_samples import FOLDER
+from tests.core.usual_kit import USUAL, dump, needs_reader, same
+
+pytestmark = needs_reader
+
+MARKS = b'\x00\x1f "\\/<,:{}[]-0129.eEu\x7f\x80\xbf\xc3\xe2\xed\xf0\xff'
+
+
+@pytest.mark.parametrize("number", range(len(USUAL)))
+def test_a_message_cut_short_or_changed_in_one_place_is_said_rightly_or_not(number: int) -> None:
+    value = dump(USUAL[number])
+    for place in range(len(value)):
+        assert not same(value[:place])
+        for mark in MARKS:
+            same(value[:place] + bytes((mark,)) + value[place + 1 :])
+            same(value[:place] + bytes((mark,)) + value[place:])
+        same(value[:place] + value[place + 1 :])
+
+
+NAMES = sorted(
+    {
+        *(name for message in USUAL for name in message),
+        *("id", "model", "content", "usage", "stop_reason", "context_management", "role"),
+        *("input_tokens", "output_tokens", "cache_read_input_tokens", "iterations", "event"),
+        *("delta", "applied_edits", "text", "isMeta", "sessionId", "agentId", "task_id"),
+        *("input_tokens_details", "cached_tokens", "responseId", "modelVersion", "request"),
+        *("isSidechain", "requestId", "parentUuid", "parentToolUseId", "forkedFrom", "version"),
+    }
+)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-1, 2**54),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=12),
+    st.sampled_from(
+        [
+            *("assistant", "user", "stream_event", "message_start", "message_delta", "compaction"),
+            *("message", "text", "<a>", "/clear", "<synthetic>", "model_context_window_exceeded"),
+        ]
+    ),
+)
+VALUES: st.SearchStrategy[object] = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@st.composite
+def variations(draw: st.DrawFn) -> bytes:
+    """A usual message with some fields changed, at any depth."""
+    body = json.loads(dump(draw(st.sampled_from(USUAL))))
+    for _ in range(draw(st.integers(1, 4))):
+        at: Any = body
+        while True:
+            inner = [name for name in at if isinstance(at[name], dict) and at[name]]
+            if not inner or draw(st.booleans()):
+                break
+            at = at[draw(st.sampled_from(inner))]
+        name = draw(st.sampled_from([*at, *NAMES]))
+        if draw(st.booleans()):
+            at[name] = draw(VALUES)
+        else:
+            at.pop(name, None)
+    return json.dumps(body, ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
+
+
+@settings(max_examples=1_500)
+@given(variations())
+def test_whatever_a_message_says_it_is_said_rightly_or_not(value: bytes) -> None:
+    same(value)
+
+
+@settings(max_examples=500)
+@given(st.data(), st.sampled_from(USUAL))
+def test_whatever_bytes_come_they_are_said_rightly_or_not(
+    data: st.DataObject, message: dict[str, Any]
+) -> None:
+    value = bytearray(dump(message))
+    for _ in range(data.draw(st.integers(1, 3))):
+        begin = data.draw(st.integers(0, len(value)))
+        end = data.draw(st.integers(begin, min(begin + 6, len(value))))
+        value[begin:end] = data.draw(st.binary(max_size=4))
+    same(bytes(value))
+
+
+def simulated() -> Iterator[bytes]:
+    casting = Casting(seed=7, sessions=60, providers=("claude",))
+    for one in islice(simulate(casting), 20_000):
+        yield one.value
+
+
+def test_what_runtimes_send_is_said_rightly_and_most_of_it_in_short() -> None:
+    all_of, in_short = Counter[bool](), Counter[bool]()
+    for value in simulated():
+        is_transcript = b'"sessionId"' in value
+        all_of[is_transcript] += 1
+        in_short[is_transcript] += same(value)
+    for is_transcript, share in ((False, 0.85), (True, 0.9)):
+        assert all_of[is_transcript] > 3_000
+        assert in_short[is_transcript] > share * all_of[is_transcript]
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="the samples (../shared) are not on this machine")
+def test_what_samples_and_transcripts_hold_is_said_rightly() -> None:
+    counted = 0
+    for path in sorted(FOLDER.parent.rglob("*.jsonl")):
+        for value in path.read_bytes().splitlines():
+            counted += same(value)
+    for path in sorted(FOLDER.glob("*.json")):
+        counted += same(dump(json.loads(path.read_bytes())["message"]))
+    assert counted > 1_000

@@ -1,0 +1,202 @@
+"""Messages that are read in short, messages that are not, and what both readings say of them."""
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from schemas.messages import DeadLetter
+from streams.core.normalise import normalise_body, normalise_usual
+from streams.core.signals import Normal
+from streams.edge import codec
+from tests.core.given import (
+    any_message,
+    assistant,
+    line,
+    message_delta,
+    message_start,
+    plain,
+    result,
+    side,
+    stream_event,
+    usage,
+    user,
+)
+
+needs_reader = pytest.mark.skipif(
+    codec.read_usual is None and not os.environ.get("CHECK_COMPILED"),
+    reason="the reader of usual messages is not compiled: `make check-compiled` runs this",
+)
+
+HINT = "the-key's-session"
+SEEN_MS = 1_790_000_000_000
+
+
+def short(value: bytes) -> tuple[Any, ...] | None:
+    assert codec.read_usual is not None
+    return codec.read_usual(value)
+
+
+def in_full(value: bytes) -> Normal | DeadLetter | None:
+    body = codec.decode(value)
+    if isinstance(body, DeadLetter):
+        return body
+    return normalise_body(body, value, HINT, SEEN_MS, "task-9", "agent-9")
+
+
+def same(value: bytes) -> bool:
+    """Check that what is said of a message is so; return whether anything is."""
+    said = short(value)
+    if said is None:
+        return False
+    wanted = in_full(value)
+    if said:
+        assert normalise_usual(said, value, HINT, SEEN_MS, "task-9", "agent-9") == wanted
+    else:
+        assert wanted is None
+    return True
+
+
+def dump(body: object) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+TOOL_RESULT = [
+    {"type": "tool_result", "tool_use_id": "toolu_1", "content": 'a\tb \\ "c" 1€ 😀\x7f'},
+    {"type": "text", "text": "<command-name>/clear</command-name>"},
+]
+ITERATIONS = [
+    {"type": "message", "input_tokens": 3, "cache_read_input_tokens": 40, "output_tokens": 1},
+    {"type": "server_tool", "input_tokens": 7},
+]
+RESPONSE = assistant("msg_1", read=1_234, creation=5, fresh=6, at=1)
+
+USUAL: list[dict[str, Any]] = [
+    user("go on", at=1),
+    user("né à Fik\n" * 40, at=2, parent_tool_use_id="toolu_1"),
+    user(TOOL_RESULT, tool_use_result={"stdout": "x" * 99, "n": [1, 2.5e3, True, None, {}]}),
+    RESPONSE,
+    {**RESPONSE, "agent_id": "a1", "subagent_type": "Explore", "request_id": "req_1"},
+    {**RESPONSE, "message": {**RESPONSE["message"], "id": None}, "request_id": "req_1"},
+    {
+        **RESPONSE,
+        "message": {
+            **RESPONSE["message"],
+            "usage": {**usage(1, 2, 3), "iterations": ITERATIONS},
+            "context_management": {"applied_edits": []},
+            "stop_reason": "tool_use",
+            "content": [{"type": "thinking", "thinking": "…", "signature": "sig"}],
+        },
+    },
+    message_start("msg_2", read=70),
+    message_delta(85),
+    line(user(TOOL_RESULT), toolUseResult={"stdout": "x"}, gitBranch="main", slug="a-b"),
+    line({**RESPONSE, "requestId": "req_1"}, version=None),
+    line(RESPONSE, cwd=None, version=None),
+    side(RESPONSE),
+    line(any_message("progress"), data={"type": "agent_progress"}, toolUseID="toolu_1"),
+    line(any_message("progress"), cwd=None, version=None),
+    side(any_message("progress")),
+    side(user("go on"), agent="acompact-e5"),
+    side(user("go on"), agent="acompact-e5", parent_tool_use_id="toolu_1"),
+    stream_event({"type": "content_block_start", "index": 0, "content_block": {"type": "text"}}),
+    stream_event({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "so"}}),
+    stream_event({"type": "message_stop"}),
+]
+"""What is read in short."""
+
+
+def told(message: dict[str, Any], **fields: object) -> dict[str, Any]:
+    """Return a message whose inner message says something else."""
+    return {**message, "message": {**message["message"], **fields}}
+
+
+COUNTS = usage(1, 2, 3)
+START = message_start("msg_2", read=70)
+UNUSUAL: list[object] = [
+    {},
+    [],
+    "text",
+    line(user("a transcript's"), session_id="s"),
+    line(user("a transcript's"), agentId="a", agent_id="a"),
+    line(user("a transcript's"), isSidechain=None),
+    line(user("a transcript's"), cwd="C:\\\\repo"),
+    line(user("a transcript's"), isMeta=True),
+    line(user("a transcript's"), forkedFrom="another"),
+    line(message_delta(85)),
+    line(any_message("summary")),
+    any_message("progress"),
+    result(),
+    plain({"role": "x"}),
+    user("/compact"),
+    user("<command-name>/compact</command-name>"),
+    user("a summary", isCompactSummary=True),
+    user("synthetic", isSynthetic=True),
+    user([{"type": "text", "text": "/compact"}]),
+    user("with a task", task_id="t1"),
+    {**RESPONSE, "isApiErrorMessage": True},
+    {**RESPONSE, "is_sidechain": True},
+    {**RESPONSE, "parentToolUseId": "toolu_1"},
+    {**RESPONSE, "event": {"type": "message_stop"}},
+    {**RESPONSE, "uuid": "u" * 1_025},
+    {**RESPONSE, "uuid": 'with "quotes"'},
+    {**RESPONSE, "session_id": ""},
+    {**RESPONSE, "session_id": 7},
+    {**RESPONSE, "type": "result"},
+    {**RESPONSE, "usage": COUNTS},
+    told(RESPONSE, model="<synthetic>"),
+    told(RESPONSE, stop_reason="model_context_window_exceeded"),
+    told(RESPONSE, context_management={"applied_edits": [{"type": "clear"}]}),
+    told(RESPONSE, content=[{"type": "compaction", "content": "so far"}]),
+    told(RESPONSE, output=[{"type": "compaction"}]),
+    told(RESPONSE, object="response.compaction"),
+    told(RESPONSE, usage=None),
+    told(RESPONSE, usage={}),
+    told(RESPONSE, usage={"input_tokens": None}),
+    told(RESPONSE, usage={**COUNTS, "input_tokens": -1}),
+    told(RESPONSE, usage={**COUNTS, "input_tokens": 1.0}),
+    told(RESPONSE, usage={**COUNTS, "input_tokens": True}),
+    told(RESPONSE, usage={**COUNTS, "input_tokens": 2**53}),
+    told(RESPONSE, usage={**COUNTS, "input_tokens": "1"}),
+    told(RESPONSE, usage={**COUNTS, "input_tokens_details": {"cached_tokens": 1}}),
+    told(RESPONSE, usage={**COUNTS, "prompt_tokens": 1}),
+    message_delta(None),
+    message_delta(None, usage={"input_tokens": 1}),
+    message_delta(1, context_management={"applied_edits": [{"type": "clear"}]}),
+    message_delta(1, delta={"stop_reason": "model_context_window_exceeded"}),
+    stream_event({**START["event"], "usage": usage(9, 9, 9, 9)}),
+    stream_event({"usage": usage(9, 9, 9, 9), **START["event"]}),
+    stream_event({"type": None}),
+    stream_event({}),
+    {"type": "stream_event", "session_id": "s"},
+]
+"""What is not: a full reading sees more in it, or nothing."""
+
+
+TEXT = dump(RESPONSE)
+WORDS = dump(user("go on"))
+END = dump(message_delta(85))
+BROKEN = [
+    b"",
+    b" ",
+    b"{",
+    b"\xef\xbb\xbf" + TEXT,
+    TEXT + b"x",
+    TEXT + b"\x00",
+    TEXT + TEXT,
+    TEXT.replace(b'"msg_1"', b'"msg\x1f1"'),
+    TEXT.replace(b'"msg_1"', b'"msg_\xff"'),
+    TEXT.replace(b'"msg_1"', b'"msg_\xed\xa0\x80"'),
+    TEXT.replace(b'"msg_1"', b'"msg_\xc0\xaf"'),
+    TEXT.replace(b'"type":"assistant"', b'"type":"assistant","type":"assistant"'),
+    TEXT.replace(b'"type":"assistant"', b'"t\\u0079pe":"user","type":"assistant"'),
+    TEXT.replace(b'"type":"text"', b'"t\\u0079pe":"compaction"'),
+    TEXT.replace(b'"type":"text"', b'"type":"comp\\u0061ction"'),
+    END.replace(b'"stop_reason":"end_turn"', b'"stop\\u005freason":"end_turn"'),
+    WORDS.replace(b'"go on"', b'"\\u003ccommand-name>/clear"'),
+    WORDS.replace(b'"go on"', b'"\\/compact"'),
+    WORDS.replace(b'"go on"', b'[{"text":"\\/compact"}]'),
+    WORDS.replace(b'"go on"', b'[{"te\\u0078t":"/compact"}]'),
+    TEXT.replace(b'"type":"assistant"', b'"type":"user","tool_use_result":01,"type":"assistant"'),
+]
