@@ -53,7 +53,7 @@ class Command(NamedTuple):
 
 
 class System(NamedTuple):
-    """A system of the comparison. `title` is for people, `options` for our own command."""
+    """A system of the comparison. `title` is for people, `options` for our command or for Java."""
 
     name: str
     title: str
@@ -79,7 +79,7 @@ class System(NamedTuple):
             tail = [RULES_TAG, str(job.folder)]
             arguments = [str(PEERS_PYTHON), "-m", "bench.peers.quix", *given, *tail]
         elif self.name == "kafka_streams_eos_v2":
-            arguments = [*_java(), *given, RULES_TAG, str(job.folder)]
+            arguments = [*_java(self.options), *given, RULES_TAG, str(job.folder)]
         else:
             python = sys.executable if self.name == "raw_aiokafka" else str(PEERS_PYTHON)
             tail = [str(job.records_per_message), str(job.record_bytes)]
@@ -137,10 +137,10 @@ def _jar() -> Path:
     return JAVA_PROJECT / "target" / "kafka-streams-peer-1.jar"
 
 
-def _java() -> list[str]:
+def _java(options: Sequence[str]) -> list[str]:
     classes = f"{_jar()}:{JAVA_PROJECT / 'target' / 'libs'}/*"
     log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return ["java", "-Xmx1g", log, "-cp", classes, "bench.Main"]
+    return ["java", "-Xmx1g", log, *options, "-cp", classes, "bench.Main"]
 
 
 def _missing_java() -> str | None:

@@ -3,14 +3,21 @@
 from pathlib import Path
 
 from bench.measure import Measured
-from bench.scaling import system, told
-from bench.systems import Job
+from bench.scaling import PEER, system, told
+from bench.systems import OUR_NAME, Job
 
 
 def test_one_process_is_the_command_without_the_option() -> None:
     job = Job("127.0.0.1:9092", "run", Path())
-    assert system(1).command(job).arguments[-2:] == ["streams", "derive"]
-    assert system(2).command(job).arguments[-3:] == ["derive", "--processes", "2"]
+    assert system((OUR_NAME, 1)).command(job).arguments[-2:] == ["streams", "derive"]
+    two = system((OUR_NAME, 2)).command(job)
+    assert two.arguments[-3:] == ["derive", "--processes", "2"]
+
+
+def test_the_peer_has_threads_in_one_process() -> None:
+    two = system((PEER, 2))
+    assert two.title == "Kafka Streams, 2 threads"
+    assert "-Dbench.threads=2" in two.command(Job("127.0.0.1:9092", "run", Path())).arguments
 
 
 def test_the_figures_are_medians_and_say_what_is_busy() -> None:

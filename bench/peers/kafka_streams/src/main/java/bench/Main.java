@@ -108,7 +108,7 @@ public final class Main {
     settings.put(StreamsConfig.APPLICATION_ID_CONFIG, arguments[3]);
     settings.put(StreamsConfig.STATE_DIR_CONFIG, arguments[5]);
     settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
-    settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 1);
+    settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, Integer.getInteger("bench.threads", 1));
     settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 1);
     settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 256L << 20);
     settings.put(

@@ -99,8 +99,10 @@ final class Session {
   }
 
   static Serde<Session> serde() {
-    Packer packer = new Packer();
-    Serializer<Session> write = (topic, session) -> session == null ? null : packer.pack(session);
+    // One store builder serves all stream threads, and a packer has a buffer.
+    ThreadLocal<Packer> packers = ThreadLocal.withInitial(Packer::new);
+    Serializer<Session> write =
+        (topic, session) -> session == null ? null : packers.get().pack(session);
     Deserializer<Session> read = (topic, bytes) -> bytes == null ? null : unpack(bytes);
     return Serdes.serdeFrom(write, read);
   }
