@@ -164,13 +164,17 @@ def status_line(view: SessionView) -> str:
     `Context: ~8% (16K/~200K tokens)` where the window was not told.
     """
     chain = main_chain(view)
+    if chain.used_tokens is None and chain.state != "compacting":
+        # Not also "unknown of 200K tokens": the window is all that is left to tell.
+        window = "" if chain.window is None else f" (window {_window(chain)} tokens)"
+        return f"Context: unknown{window}"
     size = f"({thousands(chain.used_tokens)}/{_window(chain)} tokens)"
     used = "" if chain.used_percent is None else f"{int(chain.used_percent)}%"
     used = guess(used, chain.window_source)
     if chain.state == "compacting":
         before = "" if chain.used_percent is None else f" at {used}"
         return f"Context: compacting{before} {size}"
-    if chain.used_tokens is None or chain.used_percent is None:
+    if chain.used_percent is None:
         return f"Context: unknown {size}"
     return f"Context: {used} {size}"
 
@@ -372,11 +376,21 @@ def _compactions(view: SessionView) -> str:
             (told.automatic, "auto"),
             (told.manual, "manual"),
             (told.untold, "other"),
-            (told.failed, "failed"),
+            (told.failed, failure_name(view)),
         )
         if number
     ]
     return ", ".join(parts) or "none"
+
+
+def failure_name(view: SessionView) -> str:
+    """Return what attempts without success are called, as on the web page.
+
+    `failed` where that was told of each; else `not done`: some were blocked, or nobody told how
+    they ended.
+    """
+    told = sum(brief.outcome == "failed" for brief in view.compactions.last)
+    return "failed" if told == view.compactions.failed else "not done"
 
 
 def _or_unknown(text: str | None) -> Text:

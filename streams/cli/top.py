@@ -17,12 +17,12 @@ from streams import wiring
 from streams.cli.screen import out
 from streams.cli.top_keys import KeyByKey, Keys
 from streams.cli.top_screen import Frame, Known, once
-from streams.cli.top_state import Chosen, matching, press
+from streams.cli.top_state import Chosen, live_first, matching, press
 from streams.core.errors import ConfigError, RetryError
 from streams.edge.clock import SystemClock
 from streams.edge.partitioner import partition_of
 from streams.ports import Clock
-from streams.serve.overview import Detail, Overviews
+from streams.serve.overview import Detail, Overview, Overviews
 from streams.serve.sessions import SessionLookupError, ViewsGoneError
 
 _DRAW_S = 1.0
@@ -63,7 +63,7 @@ def top(
         try:
             if show_once:
                 await store.start()
-                known = Known(await overviews.read("pressure", limit))
+                known = Known(_live_first(await overviews.read("pressure", limit), clock.now_ms()))
                 out.print(once(known, clock.now_ms(), out.width), soft_wrap=True)
             else:
                 await _Top(overviews, clock, interval_s, limit).run()
@@ -71,6 +71,12 @@ def top(
             await store.stop()
 
     asyncio.run(run())
+
+
+def _live_first(overview: Overview, now_ms: int) -> Overview:
+    if overview.ranking != "pressure":
+        return overview
+    return overview._replace(views=live_first(overview.views, now_ms))
 
 
 class _Top:
@@ -138,6 +144,7 @@ class _Top:
 
     async def _news(self) -> Known:
         overview = await self._overviews.read(self._chosen.ranking, self._limit)
+        overview = _live_first(overview, self._clock.now_ms())
         detail: Detail | None = None
         opened = self._chosen.opened
         if opened is not None:
@@ -192,7 +199,7 @@ class _Top:
         for key in self._keys.read(data):
             before = self._chosen
             views = () if self._known.overview is None else self._known.overview.views
-            self._chosen = press(before, key, matching(views, before.filter))
+            self._chosen = press(before, key, matching(views, before.filter, self._clock.now_ms()))
             if (before.ranking, before.opened) != (self._chosen.ranking, self._chosen.opened):
                 self._wanted.set()
         self._changed.set()

@@ -6,9 +6,10 @@ from typing import NamedTuple
 from rich.text import Text
 
 from schemas.views import SessionView
-from streams.cli.figures import STALLED_MS, elapsed
-from streams.cli.render import bar, guess, main_chain, short_ids
+from streams.cli.figures import elapsed
+from streams.cli.render import bar, failure_name, guess, main_chain, short_ids
 from streams.cli.screen import UNKNOWN, ago, percent, safe, thousands
+from streams.cli.top_state import last_sign_ms, state_of
 
 _GAP = 1
 
@@ -66,10 +67,13 @@ def header_and_rows(
         if sum(widths.values()) + _GAP * (len(widths) - 1) <= width:
             break
     header = _joined([Text(name, style="bold") for name in widths], widths)
-    return [header] + [
-        _joined([cells[name][at] for name in widths], widths)
-        for at in range(first, min(first + rows, len(views)))
-    ]
+    lines = [header]
+    for at in range(first, min(first + rows, len(views))):
+        line = _joined([cells[name][at] for name in widths], widths)
+        if state_of(views[at], now_ms) == "stale":
+            line.stylize("dim")
+        lines.append(line)
+    return lines
 
 
 def _columns(form: _Form, shorts: dict[str, str], now_ms: int) -> dict[str, _Cell]:
@@ -150,12 +154,11 @@ def _growth(view: SessionView) -> Text:
 
 
 def _state(view: SessionView, now_ms: int) -> Text:
-    chain, attempt = main_chain(view), view.attempt
+    state, attempt = state_of(view, now_ms), view.attempt
     if attempt is None:
-        return Text(chain.state, style="dim" if chain.state != "unknown" else "yellow")
-    signs = [sign for sign in (attempt.started_ms, attempt.last_heartbeat_ms) if sign is not None]
-    if signs and now_ms - max(signs) > STALLED_MS:
-        return Text(f"stalled {elapsed(max(signs), now_ms)}", style="bold red")
+        return Text(state, style="dim" if state != "unknown" else "yellow")
+    if state == "stalled" and (since_ms := last_sign_ms(attempt)) is not None:
+        return Text(f"stalled {elapsed(since_ms, now_ms)}", style="bold red")
     if attempt.started_ms is None:
         return Text("compacting", style="magenta")
     return Text(f"compacting {elapsed(attempt.started_ms, now_ms)}", style="magenta")
@@ -164,4 +167,6 @@ def _state(view: SessionView, now_ms: int) -> Text:
 def _compactions(view: SessionView) -> Text:
     told = view.compactions
     shown = Text(str(told.manual + told.automatic + told.untold))
-    return shown.append(f", {told.failed} failed", style="red") if told.failed else shown
+    if not told.failed:
+        return shown
+    return shown.append(f", {told.failed} {failure_name(view)}", style="red")

@@ -6,15 +6,15 @@ from rich.text import Text
 
 from schemas.records import MAIN_CHAIN
 from schemas.views import Compaction
-from streams.cli.render import chain_labels
+from streams.cli.render import chain_labels, failure_name
 from streams.cli.screen import UNKNOWN, ago, cell, count, duration, thousands
 from streams.serve.overview import Detail
 
 
 def compactions_table(detail: Detail, now_ms: int) -> RenderableType:
-    """Return the compactions that succeeded, the newest first, and how many failed."""
+    """Return the compactions that succeeded, the newest first, and how many did not."""
     failed = detail.view.compactions.failed
-    caption = None if not failed else f"{count(failed, 'attempt')} failed"
+    caption = None if not failed else f"{count(failed, 'attempt')} {failure_name(detail.view)}"
     if not detail.compactions:
         return Text(caption or "no compaction yet", style="dim")
     labels = chain_labels({each.chain for each in detail.compactions})

@@ -64,7 +64,7 @@ class Frame:
         overview = self._known.overview
         if overview is None:
             return []
-        shown = matching(overview.views, self._chosen.filter)
+        shown = matching(overview.views, self._chosen.filter, self._now_ms)
         rows = max(1, room - 1)
         at = place_of(self._chosen.selected, shown)
         first = at // rows * rows

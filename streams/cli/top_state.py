@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
-from schemas.views import SessionView
+from schemas.records import MAIN_CHAIN
+from schemas.views import AttemptView, SessionView
+from streams.cli.figures import STALE_MS, STALLED_MS
 from streams.ports import Ranking
 
 _PAGE = 10
@@ -31,18 +34,60 @@ class Chosen:
     leaving: bool = False
 
 
-def matching(views: Sequence[SessionView], text: str) -> list[SessionView]:
-    """Return the sessions that a filter fits: their id, model, runtime, folder, agent or task."""
+def state_of(view: SessionView, now_ms: int) -> str:
+    """Return a session's state, as the web page tells it.
+
+    `compacting` or `stalled` while an attempt is open; `unknown` without a size; `stale` where
+    nothing was heard for long, so that the size is that of then; else `measured` or `estimated`.
+    """
+    main = view.chains.get(MAIN_CHAIN)
+    if view.attempt is not None:
+        since_ms = last_sign_ms(view.attempt)
+        is_silent = since_ms is not None and now_ms - since_ms > STALLED_MS
+        return "stalled" if is_silent else "compacting"
+    if main is None or main.state == "unknown" or main.used_tokens is None:
+        return "unknown"
+    if view.last_ms is not None and now_ms - view.last_ms >= STALE_MS:
+        return "stale"
+    return main.state
+
+
+def last_sign_ms(attempt: AttemptView) -> int | None:
+    """Return when an open attempt was last heard of; None where no time is told."""
+    signs = [sign for sign in (attempt.started_ms, attempt.last_heartbeat_ms) if sign is not None]
+    return max(signs, default=None)
+
+
+def live_first(views: Sequence[SessionView], now_ms: int) -> tuple[SessionView, ...]:
+    """Return a ranking by pressure, with those that are stale below the others as full as they."""
+
+    def used(view: SessionView) -> float | None:
+        main = view.chains.get(MAIN_CHAIN)
+        return None if main is None else main.used_percent
+
+    return tuple(
+        view
+        for _, equal in groupby(views, used)
+        for view in sorted(equal, key=lambda each: state_of(each, now_ms) == "stale")
+    )
+
+
+def matching(views: Sequence[SessionView], text: str, now_ms: int) -> list[SessionView]:
+    """Return the sessions that a filter fits.
+
+    It looks into their id, model, state, runtime, folder, agent and task.
+    """
     wanted = text.casefold().split()
-    return [view for view in views if all(word in _words(view) for word in wanted)]
+    return [view for view in views if all(word in _words(view, now_ms) for word in wanted)]
 
 
-def _words(view: SessionView) -> str:
-    who, main = view.identity, view.chains.get("main")
+def _words(view: SessionView, now_ms: int) -> str:
+    who, main = view.identity, view.chains.get(MAIN_CHAIN)
     known = (
         view.session_id,
         None if main is None else main.model,
-        None if main is None else main.state,
+        state_of(view, now_ms),
+        None if view.attempt is None else "compacting",  # one that has stalled is, too
         who.model,
         who.runtime,
         who.cwd,

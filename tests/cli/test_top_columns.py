@@ -4,8 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from rich.text import Span
 
-from schemas.views import AttemptView, ChainView, CompactionsView, Identity, SessionView
+from schemas.views import (
+    AttemptView,
+    ChainView,
+    CompactionBrief,
+    CompactionsView,
+    Identity,
+    SessionView,
+)
 from streams.cli.top_columns import header_and_rows
 
 NOW_MS = 1_800_000_000_000
@@ -54,7 +62,7 @@ def row(shown: SessionView, width: int = 200) -> str:
 def test_a_row_tells_all() -> None:
     assert row(view()) == (
         "session- claude-sonnet-4-5-20250929 ███████░░░ 75.0% 150K/200K runtime 17K +3.8K measured "
-        "6, 4 failed 5 s ago"
+        "6, 4 not done 5 s ago"
     )
 
 
@@ -68,11 +76,39 @@ def test_what_is_not_known_is_no_figure() -> None:
         growth_tokens=None,
     )
     assert row(unknown) == (
-        "session- unknown ·········· unknown ?/200K runtime ? ? unknown 6, 4 failed 5 s ago"
+        "session- unknown ·········· unknown ?/200K runtime ? ? unknown 6, 4 not done 5 s ago"
     )
     nothing = replace(unknown, chains={}, last_ms=None)
-    assert " ?/? unknown ? ? unknown 6, 4 failed unknown" in row(nothing)
+    assert " ?/? unknown ? ? unknown 6, 4 not done unknown" in row(nothing)
     assert " ~75.0% 150K/~200K default " in row(view(window_source="default"))
+
+
+def test_a_stale_row_says_so_and_is_dim() -> None:
+    old = replace(view(), last_ms=NOW_MS - 344 * 86_400_000)
+    _, line, live = header_and_rows([old, view("live")], NOW_MS, 200, 0, 10)
+    assert " stale " in line.plain
+    assert " 344 d ago" in line.plain
+    assert Span(0, len(line), "dim") in line.spans
+    assert Span(0, len(live), "dim") not in live.spans
+
+
+def test_what_is_known_to_have_failed_is_called_failed() -> None:
+    failed = CompactionBrief(
+        record_id="r",
+        chain="main",
+        number=None,
+        outcome="failed",
+        trigger="auto",
+        error=None,
+        time_ms=NOW_MS,
+        tokens_before=167_000,
+        tokens_after=None,
+        tokens_saved=None,
+        duration_ms=None,
+        messages_since_last=None,
+    )
+    one = replace(view(), compactions=CompactionsView(failed=1, last=(failed,)))
+    assert " 0, 1 failed 5 s ago" in row(one)
 
 
 @pytest.mark.parametrize(
@@ -87,14 +123,16 @@ def test_what_is_not_known_is_no_figure() -> None:
     ],
 )
 def test_an_open_attempt_tells_how_long(attempt: AttemptView, state: str) -> None:
-    assert f" {state} 6, 4 failed" in row(replace(view(state="compacting"), attempt=attempt))
+    assert f" {state} 6, 4 not done" in row(replace(view(state="compacting"), attempt=attempt))
 
 
 @pytest.mark.parametrize("width", [160, 120, 100, 80, 70, 60, 50, 44])
 def test_rows_fit_and_keep_what_matters(width: int) -> None:
     lines = header_and_rows([view(), view("other-2")], NOW_MS, width, 0, 10)
     assert all(line.cell_len <= width for line in lines)
-    assert all(part in lines[1].plain for part in ("session-", "75.0%", "measured", "6, 4 failed"))
+    assert all(
+        part in lines[1].plain for part in ("session-", "75.0%", "measured", "6, 4 not done")
+    )
     assert ("Source" in lines[0].plain) == (width >= 120)
     assert ("Model" in lines[0].plain) == (width >= 80)
     assert ("Tokens" in lines[0].plain) == (width >= 50)

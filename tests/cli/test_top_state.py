@@ -1,10 +1,12 @@
 """What each key changes in `contextgauge top`, and which bytes are which key."""
 
+from dataclasses import replace
+
 import pytest
 
-from schemas.views import ChainView, CompactionsView, Identity, SessionView
+from schemas.views import AttemptView, ChainView, CompactionsView, Identity, SessionView
 from streams.cli.top_keys import Keys
-from streams.cli.top_state import Chosen, matching, place_of, press
+from streams.cli.top_state import Chosen, live_first, matching, place_of, press, state_of
 
 
 def view(session_id: str, model: str = "m", cwd: str | None = None) -> SessionView:
@@ -21,13 +23,14 @@ def view(session_id: str, model: str = "m", cwd: str | None = None) -> SessionVi
     )
 
 
+NOW_MS = 1_800_000_000_000
 VIEWS = [view(f"s{number}", f"model-{number % 2}", "/src/Ä") for number in range(30)]
 
 
 def pressed(*keys: str, chosen: Chosen | None = None) -> Chosen:
     chosen = chosen or Chosen()
     for key in keys:
-        chosen = press(chosen, key, matching(VIEWS, chosen.filter))
+        chosen = press(chosen, key, matching(VIEWS, chosen.filter, NOW_MS))
     return chosen
 
 
@@ -95,7 +98,55 @@ def test_a_filter_is_typed_kept_and_dropped() -> None:
     ],
 )
 def test_a_filter_looks_for_all_of_its_words(text: str, number: int) -> None:
-    assert len(matching(VIEWS, text)) == number
+    assert len(matching(VIEWS, text, NOW_MS)) == number
+
+
+def measured(session_id: str, percent: float, silent_ms: int | None) -> SessionView:
+    chain = ChainView(
+        chain="main", state="measured", used_tokens=int(percent * 1_000), used_percent=percent
+    )
+    last_ms = None if silent_ms is None else NOW_MS - silent_ms
+    return replace(view(session_id), chains={"main": chain}, last_ms=last_ms)
+
+
+HALF_AN_HOUR_MS = 30 * 60_000
+
+
+def test_a_session_that_was_silent_for_half_an_hour_is_stale() -> None:
+    assert state_of(measured("s", 80.0, HALF_AN_HOUR_MS - 1), NOW_MS) == "measured"
+    old = measured("s", 80.0, HALF_AN_HOUR_MS)
+    assert state_of(old, NOW_MS) == "stale"
+    assert state_of(measured("s", 80.0, None), NOW_MS) == "measured"  # nobody told when it was
+    assert matching([old], "stale", NOW_MS) == [old]
+    assert matching([old], "measured", NOW_MS) == []
+
+
+def test_what_is_not_known_is_not_stale_and_an_attempt_counts_more() -> None:
+    old = measured("s", 80.0, 10 * HALF_AN_HOUR_MS)
+    unknown = replace(old, chains={"main": replace(old.chains["main"], used_tokens=None)})
+    assert state_of(unknown, NOW_MS) == "unknown"
+    assert state_of(replace(old, chains={}), NOW_MS) == "unknown"
+    attempt = AttemptView(
+        attempt_id="a",
+        chain="main",
+        trigger_reason=None,
+        started_ms=NOW_MS - 10 * HALF_AN_HOUR_MS,
+        last_heartbeat_ms=None,
+        elapsed_ms=None,
+        used_tokens=None,
+        used_percent=None,
+    )
+    stalled = replace(old, attempt=attempt)
+    assert state_of(stalled, NOW_MS) == "stalled"
+    assert matching([stalled], "compacting stalled", NOW_MS) == [stalled]
+
+
+def test_of_those_that_are_equally_full_the_live_ones_come_first() -> None:
+    old, older = measured("old", 75.0, HALF_AN_HOUR_MS), measured("older", 75.0, 10**10)
+    live, fuller = measured("live", 75.0, 1_000), measured("fuller", 80.0, 10**10)
+    less = measured("less", 10.0, 1_000)
+    ranked = live_first([fuller, old, older, live, less], NOW_MS)
+    assert [each.session_id for each in ranked] == ["fuller", "live", "old", "older", "less"]
 
 
 @pytest.mark.parametrize(
