@@ -80,17 +80,24 @@ class CompactionsAnswer(_Answer):
     compactions: list[Compaction]
 
 
+class RangeShape(_Shape):
+    """What is known of a percentile: the range that it lies in. Only counts by range are kept."""
+
+    at_least: int = Field(description="It is not less than this.")
+    at_most: int = Field(description="It is not more than this; equal to the other: it is exact.")
+
+
 class DistributionShape(_Shape):
-    """Whole numbers counted. `buckets` has counts by upper edge."""
+    """Whole numbers counted. `buckets` has counts by upper edge, which is in its bucket."""
 
     count: int
     sum: int
     min: int | None
     max: int | None
     buckets: dict[str, int]
-    p50: int | None
-    p95: int | None
-    p99: int | None
+    p50: RangeShape | None
+    p95: RangeShape | None
+    p99: RangeShape | None
 
 
 class TriggerShape(_Shape):

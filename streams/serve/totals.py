@@ -1,22 +1,24 @@
 """Aggregates of all partitions added up, with percentiles from their histograms.
 
 Everything in them is a count, a sum, a smallest or a largest: adding partitions up gives what one
-partition would have. A percentile is the upper edge of the bucket that it falls into, so right
-within a quarter, and never beyond the largest value that was counted.
+partition would have. The values themselves are not kept, so a percentile is told as the range that
+it lies in: from edge to edge of its bucket, and never beyond the smallest and the largest value.
 """
 
 import asyncio
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from math import ceil
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from schemas.records import Json
 from schemas.views import (
+    DURATION_EDGES_MS,
     HOUR_FIELD,
     MODEL_FIELD,
     OVER,
     PARTITION_FIELD,
+    TOKEN_EDGES,
     TOTAL_FIELD,
     UNKNOWN_HOUR,
     UNTOLD_MODEL_FIELD,
@@ -199,16 +201,43 @@ def _edge(name: str) -> float:
     return float("inf") if name == OVER else int(name)
 
 
-def percentile(found: Distribution, percent: int) -> int | None:
-    """Return a percentile; None where nothing was counted."""
-    if not found.count or found.max is None:
+class Range(NamedTuple):
+    """What is known of a value: it is neither less nor more than these."""
+
+    at_least: int
+    at_most: int
+
+
+def percentile(found: Distribution, percent: int, edges: Sequence[int]) -> Range | None:
+    """Return the range that a percentile lies in; None where nothing was counted.
+
+    `edges` are those of the buckets. Where so many percent are a whole number of values, what lies
+    between the last of them and the next one is the percentile: of two values, both.
+    """
+    if not found.count or found.min is None or found.max is None:
         return None
-    rank, seen = ceil(found.count * percent / 100), 0
-    for edge in sorted(found.buckets, key=_edge):
-        seen += found.buckets[edge]
-        if seen >= rank:
-            return found.max if edge == OVER else min(int(edge), found.max)
-    return found.max
+    whole, rest = divmod(found.count * percent, 100)
+    first = whole + 1 if rest else max(whole, 1)
+    second = min(whole + 1, found.count)
+    return Range(_ranked(found, first, edges).at_least, _ranked(found, second, edges).at_most)
+
+
+def _ranked(found: Distribution, rank: int, edges: Sequence[int]) -> Range:
+    """Return the range that the value of a rank lies in, counted from 1 for the smallest."""
+    assert found.min is not None  # noqa: S101 -- something was counted
+    assert found.max is not None  # noqa: S101
+    if rank == 1:
+        return Range(found.min, found.min)
+    if rank < found.count:
+        seen = 0
+        for name in sorted(found.buckets, key=_edge):
+            seen += found.buckets[name]
+            if seen >= rank:
+                upper = found.max if name == OVER else int(name)
+                index = len(edges) if name == OVER else bisect_left(edges, upper)
+                lower = edges[index - 1] if index else 0
+                return Range(max(lower, found.min), min(upper, found.max))
+    return Range(found.max, found.max)
 
 
 def shown(found: Aggregates) -> dict[str, Json]:
@@ -218,8 +247,8 @@ def shown(found: Aggregates) -> dict[str, Json]:
     return {
         "version": found.version,
         **{name: _trigger(trigger) for name, trigger in triggers.items()},
-        "duration_ms": _with_percentiles(durations),
-        "pre_tokens": _with_percentiles(found.pre_tokens),
+        "duration_ms": _with_percentiles(durations, DURATION_EDGES_MS),
+        "pre_tokens": _with_percentiles(found.pre_tokens, TOKEN_EDGES),
         "measured": found.measured,
         "measured_before_tokens": found.measured_before_tokens,
         "saved_tokens": found.saved_tokens,
@@ -233,16 +262,20 @@ def _trigger(found: TriggerAggregates) -> dict[str, Json]:
         "failed": found.failed,
         "blocked": found.blocked,
         "unknown": found.unknown,
-        "duration_ms": _with_percentiles(found.duration_ms),
+        "duration_ms": _with_percentiles(found.duration_ms, DURATION_EDGES_MS),
     }
 
 
-def _with_percentiles(found: Distribution) -> dict[str, Json]:
+def _with_percentiles(found: Distribution, edges: Sequence[int]) -> dict[str, Json]:
+    told: dict[str, Json] = {}
+    for percent in PERCENTILES:
+        value = percentile(found, percent, edges)
+        told[f"p{percent}"] = None if value is None else dict(value._asdict())
     return {
         "count": found.count,
         "sum": found.sum,
         "min": found.min,
         "max": found.max,
         "buckets": dict(found.buckets),
-        **{f"p{percent}": percentile(found, percent) for percent in PERCENTILES},
+        **told,
     }

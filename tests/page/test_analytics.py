@@ -1,5 +1,6 @@
 """Analytics: the figures are those of the aggregates, and trouble is named."""
 
+import re
 from typing import Any
 
 import pytest
@@ -57,6 +58,89 @@ async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, fi
     assert sum(int(count) for count in counts) == total["pre_tokens"]["count"]
 
 
+def _told(found: dict[str, int], unit: int, sign: str) -> str:
+    """Return a range as the page tells it, where its edges have three figures at most."""
+    low, high = (f"{found[name] / unit:.3g} {sign}".replace(" K", "K") for name in found)
+    return low if low == high else f"{low} \N{EN DASH} {high}"
+
+
+async def test_no_edge_of_a_range_is_told_as_a_measured_figure(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    total = filled.stats["total"]
+    total["pre_tokens"]["p50"] = {"at_least": 160_000, "at_most": 200_000}
+    total["duration_ms"].update(
+        p50={"at_least": 63_000, "at_most": 80_000}, p95={"at_least": 88_000, "at_most": 88_000}
+    )
+    await page.goto(f"{page_url}#/analytics")
+    tile = page.locator(".tiles > div").nth(3)
+    await expect(tile.locator(".tile-figure")).to_have_text("63 s \N{EN DASH} 80 s")
+    await expect(tile).to_contain_text("median · p95 88 s · p99")
+    await expect(page.locator("main")).to_contain_text("only counts by range are kept")
+    card = page.locator(".card", has=page.get_by_role("heading", name="Size before compaction"))
+    await expect(card).to_contain_text("median 160K \N{EN DASH} 200K · p95 ")
+    card = page.locator(".card", has=page.get_by_role("heading", name="Duration"))
+    await card.locator("summary").click()
+    assert await card.locator("thead th").first.inner_text() == "Above \N{EN DASH} up to"
+    words = await card.locator("tbody th").all_inner_texts()
+    for each in words:
+        low, high = each.split(" \N{EN DASH} ")
+        assert low != high
+
+
+async def test_a_models_figures_add_up_and_are_ranges(
+    page: Page, page_url: str, filled: Api, sample: Any
+) -> None:
+    stats: Any = added_up([sample.stats], "model")
+    filled.stats = stats
+    await page.goto(f"{page_url}#/analytics")
+    table = page.locator("table.figures")
+    await expect(table).to_be_visible()
+    heads = await table.locator("thead th").all_inner_texts()
+    assert len(stats["by"]) > 1
+    await expect(table.locator("tbody tr")).to_have_count(len(stats["by"]))
+    untold = 0
+    for row in await table.locator("tbody tr").all():
+        name = await row.locator("th").inner_text()
+        cells = dict(zip(heads[1:], await row.locator("td").all_inner_texts(), strict=True))
+        counts = [int(cells[head]) for head in ("Automatic", "Manual", "Trigger not told")]
+        assert sum(counts) == int(cells["Compactions"]), name
+        untold += counts[2]
+        known = stats["by"][name]["pre_tokens"]["p50"]
+        told = "unknown" if known is None else _told(known, 1_000, "K")
+        assert cells["Before, median"] == told, name
+    assert untold == stats["total"]["untold"]["succeeded"] > 0
+
+
+async def test_ticks_are_where_bars_meet_and_edges_keep_their_figures(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    assert filled.sessions
+    await page.goto(page_url)
+    found = await page.evaluate(
+        """async () => {
+          const link = document.querySelector('link[href$="/stats.js"]').href;
+          const stats = await import(link);
+          const share = (value) => `${value}%`;
+          const bars = [[10, 20], [20, 30], [30, null]].map(([above, upTo]) => ({ above, upTo }));
+          const ticks = stats.edgeTicks(bars);
+          return {
+            ticks,
+            all: stats.edgeWords(bars, ticks, 1, share),
+            some: stats.edgeWords(bars.slice(0, 2), ticks.slice(0, 3), 2, share),
+            tokens: [950, 1_250, 3_150, 125_000, 999_900, 1_250_000].map(stats.tokensEdge),
+            times: [125, 1_250, 1_600, 31_500, 160_000, 630_000].map(stats.durationEdge),
+          };
+        }"""
+    )
+    # The bar of 10 to 20 % stands at 0, between its edges.
+    assert found["ticks"] == [-0.5, 0.5, 1.5, 2.5]
+    assert found["all"] == ["10%", "20%", "30%", None]
+    assert found["some"] == ["10%", None, "30%"]
+    assert found["tokens"] == ["950", "1.25K", "3.15K", "125K", "1M", "1.25M"]
+    assert found["times"] == ["0.125 s", "1.25 s", "1.6 s", "31.5 s", "160 s", "10 min 30 s"]
+
+
 async def test_an_hour_to_come_hides_none_that_was(page: Page, page_url: str, filled: Api) -> None:
     hour, told = next(
         (hour, told) for hour, told in filled.stats["by"].items() if told["automatic"]["succeeded"]
@@ -67,6 +151,9 @@ async def test_an_hour_to_come_hides_none_that_was(page: Page, page_url: str, fi
     await card.locator("summary").click()
     await expect(card.locator("tbody tr")).to_have_count(1)
     await expect(card.locator("tbody tr")).not_to_contain_text("2099")
+    # With its day and where it ends, though it is today's.
+    words = await card.locator("tbody th").inner_text()
+    assert re.fullmatch("[0-9]{1,2} [A-Z][a-z]+ 2026, [0-9:]{5} \N{EN DASH} [0-9:]{5}", words)
 
 
 async def test_figures_of_two_generations_are_never_side_by_side(

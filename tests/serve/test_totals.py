@@ -1,10 +1,14 @@
 """Aggregates added up: sums, percentiles, and how often they are read."""
 
 from collections.abc import Sequence
+from math import ceil
+from statistics import median
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from schemas.views import Aggregates, Distribution, TriggerAggregates
+from schemas.views import TOKEN_EDGES, Aggregates, Distribution, TriggerAggregates, bucket
 from streams.edge import codec, view_codec
 from streams.edge.clock import SystemClock
 from streams.ports import Told, ViewPosition
@@ -35,24 +39,54 @@ def test_partitions_are_added_up() -> None:
     assert added([]) == Aggregates()
 
 
+def _tokens(*values: int) -> Distribution:
+    names = [bucket(TOKEN_EDGES, value) for value in values]
+    return Distribution(
+        count=len(values),
+        sum=sum(values),
+        min=min(values, default=None),
+        max=max(values, default=None),
+        buckets={name: names.count(name) for name in names},
+    )
+
+
 @pytest.mark.parametrize(
-    ("buckets", "largest", "percents"),
+    ("values", "ranges"),
     [
-        ({}, None, (None, None, None)),
-        ({"1000": 1}, 950, (950, 950, 950)),
+        ((), (None, None, None)),
+        ((950,), ((950, 950),) * 3),
+        # Between two values is the median; the 95th percentile is the larger one.
+        ((165_100, 186_000), ((165_100, 186_000), (186_000, 186_000), (186_000, 186_000))),
+        ((161_000, 167_094, 186_000), ((161_000, 186_000), (186_000, 186_000), (186_000, 186_000))),
+        ((90_000, 167_094, 500_000), ((160_000, 200_000), (500_000, 500_000), (500_000, 500_000))),
+        # No value is between these two, and the range tells of both buckets.
+        ((10_000, 11_000, 40_000, 50_000), ((10_000, 40_000), (50_000, 50_000), (50_000, 50_000))),
+        ((500, 600, 700), ((500, 700), (700, 700), (700, 700))),
         (
-            {"1000": 50, "2000": 45, "10000000": 4, "over": 1},
-            20_000_000,
-            (1_000, 2_000, 10_000_000),
+            (*range(1, 51), *[12_000_000] * 49, 20_000_000),
+            ((1, 20_000_000), (10_000_000, 20_000_000), (10_000_000, 20_000_000)),
         ),
-        ({"1000": 1, "over": 99}, 20_000_000, (20_000_000, 20_000_000, 20_000_000)),
     ],
 )
-def test_percentiles_are_edges_and_never_beyond_the_largest(
-    buckets: dict[str, int], largest: int | None, percents: Sequence[int | None]
+def test_a_percentile_is_the_range_that_it_lies_in(
+    values: Sequence[int], ranges: Sequence[tuple[int, int] | None]
 ) -> None:
-    found = Distribution(count=sum(buckets.values()), max=largest, buckets=buckets)
-    assert tuple(percentile(found, percent) for percent in (50, 95, 99)) == percents
+    found = _tokens(*values)
+    assert tuple(percentile(found, percent, TOKEN_EDGES) for percent in (50, 95, 99)) == ranges
+
+
+@given(st.lists(st.integers(0, 15_000_000), min_size=1, max_size=60), st.sampled_from((50, 95, 99)))
+def test_the_range_has_the_true_percentile(values: list[int], percent: int) -> None:
+    told = percentile(_tokens(*values), percent, TOKEN_EDGES)
+    assert told is not None
+    # Both that textbooks know: by nearest rank, and the mean where it lies between two.
+    ordered = sorted(values)
+    nearest = ordered[ceil(len(values) * percent / 100) - 1]
+    between = ordered[min(len(values) * percent // 100, len(values) - 1)]
+    assert told.at_least <= nearest <= told.at_most
+    assert told.at_least <= (nearest + between) / 2 <= told.at_most
+    if percent == 50:
+        assert told.at_least <= median(values) <= told.at_most
 
 
 def test_hours_and_models_are_told_apart() -> None:

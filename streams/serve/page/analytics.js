@@ -17,6 +17,8 @@ const PAGE = 200;
 const CHART_HEIGHT = 200;
 const COLUMNS = 18;
 
+const RANGES_TOLD = "Of sizes and durations only counts by range are kept, with the smallest and the largest: so a median, p95 or p99 is the range that it lies in.";
+
 const RANGES = [
   ["24h", "24 hours", 24],
   ["7d", "7 days", 24 * 7],
@@ -122,10 +124,10 @@ export class Analytics {
     this.hourChart = this.#chart("Compactions per hour; the table below has the figures", (uPlot) => hourOptions(uPlot));
     this.hourTable = dataTable("Compactions per hour", ["Hour", "Automatic", "Manual", "Trigger not told"], () =>
       transposed(this.columns).filter((row) => row[1] + row[2] + row[3] > 0).reverse()
-        .map(([at, ...each]) => [moment(at * 1000, now()), ...each.map(exact)]));
-    this.tokensCard = this.#histogram("Size before compaction", tokens, "tokens");
-    this.durationCard = this.#histogram("Duration", duration, "");
-    this.ratioCard = this.#histogram("What remains after compaction", (share) => `${share}%`, "of the size before");
+        .map(([at, ...each]) => [stats.hourWords(at * 1000), ...each.map(exact)]));
+    this.tokensCard = this.#histogram("Size before compaction", stats.tokensEdge, "Tokens, above – up to");
+    this.durationCard = this.#histogram("Duration", stats.durationEdge, "Above – up to");
+    this.ratioCard = this.#histogram("What remains after compaction", (share) => `${share}%`, "Of the size before, from – below");
     this.modelBody = h("tbody");
     this.thrashHost = h("ul", { class: "plain-list" });
     this.stalledHost = h("ul", { class: "plain-list" });
@@ -140,6 +142,7 @@ export class Analytics {
         this.hoursNone, this.hourChart.el,
         this.hoursLegend,
         this.hourTable.el),
+      h("p", { class: "wide faint small" }, RANGES_TOLD),
       this.tokensCard.el, this.durationCard.el, this.ratioCard.el,
       h("div", { class: "pair" }, h("section", { class: "card", "aria-labelledby": "thrash-title" }, h("h2", { id: "thrash-title" }, "Thrash"),
         h("p", { class: "faint small" }, "Sessions that were compacted three times or more within ten minutes: each gained next to nothing."), this.thrashHost),
@@ -147,9 +150,10 @@ export class Analytics {
         h("p", { class: "faint small" }, "Compactions under way that gave no sign of life for two minutes or more."), this.stalledHost)),
       h("section", { class: "card wide", "aria-labelledby": "models-title" }, h("h2", { id: "models-title" }, "By model"),
         h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Compactions by model" },
-          h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Failed", "Blocked", "Outcome not told", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
+          h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Trigger not told", "Failed", "Blocked", "Outcome not told", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
     );
-    this.host.replaceChildren(h("div", { class: "page-head" }, h("h1", {}, "Analytics"), h("p", { class: "faint" }, "All sessions")), this.tileHost, this.grid);
+    this.host.replaceChildren(h("div", { class: "page-head" }, h("h1", {}, "Analytics"), h("p", { class: "faint" }, "All sessions")),
+      this.tileHost, this.grid);
   }
 
   #chart(label, options) {
@@ -187,7 +191,8 @@ export class Analytics {
     this.#tile("Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.untold ? ` · ${exact(counts.untold)} not told` : ""}`);
     this.#tile("Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN, `${exact(total.measured)} measured`);
     this.#tile("Remains after", remains === null ? UNKNOWN : percent(remains), "of the size before");
-    this.#tile("Duration", took.p50 === null ? UNKNOWN : duration(took.p50), took.p50 === null ? "no duration was told" : `median · p95 ${duration(took.p95)} · p99 ${duration(took.p99)}`);
+    const [p50, p95, p99] = [took.p50, took.p95, took.p99].map((each) => stats.rangeWords(each, stats.durationEdge));
+    this.#tile("Duration", p50, took.p50 === null ? "no duration was told" : `median · p95 ${p95} · p99 ${p99}`);
     const each = stats.messagesEach(total);
     this.#tile("Messages each", each === null ? UNKNOWN : exact(each), "mean before a compaction");
     this.#tile("Failed", counts.ended === 0 ? UNKNOWN : percent((counts.failed / counts.ended) * 100), otherEnds(counts));
@@ -204,12 +209,12 @@ export class Analytics {
     say(tile.more, more);
   }
 
-  #histogram(title, format, unit) {
+  #histogram(title, format, head) {
     const id = `h-${title.toLowerCase().replaceAll(" ", "-")}`;
     const summary = text();
     let bars = [];
     const chart = this.#chart(`${title}: distribution; the table below has the figures`, (uPlot) => histogramOptions(uPlot, () => bars, format));
-    const table = dataTable(title, [unit || "Up to", "Compactions"], () => bars.map((bar) => [bandWords(bar, format), exact(bar.count)]));
+    const table = dataTable(title, [head, "Compactions"], () => bars.map((bar) => [stats.bandWords(bar, format), exact(bar.count)]));
     const none = h("p", { class: "faint", hidden: true }, "Nothing was measured yet.");
     const el = h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), h("p", { class: "faint small" }, summary), none, chart.el, table.el);
     const set = (found, distribution, measured = 0) => {
@@ -219,7 +224,8 @@ export class Analytics {
       shown(chart.el, !isEmpty);
       shown(table.el, !isEmpty);
       if (distribution !== null) {
-        say(summary, distribution.p50 === null ? "" : `median ${format(distribution.p50)} · p95 ${format(distribution.p95)} · largest ${format(distribution.max)}`);
+        const { p50, p95, max } = distribution;
+        say(summary, p50 === null ? "" : `median ${stats.rangeWords(p50, format)} · p95 ${stats.rangeWords(p95, format)} · largest ${format(max)}`);
       } else {
         say(summary, measured ? `${count(measured, "compaction")}: the latest of each session active last` : "");
       }
@@ -236,8 +242,9 @@ export class Analytics {
       const remains = stats.remainingShare(found);
       const each = stats.messagesEach(found);
       const cells = [
-        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.failed), exact(counts.blocked), exact(counts.unknown),
-        tokens(found.pre_tokens.p50), duration(found.duration_ms.p50), duration(found.duration_ms.p95),
+        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.untold), exact(counts.failed), exact(counts.blocked), exact(counts.unknown),
+        stats.rangeWords(found.pre_tokens.p50, stats.tokensEdge),
+        stats.rangeWords(found.duration_ms.p50, stats.durationEdge), stats.rangeWords(found.duration_ms.p95, stats.durationEdge),
         remains === null ? UNKNOWN : percent(remains), found.measured ? tokens(found.saved_tokens) : UNKNOWN,
         each === null ? UNKNOWN : exact(each),
       ];
@@ -272,10 +279,6 @@ function list(host, rows, none) {
 function otherEnds({ failed, blocked, unknown, ended }) {
   const more = [blocked && `${exact(blocked)} blocked`, unknown && `${exact(unknown)} not told`];
   return [`${exact(failed)} of ${exact(ended)} attempts`, ...more.filter(Boolean)].join(" · ");
-}
-
-function bandWords({ above, upTo }, format) {
-  return upTo === null ? `over ${format(above)}` : `${format(above)} – ${format(upTo)}`;
 }
 
 function transposed(columns) {
@@ -316,13 +319,11 @@ function histogramOptions(uPlot, current, format) {
       axis({
         size: 32,
         grid: { show: false },
-        splits: () => current().map((_, index) => index),
-        values: (plot, splits) => splits.map((index) => {
-          const bar = current()[index];
+        splits: () => stats.edgeTicks(current()),
+        values: (plot, ticks) => {
           const step = Math.max(1, Math.ceil(current().length / Math.max(2, Math.floor(plot.width / 80))));
-          if (bar === undefined || index % step) return null;
-          return bar.upTo === null ? `>${format(bar.above)}` : format(bar.upTo);
-        }),
+          return stats.edgeWords(current(), ticks, step, format);
+        },
       }),
       axis({ size: 40, values: whole, incrs: WHOLE }),
     ],

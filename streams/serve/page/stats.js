@@ -1,5 +1,6 @@
 // Figures of many compactions, from the server's aggregates and from sessions' latest ones.
 
+import { duration, UNKNOWN } from "./format.js";
 import { compactionCount, silence, STALLED_MS, thrashing } from "./judge.js";
 
 const TRIGGERS = ["automatic", "manual", "untold"];
@@ -86,6 +87,57 @@ const series = (powers, last) => [
 /** Edges of the server's buckets: 0.1 s to 2.8 h, and 1 000 to 10 million tokens. */
 export const DURATION_EDGES = series(5, 10_000_000);
 export const TOKEN_EDGES = series(5, 10_000_000).filter((edge) => edge >= 1_000);
+
+/** A figure as it is, in three figures: an edge of a range must not be rounded into another one. */
+function figure(value) {
+  return String(Number(value.toPrecision(3)));
+}
+
+/** Tokens of an edge or a smallest or largest value: 950, 1.25K, 167K, 3.15M. */
+export function tokensEdge(size) {
+  if (size < 1_000) return String(size);
+  return size < 999_500 ? `${figure(size / 1_000)}K` : `${figure(size / 1_000_000)}M`;
+}
+
+/** The same of a time: 0.315 s, 31.5 s, 160 s; from ten minutes on as times are elsewhere. */
+export function durationEdge(ms) {
+  return ms < 599_500 ? `${figure(ms / 1_000)} s` : duration(ms);
+}
+
+/** A percentile as it is known: the range that it lies in, or the figure where it is exact. */
+export function rangeWords(range, format) {
+  if (range === null) return UNKNOWN;
+  const [low, high] = [format(range.at_least), format(range.at_most)];
+  return low === high ? low : `${low} – ${high}`;
+}
+
+/** A bar's range: `above` an edge, up to the next one. */
+export function bandWords({ above, upTo }, format) {
+  return upTo === null ? `over ${format(above)}` : `${format(above)} – ${format(upTo)}`;
+}
+
+/** Where bars meet, as ticks: half a step before each bar and one behind the last. */
+export function edgeTicks(bars) {
+  return Array.from({ length: bars.length + 1 }, (_, index) => index - 0.5);
+}
+
+/** The words of such ticks, every `step`th: the edge between two bars; none behind an open one. */
+export function edgeWords(bars, ticks, step, format) {
+  return ticks.map((tick) => {
+    const index = tick + 0.5;
+    if (index % step) return null;
+    const edge = index < bars.length ? bars[index].above : bars.at(-1)?.upTo;
+    return edge === null || edge === undefined ? null : format(edge);
+  });
+}
+
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+
+/** An hour with its day: a table of hours goes over midnight. */
+export function hourWords(startMs) {
+  return `${DAY.format(startMs)}, ${TIME.format(startMs)} – ${TIME.format(startMs + HOUR_MS)}`;
+}
 
 /** Shares of the context that remained after sessions' latest compactions, counted by tenths. */
 export function remainingTenths(views) {
