@@ -158,7 +158,8 @@ class Api:
         if self.token is not None:
             told = await route.request.header_value("authorization")
             if told != f"Bearer {self.token}":
-                problem = (401, "Send a token.")
+                known = "Send a token." if told is None else "This token is not known here."
+                problem = (401, known)
         if problem is None:
             found = self._found(address.path, parse_qs(address.query))
             if found is not None:

@@ -123,7 +123,7 @@ async def test_warnings_are_told_in_the_words_of_the_chat(page: Page, told: Told
         told.agent.respond(NOW_MS, used)
     await told.tell()
     low = page.locator(".item.warning.low").first
-    await expect(low).to_contain_text("9% context remaining")
+    await expect(low).to_contain_text("10% context remaining")
     await expect(low.locator(".icon[data-name=warning]")).to_be_visible()
     calm = page.locator(".item.warning", has_text="50% context remaining")
     await expect(calm.locator(".icon")).to_have_count(0)
@@ -132,6 +132,47 @@ async def test_warnings_are_told_in_the_words_of_the_chat(page: Page, told: Told
     await expect(tip).to_contain_text("Context window: 4 input + 180,996 cache tokens")
     await expect(tip).to_contain_text("Total capacity: 200,000 tokens")
     await expect(tip).to_contain_text("Automatic compaction will trigger when context is low.")
+
+
+@pytest.mark.parametrize(
+    ("enabled", "words"),
+    [
+        (True, "Automatic compaction will trigger when context is low."),
+        (False, "Automatic compaction is off."),
+        (None, "Not told whether it compacts by itself."),
+    ],
+)
+async def test_of_automatic_compaction_no_more_is_said_than_was_told(
+    page: Page, told: Told, api: Api, enabled: object, words: str
+) -> None:
+    told.agent.respond(NOW_MS, 170_000)
+    told.fill()
+    api.sessions[SESSION]["chains"]["main"]["auto_compact_enabled"] = enabled
+    await page.reload()
+    await expect(page.locator(".hero")).to_contain_text(words)
+    await page.locator(".hero-gauge").hover()
+    tip = page.get_by_role("tooltip")
+    await expect(tip).to_contain_text(words)
+    await page.locator(".item.warning button").first.hover()
+    await expect(tip).to_contain_text("thresholds crossed")
+    await expect(tip).to_contain_text(words)
+
+
+async def test_what_is_used_and_what_remains_add_up(page: Page, told: Told) -> None:
+    told.agent.respond(NOW_MS, 177_334)  # 88.667 %, of which 11.333 % remain
+    await told.tell()
+    await expect(page.locator(".hero .gauge-share")).to_contain_text("88%")
+    await expect(page.locator(".item.warning").first).to_contain_text("12% context remaining")
+
+
+async def test_where_times_go_back_the_order_is_said_to_be_the_logs(page: Page, told: Told) -> None:
+    await expect(page.locator(".item.warning").first).to_contain_text("24% context remaining")
+    note = page.get_by_text("In the order of the log")
+    await expect(note).to_be_hidden()
+    told.agent.respond(NOW_MS - 550_000, 170_000)
+    await told.tell()
+    await expect(page.locator(".item.warning").first).to_contain_text("15% context remaining")
+    await expect(note).to_be_visible()
 
 
 async def test_subagents_have_lanes_of_their_own(page: Page, told: Told) -> None:

@@ -174,6 +174,29 @@ async def test_a_token_is_asked_for_and_kept_out_of_the_address(
     assert page.url == f"{page_url}#/"
 
 
+async def test_a_token_that_is_refused_is_told_where_it_was_entered(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.token = "of-this-test"  # noqa: S105 -- nobody's
+    await page.goto(page_url)
+    dialog = page.get_by_role("dialog")
+    field = dialog.get_by_label("Token")
+    await expect(field).to_be_visible()
+    assert await field.get_attribute("aria-invalid") is None
+    await expect(dialog.get_by_role("alert")).to_have_count(0)
+    await field.fill("wrong")
+    await page.keyboard.press("Enter")
+    await expect(dialog.get_by_role("alert")).to_have_text("This token is not known here.")
+    await expect(field).to_have_attribute("aria-invalid", "true")
+    await expect(field).to_have_accessible_description("This token is not known here.")
+    await expect(field).to_be_focused()
+    await field.fill(api.token)
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    await expect(dialog).to_have_count(0)
+
+
 async def test_a_token_that_is_no_encoding_is_taken_as_it_stands(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

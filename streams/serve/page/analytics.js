@@ -278,7 +278,7 @@ function list(host, rows, none) {
 /** Of how many attempts, and what else they came to: an outcome that nobody told is no failure. */
 function otherEnds({ failed, blocked, unknown, ended }) {
   const more = [blocked && `${exact(blocked)} blocked`, unknown && `${exact(unknown)} not told`];
-  return [`${exact(failed)} of ${exact(ended)} attempts`, ...more.filter(Boolean)].join(" · ");
+  return [`${exact(failed)} of ${count(ended, "attempt")}`, ...more.filter(Boolean)].join(" · ");
 }
 
 function transposed(columns) {

@@ -88,7 +88,8 @@ export async function stream(path, { signal, headers = {} }) {
 
 async function answer(path, signal, headers, ended, cache) {
   const sent = { ...headers };
-  if (token !== null) sent.Authorization = `Bearer ${token}`;
+  const used = token;
+  if (used !== null) sent.Authorization = `Bearer ${used}`;
   let response;
   try {
     response = await fetch(path, { headers: sent, signal, credentials: "same-origin", cache });
@@ -101,7 +102,8 @@ async function answer(path, signal, headers, ended, cache) {
   noteClock(response.headers.get("date"));
   if (response.ok) return response;
   const problem = await problemOf(response);
-  if (response.status === 401) listeners.unauthorized(problem);
+  // A token entered meanwhile is not the one that was refused.
+  if (response.status === 401 && used === token) listeners.unauthorized(used === null ? null : problem);
   throw problem;
 }
 

@@ -36,7 +36,7 @@ class Shell {
     initTips();
     this.#theme();
     onServer({
-      unauthorized: () => this.#askToken(),
+      unauthorized: (refused) => this.#askToken(refused),
       reached: () => this.#reached(),
       unreached: () => this.#lost(),
       read: () => this.#read(),
@@ -210,9 +210,15 @@ class Shell {
     document.getElementById("notices").append(el);
   }
 
-  #askToken() {
+  /** Ask for a token. `refused`: the answer to the one that was sent; null where none was. */
+  #askToken(refused) {
     if (document.querySelector("dialog.token") !== null) return;
-    const input = h("input", { type: "password", name: "token", required: true, autocomplete: "off", "aria-label": "Token" });
+    const input = h("input", {
+      type: "password", name: "token", required: true, autocomplete: "off", "aria-label": "Token",
+      "aria-invalid": refused === null ? null : "true", "aria-describedby": refused === null ? null : "token-refused",
+    });
+    const why = refused === null ? null
+      : h("p", { class: "bad", id: "token-refused", role: "alert" }, sentence(refused.detail || refused.title));
     const dialog = h(
       "dialog",
       { class: "token", "aria-labelledby": "token-title" },
@@ -226,6 +232,7 @@ class Shell {
         h("h2", { id: "token-title" }, "A token is needed"),
         h("p", {}, "This server shows its figures only to those who have a token. It stays in this tab, and is forgotten when that is closed."),
         input,
+        why,
         h("button", { type: "submit", class: "primary" }, "Continue"),
       ),
     );

@@ -31,6 +31,13 @@ export function percent(value) {
   return `${Math.floor(value)}%`;
 }
 
+/** What remains where so much is used, percent: 100 less what is shown as used, so that the two add up. */
+export function remaining(used) {
+  if (used === null || used === undefined) return UNKNOWN;
+  if (used > 0 && used < 1) return ">99%";
+  return `${Math.max(0, 100 - Math.floor(used))}%`;
+}
+
 /** A length of time: "0.9 s", "42 s", "3 min 5 s", "2 h 10 min", "4 d 3 h". */
 export function duration(ms) {
   if (ms === null || ms === undefined) return UNKNOWN;

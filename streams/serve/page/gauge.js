@@ -1,7 +1,7 @@
 // The bar of a context, and the tooltip that takes it apart: on the overview and for a session.
 
 import { attr, css, h, icon, say, shown, text } from "./dom.js";
-import { exact, percent, tokens, UNKNOWN, windowSource } from "./format.js";
+import { count, exact, percent, tokens, UNKNOWN, windowSource } from "./format.js";
 import { hasTriangle, pressure } from "./judge.js";
 
 const LEVEL_WORDS = { calm: "", amber: "80% and more used", red: "near compaction", unknown: "" };
@@ -74,24 +74,25 @@ export function breakdownTip(chain) {
       h("p", {}, `Context window: ${exact(parts.input_tokens)} input + ${exact(cache)} cache tokens`),
     );
   } else if (parts === undefined) {
-    nodes.push(h("p", {}, `Context window: ${exact(chain.used_tokens)} tokens`));
+    nodes.push(h("p", {}, `Context window: ${count(chain.used_tokens, "token")}`));
   } else {
-    nodes.push(h("p", {}, `Context window: ${exact(chain.used_tokens)} tokens, by the runtime's own estimate`));
+    nodes.push(h("p", {}, `Context window: ${count(chain.used_tokens, "token")}, by the runtime's own estimate`));
   }
   nodes.push(h("p", {}, `Total capacity: ${capacity(chain)}`));
-  nodes.push(h("p", { class: "faint" }, outlook(chain)));
+  nodes.push(h("p", { class: "faint" }, outlook(chain.auto_compact_enabled)));
   if (parts) nodes.push(partsTable(parts, chain));
   return nodes;
 }
 
 function capacity(chain) {
-  return chain.window === null ? UNKNOWN : `${exact(chain.window)} tokens`;
+  return chain.window === null ? UNKNOWN : count(chain.window, "token");
 }
 
-/** What comes when the context is full. */
-export function outlook(chain) {
-  if (chain.auto_compact_enabled === false) return "Automatic compaction is off.";
-  return "Automatic compaction will trigger when context is low.";
+/** What comes when the context is full, as far as the runtime told: `enabled` is null where it did not. */
+export function outlook(enabled) {
+  if (enabled === false) return "Automatic compaction is off.";
+  if (enabled === true) return "Automatic compaction will trigger when context is low.";
+  return "Not told whether it compacts by itself.";
 }
 
 function partsTable(parts, chain) {

@@ -3,7 +3,8 @@
 
 import { now } from "./api.js";
 import { attr, h, icon, say, setIcon, shown, text } from "./dom.js";
-import { count, duration, elapsed, exact, moment, percent, tokens, UNKNOWN, windowSource } from "./format.js";
+import { count, duration, elapsed, exact, moment, percent, remaining, tokens, UNKNOWN, windowSource } from "./format.js";
+import { outlook } from "./gauge.js";
 import { AMBER_REMAINING, MAIN, silence, STALLED_MS, TRIANGLE_REMAINING } from "./judge.js";
 import { tipped } from "./tip.js";
 import { momentOf } from "./timeline.js";
@@ -11,7 +12,7 @@ import { momentOf } from "./timeline.js";
 /** Make an item's element: {el, update(item), tick?()}. `session()` gives the session's view. */
 export function timelineItem(item, session) {
   if (item.kind === "compaction") return compactionItem(item, session);
-  if (item.kind === "context_warning") return warningItem(item);
+  if (item.kind === "context_warning") return warningItem(item, session);
   return lineItem(item);
 }
 
@@ -31,19 +32,19 @@ function rawRecords(current) {
   return { el: details, write };
 }
 
-function warningItem(item) {
+function warningItem(item, session) {
   const { data } = item;
   const isLow = data.context_remaining_percent <= AMBER_REMAINING;
   const words = h(
     "button",
     { type: "button", class: "warn-line" },
     data.context_remaining_percent < TRIANGLE_REMAINING ? icon("warning") : null,
-    `${percent(data.context_remaining_percent)} context remaining`,
+    `${remaining(data.context_used_percent)} context remaining`,
   );
   tipped(words, () => [
     h("p", {}, `Context window: ${exact(data.input_tokens)} input + ${exact(data.cache_tokens)} cache tokens`),
-    h("p", {}, `Total capacity: ${exact(data.context_window)} tokens`),
-    h("p", { class: "faint" }, "Automatic compaction will trigger when context is low."),
+    h("p", {}, `Total capacity: ${count(data.context_window, "token")}`),
+    h("p", { class: "faint" }, outlook(session()?.chains[item.chain]?.auto_compact_enabled ?? null)),
     h("p", { class: "faint" }, `Window ${windowSource(data.window_source)} · thresholds crossed: ${data.thresholds_crossed.join(", ")}% used`),
   ]);
   const when = text();
@@ -62,14 +63,14 @@ function warningItem(item) {
 
 const LINES = {
   context_reset: ["reset", (data) => `Conversation cleared (${data.reason}): the size is unknown until the next response`],
-  context_edit: ["edit", (data) => `Content was removed without a compaction${data.cleared_input_tokens === null ? "" : `: ${exact(data.cleared_input_tokens)} tokens`}`],
+  context_edit: ["edit", (data) => `Content was removed without a compaction${data.cleared_input_tokens === null ? "" : `: ${count(data.cleared_input_tokens, "token")}`}`],
   context_exhausted: ["cross", (data) => `A turn ended for lack of room: ${data.reason.replaceAll("_", " ")}`],
   session_info: ["info", (data) => ["Session", data.runtime, data.runtime_version, data.model, data.cwd].filter(Boolean).join(" · ")],
   context_limits: ["info", (data) => limitsWords(data)],
 };
 
 function limitsWords(data) {
-  const parts = [data.window === null ? "Window unknown" : `Window ${exact(data.window)} tokens`, windowSource(data.window_source)];
+  const parts = [data.window === null ? "Window unknown" : `Window ${count(data.window, "token")}`, windowSource(data.window_source)];
   if (data.auto_compact_enabled === false) parts.push("auto-compaction is off");
   else if (data.auto_compact_threshold !== null) parts.push(`compacts at ${exact(data.auto_compact_threshold)}`);
   return parts.join(" · ");
@@ -163,12 +164,12 @@ function compactionWords(item, status, view, nowMs) {
     case "failed":
       return [`Compaction ${OUTCOMES[item.outcome] ?? "failed"}`, item.error ?? ""];
     default:
-      return ["Compaction completed", item.saved === null ? (item.is_complete ? "(tokens saved: unknown)" : "(measured by the next response)") : `(${exact(item.saved)} tokens saved)`];
+      return ["Compaction completed", item.saved === null ? (item.is_complete ? "(tokens saved: unknown)" : "(measured by the next response)") : `(${count(item.saved, "token")} saved)`];
   }
 }
 
 function factsOf(item) {
-  if (item.status === "running") return item.used_tokens === null ? [] : [["Before", `${exact(item.used_tokens)} tokens`]];
+  if (item.status === "running") return item.used_tokens === null ? [] : [["Before", count(item.used_tokens, "token")]];
   const took = item.duration_ms === null ? UNKNOWN : duration(item.duration_ms);
   if (item.status === "failed") return [["Took", took]];
   const known = DURATION_SOURCES[item.duration_source];

@@ -69,6 +69,11 @@ export function untilWords(chain) {
   return [tokens(until), left < 1 ? "next response" : `≈ ${count(left, "response")}`];
 }
 
+/** What stands before the figure of `untilWords` where no column's head names it. */
+function untilLabel(figure) {
+  return { off: "automatic compaction: ", due: "compaction: " }[figure] ?? "until compaction: ";
+}
+
 /** Compactions in words: [figure, more, failures]. */
 export function compactionWords(view) {
   const { manual, automatic, untold, failed } = view.compactions;
@@ -82,7 +87,7 @@ export function compactionWords(view) {
 /** Make a row for any session: {el, item, bind(item), focus()}. */
 export function sessionRow() {
   const t = Object.fromEntries(
-    ["name", "id", "about", "until", "untilMore", "grown", "count", "countMore", "failed", "state", "stateMore"]
+    ["name", "id", "about", "untilLabel", "until", "untilMore", "grown", "count", "countLabel", "countMore", "failed", "state", "stateMore"]
       .map((name) => [name, text()]),
   );
   const link = h("a", { class: "row-link" }, h("span", { class: "row-name" }, t.name), h("span", { class: "mono faint" }, t.id));
@@ -104,9 +109,9 @@ export function sessionRow() {
     { role: "row", class: "row" },
     cell("session", link, h("div", { class: "more clip" }, t.about)),
     context,
-    cell("until", ...two("until", [t.until, h("span", { class: "label-narrow" }, " until compaction")], [t.untilMore])),
+    cell("until", ...two("until", [h("span", { class: "label-narrow" }, t.untilLabel), t.until], [t.untilMore])),
     cell("growth", spark, h("div", { class: "more" }, t.grown)),
-    cell("count", ...two("count", [t.count, h("span", { class: "label-narrow" }, " compactions"), thrash], [t.countMore, h("span", { class: "bad" }, t.failed)])),
+    cell("count", ...two("count", [t.count, h("span", { class: "label-narrow" }, t.countLabel), thrash], [t.countMore, h("span", { class: "bad" }, t.failed)])),
     cell("state", h("div", { class: "state" }, sign, h("span", {}, t.state)), h("div", { class: "more" }, t.stateMore)),
   );
   const row = { el, item: null, focus: () => link.focus(), bind };
@@ -127,12 +132,14 @@ export function sessionRow() {
     say(t.about, aboutOf(view, chain));
     meter.bind(chain);
     const until = untilWords(chain);
+    say(t.untilLabel, untilLabel(until[0]));
     writePair(t.until, t.untilMore, until);
     attr(figures.until, "data-quiet", until[0] === UNKNOWN || until[0] === "off");
     attr(path, "d", sparkPath(chain.differences));
     say(t.grown, chain.growth_tokens === null ? "" : `+${tokens(chain.growth_tokens)} a response`);
     const [compactions, kinds, failed] = compactionWords(view);
     writePair(t.count, t.countMore, [compactions, kinds]);
+    say(t.countLabel, compactions === "1" ? " compaction" : " compactions");
     attr(figures.count, "data-quiet", compactions === "0");
     say(t.failed, failed && kinds ? ` · ${failed}` : failed);
     shown(thrash, isThrashing(view, nowMs));

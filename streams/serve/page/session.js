@@ -11,7 +11,7 @@ import { errorNote, skeleton } from "./notes.js";
 import { RawRecords, Tail } from "./raw.js";
 import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
-import { Timeline, pointOf } from "./timeline.js";
+import { goesBack, Timeline, pointOf } from "./timeline.js";
 import { retell, tipped } from "./tip.js";
 
 /** Changes are read together: a busy session is asked for twice a second, no more. */
@@ -19,6 +19,8 @@ const REFRESH_MS = 500;
 const POLL_MS = 3_000;
 /** Elements of the timeline at first; more are shown on demand. */
 const SHOWN_ITEMS = 100;
+
+const LOG_ORDER = "In the order of the log, the latest first: the times of some are earlier than of those before them in the log.";
 
 const KINDS = [
   ["all", "All", (item) => !item.isRepeat],
@@ -169,6 +171,7 @@ export class SessionPage {
       this.#show();
     } } }, this.t.more);
     this.none = h("p", { class: "faint", hidden: true }, "Nothing of this kind yet.");
+    this.logOrder = h("p", { class: "faint small log-order", hidden: true }, LOG_ORDER);
     this.raw = new RawRecords(this.id, this.stopped.signal);
     this.stateLine = h("p", { class: "state big" }, this.sign, h("span", {}, this.t.state), h("span", { class: "faint" }, this.t.stateMore));
     const hero = h("div", { class: "hero-gauge", tabindex: "0", role: "group", "aria-label": "Context of the main conversation" }, this.meter.el);
@@ -181,7 +184,7 @@ export class SessionPage {
       h("section", { class: "card hero", "aria-label": "Now" }, this.stateLine, hero, h("p", { class: "faint small" }, this.t.outlook), this.figures.el),
       h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, "Size over time"), this.chart.el),
       h("section", { class: "card", "aria-labelledby": "timeline-title" },
-        h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline"), this.#kinds()), this.list, this.none, this.more),
+        h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline"), this.#kinds()), this.logOrder, this.list, this.none, this.more),
       this.raw.el,
     );
   }
@@ -225,12 +228,13 @@ export class SessionPage {
     this.shell.title(name.folder || shortId(this.id));
     this.about.set(aboutOf(view));
     this.meter.bind(chain);
-    say(this.t.outlook, outlook(chain));
+    say(this.t.outlook, outlook(chain.auto_compact_enabled));
     this.figures.set(figuresOf(view, chain));
     retell(this.hero);
     const items = this.timeline.list().filter(this.kind[2]);
     this.parts.set(items.slice(0, this.limit));
     shown(this.none, items.length === 0);
+    shown(this.logOrder, goesBack(items.slice(0, this.limit)));
     shown(this.more, items.length > this.limit);
     say(this.t.more, `Show ${exact(items.length - this.limit)} older`);
     this.chart.set(this.points, this.timeline.list(), view);

@@ -4,7 +4,7 @@
 import { now } from "./api.js";
 import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
 import { attr, css, h, Keyed, say, shown, svg, text } from "./dom.js";
-import { exact, moment, percent, tokens, UNKNOWN } from "./format.js";
+import { count, exact, moment, percent, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip } from "./gauge.js";
 import { AMBER_REMAINING, mainChain, pressure } from "./judge.js";
 import { momentOf } from "./timeline.js";
@@ -193,7 +193,7 @@ export class SizeChart {
     const point = this.chain.find((each) => this.#x(each) === x && each.used === used);
     const when = this.byTime ? moment(x * 1000, now()) : `message ${x}`;
     const parts = point === undefined ? "" : ` · ${exact(point.input)} input, ${exact(point.written)} cache written, ${exact(point.read)} cache read`;
-    say(this.readout, `${when} · ${exact(used)} tokens${point?.percent == null ? "" : ` (${percent(point.percent)})`}${parts}`);
+    say(this.readout, `${when} · ${count(used, "token")}${point?.percent == null ? "" : ` (${percent(point.percent)})`}${parts}`);
   }
 
   #setLanes(points) {

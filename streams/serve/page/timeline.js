@@ -166,6 +166,24 @@ export function momentOf(item) {
   return item.kind === "compaction" ? item.ended_ms ?? item.started_ms : item.time_ms;
 }
 
+/** The latest time that an item's records tell: a compaction's may go on after the time it is shown with. */
+function latestOf(item) {
+  const times = [momentOf(item), ...item.records?.map(timeOf) ?? []].filter((time) => time !== null);
+  return times.length ? Math.max(...times) : null;
+}
+
+/** Tell whether times go back in a list that has the newest first: the log's order is not that of time. */
+export function goesBack(items) {
+  let after = null;
+  for (const item of items) {
+    const time = momentOf(item);
+    if (time === null) continue;
+    if (after !== null && time > after) return true;
+    after = latestOf(item);
+  }
+  return false;
+}
+
 /** Readings in structured form as points: {chain, time_ms, used, percent, window, …}. */
 export function pointOf(record) {
   const { data } = record;
