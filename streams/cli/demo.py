@@ -195,7 +195,12 @@ _Page = Callable[[Pipeline], Coroutine[None, None, None]]
 async def _serve(folder: Path, ending: _Ending, pipeline: Pipeline) -> None:
     with demo_pipeline.page_process(folder, pipeline.settings) as page:
         address = await page.address()
+        if page.taken_port is not None:
+            say(f"port {page.taken_port} is taken: the page has another one", done=True)
         say(f"the page is at {address}, live: press Ctrl-C to end", done=True)
+        say("for `contextgauge top` and all other commands, in another terminal:", done=True)
+        for line in demo_pipeline.exports(pipeline.settings):
+            out.print(Text(f"    {line}", style="bold"), soft_wrap=True)
 
         def check() -> None:
             pipeline.check()

@@ -7,6 +7,7 @@ memory. Nothing of either is left behind.
 
 import asyncio
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -144,6 +145,15 @@ def _environment(chosen: Settings) -> dict[str, str]:
     return environment
 
 
+def exports(chosen: Settings) -> list[str]:
+    """Return the lines for a shell with which all other commands see the pipeline."""
+    told = {
+        "BOOTSTRAP_SERVERS": wiring.bootstrap_servers(chosen),
+        "REDIS_URL": wiring.redis_url(chosen),
+    }
+    return [f"export {PREFIX}{name}={shlex.quote(value)}" for name, value in told.items()]
+
+
 def _start(name: str, log_file: Path, environment: dict[str, str]) -> Running:
     command = [sys.executable, "-m", "streams", name]
     return processes.start(
@@ -153,10 +163,11 @@ def _start(name: str, log_file: Path, environment: dict[str, str]) -> Running:
 
 @dataclass(frozen=True, slots=True)
 class PageProcess:
-    """A running `contextgauge serve`."""
+    """A running `contextgauge serve`. `taken_port` is the settings', where another has it."""
 
     process: Running
     log_file: Path
+    taken_port: int | None = None
 
     def check(self) -> None:
         """Raise StopError if it has ended."""
@@ -185,16 +196,16 @@ def page_process(folder: Path, chosen: Settings) -> Iterator[PageProcess]:
     environment = _environment(chosen)
     for name in _OF_SERVING:
         environment.pop(PREFIX + name.upper(), None)
-    port = chosen.serve_port
+    port, taken_port = chosen.serve_port, None
     try:
         listening("127.0.0.1", port).close()
     except OSError:
-        port = 0
+        port, taken_port = 0, port
     environment |= {PREFIX + "SERVE_PORT": str(port), PREFIX + "LOG_LEVEL": "info"}
     log_file = folder / "serve.log"
     process = _start("serve", log_file, environment)
     try:
-        yield PageProcess(process, log_file)
+        yield PageProcess(process, log_file, taken_port)
     finally:
         with uninterrupted():
             processes.stop(process, _STOP_TIMEOUT_S)

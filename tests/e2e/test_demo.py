@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -163,11 +164,18 @@ def test_in_the_end_it_serves_the_page_until_it_is_told_to_stop(
         command.environment |= {"CONTEXTGAUGE_SERVE_HOST": "no.such.address.invalid"}
         demo = command.start("demo", "--serve")
         try:
-            address = _line_with(demo, "the page is at ").split("the page is at ")[1].split(",")[0]
+            before, line = _until(demo, "the page is at ")
+            address = line.split("the page is at ")[1].split(",")[0]
             assert (f":{port}/" in address) is not taken
+            assert (f"port {port} is taken" in before) is taken
             assert "<title>contextgauge" in httpx.get(address).text
             sessions = httpx.get(f"{address}v1/sessions").json()["sessions"]
             assert len(sessions) == 12
+            # What it tells to export is all that the other commands need.
+            exported = [shlex.split(_until(demo, "export ")[1])[1] for _ in range(2)]
+            told = dict(line.removeprefix("CONTEXTGAUGE_").split("=", 1) for line in exported)
+            assert command("status", sessions[0]["session_id"], **told).returncode == 0
+            assert command("topics", "list", **told).returncode == 0
             assert _processes_of(tmp_path)
             demo.send_signal(signal.SIGINT)
             said, _ = demo.communicate(timeout=60)
@@ -181,12 +189,12 @@ def test_in_the_end_it_serves_the_page_until_it_is_told_to_stop(
     assert not list(tmp_path.glob("contextgauge-demo-*"))
 
 
-def _line_with(demo: subprocess.Popen[str], part: str) -> str:
-    """Return the demo's next line of output with some words in it."""
+def _until(demo: subprocess.Popen[str], part: str) -> tuple[str, str]:
+    """Return the demo's next line of output with some words in it, behind what was before it."""
     assert demo.stdout is not None
     seen = []
     for line in demo.stdout:
-        seen.append(line)
         if part in line:
-            return line
+            return "".join(seen), line
+        seen.append(line)
     raise AssertionError("".join(seen))
