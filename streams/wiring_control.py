@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
 from streams.core.alerts.rules import AlertPlan, MemoryPlace, Target
+from streams.core.alerts.watch import Who
 from streams.core.errors import ConfigError
 from streams.edge.alert_file import Address, authorities_of
 from streams.edge.alert_memories import FileAlertMemory, RedisAlertMemory
@@ -66,7 +67,7 @@ async def control(
             log=log,
             webhooks=webhooks,
             memory=memory,
-            agent_of=_nobody if views is None else AgentLookup(views, partition_of, clock).agent_of,
+            who_of=_nobody if views is None else AgentLookup(views, partition_of, clock).who_of,
             telemetry=telemetry,
             health=health,
             clock=clock,
@@ -82,8 +83,8 @@ async def control(
         await log.stop()
 
 
-async def _nobody(_session_id: str) -> str | None:
-    return None
+async def _nobody(_session_id: str) -> Who:
+    return Who()
 
 
 def _webhook(target: Target, address: Address, clock: Clock) -> HttpWebhook:

@@ -20,7 +20,6 @@ from schemas.views import (
     Breakdown,
     ChainView,
     CompactionBrief,
-    CompactionOutcome,
     CompactionsView,
     Identity,
     SessionView,
@@ -35,13 +34,11 @@ from streams.cli.render import (
 )
 from streams.cli.screen import GUESS_EXPLAINED
 from streams.cli.timeline import LOG_ORDER, describe, timeline
-from streams.cli.top_compactions import compactions_table
 from streams.core.project import project
 from streams.core.rules import Rules
 from streams.edge.catalog import bundled
 from streams.flow.funnel import Funnel, Intake
 from streams.flow.simulator import Casting, sample_sessions
-from streams.serve.overview import Detail
 
 NOW_MS = 1_800_000_000_000
 CHAIN = ChainView(
@@ -139,10 +136,7 @@ def test_the_status_line_is_that_of_the_manual() -> None:
             "Context: 109% (140K/128K tokens)",
         ),
         (replace(VIEW, chains={}), "Context: unknown"),
-        (
-            _with(replace(GUESSED, used_tokens=None, used_percent=None)),
-            "Context: unknown (window ~200K tokens)",
-        ),
+        (_with(replace(GUESSED, used_tokens=None)), "Context: unknown (window ~200K tokens)"),
         (_with(GUESSED), "Context: ~8% (16K/~200K tokens)"),
         (
             _with(replace(GUESSED, state="compacting"), attempt=ATTEMPT),
@@ -270,26 +264,6 @@ def test_a_guessed_window_is_marked_and_explained() -> None:
     assert "~200,000 tokens · default, as it was not told" in _shown(
         status_box(_with(GUESSED), NOW_MS)
     )
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "failed", "told"),
-    [
-        (("failed", "failed"), 2, "2 failed"),
-        (("failed", "unknown"), 2, "2 not done"),
-        (("blocked",), 1, "1 not done"),
-        (("succeeded",), 1, "1 not done"),  # it is longer ago than the views list
-    ],
-)
-def test_only_what_is_known_to_have_failed_is_called_failed(
-    outcomes: tuple[CompactionOutcome, ...], failed: int, told: str
-) -> None:
-    last = tuple(replace(BRIEF, outcome=outcome) for outcome in outcomes)
-    view = replace(VIEW, compactions=CompactionsView(automatic=2, failed=failed, last=last))
-    assert f"2 auto, {told} " in _shown(sessions_table([view], NOW_MS, 120))
-    assert f"2 auto, {told} " in _shown(status_box(view, NOW_MS))
-    attempts = told.replace(" ", " attempts " if failed > 1 else " attempt ", 1)
-    assert attempts in _shown(compactions_table(Detail(view, ()), NOW_MS))
 
 
 def test_responses_are_left_until_something() -> None:

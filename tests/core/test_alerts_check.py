@@ -21,6 +21,7 @@ PRESSURE = '[[rules]]\nname = "full"\nwhen = "pressure"\nat_percent = 80\ntarget
 WHOLE = """
 max_age = "10m"
 memory = "file"
+page = "https://ctx.example.com:8642/team/"
 
 [[targets]]
 name = "ops"
@@ -117,6 +118,10 @@ def test_a_file_with_all_that_there_is() -> None:
     assert first.targets == ("ops", "slack")
     assert [rule.kind for rule in found.rules[1:4]] == ["failed", "failed", "stalled"]
     assert found.memory == "file"
+    assert found.page == "https://ctx.example.com:8642/team"
+    assert found.link("a/b(1) Ä\ud800") == (
+        "https://ctx.example.com:8642/team/#/session/a%2Fb(1)%20%C3%84%3F"
+    )
     assert found.memory_ms == 600_000 + 3_600_000
 
 
@@ -212,3 +217,31 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     wrong = faults('[[targets]]\n[[rules]]\nname = "x"\nwhen = "thrash"\n')
     assert [fault.path[-1] for fault in wrong] == ["name", "url", "count", "within", "targets"]
     assert "name one or more of the targets" not in wrong[-1].said
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("ctx.example", "is no address of a web page: write https://host/, or http://"),
+        ("ftp://ctx.example/", "is no address of a web page: write https://host/, or http://"),
+        ("https:///x", "is no address of a web page: write https://host/, or http://"),
+        ("https://[x/", "is no address of a web page: write https://host/, or http://"),
+        ("https://ctx.example:x/", "is no address of a web page: write https://host/, or http://"),
+        ("https://ctx example/", "is no address of a web page: write https://host/, or http://"),
+        (
+            "https://me:pw@ctx.example/",
+            "says more than an address: leave out user, password, ? and #",
+        ),
+        (
+            "https://ctx.example/#token=x",
+            "says more than an address: leave out user, password, ? and #",
+        ),
+        ("https://ctx.example/?x", "says more than an address: leave out user, password, ? and #"),
+    ],
+)
+def test_the_pages_address_is_one(page: str, said: str) -> None:
+    assert faults(f'page = "{page}"\n' + TARGET + PRESSURE) == [Fault(("page",), said)]
+
+
+def test_without_a_page_there_is_no_link() -> None:
+    assert plan(TARGET + PRESSURE).link("s") is None

@@ -274,15 +274,6 @@ def test_no_room_is_told_with_the_reason() -> None:
     assert sentence(alert).endswith("a turn ended for lack of room (prompt_too_long)")
 
 
-def test_the_agent_is_told_once_the_session_named_it() -> None:
-    watched = Watched(rule(Pressure(50)))
-    watched.take(init(at=0), agent_id="builder")
-    (alert,) = watched.take(at(60, 1, "a"))
-    assert alert.agent_id == "builder"
-    assert sentence(alert).startswith("agent builder, session ")
-    assert alert.of_agent("other").agent_id == "other"
-
-
 def test_what_is_recalled_raises_nothing_but_is_known() -> None:
     rules = (rule(Stalled(MINUTE_MS)), rule(Thrash(2, MINUTE_MS), "often"), rule(Pressure(50), "p"))
     before = Watched(*rules)
@@ -294,7 +285,7 @@ def test_what_is_recalled_raises_nothing_but_is_known() -> None:
     assert len(watched.watch.due(START_MS + 3 * MINUTE_MS)) == 1
     watched.given = before.given
     thrash, pressure = watched.take(boundary(AUTO, at=21), at(70, 22, "b"))
-    assert (thrash.kind, pressure.kind, pressure.agent_id) == ("thrash", "pressure", "builder")
+    assert (thrash.kind, pressure.kind, pressure.who.agent_id) == ("thrash", "pressure", "builder")
     watched.watch.clear()
     assert watched.watch.due(START_MS + 30 * MINUTE_MS) == []
 

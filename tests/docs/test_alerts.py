@@ -7,7 +7,9 @@ from typing import get_args
 
 from streams.core.alerts.check import check_plan
 from streams.core.alerts.rules import AlertKind, Pressure
+from streams.edge import codec
 from streams.edge.webhooks import _FINAL, signature_of
+from streams.flow.control.bodies import body_of
 from tests.core.test_alerts_watch import Watched, at, rule
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 
@@ -15,10 +17,11 @@ TEXT = (DOCS / "ALERTS.md").read_text(encoding="utf-8")
 
 
 def test_the_rules_to_begin_with_can_be_read() -> None:
-    (example,) = _blocks(TEXT, "toml")
-    plan, faults = check_plan(tomllib.loads(example))
+    example, page = _blocks(TEXT, "toml")
+    plan, faults = check_plan(tomllib.loads(page + example))
     assert faults == []
     assert plan is not None
+    assert f'"link": "{plan.link("5b1f0c2e")}"' in TEXT
     assert {rule.kind for rule in plan.rules} == {"pressure", "failed", "stalled"}
 
 
@@ -47,6 +50,12 @@ def test_every_kind_and_its_facts_are_told() -> None:
     assert list(facts) == list(get_args(AlertKind))
     (alert,) = Watched(rule(Pressure(50))).take(at(60, 1, "a"))
     assert list(alert.facts) == facts["pressure"]
+
+
+def test_the_body_is_what_is_sent() -> None:
+    (example,) = _blocks(TEXT, "json")
+    (alert,) = Watched(rule(Pressure(50))).take(at(60, 1, "a"))
+    assert list(codec.loads(example)) == list(codec.loads(body_of(alert, "json", None)))
 
 
 def test_the_answers_that_are_final_are_told() -> None:

@@ -192,7 +192,7 @@ def test_in_the_end_it_serves_the_page_until_it_is_told_to_stop(
 def _until(demo: subprocess.Popen[str], part: str) -> tuple[str, str]:
     """Return the demo's next line of output with some words in it, behind what was before it."""
     assert demo.stdout is not None
-    seen = []
+    seen: list[str] = []
     for line in demo.stdout:
         if part in line:
             return "".join(seen), line

@@ -8,6 +8,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, TypeVar, get_args
+from urllib.parse import urlsplit
 
 from schemas.records import ExhaustedReason, Outcome
 from streams.core.alerts.rules import (
@@ -66,6 +67,7 @@ def check_plan(content: Table) -> tuple[AlertPlan | None, list[Fault]]:
     top = _Section(content, (), faults)
     max_age_ms = top.duration("max_age", DEFAULT_MAX_AGE_MS, least_ms=SECOND_MS, most_ms=7 * DAY_MS)
     memory = top.one_of("memory", _PLACES, "auto") or "auto"
+    page = _page(top)
     targets = [_target(section) for section in top.tables("targets", "where alerts are sent")]
     names = [target.name for target in targets]
     rules = [
@@ -85,8 +87,30 @@ def check_plan(content: Table) -> tuple[AlertPlan | None, list[Fault]]:
     if faults:
         return None, faults
     return AlertPlan(
-        max_age_ms=max_age_ms, targets=tuple(targets), rules=tuple(rules), memory=memory
+        max_age_ms=max_age_ms,
+        targets=tuple(targets),
+        rules=tuple(rules),
+        memory=memory,
+        page=page,
     ), []
+
+
+def _page(top: "_Section") -> str | None:
+    """Return the web page's address without a slash at its end; whoever is alerted will read it."""
+    found = top.text("page")
+    if found is None:
+        return None
+    try:
+        parts = urlsplit(found.strip())
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        _ = parts.port
+    except ValueError:
+        good = False
+    if not good or any(character.isspace() or not character.isprintable() for character in found):
+        top.fault("page", "is no address of a web page: write https://host/, or http://")
+    elif "@" in parts.netloc or "?" in found or "#" in found:
+        top.fault("page", "says more than an address: leave out user, password, ? and #")
+    return found.rstrip("/")
 
 
 def _doubles(section: str, names: Sequence[str]) -> Iterator[Fault]:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+from urllib.parse import quote
 
 from schemas.records import ExhaustedReason, Outcome
 
@@ -10,6 +11,10 @@ AlertKind: TypeAlias = Literal["pressure", "failed", "stalled", "thrash", "exhau
 Format: TypeAlias = Literal["json", "slack"]
 MemoryPlace: TypeAlias = Literal["auto", "redis", "file"]
 """Where it is remembered what was sent; `auto`: in Redis where there is one."""
+
+
+_UNQUOTED: Final = "!'()*"
+"""What `encodeURIComponent` leaves as it is, besides what is never quoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +128,23 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertPlan:
-    """A whole file of rules. What is older than `max_age_ms` when it comes alerts nobody."""
+    """A whole file of rules. What is older than `max_age_ms` when it comes alerts nobody.
+
+    `page` is the web page's address without a slash at its end, for links; None: there are none.
+    """
 
     max_age_ms: int
     targets: tuple[Target, ...]
     rules: tuple[Rule, ...]
     memory: MemoryPlace = "auto"
+    page: str | None = None
+
+    def link(self, session_id: str) -> str | None:
+        """Return where the page shows a session, which is what a browser makes of its id too."""
+        if self.page is None:
+            return None
+        # A lone surrogate, which a session's id may hold, has no address that browsers agree on.
+        return f"{self.page}/#/session/{quote(session_id, safe=_UNQUOTED, errors='replace')}"
 
     @property
     def pending_ms(self) -> int:

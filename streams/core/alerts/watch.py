@@ -13,11 +13,12 @@ Readings are nine of ten records, and what they raised is known by its id to who
 was sent; so who reads records again only to remember (`recall`) leaves them out.
 """
 
+import re
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from schemas.records import (
     CompactBoundary,
@@ -49,6 +50,8 @@ MOST_CHAINS: Final = 100_000
 """Of each kind of memory: some tens of megabytes. The chain that was quiet for longest is forgotten
 first; what it raised is still known to whoever remembers the alerts that were sent."""
 
+_SEPARATORS: Final = re.compile(r"[/\\]")
+
 RECALLED_KINDS: Final = frozenset(
     data.kind
     for data in (
@@ -63,6 +66,26 @@ RECALLED_KINDS: Final = frozenset(
 
 WATCHED_KINDS: Final = RECALLED_KINDS | {ContextExhausted.kind, ContextReading.kind}
 """Kinds of records that can raise an alert, or that one can depend on."""
+
+
+class Who(NamedTuple):
+    """By what people know a session: its publisher's agent, and its folder's own name."""
+
+    agent_id: str | None = None
+    folder: str | None = None
+
+    @classmethod
+    def told(cls, agent_id: str | None, cwd: str | None) -> "Who":
+        """Return who it is; of the folder's path only the last part, of whatever system."""
+        parts = [] if cwd is None else [part for part in _SEPARATORS.split(cwd) if part.strip()]
+        return cls(agent_id, parts[-1] if parts else None)
+
+    def or_else(self, other: "Who") -> "Who":
+        """Return it with the other's, where it has none."""
+        return Who(
+            other.agent_id if self.agent_id is None else self.agent_id,
+            other.folder if self.folder is None else self.folder,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +105,7 @@ class Alert:
     session_id: str
     chain: str
     model: str | None
-    agent_id: str | None
+    who: Who
     time_ms: int | None
     facts: Mapping[str, Json]
 
@@ -91,13 +114,16 @@ class Alert:
         """The kind of its rule."""
         return self.rule.kind
 
-    def of_agent(self, agent_id: str | None) -> "Alert":
-        """Return the alert with its session's agent."""
-        return replace(self, agent_id=agent_id)
+    def of(self, who: Who) -> "Alert":
+        """Return the alert with what else is known of whose session it is."""
+        return replace(self, who=self.who.or_else(who))
 
     def is_fresh(self, now_ms: int, max_age_ms: int) -> bool:
         """Tell whether it is young enough to be sent; one without a time never is."""
         return self.time_ms is not None and now_ms - self.time_ms <= max_age_ms
+
+
+_NOBODY: Final = Who()
 
 
 @dataclass(slots=True)
@@ -115,9 +141,6 @@ class _Attempt:
     told: set[str]
 
 
-_Chain = tuple[str, str]
-
-
 class Watch:
     """The memory of one partition: at most `MOST_CHAINS` entries of each kind."""
 
@@ -126,7 +149,7 @@ class Watch:
         self._announced: OrderedDict[tuple[str, str, str], int] = OrderedDict()
         self._compacted: OrderedDict[tuple[str, str, str], tuple[deque[int], bool]] = OrderedDict()
         self._attempts: OrderedDict[str, _Attempt] = OrderedDict()
-        self._agents: OrderedDict[str, str] = OrderedDict()
+        self._who: OrderedDict[str, Who] = OrderedDict()
 
     def observe(self, record: Record, logged_ms: int, now_ms: int) -> list[Alert]:
         """Return the alerts that a record raises. `logged_ms` is its Kafka timestamp.
@@ -194,7 +217,7 @@ class Watch:
 
     def clear(self) -> None:
         """Forget all: the records are read again."""
-        for memory in (self._announced, self._compacted, self._attempts, self._agents):
+        for memory in (self._announced, self._compacted, self._attempts, self._who):
             memory.clear()
 
     def forget(self, before_ms: int) -> None:
@@ -306,10 +329,10 @@ class Watch:
                 yield self._alert(rule, record, {"reason": data.reason})
 
     def _info(self, data: SessionInfo) -> None:
-        if data.publisher_agent_id is not None:
-            self._agents[data.session_id] = data.publisher_agent_id
-            self._agents.move_to_end(data.session_id)
-            _bound(self._agents)
+        told = Who.told(data.publisher_agent_id, data.cwd)
+        self._who[data.session_id] = told.or_else(self._who.get(data.session_id, _NOBODY))
+        self._who.move_to_end(data.session_id)
+        _bound(self._who)
 
     def _concerned(self, data: RecordData) -> Iterator[Rule]:
         for rule in self._rules:
@@ -326,7 +349,7 @@ class Watch:
             session_id=data.session_id,
             chain=data.chain,
             model=data.model,
-            agent_id=self._agents.get(data.session_id),
+            who=self._who.get(data.session_id, _NOBODY),
             time_ms=record.time_ms,
             facts=facts,
         )

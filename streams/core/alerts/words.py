@@ -23,8 +23,10 @@ def sentence(alert: Alert) -> str:
 def _who(alert: Alert) -> str:
     chain = "" if alert.chain == "main" else f", subagent {_cut(alert.chain, _MOST_OF_A_NAME)}"
     model = "" if alert.model is None else f" ({_cut(alert.model, _MOST_OF_A_NAME)})"
-    agent = "" if alert.agent_id is None else f"agent {_cut(alert.agent_id, _MOST_OF_A_NAME)}, "
-    return f"{agent}session {_cut(alert.session_id, _MOST_OF_A_NAME)}{chain}{model}"
+    who = alert.who
+    agent = "" if who.agent_id is None else f"agent {_cut(who.agent_id, _MOST_OF_A_NAME)}, "
+    folder = "" if who.folder is None else f" in {_cut(who.folder, _MOST_OF_A_NAME)}"
+    return f"{agent}session {_cut(alert.session_id, _MOST_OF_A_NAME)}{folder}{chain}{model}"
 
 
 def _what(alert: Alert) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 
 from schemas.views import SessionView
+from streams.core.alerts.watch import Who
 from streams.core.errors import RetryError, VersionError
 from streams.edge import codec, view_codec
 from streams.ports import Clock, ViewReader
@@ -25,8 +26,8 @@ class AgentLookup:
         self._reader, self._partition_of, self._clock = reader, partition_of, clock
         self._not_before_s = clock.monotonic_s()
 
-    async def agent_of(self, session_id: str) -> str | None:
-        """Return the agent that the publisher named for a session; None where it named none.
+    async def who_of(self, session_id: str) -> Who:
+        """Return the agent that the publisher named for a session, and the session's folder.
 
         Raises RetryError where that cannot be told now.
         """
@@ -39,14 +40,15 @@ class AgentLookup:
             logger.warning("a session's agent cannot be looked up", error=str(error))
             raise RetryError(str(error)) from error
 
-    async def _ask(self, session_id: str) -> str | None:
+    async def _ask(self, session_id: str) -> Who:
         generation = (await self._reader.generations()).active
         position = None if generation is None else await self._reader.position(generation, 0)
         if generation is None or position is None:
-            return None
+            return Who()
         partition = self._partition_of(session_id, position.partitions)
         key = codec.key_bytes(session_id)
         (document,) = await self._reader.views(generation, partition, [key])
         if document is None:
-            return None
-        return view_codec.decode(SessionView, document).identity.publisher_agent_id
+            return Who()
+        identity = view_codec.decode(SessionView, document).identity
+        return Who.told(identity.publisher_agent_id, identity.cwd)

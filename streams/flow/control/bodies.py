@@ -12,12 +12,12 @@ ALERT_TYPE: Final = "contextgauge.alert.v1"
 _SLACK_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-def body_of(alert: Alert, form: Format) -> bytes:
-    """Return the body for a target's format."""
-    return (_slack if form == "slack" else _plain)(alert)
+def body_of(alert: Alert, form: Format, link: str | None) -> bytes:
+    """Return the body for a target's format; `link` is where the page shows the session."""
+    return (_slack if form == "slack" else _plain)(alert, link)
 
 
-def _plain(alert: Alert) -> bytes:
+def _plain(alert: Alert, link: str | None) -> bytes:
     return codec.dumps(
         {
             "type": ALERT_TYPE,
@@ -29,22 +29,28 @@ def _plain(alert: Alert) -> bytes:
             "session_id": alert.session_id,
             "chain": alert.chain,
             "model": alert.model,
-            "agent_id": alert.agent_id,
+            "agent_id": alert.who.agent_id,
+            "folder": alert.who.folder,
+            "link": link,
             "record": {"id": alert.record_id, "type": alert.record_type},
             "facts": dict(alert.facts),
         }
     )
 
 
-def _slack(alert: Alert) -> bytes:
+def _slack(alert: Alert, link: str | None) -> bytes:
     text = sentence(alert).translate(_SLACK_ESCAPES)
+    to_page = "" if link is None else f"\n<{_slack_address(link)}|open the session>"
     title = alert.rule.name.translate(_SLACK_ESCAPES)
     told = f"{alert.kind} · session `{alert.session_id.translate(_SLACK_ESCAPES)[:200]}`"
     return codec.dumps(
         {
             "text": f"{title}: {text}",  # for notifications, which show no blocks
             "blocks": [
-                {"type": "section", "text": {"type": "mrkdwn", "text": f"*{title}*\n{text}"}},
+                {
+                    "type": "section",
+                    "text": {"type": "mrkdwn", "text": f"*{title}*\n{text}{to_page}"},
+                },
                 {
                     "type": "context",
                     "elements": [{"type": "mrkdwn", "text": f"{told} · alert {alert.id}"}],
@@ -52,3 +58,8 @@ def _slack(alert: Alert) -> bytes:
             ],
         }
     )
+
+
+def _slack_address(link: str) -> str:
+    """Return an address as Slack's links have it; a bar would end it."""
+    return link.translate(_SLACK_ESCAPES).replace("|", "%7C")

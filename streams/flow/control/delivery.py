@@ -77,7 +77,10 @@ class TargetQueue:
         telemetry: Telemetry,
         clock: Clock,
         dice: random.Random,
+        *,
+        link_of: Callable[[str], str | None],
     ) -> None:
+        self._link_of = link_of
         self._target, self._webhook, self._memory = target, webhook, memory
         self._telemetry, self._clock, self._dice = telemetry, clock, dice
         self._queue: deque[Delivery] = deque()
@@ -158,7 +161,8 @@ class TargetQueue:
             delivery.finish()
             return
         try:
-            body = body_of(delivery.alert, self._target.format)
+            link = self._link_of(delivery.alert.session_id)
+            body = body_of(delivery.alert, self._target.format, link)
         except Exception as error:  # noqa: BLE001 -- an alert that cannot be written holds up no other
             await self._memory.remember(delivery.key)
             self.abandon(delivery, f"it cannot be written ({type(error).__name__})")

@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from streams.core.alerts.rules import AlertPlan
-from streams.core.alerts.watch import Alert
+from streams.core.alerts.watch import Alert, Who
 from streams.core.errors import RetryError
 from streams.flow.backoff import sleep_until
 from streams.flow.control.delivery import Delivery, TargetQueue
@@ -44,7 +44,7 @@ _LOOK_EVERY_S: Final = 1.0
 
 logger = structlog.get_logger()
 
-AgentOf = Callable[[str], Awaitable[str | None]]
+WhoOf = Callable[[str], Awaitable[Who]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class ControlPorts:
     log: Log
     webhooks: Mapping[str, Webhook]
     memory: AlertMemory
-    agent_of: AgentOf
+    who_of: WhoOf
     telemetry: Telemetry
     health: Health
     clock: Clock
@@ -78,6 +78,7 @@ class ControlWorker:
                 ports.telemetry,
                 ports.clock,
                 ports.dice,
+                link_of=plan.link,
             )
             for target in plan.targets
         }
@@ -202,12 +203,12 @@ class ControlWorker:
             self._telemetry.count("control_skipped", reason=reason)
             return []
         can_tell = True
-        if alert.agent_id is None:
+        if alert.who.agent_id is None:
             try:
-                alert = alert.of_agent(await self._ports.agent_of(alert.session_id))
+                alert = alert.of(await self._ports.who_of(alert.session_id))
             except RetryError:
                 can_tell = False  # rather one alert too many than one too few
-        if can_tell and not alert.rule.agents.fit(alert.agent_id):
+        if can_tell and not alert.rule.agents.fit(alert.who.agent_id):
             self._telemetry.count("control_skipped", reason="other_agent")
             return []
         self._telemetry.count("control_alerts", kind=alert.kind)

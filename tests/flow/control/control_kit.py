@@ -19,6 +19,7 @@ from streams.core.alerts.rules import (
     Rule,
     Target,
 )
+from streams.core.alerts.watch import Who
 from streams.core.errors import RetryError
 from streams.edge import codec
 from streams.edge.alert_memories import MemoryAlertMemory
@@ -56,12 +57,14 @@ class Receiver:
         self.answers: list[Answer] = []
         self.always: Answer = DELIVERED
         self.calls: list[str] = []
+        self.sent: list[bytes] = []
         self.taken: list[str] = []
         self.bodies: list[dict[str, object]] = []
         self.gate: asyncio.Event | None = None
 
     async def call(self, alert_id: str, body: bytes) -> Answer:
         self.calls.append(alert_id)
+        self.sent.append(body)
         if self.gate is not None:
             await self.gate.wait()
         answer = self.answers.pop(0) if self.answers else self.always
@@ -124,6 +127,7 @@ class ControlKit:
         self.figures = Figures()
         self.health = board()
         self.agents: dict[str, str] = {}
+        self.folders: dict[str, str] = {}
         self.agents_are_away = False
         self.agents_gate: asyncio.Event | None = None
         self.asked: list[str] = []
@@ -166,7 +170,7 @@ class ControlKit:
                 log=self.log,
                 webhooks={found.name: self.receivers[found.name] for found in self.plan.targets},
                 memory=self.memory,
-                agent_of=self._agent_of,
+                who_of=self._who_of,
                 telemetry=self.figures,
                 health=self.health,
                 clock=self.clock,
@@ -174,13 +178,13 @@ class ControlKit:
             ),
         )
 
-    async def _agent_of(self, session_id: str) -> str | None:
+    async def _who_of(self, session_id: str) -> Who:
         self.asked.append(session_id)
         if self.agents_gate is not None:
             await self.agents_gate.wait()
         if self.agents_are_away:
             raise RetryError("away")
-        return self.agents.get(session_id)
+        return Who(self.agents.get(session_id), self.folders.get(session_id))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Running"]:

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
+from streams.core.alerts.watch import Who
 from streams.core.errors import RetryError, VersionError
 from streams.edge.alert_memories import MemoryAlertMemory
 from streams.edge.clock import SystemClock
@@ -220,13 +222,36 @@ async def test_the_agent_is_looked_up_where_the_records_tell_none(kit: ControlKi
     assert kit.figures.counts["control_skipped", "other_agent"] == 1
 
 
+async def test_an_alert_tells_the_folder_and_where_the_page_shows_the_session(
+    kit: ControlKit,
+) -> None:
+    kit.by(rule(to=["ops", "slack"]), targets=[target("ops"), target("slack", "slack")])
+    kit.plan = replace(kit.plan, page="https://ctx.example/a&b")
+    kit.folders = {"a/b c|<x>": "app"}
+    kit.receivers["slack"].answers = [AWAY, AWAY]
+    await kit.write(pressured(90, session="a/b c|<x>"))
+    async with kit.running():
+        await kit.until_taken(1)
+        await kit.until_taken(1, "slack")
+    (body,), (slack,) = kit.receivers["ops"].bodies, kit.receivers["slack"].bodies
+    address = "https://ctx.example/a&b/#/session/a%2Fb%20c%7C%3Cx%3E"
+    assert (body["folder"], body["link"]) == ("app", address)
+    assert str(body["text"]).startswith("session a/b c|<x> in app (")
+    text = json.dumps(slack["blocks"])
+    assert f"<{address.replace('&', '&amp;')}|open the session>" in text
+    assert "session a/b c|&lt;x&gt; in app (" in text
+    assert len(set(kit.receivers["slack"].sent)) == 1, "the same bytes whenever it is tried"
+    assert len(kit.receivers["slack"].sent) == 3
+
+
 async def test_where_the_agent_cannot_be_told_the_alert_is_sent(kit: ControlKit) -> None:
     kit.by(rule(agents=Patterns(("builder",))))
     kit.agents_are_away = True
     await kit.write(pressured(90))
     async with kit.running():
         await kit.until_taken(1)
-    assert kit.receivers["ops"].bodies[0]["agent_id"] is None
+    (body,) = kit.receivers["ops"].bodies
+    assert (body["agent_id"], body["folder"], body["link"]) == (None, None, None)
 
 
 async def test_the_views_are_asked_for_an_agent_and_rest_when_they_are_away() -> None:
@@ -241,9 +266,9 @@ async def test_the_views_are_asked_for_an_agent_and_rest_when_they_are_away() ->
     lookup = AgentLookup(views, partition_of, SystemClock())
     for _ in range(3):
         with pytest.raises(RetryError):
-            await lookup.agent_of("s1")
+            await lookup.who_of("s1")
     assert views.asked == 1
-    assert await AgentLookup(MemoryViews(), partition_of, SystemClock()).agent_of("s1") is None
+    assert await AgentLookup(MemoryViews(), partition_of, SystemClock()).who_of("s1") == Who()
 
     folded = ProjectKit(MemoryLog(SystemClock()), MemoryViews())
     await folded.create_topic()
@@ -251,8 +276,8 @@ async def test_the_views_are_asked_for_an_agent_and_rest_when_they_are_away() ->
         await folded.append(Given().take(init(at=0), agent_id="builder"))
         await folded.caught_up(running)
         found = AgentLookup(folded.store, partition_of, SystemClock())
-        assert await found.agent_of(SESSION) == "builder"
-        assert await found.agent_of("another") is None
+        assert await found.who_of(SESSION) == Who("builder", "repo")
+        assert await found.who_of("another") == Who()
 
 
 async def test_a_memory_that_is_away_delays_nothing(

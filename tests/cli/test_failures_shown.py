@@ -1,0 +1,31 @@
+"""Attempts without success are called the same on every screen, and on the web page."""
+
+from dataclasses import replace
+
+import pytest
+
+from schemas.views import CompactionOutcome, CompactionsView
+from streams.cli.render import sessions_table, status_box
+from streams.cli.top_compactions import compactions_table
+from streams.serve.overview import Detail
+from tests.cli.test_render import BRIEF, NOW_MS, VIEW, _shown
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "failed", "told"),
+    [
+        (("failed", "failed"), 2, "2 failed"),
+        (("failed", "unknown"), 2, "2 not done"),
+        (("blocked",), 1, "1 not done"),
+        (("succeeded",), 1, "1 not done"),  # it is longer ago than the views list
+    ],
+)
+def test_only_what_is_known_to_have_failed_is_called_failed(
+    outcomes: tuple[CompactionOutcome, ...], failed: int, told: str
+) -> None:
+    last = tuple(replace(BRIEF, outcome=outcome) for outcome in outcomes)
+    view = replace(VIEW, compactions=CompactionsView(automatic=2, failed=failed, last=last))
+    assert f"2 auto, {told} " in _shown(sessions_table([view], NOW_MS, 120))
+    assert f"2 auto, {told} " in _shown(status_box(view, NOW_MS))
+    attempts = told.replace(" ", " attempts " if failed > 1 else " attempt ", 1)
+    assert attempts in _shown(compactions_table(Detail(view, ()), NOW_MS))
