@@ -11,7 +11,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -24,6 +24,7 @@ from streams.serve.feed import Feed
 from streams.serve.guard import PROBES, STREAM, Guard, Report
 from streams.serve.limits import Rates
 from streams.serve.page import add_page
+from streams.serve.parameters import none_unknown
 from streams.serve.problems import Problem, away, bad_parameter
 from streams.serve.reading import Reading
 from streams.serve.sessions import ViewsGoneError
@@ -93,7 +94,7 @@ def create_app(serving: Serving) -> FastAPI:
         redirect_slashes=False,
         lifespan=beside,
     )
-    router = APIRouter()
+    router = APIRouter(dependencies=[Depends(none_unknown)])
     routes.add_routes(router, reading)
     add_stream(router, reading, feed, reader, clock, telemetry, serving.streams)
     app.include_router(router)

@@ -1,13 +1,24 @@
-"""The parameters of the routes, each with its bounds and what it means."""
+"""The parameters of the routes, each with its bounds and what it means.
 
-from typing import Annotated, Literal, TypeAlias
+One that a route does not have is an error, as a mistyped setting is: without it the answer would
+be to another question than was meant.
+"""
+
+import difflib
+from datetime import datetime
+from typing import Annotated, Final, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
-from fastapi import Path, Query
+from fastapi import Path, Query, Request
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
 from starlette.convertors import Convertor, register_url_convertor
 
 from schemas.records import Kind
+from schemas.records import Runtime as KnownRuntime
 from schemas.views import STREAM_ENTRIES, SizeState
+from streams.serve.problems import bad_parameter
 
 
 class _AnyText(Convertor[str]):
@@ -55,7 +66,8 @@ Model: TypeAlias = Annotated[
     str | None, Query(max_length=_TEXT, description="The model of the main conversation.")
 ]
 Runtime: TypeAlias = Annotated[
-    str | None, Query(max_length=_TEXT, description="What runs the agent, such as claude-code.")
+    Literal[KnownRuntime, "unknown"] | None,
+    Query(description="What runs the agent; `unknown`: sessions whose runtime nothing told."),
 ]
 Agent: TypeAlias = Annotated[
     str | None, Query(max_length=_TEXT, description="The agent's id, as its publisher names it.")
@@ -89,11 +101,52 @@ Kinds: TypeAlias = Annotated[
 By: TypeAlias = Annotated[
     Literal["hour", "model"], Query(description="What to tell apart beside the total.")
 ]
+_HOUR: Final = r"^\d{4}-\d{2}-\d{2}T\d{2}$"
+
+
+def _hour(text: str) -> str:
+    """Return an hour as it is. Raises PydanticCustomError where it is none."""
+    try:
+        found = datetime.strptime(text, "%Y-%m-%dT%H")  # noqa: DTZ007 -- its form is all that counts
+    except ValueError:
+        found = None
+    # Names of hours are compared as text, so each digit must be there.
+    if found is None or found.strftime("%Y-%m-%dT%H") != text:
+        raise PydanticCustomError(
+            "hour", "must be an hour in UTC, as year-month-dayThour: 2026-11-22T00, for example"
+        )
+    return text
+
+
 Since: TypeAlias = Annotated[
-    str | None,
+    Annotated[str, AfterValidator(_hour)] | None,
     Query(
-        pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}$",
-        description="The first hour (UTC) that is told, as 2026-02-11T20; for by=hour. Records "
-        "without a time are left out then.",
+        description="The first hour (UTC) that is told, such as `2026-11-22T00`; for by=hour. "
+        "Records without a time are left out then.",
+        json_schema_extra={"pattern": _HOUR},
     ),
 ]
+
+_NAMED: Final = 10
+_NAME: Final = 100
+"""Parameters of an error, and characters of each: an address may hold thousands."""
+
+
+def none_unknown(request: Request) -> None:
+    """Raise Problem for parameters in the address that this route does not have."""
+    route = request.scope["route"]
+    allowed = (
+        [field.alias for field in route.dependant.query_params]
+        if isinstance(route, APIRoute)
+        else []
+    )
+    unknown = [name for name in dict.fromkeys(request.query_params) if name not in allowed]
+    if unknown:
+        raise bad_parameter(*[(name[:_NAME], _hint(name, allowed)) for name in unknown[:_NAMED]])
+
+
+def _hint(name: str, allowed: list[str]) -> str:
+    near = difflib.get_close_matches(name[:_NAME].lower(), allowed, n=1, cutoff=0.6)
+    hint = f"; did you mean {near[0]}?" if near else "."
+    told = f"Allowed here: {', '.join(allowed)}." if allowed else "None is allowed here."
+    return f"there is no such parameter{hint} {told}"

@@ -200,6 +200,7 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
     @router.get(
         "/v1/projection",
         response_model=shapes.ProjectionAnswer,
+        responses=problems_of(422),
         summary="Read how far the projection is",
         operation_id="readProjection",
         tags=["service"],

@@ -51,6 +51,10 @@ class Summary(NamedTuple):
         return (-(UNRANKED if self.percent is None else self.percent), -self.recent, self.session)
 
 
+UNTOLD_RUNTIME: Final = "unknown"
+"""What sessions are asked for whose runtime nothing told."""
+
+
 class Filter(NamedTuple):
     """What sessions are asked for; None: any."""
 
@@ -66,7 +70,7 @@ class Filter(NamedTuple):
         return (
             (self.state is None or self.state in found.states)
             and (self.model is None or self.model == found.model)
-            and (self.runtime is None or self.runtime == found.runtime)
+            and (self.runtime is None or self.runtime == (found.runtime or UNTOLD_RUNTIME))
             and (self.agent is None or self.agent == found.agent)
             and (
                 self.min_percent is None

@@ -141,7 +141,17 @@ async def test_what_is_too_large_is_not_read() -> None:
         ("/v1/sessions/a/events?type=none", 422, "type"),
         ("/v1/sessions/a/events?after=WzEsMl0", 400, "next"),
         ("/v1/stats?by=day", 422, "by"),
-        ("/v1/stats?since=yesterday", 422, "since"),
+        ("/v1/stats?since=yesterday", 422, "since: must be an hour in UTC"),
+        ("/v1/stats?since=2026-13-01T00", 422, "2026-11-22T00"),
+        ("/v1/stats?since=2026-1-01T000", 422, "2026-11-22T00"),
+        ("/v1/sessions?runtime=bogus", 422, "'openai', 'other' or 'unknown'"),
+        ("/v1/sessions?min_pct=80", 422, "min_pct: there is no such parameter; did you mean min_p"),
+        ("/v1/sessions?zzz", 422, "such parameter. Allowed here: sort, state, model, runtime, age"),
+        ("/v1/sessions/a/events?Limit=1", 422, "did you mean limit?"),
+        ("/v1/sessions/a?x=1", 422, "None is allowed here."),
+        ("/v1/projection?x=1", 422, "x: there is no such parameter"),
+        ("/v1/stream?sesion=a", 422, "did you mean session?"),
+        ("/api/agents/a/events?limit=1", 422, "limit: there is no such parameter"),
         ("/v1/stats?by=model&since=2026-02-11T20", 422, "by=hour"),
     ],
 )
@@ -155,6 +165,19 @@ async def test_every_error_is_a_problem_that_says_what_to_do(
     assert said in told["detail"]
     assert told["instance"] == path.partition("?")[0]
     assert set(told) >= {"type", "title", "status", "detail", "instance"}
+
+
+async def test_each_unknown_parameter_is_named_and_cut_short() -> None:
+    asked = "&".join(["z" * 200, *(f"p{number}=1" for number in range(20)), "q=a", "p0=2"])
+    told = (await api_over(GrowingViews()).get(f"/v1/sessions?{asked}")).json()
+    named = [wrong["parameter"] for wrong in told["errors"]]
+    assert named == ["z" * 100, *(f"p{number}" for number in range(9))]
+
+
+async def test_the_page_and_the_probes_take_what_others_add_to_an_address() -> None:
+    api = api_over(GrowingViews())
+    for path in ("/?utm_source=chat", "/healthz?x=1", "/docs?x=1"):
+        assert (await api.get(path)).status_code == 200, path
 
 
 async def test_nothing_can_be_written() -> None:

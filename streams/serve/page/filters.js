@@ -10,13 +10,19 @@ export const PRESETS = [
   ["unknown", "Unknown"],
 ];
 
+/** The runtimes there are, as the server is asked for them, and what they are called. */
+export const RUNTIMES = [
+  ...["claude-code", "codex", "gemini", "openai", "other"].map((name) => [name, name]),
+  ["unknown", "Runtime not told"],
+];
+
 export function readFilters(parameters) {
   const sort = parameters.get("sort");
   return {
     q: parameters.get("q") ?? "",
     show: PRESETS.some(([value]) => value === parameters.get("show")) ? parameters.get("show") : "",
     model: parameters.get("model") ?? "",
-    runtime: parameters.get("runtime") ?? "",
+    runtime: RUNTIMES.some(([value]) => value === parameters.get("runtime")) ? parameters.get("runtime") : "",
     agent: parameters.get("agent") ?? "",
     sort: sort === "recent" ? "recent" : "pressure",
   };
@@ -56,7 +62,7 @@ export function mayFit(entry, view, { q, show, model, runtime }) {
 export function fits(view, { show, model, runtime }, nowMs) {
   const chain = mainChain(view);
   if (model && chain.model !== model) return false;
-  if (runtime && view.identity.runtime !== runtime) return false;
+  if (runtime && (view.identity.runtime ?? "unknown") !== runtime) return false;
   if (show === "high") return (chain.used_percent ?? 0) >= 80;
   if (show === "compacting") return ["compacting", "stalled"].includes(stateOf(view, nowMs));
   if (show === "unknown") return chain.state === "unknown";

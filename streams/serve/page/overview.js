@@ -3,7 +3,7 @@
 import { get, now, query, sessionPath } from "./api.js";
 import { attr, h, icon, say, shown, text } from "./dom.js";
 import { Feed } from "./feed.js";
-import { addressOf, fits, isFiltered, mayFit, PRESETS, readFilters, serverFilters } from "./filters.js";
+import { addressOf, fits, isFiltered, mayFit, PRESETS, readFilters, RUNTIMES, serverFilters } from "./filters.js";
 import { exact } from "./format.js";
 import { mainChain } from "./judge.js";
 import { patch } from "./patch.js";
@@ -146,7 +146,7 @@ export class Overview {
     });
     this.models = h("select", { "aria-label": "Model" }, h("option", { value: "" }, "All models"));
     this.runtimes = h("select", { "aria-label": "Runtime" }, h("option", { value: "" }, "All runtimes"),
-      ...["claude-code", "codex", "gemini", "openai", "other"].map((name) => h("option", { value: name }, name)));
+      ...RUNTIMES.map(([value, name]) => h("option", { value }, name)));
     this.sort = h("select", { "aria-label": "Order" }, h("option", { value: "pressure" }, "By pressure"),
       h("option", { value: "recent" }, "By last activity"));
     if (this.filters.model) this.#offerModel(this.filters.model);

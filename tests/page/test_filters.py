@@ -1,0 +1,58 @@
+"""The filters: what the server is asked for, and what then still fits."""
+
+from typing import Any, get_args
+
+import pytest
+from playwright.async_api import Page, expect
+
+from schemas.records import Runtime
+from tests.page.pretend import Api, folded, records_of, sample_lines
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+NOW_MS = 1_790_000_000_000
+
+
+@pytest.fixture(scope="module")
+def sample() -> Any:
+    """The simulator's sample as the projection leaves it."""
+    return folded(records_of(sample_lines(NOW_MS)))
+
+
+async def test_sessions_whose_runtime_nothing_told_can_be_chosen(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    select = page.get_by_label("Runtime")
+    options = select.locator("option")
+    values = [await option.get_attribute("value") for option in await options.all()]
+    assert values == ["", *get_args(Runtime), "unknown"]
+    await select.select_option("Runtime not told")
+    await expect(page).to_have_url(f"{page_url}#/?runtime=unknown")
+    for _ in range(100):
+        if any("runtime=unknown" in asked for asked in api.asked):
+            break
+        await page.wait_for_timeout(50)
+    assert any("runtime=unknown" in asked for asked in api.asked)
+    # What changes in such a session leaves it in the list, and no other one comes into it.
+    fits = await page.evaluate(
+        """async (views) => {
+          const filters = await import(document.querySelector('link[href$="/filters.js"]').href);
+          const asked = { show: "", model: "", runtime: "unknown" };
+          return views.map((view) => filters.fits(view, asked, 0));
+        }""",
+        list(api.sessions.values()),
+    )
+    untold = [view["identity"]["runtime"] is None for view in api.sessions.values()]
+    assert fits == untold
+    assert len(set(untold)) == 2
+
+
+async def test_a_runtime_that_there_is_not_is_no_filter(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(f"{page_url}#/?runtime=bogus")
+    await expect(page.get_by_label("Runtime")).to_have_value("")
+    assert not any("bogus" in asked for asked in api.asked)
