@@ -1,8 +1,8 @@
 """Which causes a session has seen (R4): its boundaries, and the last 4 096 others.
 
-Immutable, and cheap to extend: the newest hashes are one byte string, older ones are frozen in
-segments. All are held as bytes and nothing else, for a worker holds very many. Persisted in small
-chunks, so that a batch writes only what it added.
+Immutable, and cheap to extend: the newest hashes are one short byte string, older ones lie in
+segments, of which only the last grows. All are held as bytes and nothing else, for a worker holds
+very many. Persisted in small chunks, so that a batch writes only what it added.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,11 @@ BOUNDARIES_KEPT: Final = KEPT
 """How many boundaries are known: no real session comes near, and with as many as of the others,
 whatever is sent again of a session's last 4 096 messages is known."""
 
-_SEGMENT: Final = 512
-"""Hashes in a frozen segment: a new one copies at most 4 KiB, and a look-up asks eight."""
+SEGMENT: Final = 512
+"""Hashes in a segment: a look-up asks eight or nine."""
+
+STEP: Final = 64
+"""Hashes by which a segment grows: those in the tail are copied with each new one, and searched."""
 
 _FILTER_BYTES: Final = 1024
 """A segment's filter has 8 192 bits, of which 512 hashes set 1 in 16: so seldom is a segment
@@ -34,7 +37,10 @@ SLOTS: Final = KEPT // CHUNK + 1
 
 
 class Segment(NamedTuple):
-    """`_SEGMENT` hashes in order; `filter` has a bit for each, or is empty where none was made."""
+    """`SEGMENT` hashes in order, the last segment's fewer; `filter` has a bit for each.
+
+    It is empty where none was made.
+    """
 
     ordered: bytes
     filter: bytes = b""
@@ -86,11 +92,22 @@ def is_known(known: Known, cause: bytes) -> bool:
 
 def add(known: Known, cause: bytes) -> Known:
     """Return the causes with one more."""
-    tail = known.tail + cause
-    if len(tail) < _SEGMENT * HASH_BYTES:
-        return Known(known.boundaries, known.segments, tail, known.added + 1)
-    segments = (*known.segments, _filtered(tail))[-(KEPT // _SEGMENT) :]
-    return Known(known.boundaries, segments, b"", known.added + 1)
+    tail, added = known.tail + cause, known.added + 1
+    if len(tail) < STEP * HASH_BYTES:
+        return Known(known.boundaries, known.segments, tail, added)
+    return Known(known.boundaries, _grown(known.segments, tail, added), b"", added)
+
+
+def _grown(segments: tuple[Segment, ...], tail: bytes, added: int) -> tuple[Segment, ...]:
+    """Return the segments with a full tail: a part of the last one, or the next one's beginning."""
+    if added % SEGMENT == STEP:
+        return (*segments, Segment(tail, _marked(bytes(_FILTER_BYTES), tail)))
+    ordered, marks = segments[-1]
+    whole = ordered + tail
+    # A filter that was not made when the session was read back is made now, once.
+    marks = _marked(marks, tail) if marks else _marked(bytes(_FILTER_BYTES), whole)
+    most = KEPT // SEGMENT + (added % SEGMENT > 0)
+    return (*segments[:-1], Segment(whole, marks))[-most:]
 
 
 def refresh(known: Known, cause: bytes) -> Known:
@@ -121,15 +138,25 @@ def chunks(before: Known, after: Known) -> dict[int, tuple[int, bytes]]:
     """Return what was added, by ring slot: the chunk's number and all its hashes so far."""
     if before.added == after.added:
         return {}
-    hashes = b"".join(segment.ordered for segment in after.segments) + after.tail
-    first_kept = after.added - len(hashes) // HASH_BYTES
     oldest = max(before.added, after.added - KEPT)
+    hashes = _newest(after, after.added - oldest // CHUNK * CHUNK)
+    first = after.added - len(hashes) // HASH_BYTES
     found = {}
     for number in range(oldest // CHUNK, (after.added - 1) // CHUNK + 1):
-        begin = max(number * CHUNK - first_kept, 0) * HASH_BYTES
-        end = ((number + 1) * CHUNK - first_kept) * HASH_BYTES
+        begin = max(number * CHUNK - first, 0) * HASH_BYTES
+        end = ((number + 1) * CHUNK - first) * HASH_BYTES
         found[number % SLOTS] = (number, hashes[begin:end])
     return found
+
+
+def _newest(known: Known, count: int) -> bytes:
+    """Return so many of the newest hashes, more of them, or all where there are fewer."""
+    hashes = known.tail
+    for segment in reversed(known.segments):
+        if len(hashes) >= count * HASH_BYTES:
+            break
+        hashes = segment.ordered + hashes
+    return hashes
 
 
 def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> Known:
@@ -145,26 +172,30 @@ def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> Know
     begin = numbers.start * CHUNK
     if begin + len(hashes) // HASH_BYTES != added:
         raise ValueError(f"{added} causes were added, the chunks end elsewhere")
-    # Segments begin at multiples of _SEGMENT; hashes before the first are older than needed
+    # Segments begin at multiples of SEGMENT; hashes before the first are older than needed
     # unless they are still kept, so the first segment may be short.
-    cut = (-begin % _SEGMENT) * HASH_BYTES
-    size = _SEGMENT * HASH_BYTES
+    cut = (-begin % SEGMENT) * HASH_BYTES
+    size = SEGMENT * HASH_BYTES
     bounds = [*([0] if cut else []), *range(cut, len(hashes), size)]
     parts = [
         hashes[start:stop] for start, stop in zip(bounds, [*bounds[1:], len(hashes)], strict=True)
     ]
-    tail = parts.pop() if added % _SEGMENT else b""
+    tail = b""
+    if added % STEP:
+        size = added % STEP * HASH_BYTES
+        parts[-1], tail = parts[-1][:-size], parts[-1][-size:]
     # Without filters: making them costs more than the searches of the few messages that most
     # sessions get between being read back and being put away again.
-    return Known(boundaries, tuple(Segment(part) for part in parts), tail, added)
+    return Known(boundaries, tuple(Segment(part) for part in parts if part), tail, added)
 
 
-def _filtered(hashes: bytes) -> Segment:
-    marks = bytearray(_FILTER_BYTES)
+def _marked(marks: bytes, hashes: bytes) -> bytes:
+    """Return a filter with the bits of more hashes."""
+    marked = bytearray(marks)
     for begin in range(0, len(hashes), HASH_BYTES):
         at, bit = _filter_bit(hashes[begin : begin + HASH_BYTES])
-        marks[at] |= bit
-    return Segment(hashes, bytes(marks))
+        marked[at] |= bit
+    return bytes(marked)
 
 
 def _filter_bit(cause: bytes) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.core import known, responses
-from streams.core.known import CHUNK, HASH_BYTES, KEPT, NOTHING_KNOWN, SLOTS, Known
+from streams.core.known import CHUNK, HASH_BYTES, KEPT, NOTHING_KNOWN, SEGMENT, SLOTS, STEP, Known
 from streams.core.responses import Remembered
 from streams.core.signals import Usage
 
@@ -159,6 +159,29 @@ def test_what_was_stored_in_any_batches_is_what_was_known(
         assert known.is_known(causes, cause(number)) == expected
         assert known.is_known(restored, cause(number)) == expected
     assert len(stored) <= SLOTS
+
+
+def layout(seen: Known) -> tuple[list[int], int]:
+    """Return how many hashes the segments have that cannot have been cut, and the tail."""
+    whole = [len(segment.ordered) // HASH_BYTES for segment in seen.segments]
+    return whole[-8:], len(seen.tail) // HASH_BYTES
+
+
+@pytest.mark.parametrize("added", [1, 63, 64, 65, 500, 511, 512, 513, 4_096, 4_100, 5_120, 5_555])
+def test_what_was_read_back_goes_on_growing_as_it_would_have(added: int) -> None:
+    seen = with_causes(range(added))
+    restored = known.from_chunks(b"", added, ring(known.chunks(NOTHING_KNOWN, seen)))
+    assert layout(restored) == layout(seen)
+    for more in (1, 63, 64, 300, 700, 3_500):
+        numbers = range(added, added + more)
+        seen, restored = with_causes(numbers, seen), with_causes(numbers, restored)
+        added += more
+        assert layout(restored) == layout(seen)
+        assert len(seen.tail) < STEP * HASH_BYTES
+        assert len(restored.segments) <= KEPT // SEGMENT + 1
+        for number in (added - 1, added - 65, added - 513, added - 4_096, added - 4_097):
+            if number >= 0:
+                assert known.is_known(restored, cause(number)) == (added - KEPT <= number)
 
 
 def test_stale_slots_of_the_ring_are_not_read() -> None:
