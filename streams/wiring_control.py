@@ -18,10 +18,11 @@ from streams.edge.faust_stream import FaustStream
 from streams.edge.partitioner import partition_of
 from streams.edge.state_folder import state_folder
 from streams.edge.webhooks import HttpWebhook
+from streams.flow.control import trial
 from streams.flow.control.agents import AgentLookup
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
 from streams.flow.retry import Patience
-from streams.ports import AlertMemory, Clock, Health, Telemetry
+from streams.ports import AlertMemory, Answer, Clock, Health, Telemetry
 from streams.settings import Settings
 
 _CLIENT_ID = "contextgauge-control"
@@ -81,6 +82,20 @@ async def control(
         if views is not None:
             await views.stop()
         await log.stop()
+
+
+async def try_targets(
+    plan: AlertPlan, addresses: Mapping[str, Address], clock: Clock
+) -> dict[str, Answer]:
+    """Send each target one test alert; return what each answered."""
+    webhooks = {
+        target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
+    }
+    try:
+        return await trial.try_targets(plan, webhooks, clock)
+    finally:
+        for webhook in webhooks.values():
+            await webhook.stop()
 
 
 async def _nobody(_session_id: str) -> Who:

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from streams import wiring
 from streams.cli import workers
+from streams.cli.exits import Exit
 from streams.cli.screen import out, safe
 from streams.core.alerts.rules import (
     AlertPlan,
@@ -47,12 +49,28 @@ Check = Annotated[
 ]
 
 
-def control(*, rules: Rules = None, check: Check = None) -> None:
+Test = Annotated[
+    Path | None,
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        help="Send one test alert to each target of this file, say what each answered, and end: "
+        "with exit code 1 if one did not take it. Needs neither Kafka nor Redis.",
+    ),
+]
+
+
+def control(*, rules: Rules = None, check: Check = None, test: Test = None) -> None:
     """Alert people by webhook: a session near its limit, a compaction that failed or stalled.
 
     Reads context.events and sends what the rules ask for; what could not be sent is tried again.
     Any number may run, up to the number of partitions, and any of them may be killed at any time.
     """
+    if check is not None and test is not None:
+        raise ConfigError("--check and --test: choose one of the two; --test checks as well")
+    if test is not None:
+        _try(test)
+        return
     if check is not None:
         plan = read_plan(check)
         addresses(plan)
@@ -81,6 +99,21 @@ def control(*, rules: Rules = None, check: Check = None) -> None:
         )
 
     workers.run("control", work, wiring.bootstrap_servers)
+
+
+def _try(path: Path) -> None:
+    """Send test alerts. Raises ConfigError, and Exit where a target did not take its own."""
+    plan = read_plan(path)
+    found = addresses(plan)
+    from streams import wiring_control  # noqa: PLC0415 -- as above
+
+    answers = asyncio.run(wiring_control.try_targets(plan, found, SystemClock()))
+    for name, answer in answers.items():
+        taken = answer.outcome == "delivered"
+        line = Text("✓ " if taken else "✗ ", style="green" if taken else "red")
+        out.print(line.append(safe(f"{name}: {answer.said}"), style=""), soft_wrap=True)
+    if any(answer.outcome != "delivered" for answer in answers.values()):
+        raise typer.Exit(Exit.STOPPED)
 
 
 def _file(chosen: Settings, named: Path | None) -> Path:

@@ -28,7 +28,7 @@ same time."""
 GUESS = "~"
 """Stands before a window that nobody told, and before what is computed from it."""
 
-_DRAWN_PLAIN = {"█": "#", "░": "-", "·": "-", "→": ">", "✓": "*", "…": "."}
+_DRAWN_PLAIN = {"█": "#", "░": "-", "·": "-", "→": ">", "✓": "*", "✗": "x", "…": "."}
 """What is drawn, for a terminal that cannot show it: one character for one, so columns stay."""
 
 _PLAIN = "contextgauge.plain"

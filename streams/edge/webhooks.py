@@ -8,8 +8,10 @@ with SHA-256 of `id.timestamp.body`. A receiver that has any library for it need
 import asyncio
 import base64
 import contextlib
+import errno
 import hashlib
 import hmac
+import socket
 import ssl
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
@@ -30,10 +32,42 @@ _MOST_ANSWER_BYTES = 64 * 1024
 """Read of an answer, so that the connection can be used again; nobody looks at it."""
 
 
+_REASONS = {
+    errno.ECONNREFUSED: "the connection was refused",
+    errno.ECONNRESET: "it closed the connection",
+    errno.EPIPE: "it closed the connection",
+    errno.ETIMEDOUT: "it timed out",
+    errno.EHOSTUNREACH: "no way leads there",
+    errno.ENETUNREACH: "no way leads there",
+}
+_CERTIFICATES = {10: "has expired", 62: "is another name's", 64: "is another address's"}
+"""By OpenSSL's X509_V_ERR_ codes."""
+
+
 def signature_of(key: bytes, alert_id: str, timestamp_s: int, body: bytes) -> str:
     """Return the value of `webhook-signature`."""
     signed = f"{alert_id}.{timestamp_s}.".encode() + body
     return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+
+
+def _why(error: Exception) -> str:
+    """Say what stands between us and a receiver, without a word of the error's own."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        code = getattr(error.certificate_error, "verify_code", 0)
+        return f"TLS: its certificate {_CERTIFICATES.get(code, 'is of no authority we trust')}"
+    if isinstance(error, ssl.SSLError):
+        return "TLS: no agreement with it"
+    name = "its name is not found"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return name
+    found = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    number = (found.errno if isinstance(found, OSError) else None) or 0
+    why = name if isinstance(found, socket.gaierror) else _REASONS.get(number)
+    if why is None and isinstance(error, aiohttp.ServerDisconnectedError):
+        why = "it closed the connection"
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"the proxy: {why or type(error).__name__}"
+    return why or type(error).__name__
 
 
 class HttpWebhook:
@@ -83,7 +117,7 @@ class HttpWebhook:
             return Answer("again", "it did not answer in time")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # Not what the error says: it may show the address, which may be a secret.
-            return Answer("again", f"it cannot be reached ({type(error).__name__})")
+            return Answer("again", f"it cannot be reached: {_why(error)}")
 
     async def stop(self) -> None:
         """Close the connections."""

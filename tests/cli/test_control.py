@@ -1,8 +1,14 @@
 """`contextgauge control --check` and what is wrong before a worker starts."""
 
+import asyncio
+import json
 from pathlib import Path
 
+from aiohttp import web
+
+from streams.edge.webhooks import signature_of
 from tests.conftest import Command
+from tests.web_kit import web_server
 
 RULES = """\
 [[targets]]
@@ -88,3 +94,85 @@ def test_a_topic_that_is_missing_is_told(
     done = command("control", "--rules", str(file), BOOTSTRAP_SERVERS=kafka, TOPIC_PREFIX=prefix)
     assert done.returncode == 2
     assert "run `contextgauge topics create`" in done.stderr
+
+
+class Hook:
+    """A webhook server: it answers what a path says, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, tuple[dict[str, str], bytes]] = {}
+
+    async def handle(self, request: web.Request) -> web.Response:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.taken[request.path] = headers, await request.read()
+        return web.Response(status=int(request.path.removeprefix("/")))
+
+
+TARGETS = """
+page = "https://ctx.example/"
+
+[[targets]]
+name = "ops"
+url = "{url}/204"
+secret_env = "OPS_SECRET"
+
+[[targets]]
+name = "chat"
+format = "slack"
+url = "{url}/{status}"
+
+[[targets]]
+name = "gone"
+url = "{gone}"
+
+[[rules]]
+name = "full"
+when = "pressure"
+at_percent = 85
+targets = ["ops", "chat", "gone"]
+"""
+
+
+async def test_each_target_is_sent_a_test_and_what_it_answers_is_told(
+    command: Command, tmp_path: Path
+) -> None:
+    file, hook = tmp_path / "alerts.toml", Hook()
+    command.environment |= {"OPS_SECRET": "s3cret"}
+    async with web_server(hook.handle) as url:
+        file.write_text(TARGETS.format(url=url, status=403, gone="http://127.0.0.1:1/secret-path"))
+        done = await asyncio.to_thread(command, "control", "--test", str(file))
+        assert (done.returncode, done.stderr) == (1, "")
+        assert done.stdout.splitlines() == [
+            "✓ ops: it answered 204",
+            "✗ chat: it answered 403",
+            "✗ gone: it cannot be reached: the connection was refused",
+        ]
+        headers, body = hook.taken["/204"]
+        at_s, alert_id = headers["webhook-timestamp"], headers["webhook-id"]
+        signed = signature_of(b"s3cret", alert_id, int(at_s), body)
+        assert headers["webhook-signature"] == signed
+        told = json.loads(body)
+        assert (told["id"], told["kind"], told["rule"]) == (alert_id, "test", "test")
+        assert (told["type"], told["link"]) == ("contextgauge.alert.v1", "https://ctx.example/")
+        assert "this is a test" in told["text"]
+        slack_headers, slack = hook.taken["/403"]
+        assert slack_headers["webhook-id"] != alert_id
+        assert json.loads(slack)["text"].startswith("test: this is a test")
+        assert b"<https://ctx.example/|open the page>" in slack
+
+        file.write_text(TARGETS.format(url=url, status=200, gone=f"{url}/202"))
+        done = await asyncio.to_thread(command, "control", "--test", str(file))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.count("✓") == 3
+        assert hook.taken["/204"][0]["webhook-id"] != alert_id, "an id of its own each time"
+
+
+def test_a_test_needs_a_file_that_is_right(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "alerts.toml"
+    file.write_text(TARGETS.format(url="http://127.0.0.1:1", status=200, gone="http://x"))
+    done = command("control", "--test", str(file))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "secret_env names OPS_SECRET, which is not set: set it" in done.stderr
+    both = command("control", "--test", str(file), "--check", str(file))
+    assert both.returncode == 2
+    assert "choose one of the two" in both.stderr

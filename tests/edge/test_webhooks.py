@@ -4,7 +4,9 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -13,6 +15,7 @@ from streams.core.errors import ConfigError
 from streams.edge.clock import SystemClock
 from streams.edge.webhook_key import key_of
 from streams.edge.webhooks import HttpWebhook, signature_of
+from tests.secure.certificates import Authority
 from tests.web_kit import web_server
 
 
@@ -138,9 +141,70 @@ async def test_nobody_there_is_tried_again_and_the_address_is_not_told() -> None
     webhook = HttpWebhook("http://127.0.0.1:1/secret-token", None, 2.0, At())
     answer = await webhook.call("the-id", b"{}")
     await webhook.stop()
+    assert (answer.outcome, answer.said) == (
+        "again",
+        "it cannot be reached: the connection was refused",
+    )
+
+
+async def _said(url: str, context: ssl.SSLContext | None = None) -> str:
+    webhook = HttpWebhook(url, None, 5.0, At(), context)
+    try:
+        answer = await webhook.call("the-id", b"{}")
+    finally:
+        await webhook.stop()
     assert answer.outcome == "again"
-    assert "127.0.0.1" not in answer.said
-    assert "secret" not in answer.said
+    return answer.said.removeprefix("it cannot be reached: ")
+
+
+async def test_a_name_that_is_not_found_is_told() -> None:
+    assert await _said("http://secret.name.invalid/hook") == "its name is not found"
+
+
+async def test_a_proxy_that_is_away_is_told_to_be_the_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert await _said("http://hooks.invalid/") == "the proxy: the connection was refused"
+
+
+@pytest.mark.parametrize("secure", [False, True])
+async def test_one_that_says_nothing_is_told_by_why(secure: bool) -> None:
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"no TLS" if secure else b"")
+        writer.close()
+
+    async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        said = await _said(f"http{'s' if secure else ''}://127.0.0.1:{port}/")
+    assert said == ("TLS: no agreement with it" if secure else "it closed the connection")
+
+
+@pytest.mark.parametrize(
+    ("is_trusted", "host", "days", "why"),
+    [
+        (False, "localhost", 10, "is of no authority we trust"),
+        (True, "other.example", 10, "is another name's"),
+        (True, "localhost", -1, "has expired"),
+    ],
+)
+async def test_a_certificate_that_is_refused_is_told_by_why(
+    tmp_path: Path, is_trusted: bool, host: str, days: int, why: str
+) -> None:
+    authority = Authority.make(tmp_path, "authority")
+    made = authority.sign("server", host, days=days)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(made.certificate, made.key)
+    trust = ssl.create_default_context(cafile=authority.file) if is_trusted else None
+
+    def hear(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(hear, "127.0.0.1", 0, ssl=context) as server:
+        port = server.sockets[0].getsockname()[1]
+        said = await _said(f"https://localhost:{port}/", trust)
+    assert said == f"TLS: its certificate {why}"
 
 
 async def test_one_that_does_not_answer_in_time_is_tried_again() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from schemas.records import MAIN_CHAIN
 from streams.core.alerts.rules import Format
 from streams.core.alerts.watch import Alert
 from streams.core.alerts.words import sentence
@@ -15,6 +16,31 @@ _SLACK_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 def body_of(alert: Alert, form: Format, link: str | None) -> bytes:
     """Return the body for a target's format; `link` is where the page shows the session."""
     return (_slack if form == "slack" else _plain)(alert, link)
+
+
+def body_of_test(target: str, form: Format, alert_id: str, now_ms: int, page: str | None) -> bytes:
+    """Return the body of a target's test, in the shape of an alert of no session."""
+    text = f"this is a test: alerts of contextgauge reach {target}"
+    if form == "slack":
+        return _slack_of("test", text, f"test · alert {alert_id}", page, "open the page")
+    return codec.dumps(
+        {
+            "type": ALERT_TYPE,
+            "id": alert_id,
+            "rule": "test",
+            "kind": "test",
+            "text": text,
+            "time": codec.rfc3339(now_ms),
+            "session_id": "test",
+            "chain": MAIN_CHAIN,
+            "model": None,
+            "agent_id": None,
+            "folder": None,
+            "link": page,
+            "record": {"id": alert_id, "type": "test"},
+            "facts": {},
+        }
+    )
 
 
 def _plain(alert: Alert, link: str | None) -> bytes:
@@ -39,10 +65,14 @@ def _plain(alert: Alert, link: str | None) -> bytes:
 
 
 def _slack(alert: Alert, link: str | None) -> bytes:
-    text = sentence(alert).translate(_SLACK_ESCAPES)
-    to_page = "" if link is None else f"\n<{_slack_address(link)}|open the session>"
-    title = alert.rule.name.translate(_SLACK_ESCAPES)
     told = f"{alert.kind} · session `{alert.session_id.translate(_SLACK_ESCAPES)[:200]}`"
+    told = f"{told} · alert {alert.id}"
+    return _slack_of(alert.rule.name, sentence(alert), told, link, "open the session")
+
+
+def _slack_of(name: str, said: str, below: str, link: str | None, link_says: str) -> bytes:
+    title, text = name.translate(_SLACK_ESCAPES), said.translate(_SLACK_ESCAPES)
+    to_page = "" if link is None else f"\n<{_slack_address(link)}|{link_says}>"
     return codec.dumps(
         {
             "text": f"{title}: {text}",  # for notifications, which show no blocks
@@ -51,10 +81,7 @@ def _slack(alert: Alert, link: str | None) -> bytes:
                     "type": "section",
                     "text": {"type": "mrkdwn", "text": f"*{title}*\n{text}{to_page}"},
                 },
-                {
-                    "type": "context",
-                    "elements": [{"type": "mrkdwn", "text": f"{told} · alert {alert.id}"}],
-                },
+                {"type": "context", "elements": [{"type": "mrkdwn", "text": below}]},
             ],
         }
     )
