@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -134,16 +134,18 @@ async def publish_blocks(
     chosen: Settings,
     blocks: AsyncIterator[Sequence[Line]],
     total_bytes: int | None,
+    *,
+    is_live: bool = False,
 ) -> Published:
     """Publish lines with a progress bar on a terminal, and tell at the end what was done.
 
-    A broker that is away, at the start or later, is waited for, and said to be. Raises
-    ConfigError where the topic is missing.
+    A broker that is away, at the start or later, is waited for, and said to be. With `is_live`
+    messages are marked as seen when they are sent. Raises ConfigError where the topic is missing.
     """
     logs.configure(chosen)
     refusals = Refusals()
     async with connected(chosen, asyncio.Event()) as connection:
-        config = config_of(chosen, connection)
+        config = replace(config_of(chosen, connection), is_live=is_live)
         with Bar(total_bytes) as bar:
             done = await publish(connection.producer, config, blocks, refusals, bar.show)
     tell(summary(done, bar.seconds(), refusals.summary()))

@@ -29,17 +29,36 @@ _FILE_SUFFIX = ".jsonl"
 Provider = StrEnum("Provider", {name: name for name in PROVIDERS})  # type: ignore[misc]
 
 
+Messages = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Messages in all: a session that is over is followed by another. Not given, each "
+        "session goes to its end, and that is all.",
+    ),
+]
+Out = Annotated[
+    str,
+    typer.Option(
+        metavar="PATH",
+        help="-: standard output. A name that ends in .jsonl: one file. Another: a new folder, "
+        "laid out like a projects folder.",
+    ),
+]
+Live = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        help="With --publish: the messages happen now, so that those that have no time of their "
+        "own get the time at which they are sent, and alerts may be raised on them.",
+    ),
+]
+
+
 def simulate(  # noqa: PLR0913 -- each is an option
     *,
     sessions: Annotated[int, typer.Option(min=1, help="Sessions at work at a time.")] = 10,
-    messages: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Messages in all: a session that is over is followed by another. Not given, "
-            "each session goes to its end, and that is all.",
-        ),
-    ] = None,
+    messages: Messages = None,
     duration: Annotated[
         float | None,
         typer.Option(min=0.1, help="Seconds after which to stop; sessions follow each other."),
@@ -65,17 +84,11 @@ def simulate(  # noqa: PLR0913 -- each is an option
         bool,
         typer.Option("--recent", help="Let simulated time end now, whatever --start says."),
     ] = False,
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="PATH",
-            help="-: standard output. A name that ends in .jsonl: one file. Another: a new folder, "
-            "laid out like a projects folder.",
-        ),
-    ] = "-",
+    out: Out = "-",
     publish: Annotated[
         bool, typer.Option("--publish", help="Send the messages to agent.messages instead.")
     ] = False,
+    live: Live = False,
 ) -> None:
     """Simulate agents' sessions: all runtimes, and every way that a compaction can go.
 
@@ -83,6 +96,8 @@ def simulate(  # noqa: PLR0913 -- each is an option
     """
     if publish and out != "-":
         raise ConfigError("--publish and --out: choose one of the two")
+    if live and not publish:
+        raise ConfigError("--live marks what is published: give --publish too")
     casting = Casting(
         seed=seed,
         sessions=sessions,
@@ -96,7 +111,16 @@ def simulate(  # noqa: PLR0913 -- each is an option
         casting = ending_now(casting, messages, sample=sample)
     endless = duration is not None and messages is None and not sample
     simulated = _simulated(casting, sys.maxsize if endless else messages, sample=sample)
-    _send(simulated, out, publish=publish, rate=rate, duration=duration)
+    blocks = paced(as_lines(simulated, named=not publish), rate, duration, SystemClock())
+    if publish:
+        asyncio.run(publish_blocks(wiring.settings(), blocks, None, is_live=live))
+    elif out == "-" or out.endswith(_FILE_SUFFIX):
+        asyncio.run(_write(blocks, None if out == "-" else Path(out)))
+    elif rate or duration:
+        raise ConfigError("--rate and --duration are for one stream of messages, not for a folder")
+    else:
+        written = write_folder(Path(out), ((each.file, each.value) for each in simulated))
+        err.print(f"wrote {written:,} messages below {out}", markup=False, soft_wrap=True)
 
 
 def _time_ms(text: str) -> int:
@@ -120,24 +144,6 @@ def ending_now(casting: Casting, messages: int | None, *, sample: bool) -> Casti
     for message in _simulated(casting, messages, sample=sample):
         last_ms = max(last_ms, message.at_ms)
     return replace(casting, start_ms=SystemClock().now_ms() - (last_ms - casting.start_ms))
-
-
-def _send(
-    simulated: Iterator[Simulated], out: str, *, publish: bool, rate: float, duration: float | None
-) -> None:
-    clock = SystemClock()
-    if publish:
-        lines = as_lines(simulated)
-        blocks = paced(lines, rate, duration, clock)
-        asyncio.run(publish_blocks(wiring.settings(), blocks, None))
-    elif out == "-" or out.endswith(_FILE_SUFFIX):
-        blocks = paced(as_lines(simulated, named=True), rate, duration, clock)
-        asyncio.run(_write(blocks, None if out == "-" else Path(out)))
-    elif rate or duration:
-        raise ConfigError("--rate and --duration are for one stream of messages, not for a folder")
-    else:
-        written = write_folder(Path(out), ((each.file, each.value) for each in simulated))
-        err.print(f"wrote {written:,} messages below {out}", markup=False, soft_wrap=True)
 
 
 def as_lines(simulated: Iterator[Simulated], *, named: bool = False) -> Iterator[Line]:

@@ -9,7 +9,7 @@ from streams.core.alerts.check import check_plan
 from streams.core.alerts.rules import AlertKind, Pressure
 from streams.edge import codec
 from streams.edge.webhooks import _FINAL, signature_of
-from streams.flow.control.bodies import body_of
+from streams.flow.control.bodies import body_of, body_of_test
 from tests.core.test_alerts_watch import Watched, at, rule
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 
@@ -17,7 +17,7 @@ TEXT = (DOCS / "ALERTS.md").read_text(encoding="utf-8")
 
 
 def test_the_rules_to_begin_with_can_be_read() -> None:
-    example, page = _blocks(TEXT, "toml")
+    example, _, page = _blocks(TEXT, "toml")
     plan, faults = check_plan(tomllib.loads(page + example))
     assert faults == []
     assert plan is not None
@@ -26,7 +26,7 @@ def test_the_rules_to_begin_with_can_be_read() -> None:
 
 
 def test_its_verification_takes_what_we_sign_and_nothing_else() -> None:
-    (example,) = _blocks(TEXT, "python")
+    _, example = _blocks(TEXT, "python")
     names: dict[str, Callable[[bytes, dict[str, str], bytes], bool]] = {}
     exec(example, names)  # noqa: S102 -- the document's own example
     headers = {
@@ -55,7 +55,9 @@ def test_every_kind_and_its_facts_are_told() -> None:
 def test_the_body_is_what_is_sent() -> None:
     (example,) = _blocks(TEXT, "json")
     (alert,) = Watched(rule(Pressure(50))).take(at(60, 1, "a"))
-    assert list(codec.loads(example)) == list(codec.loads(body_of(alert, "json", None)))
+    keys = list(codec.loads(body_of(alert, "json", None)))
+    assert list(codec.loads(example)) == keys
+    assert list(codec.loads(body_of_test("ops", "json", "id", 0, None))) == keys
 
 
 def test_the_answers_that_are_final_are_told() -> None:

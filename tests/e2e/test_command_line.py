@@ -102,3 +102,9 @@ def test_a_redis_that_is_away_is_said_so(command: Command) -> None:
     assert done.returncode == 75
     assert "contextgauge stack up" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_only_what_is_published_can_be_live(command: Command) -> None:
+    done = command("simulate", "--sample", "--live")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "give --publish too" in done.stderr

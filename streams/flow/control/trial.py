@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Mapping
 
 from streams.core.alerts.rules import AlertPlan
+from streams.core.alerts.watch import NAMESPACE
 from streams.flow.control.bodies import body_of_test
 from streams.ports import Answer, Clock, Webhook
 
@@ -23,7 +24,8 @@ async def try_targets(
     page = None if plan.page is None else f"{plan.page}/"
     calls = []
     for target in plan.targets:
-        alert_id = str(uuid.uuid4())
-        body = body_of_test(target.name, target.format, alert_id, clock.now_ms(), page)
+        now_ms = clock.now_ms()
+        alert_id = str(uuid.uuid5(NAMESPACE, f"test {now_ms} {target.name}"))
+        body = body_of_test(target.name, target.format, alert_id, now_ms, page)
         calls.append(call(target.name, body, alert_id))
     return dict(await asyncio.gather(*calls))
