@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -21,7 +22,7 @@ from streams.core.errors import RetryError, StopError
 from streams.ports import Clock, Health, Telemetry, ViewReader
 from streams.serve import answers, openapi, routes
 from streams.serve.feed import Feed
-from streams.serve.guard import PROBES, STREAM, Guard, Report
+from streams.serve.guard import PROBES, STREAM, Guard, Report, is_private
 from streams.serve.limits import Rates
 from streams.serve.page import add_page
 from streams.serve.parameters import none_unknown
@@ -161,6 +162,10 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
             404: f"There is nothing at {request.url.path[:200]!r}: see /docs.",
             405: "Nothing is written here: GET and HEAD are all that there is.",
         }
+        if error.status_code == HTTPStatus.NOT_FOUND and _is_for_people(request):
+            page = openapi.nothing_here(request.url.path)
+            headers = {**_DOCS_HEADERS, "Cache-Control": "no-store", "Vary": "Accept"}
+            return HTMLResponse(page, error.status_code, headers)
         headers = dict(error.headers or {})
         if headers.get("Allow") == "GET" and request.url.path != STREAM:
             headers["Allow"] = "GET, HEAD"
@@ -191,6 +196,12 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
     app.add_exception_handler(RequestValidationError, of_parameters)
     for kind in (RetryError, StopError, ViewsGoneError):
         app.add_exception_handler(kind, of_redis)
+
+
+def _is_for_people(request: Request) -> bool:
+    """Tell whether a browser's address led here, and no program that reads problems."""
+    asked = request.headers.get("accept", "")
+    return "text/html" in asked and not is_private(request.url.path)
 
 
 async def _watch(serving: Serving, reading: Reading) -> None:

@@ -146,7 +146,7 @@ class Guard:
                 "rate-limited",
                 {"Retry-After": str(max(ceil(wait_s), 1))},
             )
-        if self._readers is not None and name is None and _is_private(path):
+        if self._readers is not None and name is None and is_private(path):
             raise _unauthorized(headers)
         if name is not None:
             scope[MAY_STILL_READ] = lambda: self._is_known(headers)
@@ -261,7 +261,8 @@ def _with_whole_ids(scope: Scope) -> str:
     return "/".join(["", first, second, *sent[3:]])
 
 
-def _is_private(path: str) -> bool:
+def is_private(path: str) -> bool:
+    """Tell whether sessions are told of below this path, to readers with a token only."""
     return any(path == part or path.startswith(part + "/") for part in _PRIVATE)
 
 

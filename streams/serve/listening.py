@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Final
 
+from schemas.views import LIVE_ENTRIES
 from streams.edge import codec
 from streams.ports import Clock, Entry, Telemetry, ViewReader
 from streams.serve import feed as feeds
@@ -19,6 +20,12 @@ _LOOK_S: Final = 0.25
 _PLACE_S: Final = 15.0
 """How often a listener to one session is told a new place while others have news: without it, it
 would come back with one that the feed no longer reaches."""
+
+_FAR: Final = LIVE_ENTRIES
+"""A place may be beyond what the views have by what Redis lost in its last second, or by what a
+generation that was swapped in lacks: by less than the feed keeps."""
+
+_BEYOND: Final = "this place is beyond what the views have"
 
 _RETRY: Final = b"retry: 2000\n"
 """How long a browser waits before it comes back, in milliseconds."""
@@ -81,10 +88,14 @@ class Listener:
 
     async def _catch_up(self, since: Place) -> AsyncGenerator[bytes, None]:
         """Yield what lies between a place and the ring's end as it is now; else a reset."""
+        is_far_beyond = await self._is_far_beyond(since)
         # Both at one moment: what comes to the ring from now on is told from there.
         target, self._next = self._feed.offsets, self._feed.end
         if len(since.offsets) != len(target):
             yield self._reset("this place is one of other views")
+            return
+        if is_far_beyond:
+            yield self._reset(_BEYOND)
             return
         have = list(since.offsets)
         until_s: float | None = None
@@ -92,7 +103,6 @@ class Listener:
             while have[partition] < until:
                 part, is_there, reaches = await self._read(partition, have[partition], until)
                 if not reaches:
-                    self._beyond = _beyond(have, target)
                     yield self._reset("this place is older than what the feed keeps")
                     return
                 blocks = b"".join([self._entry(have, partition, entry) for entry in part])
@@ -107,12 +117,24 @@ class Listener:
                 now_s = self._clock.monotonic_s()
                 until_s = now_s + feeds.AHEAD_S if until_s is None else until_s
                 if now_s >= until_s or self._feed.is_closed:
-                    self._beyond = _beyond(have, target)
                     yield self._reset("the views went back and have not come forward again")
                     return
                 await self._clock.sleep(_LOOK_S)
         self._beyond = _beyond(have, target)
         await self._expect()
+
+    async def _is_far_beyond(self, since: Place) -> bool:
+        """Tell whether a place is so far beyond the log that no loss and no swap explains it.
+
+        Then it is one of a log that was made anew, and waiting would be for nothing.
+        """
+        moment = await self._moments.now()
+        if moment is None or moment.partitions != len(since.offsets):
+            return False
+        return any(
+            offset > max(position.offset, position.told.end or 0 if position.told else 0) + _FAR
+            for offset, position in zip(since.offsets, moment.positions, strict=True)
+        )
 
     async def _expect(self) -> None:
         """Where the views lack what this listener has, give them time to come to it."""
@@ -196,7 +218,7 @@ class Listener:
                 for partition, until in self._beyond.items()
             ):
                 self._beyond = {}
-                return self._reset("this place is beyond what the views have")
+                return self._reset(_BEYOND)
         return b""
 
     def _reset(self, reason: str) -> bytes:

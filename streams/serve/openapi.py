@@ -1,6 +1,7 @@
 """The OpenAPI document: problems of every route, the bearer scheme, and a page without scripts."""
 
 import html
+import re
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -72,26 +73,68 @@ def page(found: dict[str, Any]) -> str:
         for method, operation in operations.items():
             rows = "".join(
                 f"<tr><td><code>{html.escape(item['name'])}</code></td>"
-                f"<td>{html.escape(item.get('description', ''))}</td></tr>"
+                f"<td>{_written(item.get('description', ''))}{_allowed(item['schema'])}</td></tr>"
                 for item in operation.get("parameters", ())
             )
+            told = operation.get("description", operation.get("summary", ""))
             parts.append(
                 f"<section><h2><code>{method.upper()} {html.escape(path)}</code></h2>"
-                f"<p>{html.escape(operation.get('description', operation.get('summary', '')))}</p>"
+                + "".join(f"<p>{_written(each)}</p>" for each in told.split("\n\n"))
                 + (f"<table>{rows}</table>" if rows else "")
                 + "</section>"
             )
+    title = found["info"]["title"]
+    return _whole(
+        title,
+        f"<h1>{html.escape(title)}</h1>"
+        f"<p>{_written(found['info']['description'])}</p>"
+        "<p>The whole document, with the shapes of all answers: "
+        '<a href="/openapi.json">openapi.json</a>.</p>'
+        f"{''.join(parts)}",
+    )
+
+
+def nothing_here(path: str) -> str:
+    """Return what a browser shows at an address where nothing is."""
+    return _whole(
+        "Nothing here",
+        f"<h1>There is nothing at <code>{html.escape(path[:200])}</code></h1>"
+        '<p><a href="/">The sessions</a> are on the first page; <a href="/docs">the API</a> has '
+        "a page of its own.</p>",
+    )
+
+
+def _whole(title: str, body: str) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(found['info']['title'])}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{html.escape(found['info']['title'])}</h1>"
-        f"<p>{html.escape(found['info']['description'])}</p>"
-        "<p>The whole document, with the shapes of all answers: "
-        '<a href="/openapi.json">openapi.json</a>.</p>'
-        f"{''.join(parts)}</body></html>"
+        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body>{body}</body></html>"
     )
 
+
+def _written(text: str) -> str:
+    """Return a description in HTML: what stands between backticks is code."""
+    return _CODE.sub(r"<code>\1</code>", html.escape(text))
+
+
+def _allowed(schema: dict[str, Any]) -> str:
+    """Return what values a parameter takes, in HTML: names or bounds, and the default."""
+    forms = [schema, *schema.get("anyOf", ())]
+    forms += [form["items"] for form in forms if "items" in form]
+    told = []
+    for form in forms:
+        if "enum" in form:
+            names = (f"<code>{html.escape(str(name))}</code>" for name in form["enum"])
+            told.append(f"One of {', '.join(names)}.")
+        if "maximum" in form:
+            told.append(f"{form['minimum']:,} to {form['maximum']:,}.")
+    if "default" in schema:
+        told.append(f"Default <code>{html.escape(str(schema['default']))}</code>.")
+    return "".join(f"<br>{each}" for each in told)
+
+
+_CODE: Final = re.compile("`([^`]+)`")
 
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;"

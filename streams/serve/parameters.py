@@ -57,7 +57,7 @@ AgentId: TypeAlias = Annotated[
 ]
 Sort: TypeAlias = Annotated[
     Literal["recent", "pressure"],
-    Query(description="recent: the last active first; pressure: the fullest first."),
+    Query(description="`recent`: the last active first; `pressure`: the fullest first."),
 ]
 State: TypeAlias = Annotated[
     SizeState | None, Query(description="How the size is known, or that a compaction is under way.")

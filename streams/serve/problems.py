@@ -7,6 +7,7 @@ that is logged, and may be about more than the reader asked for.
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -16,6 +17,9 @@ from streams.edge import codec
 MEDIA_TYPE: Final = "application/problem+json"
 
 _TYPE: Final = "urn:contextgauge:problem:"
+
+_PART_OF_ID: Final = 100
+"""Characters of what may be part of an id: of longer ones nobody sees a part alone."""
 
 AWAY_RETRY_S: Final = 2
 """Seconds after which asking again makes sense while Redis is away."""
@@ -56,11 +60,13 @@ class Problem(Exception):  # noqa: N818 -- what RFC 9457 calls it
 
 def no_session(session_id: str) -> Problem:
     """Return the problem of an id that no session has."""
-    return Problem(
-        HTTPStatus.NOT_FOUND,
-        f"There is no session {session_id[:200]!r}: GET /v1/sessions lists those that there are.",
-        "no-session",
+    detail = (
+        f"There is no session {session_id[:200]!r}: GET /v1/sessions lists those that there are."
     )
+    if 0 < len(session_id) <= _PART_OF_ID:
+        part = quote(session_id, safe="", errors="replace")
+        detail += f" An id is needed whole: GET /v1/sessions?q={part} finds it by a part."
+    return Problem(HTTPStatus.NOT_FOUND, detail, "no-session")
 
 
 def bad_cursor() -> Problem:

@@ -219,7 +219,9 @@ def percentile(found: Distribution, percent: int, edges: Sequence[int]) -> Range
     whole, rest = divmod(found.count * percent, 100)
     first = whole + 1 if rest else max(whole, 1)
     second = min(whole + 1, found.count)
-    return Range(_ranked(found, first, edges).at_least, _ranked(found, second, edges).at_most)
+    low = _ranked(found, first, edges)
+    high = low if second == first else _ranked(found, second, edges)
+    return Range(low.at_least, high.at_most)
 
 
 def _ranked(found: Distribution, rank: int, edges: Sequence[int]) -> Range:

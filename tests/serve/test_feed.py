@@ -131,6 +131,43 @@ async def test_a_place_beyond_the_views_waits_and_then_is_reset(
     await server.feed.stop()
 
 
+async def test_a_place_far_beyond_the_log_is_reset_at_once(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "AHEAD_S", 1_000.0)
+    views = GrowingViews()
+    views.add(*records[:30])
+    server = Server(views)
+    far = Place(1, (99_999, *views.offsets[1:]))
+    async with aclosing(server.listen(far)) as events:
+        found = await take(events, bool)
+        assert [event.kind for event in found] == ["reset"]
+        assert "beyond" in str(found[0].document["reason"])
+        assert place_of(found).offsets == tuple(views.offsets)
+        views.add(*records[30:40])
+        told = told_by_partition(await take(events, enough(10)), views.count)
+    assert told == by_partition(records[30:40], views.count)
+    await server.feed.stop()
+
+
+async def test_after_a_reset_nothing_is_held_back_for_what_a_place_had_more(
+    records: list[Record],
+) -> None:
+    views = GrowingViews()
+    views.add(*records)
+    views.forget_live(1, 1)
+    server = Server(views)
+    # Of one partition it lacks what is gone, of another it has more than there is.
+    place = Place(1, (views.offsets[0] + 400, 0, views.offsets[2]))
+    async with aclosing(server.listen(place)) as events:
+        found = await take(events, lambda found: found[-1].kind == "reset")
+        assert "older" in str(found[-1].document["reason"])
+        views.add(*records[:20])
+        told = told_by_partition(await take(events, enough(20)), views.count)
+    assert told == by_partition(records[:20], views.count)
+    await server.feed.stop()
+
+
 def _parts(records: list[Record], views: GrowingViews) -> list[list[object]]:
     return by_partition(records, views.count)
 

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from schemas.views import SizeState
 from streams.core.errors import ConfigError, RetryError, StopError, VersionError
 from streams.edge.memory_views import MemoryViews
 from streams.edge.token_file import TokenFile, hashed, line_of, new_token
@@ -298,6 +300,26 @@ async def test_the_page_of_the_documents_loads_nothing() -> None:
     assert "https://" not in found.text
     assert "<script" not in found.text
     assert "GET /v1/sessions" in found.text
+    assert "`" not in found.text
+    assert "<code>next</code> of the answer before" in found.text
+    states = ", ".join(f"<code>{name}</code>" for name in get_args(SizeState))
+    assert f"One of {states}." in found.text
+    assert "<code>context_warning</code>, <code>context_limits</code>" in found.text
+    assert "1 to 1,000.<br>Default <code>50</code>." in found.text
+
+
+async def test_a_browser_where_nothing_is_gets_a_page_that_leads_on() -> None:
+    api = api_over(GrowingViews())
+    browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    found = await api.get("/<b>nothing", accept=browser)
+    assert found.status_code == 404
+    assert found.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in found.headers["content-security-policy"]
+    assert '<a href="/">' in found.text
+    assert "/&lt;b&gt;nothing" in found.text
+    # A program that reads problems gets one, wherever it asks.
+    for path, asked in (("/nothing", "*/*"), ("/v1/nothing", browser), ("/v1/sessions/a", browser)):
+        assert (await api.get(path, accept=asked)).headers["content-type"] == PROBLEM, path
 
 
 async def test_why_redis_is_away_is_logged_and_not_told() -> None:
