@@ -58,7 +58,7 @@ def _usual_reader() -> ReadUsual | None:
     """Return what reads usual messages fast: it is there only where it was compiled."""
     try:
         from streams.edge.usual import read  # noqa: PLC0415
-    except ImportError:
+    except ModuleNotFoundError:  # and not one that is there and cannot be loaded
         return None
     return read
 

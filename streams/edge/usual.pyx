@@ -11,7 +11,7 @@ would not (docs/adr/0036-usual-messages-are-read-in-short.md).
 
 from libc.string cimport memset
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 
 from streams.edge.json_scan cimport (
@@ -34,10 +34,11 @@ from streams.edge.json_scan cimport (
     Text,
 )
 
-LINE = 0  # a transcript's, that says nothing of its own
-USER = 1
-RESPONSE = 2
-RESPONSE_END = 3
+cdef enum Kind:  # as streams/core/normalise names them
+    LINE = 0  # a transcript's, that says nothing of its own
+    USER = 1
+    RESPONSE = 2
+    RESPONSE_END = 3
 
 cdef struct Counts:
     long long input  # -1: null, or not there
@@ -412,6 +413,17 @@ cdef inline bint _is_of_no_interest(Text name) noexcept nogil:
     )
 
 
+cdef inline bint _says_nothing(Text event) noexcept nogil:
+    """Return whether an event of a response's stream is only a piece of it."""
+    return (
+        is_name(event, b"content_block_delta", 19)
+        or is_name(event, b"content_block_start", 19)
+        or is_name(event, b"content_block_stop", 18)
+        or is_name(event, b"message_stop", 12)
+        or is_name(event, b"ping", 4)
+    )
+
+
 cdef inline object _str(Text text):
     if text.at == NULL:
         return None
@@ -422,10 +434,10 @@ cdef inline object _int(long long count):
     return None if count < 0 else count
 
 
-cdef tuple _said(int kind, Frame* frame, Response* response):
+cdef tuple _said(Kind kind, Frame* frame, Response* response):
     cdef Text key = frame.request if response.id.at == NULL else response.id
     return (
-        kind, _str(frame.session), _str(frame.uuid), _str(frame.timestamp), _str(frame.parent),
+        <int>kind, _str(frame.session), _str(frame.uuid), _str(frame.timestamp), _str(frame.parent),
         _str(frame.agent), _str(frame.subagent),
         frame.is_transcript, frame.is_side, _str(frame.version), _str(frame.folder),
         _str(key) if kind == RESPONSE else None, _str(response.model),
@@ -434,7 +446,7 @@ cdef tuple _said(int kind, Frame* frame, Response* response):
     )
 
 
-def read(bytes value not None):
+def read(value, /):
     """Return what a message says, or None where it is not usual.
 
     A message that says nothing gives an empty tuple. Else it is its kind; session id, uuid, timestamp,
@@ -448,6 +460,8 @@ def read(bytes value not None):
     cdef Text name, event
     cdef bint is_empty, has_message = False, has_event = False
     cdef int more
+    if not PyBytes_CheckExact(value):
+        return None
     r.at = <Bytes>PyBytes_AS_STRING(value)
     r.end = r.at + PyBytes_GET_SIZE(value)
     r.bits = 0
@@ -497,8 +511,10 @@ def read(bytes value not None):
             if not response.has_counts or response.seen or response.counts.output < 0:
                 return None
             return _said(RESPONSE_END, &frame, &response)
-        if not is_name(event, b"message_start", 13):
+        if _says_nothing(event):
             return ()
+        if not is_name(event, b"message_start", 13):
+            return None
         if not response.seen:
             return None
     else:

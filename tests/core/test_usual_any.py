@@ -19,7 +19,7 @@ from tests.core.usual_kit import USUAL, dump, needs_reader, same
 
 pytestmark = needs_reader
 
-MARKS = b'\x00\x1f "\\/<,:{}[]-0129.eEu\x7f\x80\xbf\xc3\xe2\xed\xf0\xff'
+MARKS = b'\x00\t\n\x0b\x0c\r\x1f "\\/<,:{}[]-0129.eEu\x7f\x80\xbf\xc3\xe2\xed\xf0\xff'
 
 
 @pytest.mark.parametrize("number", range(len(USUAL)))
@@ -31,6 +31,36 @@ def test_a_message_cut_short_or_changed_in_one_place_is_said_rightly_or_not(numb
             same(value[:place] + bytes((mark,)) + value[place + 1 :])
             same(value[:place] + bytes((mark,)) + value[place:])
         same(value[:place] + value[place + 1 :])
+
+
+SECOND = (b"null", b"{}", b"[]", b"1", b'"x"', b"true")
+
+
+def doubled(written: bytes) -> Iterator[bytes]:
+    """Yield a message with each of its names said once more, at the beginning and at the end."""
+    yield from _doubled(written, json.loads(written), 0)
+
+
+def _doubled(written: bytes, body: dict[str, Any], begin: int) -> Iterator[bytes]:
+    own = dump(body)
+    begin = written.index(own, begin)
+    end = begin + len(own) - 1
+    for name, value in body.items():
+        for second in (*SECOND, dump(value)):
+            pair = dump(name) + b":" + second
+            yield written[: begin + 1] + pair + b"," + written[begin + 1 :]
+            yield written[:end] + b"," + pair + written[end:]
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, dict) and inner:
+                yield from _doubled(written, inner, begin)
+
+
+@pytest.mark.parametrize("number", range(len(USUAL)))
+def test_what_is_said_twice_is_said_rightly_or_not(number: int) -> None:
+    values = list(doubled(dump(USUAL[number])))
+    assert len(values) > 2 * len(SECOND) * len(USUAL[number])
+    for value in values:
+        same(value)
 
 
 NAMES = sorted(

@@ -27,12 +27,12 @@ class Asked(dict[str, Any]):
     """An object of a message that notes, by its place, which names it was asked for."""
 
     def __init__(self, body: dict[str, Any], place: str, names: dict[str, set[str]]) -> None:
-        super().__init__(
-            {
-                name: Asked(value, name, names) if isinstance(value, dict) else value
-                for name, value in body.items()
-            }
-        )
+        def wrapped(name: str, value: Any) -> Any:
+            if isinstance(value, list):
+                return [wrapped(name, item) for item in value]
+            return Asked(value, name, names) if isinstance(value, dict) else value
+
+        super().__init__({name: wrapped(name, value) for name, value in body.items()})
         self.names = names[place]
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -81,6 +81,13 @@ def test_what_is_passed_over_is_asked_for_by_no_rule(place: str) -> None:
     assert len(asked) > 1
     assert len(passed) > 1
     assert asked & passed == set()
+
+
+def test_of_what_is_open_rules_ask_for_what_is_read() -> None:
+    asked = asked_for()
+    assert asked["delta"] == {"stop_reason"}
+    # Of a block: whether it is a compaction, whose other fields count then, and a command's text.
+    assert {"type", "text"} <= asked["content"] <= {"type", "text", "content", "encrypted_content"}
 
 
 def test_all_names_are_as_long_as_is_said() -> None:

@@ -70,6 +70,7 @@ ITERATIONS = [
     {"type": "message", "input_tokens": 3, "cache_read_input_tokens": 40, "output_tokens": 1},
     {"type": "server_tool", "input_tokens": 7},
 ]
+LINE = line(user("go on"), requestId="req_1")
 RESPONSE = assistant("msg_1", read=1_234, creation=5, fresh=6, at=1)
 
 USUAL: list[dict[str, Any]] = [
@@ -89,8 +90,21 @@ USUAL: list[dict[str, Any]] = [
             "content": [{"type": "thinking", "thinking": "…", "signature": "sig"}],
         },
     },
+    {
+        **RESPONSE,
+        "message": {
+            **RESPONSE["message"],
+            "usage": {
+                **usage(1, 2, 3),
+                "iterations": [*ITERATIONS, {"type": "fallback_message", "input_tokens": 9}],
+            },
+        },
+    },
     message_start("msg_2", read=70),
     message_delta(85),
+    {name: told for name, told in LINE.items() if name not in ("isSidechain", "parentUuid")},
+    {name: told for name, told in LINE.items() if name not in ("sessionId", "parentUuid")},
+    {name: told for name, told in LINE.items() if name not in ("sessionId", "isSidechain")},
     line(user(TOOL_RESULT), toolUseResult={"stdout": "x"}, gitBranch="main", slug="a-b"),
     line({**RESPONSE, "requestId": "req_1"}, version=None),
     line(RESPONSE, cwd=None, version=None),
@@ -168,6 +182,9 @@ UNUSUAL: list[object] = [
     stream_event({**START["event"], "usage": usage(9, 9, 9, 9)}),
     stream_event({"usage": usage(9, 9, 9, 9), **START["event"]}),
     stream_event({"type": None}),
+    stream_event({"type": "an_event_of_the_future"}),
+    stream_event({"type": "message_start", "usage": usage(9, 9, 9, 9)}),
+    stream_event({**START["event"], "type": "message_delta"}),
     stream_event({}),
     {"type": "stream_event", "session_id": "s"},
 ]
