@@ -33,7 +33,16 @@ def test_a_message_cut_short_or_changed_in_one_place_is_said_rightly_or_not(numb
         same(value[:place] + value[place + 1 :])
 
 
-SECOND = (b"null", b"{}", b"[]", b"1", b'"x"', b"true")
+SECOND = (
+    b"null",
+    b'{"role":"x"}',
+    b'{"type":"message_start"}',
+    b"{}",
+    b"[]",
+    b"1",
+    b'"x"',
+    b"true",
+)
 
 
 def doubled(written: bytes) -> Iterator[bytes]:
