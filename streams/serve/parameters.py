@@ -133,7 +133,12 @@ _NAME: Final = 100
 
 
 def none_unknown(request: Request) -> None:
-    """Raise Problem for parameters in the address that this route does not have."""
+    """Raise Problem for parameters in the address that this route does not have.
+
+    Those outside /v1 are polled by front ends that were there before: they may add their own.
+    """
+    if not request.url.path.startswith("/v1/"):
+        return
     route = request.scope["route"]
     allowed = (
         [field.alias for field in route.dependant.query_params]
