@@ -165,8 +165,7 @@ def status_line(view: SessionView) -> str:
     """
     chain = main_chain(view)
     if chain.used_tokens is None and chain.state != "compacting":
-        # Not also "unknown of 200K tokens": the window is all that is left to tell.
-        window = "" if chain.window is None else f" (window {_window(chain)} tokens)"
+        window = "" if chain.window is None else f" of {_window(chain)} tokens"
         return f"Context: unknown{window}"
     size = f"({thousands(chain.used_tokens)}/{_window(chain)} tokens)"
     used = "" if chain.used_percent is None else f"{int(chain.used_percent)}%"

@@ -125,7 +125,7 @@ def test_the_status_line_is_that_of_the_manual() -> None:
         ),
         (
             _with(replace(CHAIN, state="unknown", used_tokens=None, used_percent=None)),
-            "Context: unknown (window 128K tokens)",
+            "Context: unknown of 128K tokens",
         ),
         (
             _with(replace(CHAIN, state="compacting"), attempt=ATTEMPT),
@@ -136,7 +136,7 @@ def test_the_status_line_is_that_of_the_manual() -> None:
             "Context: 109% (140K/128K tokens)",
         ),
         (replace(VIEW, chains={}), "Context: unknown"),
-        (_with(replace(GUESSED, used_tokens=None)), "Context: unknown (window ~200K tokens)"),
+        (_with(replace(GUESSED, used_tokens=None)), "Context: unknown of ~200K tokens"),
         (_with(GUESSED), "Context: ~8% (16K/~200K tokens)"),
         (
             _with(replace(GUESSED, state="compacting"), attempt=ATTEMPT),
