@@ -167,7 +167,7 @@ class Api:
                 body = json.dumps(whole)  # in ASCII, whatever an id holds
                 await route.fulfill(content_type="application/json", body=body)
                 return
-            problem = (404, "There is no such session.")
+            problem = (404, "GET /v1/sessions lists those that there are.")
         status, detail = problem
         told_of = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
         await route.fulfill(
@@ -207,7 +207,7 @@ class Api:
 
         found = list(self.sessions.values())
         if "q" in asked:
-            found = [view for view in found if asked["q"][0] in json.dumps(view["identity"])]
+            found = [view for view in found if asked["q"][0] in _told_of(view)]
         if "min_percent" in asked:
             found = [view for view in found if used(view) >= float(asked["min_percent"][0])]
         if asked.get("state") == ["compacting"]:
@@ -222,3 +222,8 @@ class Api:
         start, limit = int(given), int(asked["limit"][0])
         end = start + limit
         return {name: found[start:end], "next": str(end) if end < len(found) else None}
+
+
+def _told_of(view: dict[str, Any]) -> str:
+    """Return what a search looks into."""
+    return json.dumps([view["session_id"], view["identity"]])

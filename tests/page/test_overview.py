@@ -354,33 +354,6 @@ async def test_the_tooltip_says_what_the_size_is_made_of(
     await expect(tip).to_be_hidden()
 
 
-async def test_a_card_on_a_phone_names_its_figures(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    api.many(4)
-    tellings = [
-        (True, 20_000, 0, "until compaction: 20K", "0 compactions"),
-        (True, None, 1, "until compaction: unknown", "1 compaction"),
-        (True, -500, 2, "compaction: due", "2 compactions"),
-        (False, None, 1, "automatic compaction: off", "1 compaction"),
-    ]
-    for view, (enabled, until, count, _, _) in zip(api.sessions.values(), tellings, strict=True):
-        view["compactions"] = {**view["compactions"], "automatic": count, "manual": 0, "untold": 0}
-        view["chains"]["main"].update(
-            auto_compact_enabled=enabled, until_compaction_tokens=until, window=200_000,
-        )  # fmt: skip
-    await page.set_viewport_size(NARROW)
-    await page.goto(page_url)
-    for session, (*_, until_words, count_words) in zip(api.sessions, tellings, strict=True):
-        row = page.locator(f".row[data-id='{session}']")
-        await expect(row.locator(".c-until .figure")).to_have_text(until_words)
-        figure = await row.locator(".c-count .figure").evaluate(
-            "(e) => e.firstChild.data + e.children[0].textContent"
-        )
-        assert figure == count_words
-
-
 async def test_on_a_phone_nothing_is_wider_than_the_screen(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

@@ -202,6 +202,33 @@ async def test_the_chart_is_drawn_and_has_its_figures_in_a_table(
     assert told.agent.session_id == SESSION
 
 
+async def test_the_legend_names_only_what_is_drawn(page: Page, told: Told, api: Api) -> None:
+    legend = page.locator(".legend .key:visible")
+    words = ["size", "compaction threshold", "warning"]
+    await expect(legend).to_have_text(words)
+    told.agent.compacting(NOW_MS - 9_000)
+    told.agent.failed(NOW_MS, "too_few_groups")
+    await told.tell()
+    await expect(legend).to_have_text([*words[:2], "failed", "warning"])
+    api.sessions[SESSION]["chains"]["main"]["auto_compact_threshold"] = None
+    await page.reload()
+    await expect(legend).to_have_text(["size", "failed", "warning"])
+
+
+async def test_without_times_sizes_are_shown_record_by_record(
+    page: Page, told: Told, api: Api
+) -> None:
+    assert told.agent.session_id == SESSION
+    await expect(page.get_by_role("heading", name="Size over time")).to_be_visible()
+    for stream in api.records[SESSION].values():
+        for record in stream:
+            record.pop("time", None)
+    await page.reload()
+    await expect(page.get_by_role("heading", name="Size by record")).to_be_visible()
+    chart = page.get_by_role("img", name="Size of the main conversation by record")
+    await expect(chart).to_be_visible()
+
+
 async def test_records_are_shown_on_demand(page: Page, told: Told, api: Api) -> None:
     asked = len(api.asked)
     await page.get_by_role("heading", name="Raw records").click()

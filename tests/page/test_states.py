@@ -207,10 +207,94 @@ async def test_a_token_that_is_no_encoding_is_taken_as_it_stands(
     assert page.url == f"{page_url}#/"
 
 
-async def test_a_session_that_is_not_there_is_said_so(page: Page, page_url: str, api: Api) -> None:
-    assert api.sessions == {}
+async def test_a_session_that_is_not_there_is_said_so(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
     await page.goto(f"{page_url}#/session/nothing")
     await expect(page.get_by_role("heading", name="There is no such session")).to_be_visible()
+    note = page.locator(".note")
+    await expect(note).to_contain_text("not been projected yet")
+    assert "GET" not in await note.inner_text()
+    element = await note.element_handle()
+    await page.wait_for_timeout(3_500)  # it is asked for again, and what is said stays
+    assert await page.evaluate("(e) => e.isConnected", element)
+    await page.get_by_role("link", name="Show all sessions").click()
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+
+
+async def test_the_beginning_of_an_id_leads_to_the_session_or_names_those_that_begin_so(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(20)  # 00000000-… to 00000013-…
+    one = "0000000a-0000-4000-8000-000000000000"
+    await page.goto(page_url)
+    await page.goto(f"{page_url}#/session/0000000a")
+    await expect(page.locator(".hero")).to_be_visible()
+    assert page.url == f"{page_url}#/session/{one}"
+    await page.go_back()
+    await expect(page.locator(".rows")).to_be_visible()  # and not the beginning again
+    await page.goto(f"{page_url}#/session/0000001")
+    await expect(page.get_by_role("heading", name="Several sessions begin so")).to_be_visible()
+    await expect(page.locator(".note li")).to_have_count(4)
+    await page.locator(".note li a").first.click()
+    await expect(page.locator(".hero")).to_be_visible()
+
+
+async def test_an_address_of_nothing_is_said_so(page: Page, page_url: str, api: Api) -> None:
+    assert api.sessions == {}
+    await page.goto(f"{page_url}#/bogus")
+    await expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    await page.get_by_role("link", name="Show all sessions").click()
+    await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
+
+
+async def test_a_server_that_is_away_is_said_once_where_nothing_is_shown(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    api.gone = True
+    await page.evaluate("feedGone = true; cutFeed()")
+    await expect(page.locator(".notice.bad")).to_be_visible(timeout=30_000)
+    await page.get_by_role("link", name="Analytics").click()
+    await expect(page.get_by_role("heading", name="The server does not answer")).to_be_visible()
+    note = await page.locator(".note").element_handle()
+    asked = len(api.asked)
+    while len(api.asked) < asked + 8:  # more than one time, of all that it asks for
+        await page.wait_for_timeout(200)
+    whole = await page.locator("body").inner_text()
+    assert whole.count("does not answer") == 1
+    assert "as of" not in whole
+    assert await page.evaluate("(e) => e.isConnected", note)
+    api.problem, api.gone = (503, "Redis does not answer."), False
+    await expect(page.get_by_role("heading", name="cannot be read now")).to_be_visible()
+    api.problem = None
+    await page.get_by_role("link", name="Overview", exact=True).click()
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+
+
+async def test_a_feed_whose_server_is_away_is_asked_for_every_few_seconds(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    waits = await page.evaluate("""async () => {
+      const native = window.fetch;
+      const at = [];
+      window.fetch = (path, options) => {
+        if (!String(path).startsWith("v1/stream")) return native(path, options);
+        at.push(performance.now());
+        return Promise.reject(new TypeError("Failed to fetch"));
+      };
+      cutFeed();
+      while (at.length < 7) await new Promise((done) => setTimeout(done, 50));
+      return at.slice(1).map((time, index) => time - at[index]);
+    }""")
+    assert max(waits) < 6_000  # not 10 s, however long it is away
 
 
 async def test_without_the_chart_library_there_is_the_table(

@@ -3,12 +3,14 @@
 import { get, now, query } from "./api.js";
 import { axis, Chart, colour, dataTable, timeTicks } from "./chart.js";
 import { attr, h, say, shown, text } from "./dom.js";
-import { count, duration, exact, moment, percent, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
-import { emptyNote, errorNote, note, skeleton } from "./notes.js";
+import { count, duration, exact, moment, percent, sessionName, shortIds, tokens, UNKNOWN } from "./format.js";
+import { emptyNote, note, skeleton, tellError } from "./notes.js";
 import { sessionLink } from "./row.js";
 import * as stats from "./stats.js";
 
 const REFRESH_MS = 15_000;
+/** Where the figures could not be had, they are asked for again so soon. */
+const RETRY_MS = 3_000;
 /** Where answers were of two generations, so that they do not fit together. */
 const AGAIN_MS = 500;
 /** Sessions whose latest compactions are looked at: those active last. */
@@ -60,21 +62,28 @@ export class Analytics {
         get(`v1/stats${query({ by: "hour", since: longAgo() })}`, { signal }), get("v1/stats?by=model", { signal }), this.#views(signal),
       ]);
       if (new Set([byHour.generation, byModel.generation, ...generations]).size > 1) {
-        this.#again(); // another generation came meanwhile: never figures of two side by side
+        this.#again(AGAIN_MS); // another generation came meanwhile: never figures of two side by side
         return;
       }
       this.#show(byHour, byModel, views);
     } catch (error) {
-      if (signal.aborted || this.grid !== undefined) return; // the banner tells; the figures stay
-      this.host.replaceChildren(h("h1", {}, "Analytics"), errorNote(error, () => this.#refresh()));
+      if (signal.aborted) return;
+      this.#again(Math.max(RETRY_MS, (error.retryAfterS ?? 0) * 1_000));
+      if (this.hasFigures) return; // the banner tells; the figures stay
+      tellError(this.host, error, () => this.#refresh(), h("h1", {}, "Analytics"));
     } finally {
       this.refreshing = false;
     }
   }
 
-  #again() {
+  #again(afterMs) {
     clearTimeout(this.soon);
-    this.soon = setTimeout(() => this.#refresh(), AGAIN_MS);
+    this.soon = setTimeout(() => this.#refresh(), afterMs);
+  }
+
+  /** Whether figures are in sight: then they stay while the server is away. */
+  get hasFigures() {
+    return this.grid !== undefined;
   }
 
   /** Fetch the sessions active last, and all that compact now: what aggregates cannot tell. */
@@ -267,9 +276,10 @@ function longAgo() {
 }
 
 function list(host, rows, none) {
+  const shorts = shortIds(rows.map(([view]) => view.session_id));
   const items = rows.slice(0, 20).map(([view, words]) => {
     const name = sessionName(view);
-    return h("li", {}, h("a", { href: sessionLink(view.session_id) }, name.folder || shortId(name.id), " ", h("span", { class: "mono faint" }, name.folder ? shortId(name.id) : "")), h("span", { class: "faint" }, words));
+    return h("li", {}, h("a", { href: sessionLink(view.session_id) }, name.folder || shorts.get(name.id), " ", h("span", { class: "mono faint" }, name.folder ? shorts.get(name.id) : "")), h("span", { class: "faint" }, words));
   });
   if (rows.length > items.length) items.push(h("li", { class: "faint" }, `and ${exact(rows.length - items.length)} more`));
   host.replaceChildren(...(items.length ? items : [h("li", { class: "faint" }, none)]));

@@ -4,6 +4,7 @@ import { Analytics } from "./analytics.js";
 import { decoded, get, onServer, setToken, takeToken } from "./api.js";
 import { attr, h, icon, say, setIcon, text } from "./dom.js";
 import { duration, moment } from "./format.js";
+import { noPageNote } from "./notes.js";
 import { Overview } from "./overview.js";
 import { SessionPage } from "./session.js";
 import { close as closeTip, initTips } from "./tip.js";
@@ -15,6 +16,22 @@ const UNREACHED_AFTER = 2;
 const UNREAD_AFTER = 2;
 
 const LIVE_WORDS = { connecting: "connecting", live: "live", waiting: "reconnecting", old: "standing still", none: "" };
+
+/** What stands at an address that is none of this page's. */
+class NoPage {
+  constructor(host) {
+    this.host = host;
+    this.hasFigures = false;
+  }
+
+  start() {
+    this.host.replaceChildren(noPageNote());
+  }
+
+  stop() {}
+
+  hurry() {}
+}
 
 class Shell {
   #view = null;
@@ -86,7 +103,9 @@ class Shell {
     const [path, search = ""] = location.hash.replace(/^#/, "").split("?");
     const parameters = new URLSearchParams(search);
     const session = /^\/session\/(.+)$/.exec(path);
+    const leftId = this.#view instanceof SessionPage ? this.#view.id : null;
     this.#view?.stop();
+    for (const name of ["unreached", "unread"]) this.#notice(name, null); // told again where they still hold
     closeTip();
     this.live("none");
     let page = "overview";
@@ -97,19 +116,23 @@ class Shell {
       page = "analytics";
       this.title("Analytics");
       this.#view = new Analytics(this.main, parameters, this);
-    } else {
+    } else if (path === "" || path === "/") {
       this.title("");
-      this.#view = new Overview(this.main, parameters, this);
+      this.#view = new Overview(this.main, parameters, this, leftId);
+    } else {
+      page = "none";
+      this.title("No such page");
+      this.#view = new NoPage(this.main);
     }
     for (const link of document.querySelectorAll("nav a[data-page]")) {
       attr(link, "aria-current", link.dataset.page === page ? "page" : null);
     }
     attr(document.body, "data-page", page);
-    this.#view.start();
     if (this.hasRouted) {
       scrollTo(0, 0);
       this.main.focus({ preventScroll: true });
     }
+    this.#view.start();
     this.hasRouted = true;
   }
 
@@ -149,6 +172,7 @@ class Shell {
     this.#unreached += 1;
     if (this.#unreached < UNREACHED_AFTER) return;
     this.#notice("unread", null);
+    if (!this.#view?.hasFigures) return; // the view itself says so
     this.#notice("unreached", "bad", `The server does not answer. Trying again by itself.${this.#asOf()}`);
   }
 
@@ -162,12 +186,12 @@ class Shell {
     this.#view?.hurry(); // what changed meanwhile was not told
   }
 
-  /** Say that figures cannot be read; where none ever were, the view itself says so. */
+  /** Say that figures cannot be read; where none are in sight, the view itself says so. */
   #unreadable(problem) {
     this.#unread += 1;
     if (this.#unread < UNREAD_AFTER) return;
     this.#tellLive();
-    if (this.#goodMs === null) return;
+    if (!this.#view?.hasFigures) return;
     this.#notice("behind", null); // as of the last answer, which this one is newer than
     const why = problem.status === 429 ? "The server is asked too often." : `The figures cannot be read: ${sentence(problem.message)}`;
     this.#notice("unread", "bad", `${why} Trying again by itself.${this.#asOf()}`);

@@ -6,6 +6,8 @@ import { ApiError, query, stream } from "./api.js";
 const SILENCE_MS = 45_000;
 const FIRST_WAIT_MS = 400;
 const LONGEST_WAIT_MS = 10_000;
+/** A server that is away may be back in a moment, and asking it costs it nothing until then. */
+const LONGEST_AWAY_MS = 3_000;
 
 /** Parses a stream of server-sent events: `push(text)` returns the events that are complete. */
 export class EventParser {
@@ -85,6 +87,7 @@ export class Feed {
   async #run() {
     while (!this.#stop.signal.aborted) {
       let least = 0;
+      let most = LONGEST_WAIT_MS;
       this.onState("connecting");
       try {
         await this.#connect();
@@ -92,6 +95,7 @@ export class Feed {
         if (this.#stop.signal.aborted) return;
         if (error instanceof ApiError) {
           least = (error.retryAfterS ?? 0) * 1000;
+          if (error.status === 0) most = LONGEST_AWAY_MS;
           if (error.status === 401 || error.status === 404) least = LONGEST_WAIT_MS;
           if (error.status === 400 && this.#lastId !== null) {
             this.#lastId = null; // of a feed that is no more: Redis was emptied, or is another one
@@ -104,7 +108,7 @@ export class Feed {
       if (this.#isCutOff) least = Math.max(least, this.#firstWait); // too slow, or the store is away
       this.#isCutOff = false;
       // Spread, so that a thousand pages do not come back in the same moment.
-      await this.#sleep(Math.max(least, this.#wait * (0.75 + Math.random() / 2)));
+      await this.#sleep(Math.max(least, Math.min(this.#wait, most) * (0.75 + Math.random() / 2)));
       this.#wait = Math.min(this.#wait * 2, LONGEST_WAIT_MS);
     }
   }

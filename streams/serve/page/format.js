@@ -91,16 +91,21 @@ export function count(number, one, many = `${one}s`) {
 }
 
 const SOURCES = {
-  configured: "configured",
-  runtime: "by the runtime",
-  catalog: "by the model",
-  default: "assumed",
-  exceeded: "assumed one was exceeded",
+  configured: "set by who runs this",
+  runtime: "told by the runtime",
+  catalog: "by the model's name, in the table that comes with contextgauge",
+  default: "assumed, as it was not told",
+  exceeded: "the one assumed was exceeded",
 };
 
-/** How a window is known. */
+/** Where a window is known from, in the word of every screen and record. */
 export function windowSource(source) {
-  return SOURCES[source] ?? "source unknown";
+  return source in SOURCES ? source : "source unknown";
+}
+
+/** What that word means. */
+export function sourceMeaning(source) {
+  return SOURCES[source] ?? "nobody told";
 }
 
 /** A session's name for people: its folder, and enough of its id. */
@@ -109,6 +114,22 @@ export function sessionName(view) {
   return { folder: folder ?? "", id: view.session_id };
 }
 
+const SHORT_ID = 8;
+
 export function shortId(id) {
-  return id.length > 13 ? id.slice(0, 8) : id;
+  return id.length > 13 ? id.slice(0, SHORT_ID) : id;
+}
+
+/** Of ids shown together the shortest beginning of each, by id, that no other of them has. */
+export function shortIds(ids) {
+  const ordered = [...new Set(ids)].sort();
+  const needed = ordered.map((id) => shortId(id).length);
+  for (let index = 1; index < ordered.length; index += 1) {
+    const [before, after] = [ordered[index - 1], ordered[index]];
+    let same = 0;
+    while (same < before.length && before[same] === after[same]) same += 1;
+    needed[index - 1] = Math.max(needed[index - 1], same + 1);
+    needed[index] = Math.max(needed[index], same + 1);
+  }
+  return new Map(ordered.map((id, index) => [id, id.slice(0, needed[index])]));
 }

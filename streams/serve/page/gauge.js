@@ -1,7 +1,7 @@
 // The bar of a context, and the tooltip that takes it apart: on the overview and for a session.
 
 import { attr, css, h, icon, say, shown, text } from "./dom.js";
-import { count, exact, percent, tokens, UNKNOWN, windowSource } from "./format.js";
+import { count, exact, percent, sourceMeaning, tokens, UNKNOWN, windowSource } from "./format.js";
 import { hasTriangle, pressure } from "./judge.js";
 
 const LEVEL_WORDS = { calm: "", amber: "80% and more used", red: "near compaction", unknown: "" };
@@ -63,7 +63,8 @@ export function breakdownTip(chain) {
     return [
       h("p", {}, "The size is not known: no response has told it since."),
       h("p", { class: "faint" }, `Total capacity: ${capacity(chain)}`),
-    ];
+      chain.window_source ? windowNote(chain.window_source) : null,
+    ].filter((node) => node !== null);
   }
   const parts = chain.breakdown;
   const nodes = [];
@@ -79,6 +80,7 @@ export function breakdownTip(chain) {
     nodes.push(h("p", {}, `Context window: ${count(chain.used_tokens, "token")}, by the runtime's own estimate`));
   }
   nodes.push(h("p", {}, `Total capacity: ${capacity(chain)}`));
+  if (chain.window_source) nodes.push(windowNote(chain.window_source));
   nodes.push(h("p", { class: "faint" }, outlook(chain.auto_compact_enabled)));
   if (parts) nodes.push(partsTable(parts, chain));
   return nodes;
@@ -86,6 +88,11 @@ export function breakdownTip(chain) {
 
 function capacity(chain) {
   return chain.window === null ? UNKNOWN : count(chain.window, "token");
+}
+
+/** The word for where a window is known from, and what it means. */
+export function windowNote(source) {
+  return h("p", { class: "faint" }, `Window ${windowSource(source)}: ${sourceMeaning(source)}.`);
 }
 
 /** What comes when the context is full, as far as the runtime told: `enabled` is null where it did not. */

@@ -3,8 +3,8 @@
 
 import { now } from "./api.js";
 import { attr, h, icon, say, setIcon, shown, text } from "./dom.js";
-import { count, duration, elapsed, exact, moment, percent, remaining, tokens, UNKNOWN, windowSource } from "./format.js";
-import { outlook } from "./gauge.js";
+import { count, duration, elapsed, exact, moment, percent, remaining, sourceMeaning, tokens, UNKNOWN, windowSource } from "./format.js";
+import { outlook, windowNote } from "./gauge.js";
 import { AMBER_REMAINING, MAIN, silence, STALLED_MS, TRIANGLE_REMAINING } from "./judge.js";
 import { tipped } from "./tip.js";
 import { momentOf } from "./timeline.js";
@@ -45,7 +45,8 @@ function warningItem(item, session) {
     h("p", {}, `Context window: ${exact(data.input_tokens)} input + ${exact(data.cache_tokens)} cache tokens`),
     h("p", {}, `Total capacity: ${count(data.context_window, "token")}`),
     h("p", { class: "faint" }, outlook(session()?.chains[item.chain]?.auto_compact_enabled ?? null)),
-    h("p", { class: "faint" }, `Window ${windowSource(data.window_source)} · thresholds crossed: ${data.thresholds_crossed.join(", ")}% used`),
+    windowNote(data.window_source),
+    h("p", { class: "faint" }, `Thresholds crossed: ${data.thresholds_crossed.join(", ")}% used`),
   ]);
   const when = text();
   const raw = rawRecords(() => item);
@@ -84,7 +85,7 @@ function lineItem(item) {
     "li",
     { class: `item line ${item.kind}`, "data-key": item.key },
     icon(sign),
-    h("span", { class: "words" }, words(item.data)),
+    h("span", { class: "words", title: item.kind === "context_limits" ? sourceMeaning(item.data.window_source) : null }, words(item.data)),
     chainBadge(item),
     h("time", { class: "when" }, when),
     raw.el,

@@ -1,15 +1,16 @@
 // The overview: all sessions by pressure or by last activity, live.
 
 import { get, now, query, sessionPath } from "./api.js";
-import { attr, h, icon, say, shown, text } from "./dom.js";
+import { Controls } from "./controls.js";
+import { attr, h, say, shown, text } from "./dom.js";
 import { Feed } from "./feed.js";
-import { addressOf, fits, isFiltered, mayFit, PRESETS, readFilters, RUNTIMES, serverFilters } from "./filters.js";
-import { exact } from "./format.js";
+import { addressOf, fits, isFiltered, mayFit, readFilters, serverFilters } from "./filters.js";
+import { exact, shortIds } from "./format.js";
 import { mainChain } from "./judge.js";
 import { patch } from "./patch.js";
 import { COLUMNS, sessionRow } from "./row.js";
 import { Rows } from "./rows.js";
-import { emptyNote, errorNote, skeleton } from "./notes.js";
+import { emptyNote, skeleton, tellError } from "./notes.js";
 
 const PAGE = 200;
 /** The order follows the figures so often: more would have rows run away under the eye. */
@@ -27,6 +28,7 @@ class Item {
   constructor(view) {
     this.id = view.session_id;
     this.asking = false;
+    this.short = undefined;
     this.replace(view);
   }
 
@@ -44,9 +46,11 @@ class Item {
 }
 
 export class Overview {
-  constructor(host, parameters, shell) {
+  /** `leftId`: the session whose page was left for this one, or null. */
+  constructor(host, parameters, shell, leftId = null) {
     this.host = host;
     this.shell = shell;
+    this.leftId = leftId;
     this.filters = readFilters(parameters);
     this.items = new Map();
     this.order = [];
@@ -111,6 +115,7 @@ export class Overview {
       this.body,
     );
     this.note = h("div", { class: "note-place" }, skeleton(6));
+    this.controls = new Controls(this.filters, (change) => this.#choose(change));
     this.host.replaceChildren(
       h(
         "div",
@@ -118,7 +123,7 @@ export class Overview {
         h("h1", {}, "Sessions"),
         h("p", { class: "faint", id: "summary" }, this.summary),
       ),
-      this.#controls(),
+      this.controls.el,
       this.table,
       this.note,
     );
@@ -128,51 +133,9 @@ export class Overview {
     });
   }
 
-  #controls() {
-    this.search = h("input", {
-      type: "search", placeholder: "Search id, folder, model…", "aria-label": "Search sessions",
-      value: this.filters.q, enterkeyhint: "search", spellcheck: "false", autocomplete: "off",
-    });
-    let typing = 0;
-    this.search.addEventListener("input", () => {
-      clearTimeout(typing);
-      typing = setTimeout(() => this.#choose({ q: this.search.value.trim() }), 200);
-    });
-    const presets = h("div", { class: "segments", role: "group", "aria-label": "Show" });
-    this.presets = PRESETS.map(([value, label]) => {
-      const button = h("button", { type: "button", on: { click: () => this.#choose({ show: value }) } }, label);
-      presets.append(button);
-      return [value, button];
-    });
-    this.models = h("select", { "aria-label": "Model" }, h("option", { value: "" }, "All models"));
-    this.runtimes = h("select", { "aria-label": "Runtime" }, h("option", { value: "" }, "All runtimes"),
-      ...RUNTIMES.map(([value, name]) => h("option", { value }, name)));
-    this.sort = h("select", { "aria-label": "Order" }, h("option", { value: "pressure" }, "By pressure"),
-      h("option", { value: "recent" }, "By last activity"));
-    if (this.filters.model) this.#offerModel(this.filters.model);
-    for (const [name, select] of [["model", this.models], ["runtime", this.runtimes], ["sort", this.sort]]) {
-      select.value = this.filters[name];
-      select.addEventListener("change", () => this.#choose({ [name]: select.value }));
-    }
-    this.#markPreset();
-    return h(
-      "div",
-      { class: "controls", role: "search", "aria-label": "Filter sessions" },
-      h("label", { class: "search" }, icon("search"), this.search),
-      presets,
-      this.models,
-      this.runtimes,
-      this.sort,
-    );
-  }
-
-  #markPreset() {
-    for (const [value, button] of this.presets) attr(button, "aria-pressed", String(value === this.filters.show));
-  }
-
   #choose(change) {
     Object.assign(this.filters, change);
-    this.#markPreset();
+    this.controls.mark(this.filters.show);
     history.replaceState(null, "", addressOf(this.filters));
     this.#load();
   }
@@ -226,16 +189,11 @@ export class Overview {
     if (item === undefined) {
       item = new Item(view);
       this.items.set(item.id, item);
-      this.#offerModel(mainChain(view).model);
+      this.controls.offer(mainChain(view).model);
     } else {
       item.replace(view);
     }
     return item;
-  }
-
-  #offerModel(model) {
-    if (!model || [...this.models.options].some((option) => option.value === model)) return;
-    this.models.append(h("option", { value: model }, model));
   }
 
   /** Fetch the next page where the eye comes near the end of what is there. */
@@ -247,8 +205,7 @@ export class Overview {
       if (answer.generation !== this.generation) this.#load(); // one answer is never of two
       else {
         this.#add(answer);
-        this.rows.set(this.order, this.total);
-        this.#tell();
+        this.#show();
       }
     } catch (error) {
       if (error.status === 400 || error.status === 410) this.#load(); // the cursor is of a former list
@@ -367,8 +324,28 @@ export class Overview {
   }
 
   #show() {
+    const shorts = shortIds(this.order.map((item) => item.id));
+    for (const item of this.order) item.short = shorts.get(item.id);
+    if (this.cursor === null && !isFiltered(this.filters)) {
+      this.controls.offerOnly(new Set(this.order.map((item) => mainChain(item.view).model)));
+    }
     this.rows.set(this.order, this.total);
     this.#tell();
+    this.#goBackTo();
+  }
+
+  /** Whether figures are in sight: then they stay while the server is away. */
+  get hasFigures() {
+    return this.order.length > 0;
+  }
+
+  /** Once, coming from a session's page: the focus goes to the row that was left. */
+  #goBackTo() {
+    const { leftId } = this;
+    this.leftId = null;
+    if (leftId === null || document.activeElement !== this.shell.main) return;
+    const index = this.order.findIndex((item) => item.id === leftId);
+    if (index >= 0) this.rows.goTo(index);
   }
 
   #tell() {
@@ -378,19 +355,14 @@ export class Overview {
     attr(this.table, "aria-rowcount", String(this.total + 1));
     say(this.summary, isEmpty ? "" : `${exact(this.total)} ${isFiltered(this.filters) ? "match" : "in all"}`);
     if (!isEmpty) return;
-    this.note.replaceChildren(emptyNote(isFiltered(this.filters), () => {
-      this.search.value = "";
-      this.models.value = "";
-      this.runtimes.value = "";
-      this.#choose({ q: "", show: "", model: "", runtime: "" });
-    }));
+    this.note.replaceChildren(emptyNote(isFiltered(this.filters), () => this.controls.clear()));
   }
 
   #fail(error) {
     if (this.order.length) return; // the banner tells; the figures in sight stay
     shown(this.table, false);
     shown(this.note, true);
-    this.note.replaceChildren(errorNote(error, () => this.#load()));
+    tellError(this.note, error, () => this.#load());
   }
 
   #liveState(state) {

@@ -126,9 +126,10 @@ export function sessionRow() {
     attr(el, "data-state", state);
     attr(el, "data-id", view.session_id);
     attr(link, "href", sessionLink(view.session_id));
-    attr(link, "title", sessionLink(view.session_id) === null ? NO_ADDRESS : view.session_id);
-    say(t.name, named.folder || shortId(named.id));
-    say(t.id, named.folder ? shortId(named.id) : "");
+    attr(link, "title", titleOf(view, chain, state, nowMs));
+    const short = item.short ?? shortId(named.id);
+    say(t.name, named.folder || short);
+    say(t.id, named.folder ? short : "");
     say(t.about, aboutOf(view, chain));
     meter.bind(chain);
     const until = untilWords(chain);
@@ -136,7 +137,7 @@ export function sessionRow() {
     writePair(t.until, t.untilMore, until);
     attr(figures.until, "data-quiet", until[0] === UNKNOWN || until[0] === "off");
     attr(path, "d", sparkPath(chain.differences));
-    say(t.grown, chain.growth_tokens === null ? "" : `+${tokens(chain.growth_tokens)} a response`);
+    say(t.grown, grownWords(chain));
     const [compactions, kinds, failed] = compactionWords(view);
     writePair(t.count, t.countMore, [compactions, kinds]);
     say(t.countLabel, compactions === "1" ? " compaction" : " compactions");
@@ -155,6 +156,21 @@ export function sessionRow() {
 function writePair(first, second, [figure, more]) {
   say(first, figure);
   say(second, more);
+}
+
+/** The whole of what a narrow column may cut off: the link is over all of the row. */
+function titleOf(view, chain, state, nowMs) {
+  const isLong = state === "unknown" || state === "stalled";
+  return [
+    sessionLink(view.session_id) === null ? NO_ADDRESS : view.session_id,
+    aboutOf(view, chain),
+    grownWords(chain),
+    isLong ? stateWords(view, state, nowMs)[0] : "",
+  ].filter(Boolean).join("\n");
+}
+
+function grownWords(chain) {
+  return chain.growth_tokens === null ? "" : `+${tokens(chain.growth_tokens)} a response`;
 }
 
 function aboutOf(view, chain) {

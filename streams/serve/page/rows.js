@@ -113,6 +113,13 @@ export class Rows {
     const from = focused === undefined ? -1 : this.items.findIndex((item) => this.keyOf(item) === focused[0]);
     const to = Math.min(Math.max(from + by, 0), this.items.length - 1);
     if (to < 0 || to === from) return false;
+    this.goTo(to);
+    return true;
+  }
+
+  /** Bring a row into sight and give it the focus. */
+  goTo(to) {
+    this.render(); // the list has its height only when it was drawn
     const height = this.rowHeight();
     const y = this.host.getBoundingClientRect().top + to * height;
     const margin = height * 1.5;
@@ -120,6 +127,5 @@ export class Rows {
     else if (y + height > innerHeight - margin) scrollBy(0, y + height - innerHeight + margin);
     this.render();
     this.mounted.get(this.keyOf(this.items[to]))?.focus();
-    return true;
   }
 }

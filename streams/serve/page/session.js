@@ -7,7 +7,7 @@ import { count, exact, moment, sessionName, shortId, tokens, UNKNOWN } from "./f
 import { breakdownTip, gauge, outlook } from "./gauge.js";
 import { Facts, statusOf, timelineItem } from "./items.js";
 import { compactionCount, failureName, mainChain, stateOf, thrashing } from "./judge.js";
-import { errorNote, skeleton } from "./notes.js";
+import { noSessionNote, skeleton, tellError } from "./notes.js";
 import { RawRecords, Tail } from "./raw.js";
 import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
@@ -21,6 +21,10 @@ const POLL_MS = 3_000;
 const SHOWN_ITEMS = 100;
 
 const LOG_ORDER = "In the order of the log, the latest first: the times of some are earlier than of those before them in the log.";
+
+/** Of sessions that begin as the address does, so many are looked at, and so many named. */
+const LOOKED_UP = 200;
+const LISTED = 20;
 
 const KINDS = [
   ["all", "All", (item) => !item.isRepeat],
@@ -105,6 +109,7 @@ export class SessionPage {
         this.hasDocuments = true;
       }
       this.view = session;
+      this.hasLookedUp = false;
       this.#show();
     } catch (error) {
       if (!this.stopped.signal.aborted) this.#fail(error);
@@ -153,12 +158,45 @@ export class SessionPage {
   #fail(error) {
     if (error.status === 400 || error.status === 410) this.#forget(); // the cursors' generation is gone
     if (this.view !== null) return; // the banner tells; the figures in sight stay
-    this.host.replaceChildren(backLink(), errorNote(error, () => this.#refresh()));
+    if (error.status === 404) this.#lookUp();
+    else this.#tellError(error);
+  }
+
+  /** Whether figures are in sight: then they stay while the server is away. */
+  get hasFigures() {
+    return this.view !== null;
+  }
+
+  /** No session has this id. Lists show the beginnings of ids: open the one that begins so. */
+  async #lookUp() {
+    if (this.hasLookedUp) return;
+    this.hasLookedUp = true;
+    try {
+      const { sessions, next } = await get(`v1/sessions${query({ q: this.id, limit: LOOKED_UP })}`, { signal: this.stopped.signal });
+      const found = sessions.filter((view) => view.session_id.startsWith(this.id) && sessionLink(view.session_id) !== null);
+      if (this.view !== null) return; // it came meanwhile
+      if (found.length === 1 && next === null) {
+        location.replace(sessionLink(found[0].session_id)); // Back does not lead here again
+        return;
+      }
+      const links = found.slice(0, LISTED).map((view) => {
+        const { folder } = sessionName(view);
+        return h("a", { href: sessionLink(view.session_id) }, folder, folder ? " " : "", h("span", { class: "mono" }, view.session_id));
+      });
+      this.host.replaceChildren(backLink(), noSessionNote(links, next !== null || found.length > LISTED));
+    } catch (error) {
+      if (!this.stopped.signal.aborted) this.#tellError(error);
+    }
+  }
+
+  #tellError(error) {
+    this.hasLookedUp = false; // what stands here then is the error
+    tellError(this.host, error, () => this.#refresh(), backLink());
   }
 
   #build() {
     this.chart?.stop();
-    this.t = Object.fromEntries(["name", "state", "stateMore", "outlook", "more"].map((name) => [name, text()]));
+    this.t = Object.fromEntries(["name", "state", "stateMore", "outlook", "more", "sizeTitle"].map((name) => [name, text()]));
     this.sign = icon("dot");
     this.meter = gauge();
     this.about = new Facts();
@@ -182,7 +220,7 @@ export class SessionPage {
       h("div", { class: "page-head session-head" }, h("div", {}, h("h1", {}, this.t.name), h("p", { class: "mono faint id" }, this.id)), this.#copyButton()),
       this.about.el,
       h("section", { class: "card hero", "aria-label": "Now" }, this.stateLine, hero, h("p", { class: "faint small" }, this.t.outlook), this.figures.el),
-      h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, "Size over time"), this.chart.el),
+      h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, this.t.sizeTitle), this.chart.el),
       h("section", { class: "card", "aria-labelledby": "timeline-title" },
         h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline"), this.#kinds()), this.logOrder, this.list, this.none, this.more),
       this.raw.el,
@@ -238,6 +276,7 @@ export class SessionPage {
     shown(this.more, items.length > this.limit);
     say(this.t.more, `Show ${exact(items.length - this.limit)} older`);
     this.chart.set(this.points, this.timeline.list(), view);
+    say(this.t.sizeTitle, this.chart.byTime ? "Size over time" : "Size by record");
     this.#announceEnds(items);
     this.#tick();
   }

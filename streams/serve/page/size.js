@@ -18,6 +18,15 @@ const LANE_H = 36;
 /** Room of the vertical axis: the lanes begin where the chart does. */
 const AXIS_W = 54;
 
+/** The horizontal axis where no times were told. */
+const RECORDS = { label: "records of the session, in the order of the log", labelSize: 20, labelFont: "11px system-ui, sans-serif" };
+
+/** What the legend names, each only where it is drawn. */
+const KEYS = [
+  ["size", "size"], ["threshold", "compaction threshold"], ["compacting", "compacting"],
+  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction whose end was not told"], ["warned", "warning"],
+];
+
 export class SizeChart {
   constructor() {
     this.chain = [];
@@ -26,7 +35,7 @@ export class SizeChart {
     this.byTime = true;
     this.readout = text();
     this.chart = new Chart({
-      label: "Size of the main conversation over time; the table below has the figures",
+      label: "Size of the main conversation",
       height: HEIGHT,
       options: (uPlot) => this.#options(uPlot),
     });
@@ -38,9 +47,8 @@ export class SizeChart {
     this.lanesTitle = h("h3", { hidden: true }, "Subagents");
     this.keyed = new Keyed(this.lanes, (lane) => lane.chain.chain, lane);
     this.none = h("p", { class: "faint", hidden: true }, "No response has told a size yet.");
-    this.legend = h("p", { class: "legend faint small" },
-      h("span", { class: "key size" }, "size"), h("span", { class: "key threshold" }, "compaction threshold"),
-      h("span", { class: "key compaction" }, "compaction"), h("span", { class: "key failed" }, "failed"), h("span", { class: "key warned" }, "warning"));
+    this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, words)]));
+    this.legend = h("p", { class: "legend faint small" }, ...Object.values(this.keys));
     this.el = h("div", {}, this.none, this.chart.el, h("p", { class: "readout small faint", "aria-hidden": "true" }, this.readout), this.legend, this.table.el, this.lanesTitle, this.lanes);
   }
 
@@ -52,6 +60,7 @@ export class SizeChart {
   set(points, items, view) {
     this.view = view;
     this.items = items;
+    const wasByTime = this.byTime;
     this.byTime = points.filter((point) => point.time_ms !== null).length * 2 >= points.length;
     const placed = points.filter((point) => !this.byTime || point.time_ms !== null);
     this.leading = mainChain(view).chain;
@@ -63,9 +72,37 @@ export class SizeChart {
     this.range = xs.length ? [Math.min(...xs), Math.max(...xs)] : [0, 1];
     if (this.byTime && view.attempt !== null) this.range[1] = Math.max(this.range[1], now() / 1000);
     if (this.range[0] === this.range[1]) this.range = [this.range[0] - 1, this.range[1] + 1];
+    attr(this.chart.el, "aria-label", `Size of the main conversation ${this.byTime ? "over time" : "by record"}; the table below has the figures`);
+    if (this.byTime !== wasByTime) this.chart.redraw(); // another axis
     if (!isEmpty) this.chart.set(this.#data());
     this.table.write();
+    this.#setKeys();
     this.#setLanes(placed);
+  }
+
+  #setKeys() {
+    const there = new Set(["size"]);
+    const threshold = this.#threshold();
+    if (threshold !== null && threshold <= this.#top()) there.add("threshold");
+    for (const item of this.items) {
+      const isDrawn = item.chain === this.leading && this.#place(momentOf(item), item.place) !== null;
+      if (isDrawn && item.kind === "context_warning") there.add("warned");
+      if (isDrawn && item.kind === "compaction") there.add(this.#look(item).key);
+    }
+    for (const [name, key] of Object.entries(this.keys)) shown(key, there.has(name));
+  }
+
+  #threshold() {
+    const chain = mainChain(this.view);
+    return chain.auto_compact_enabled === false ? null : chain.auto_compact_threshold;
+  }
+
+  /** How a compaction is drawn, and what the legend calls it. */
+  #look(item) {
+    if (item.status === "done") return { key: "compaction", paint: "--green" };
+    if (item.status === "failed") return { key: "failed", paint: "--red" };
+    const isOpen = this.view.attempt?.attempt_id === item.attempt_id;
+    return isOpen ? { key: "compacting", paint: "--accent" } : { key: "lost", paint: "--faint" };
   }
 
   #x(point) {
@@ -106,7 +143,7 @@ export class SizeChart {
         x: { time: this.byTime, range: () => this.range },
         y: { range: () => [0, this.#top()] },
       },
-      axes: [axis({ size: 32, values: this.byTime ? timeTicks : (_, ticks) => ticks.map(exact) }), axis({ size: AXIS_W, values: (_, ticks) => ticks.map(tokens) })],
+      axes: [this.byTime ? axis({ size: 32, values: timeTicks }) : axis({ size: 32, values: (_, ticks) => ticks.map(exact), ...RECORDS }), axis({ size: AXIS_W, values: (_, ticks) => ticks.map(tokens) })],
       series: [
         {},
         {
@@ -125,26 +162,25 @@ export class SizeChart {
   /** Compactions as bands from start to end, and over them the threshold as a dashed line. */
   #drawBehind(plot) {
     const { ctx, bbox } = plot;
-    const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash", "--accent", "--accent-wash");
+    const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash", "--accent", "--accent-wash", "--faint", "--track");
     ctx.save();
     ctx.lineWidth = devicePixelRatio;
     for (const item of this.items) {
       if (item.kind !== "compaction" || item.chain !== this.leading) continue;
-      const isOpen = item.status === "running" && this.view.attempt?.attempt_id === item.attempt_id;
-      const end = this.#place(item.ended_ms ?? (isOpen ? now() : item.started_ms), item.place);
+      const look = this.#look(item);
+      const end = this.#place(item.ended_ms ?? (look.key === "compacting" ? now() : item.started_ms), item.place);
       const start = this.#place(item.started_ms ?? item.ended_ms, item.place);
       if (end === null) continue;
       const x1 = clamp(plot.valToPos(end, "x", true), bbox);
       const x0 = clamp(start === null ? x1 : plot.valToPos(start, "x", true), bbox);
-      const name = isOpen ? "--accent" : item.status === "done" ? "--green" : "--red";
-      ctx.fillStyle = paint[`${name}-wash`];
+      ctx.fillStyle = paint[`${look.paint}-wash`] ?? paint["--track"];
       ctx.fillRect(x0, bbox.top, Math.max(x1 - x0, 1), bbox.height);
-      ctx.strokeStyle = paint[name];
+      ctx.strokeStyle = paint[look.paint];
       line(ctx, x1, bbox.top, x1, bbox.top + bbox.height);
     }
-    const chain = mainChain(this.view);
-    if (chain.auto_compact_threshold !== null && chain.auto_compact_enabled !== false) {
-      const y = plot.valToPos(chain.auto_compact_threshold, "y", true);
+    const threshold = this.#threshold();
+    if (threshold !== null) {
+      const y = plot.valToPos(threshold, "y", true);
       ctx.strokeStyle = paint["--amber"];
       ctx.setLineDash([6, 5]);
       if (y >= bbox.top) line(ctx, bbox.left, y, bbox.left + bbox.width, y);
@@ -191,7 +227,7 @@ export class SizeChart {
     }
     const x = plot.data[0][idx];
     const point = this.chain.find((each) => this.#x(each) === x && each.used === used);
-    const when = this.byTime ? moment(x * 1000, now()) : `message ${x}`;
+    const when = this.byTime ? moment(x * 1000, now()) : `record ${exact(x)}`;
     const parts = point === undefined ? "" : ` · ${exact(point.input)} input, ${exact(point.written)} cache written, ${exact(point.read)} cache read`;
     say(this.readout, `${when} · ${count(used, "token")}${point?.percent == null ? "" : ` (${percent(point.percent)})`}${parts}`);
   }

@@ -1,0 +1,75 @@
+// What the overview is searched, filtered and sorted by.
+
+import { attr, h, icon } from "./dom.js";
+import { PRESETS, RUNTIMES } from "./filters.js";
+
+const TYPING_MS = 200;
+
+export class Controls {
+  /** `filters`: what is chosen at first; `onChoose(change)` is told what somebody chooses. */
+  constructor(filters, onChoose) {
+    this.onChoose = onChoose;
+    this.search = h("input", {
+      type: "search", placeholder: "Search id, folder, model…", "aria-label": "Search sessions",
+      value: filters.q, enterkeyhint: "search", spellcheck: "false", autocomplete: "off",
+    });
+    let typing = 0;
+    this.search.addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => onChoose({ q: this.search.value.trim() }), TYPING_MS);
+    });
+    const presets = h("div", { class: "segments", role: "group", "aria-label": "Show" });
+    this.presets = PRESETS.map(([value, label]) => {
+      const button = h("button", { type: "button", on: { click: () => onChoose({ show: value }) } }, label);
+      presets.append(button);
+      return [value, button];
+    });
+    this.models = h("select", { "aria-label": "Model" }, h("option", { value: "" }, "All models"));
+    this.runtimes = h("select", { "aria-label": "Runtime" }, h("option", { value: "" }, "All runtimes"),
+      ...RUNTIMES.map(([value, name]) => h("option", { value }, name)));
+    this.sort = h("select", { "aria-label": "Order" }, h("option", { value: "pressure" }, "By pressure"),
+      h("option", { value: "recent" }, "By last activity"));
+    this.offer(filters.model);
+    for (const [name, select] of [["model", this.models], ["runtime", this.runtimes], ["sort", this.sort]]) {
+      select.value = filters[name];
+      select.addEventListener("change", () => onChoose({ [name]: select.value }));
+    }
+    this.mark(filters.show);
+    this.el = h(
+      "div",
+      { class: "controls", role: "search", "aria-label": "Filter sessions" },
+      h("label", { class: "search" }, icon("search"), this.search),
+      presets,
+      this.models,
+      this.runtimes,
+      this.sort,
+    );
+  }
+
+  /** Show which sessions are chosen. */
+  mark(show) {
+    for (const [value, button] of this.presets) attr(button, "aria-pressed", String(value === show));
+  }
+
+  /** Offer a model too. */
+  offer(model) {
+    if (!model || [...this.models.options].some((option) => option.value === model)) return;
+    this.models.append(h("option", { value: model }, model));
+  }
+
+  /** Offer these models, and no others but the one that is chosen. */
+  offerOnly(models) {
+    for (const option of [...this.models.options].slice(1)) {
+      if (!models.has(option.value) && !option.selected) option.remove();
+    }
+    for (const model of models) this.offer(model);
+  }
+
+  /** Take all filters back. */
+  clear() {
+    this.search.value = "";
+    this.models.value = "";
+    this.runtimes.value = "";
+    this.onChoose({ q: "", show: "", model: "", runtime: "" });
+  }
+}

@@ -1,0 +1,130 @@
+"""What a row says and how one finds it: names, words that have room, models, the way back."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.conftest import NARROW
+from tests.page.pretend import Api, folded, records_of, sample_lines
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+NOW_MS = 1_790_000_000_000
+
+
+@pytest.fixture(scope="module")
+def sample() -> Any:
+    """The simulator's sample as the projection leaves it."""
+    return folded(records_of(sample_lines(NOW_MS)))
+
+
+async def test_sessions_that_begin_alike_are_told_apart(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(3)
+    ids = ["11111111-2222-4000-8000-1", "11111111-9222-4000-8000-1", "22222222-2222-4000-8000-1"]
+    for view, session_id in zip(list(api.sessions.values()), ids, strict=True):
+        view["session_id"] = session_id
+    await page.goto(page_url)
+    for session_id, short in zip(ids, ["11111111-2", "11111111-9", "22222222"], strict=True):
+        link = page.locator(f".row[data-id='{session_id}'] .row-link .mono")
+        await expect(link).to_have_text(short)
+
+
+async def test_words_have_room_and_what_is_cut_off_is_in_the_title(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    view["chains"]["main"].update(
+        state="unknown", used_tokens=None, used_percent=None, breakdown=None,
+        pending={"boundary_id": "b", "number": 1}, growth_tokens=13_100,
+    )  # fmt: skip
+    view["chains"]["toolu_1"] = {**view["chains"]["main"], "chain": "toolu_1"}
+    view["identity"]["publisher_agent_id"] = "an-agent-with-quite-a-long-name"
+    view["chains"] = {"main": view["chains"]["main"], "toolu_1": view["chains"]["toolu_1"]}
+    await page.set_viewport_size({"width": 1280, "height": 800})
+    await page.goto(page_url)
+    row = page.locator(".rows .row:visible")
+    for part in (".state > span", ".c-growth .more"):
+        whole = row.locator(part)
+        assert await whole.evaluate("(e) => e.scrollWidth <= e.clientWidth + 1"), part
+    title = await row.locator(".row-link").get_attribute("title") or ""
+    for words in ("1 subagent", "+13.1K a response", "unknown since compaction"):
+        assert words in title
+
+
+async def test_back_from_a_session_the_row_that_was_left_has_the_focus(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(60)
+    await page.goto(page_url)
+    await page.locator(".row-link").first.focus()
+    for _ in range(39):
+        await page.keyboard.press("ArrowDown")
+    left = await page.evaluate("document.activeElement.closest('.row').dataset.id")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".hero")).to_be_visible()
+    await page.go_back()
+    row = page.locator(f".row[data-id='{left}'] .row-link")
+    await expect(row).to_be_focused()
+    await expect(row).to_be_in_viewport()
+
+
+async def test_models_that_are_gone_are_offered_no_more(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    models = page.get_by_label("Model").locator("option")
+    await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
+    assert await models.count() > 2
+    api.sessions.clear()
+    await page.evaluate("pushRaw('event: reset\\ndata: {}\\n\\n')")
+    await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
+    await expect(models).to_have_text(["All models"])
+
+
+async def test_where_a_window_is_known_from_is_one_word_and_explained(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    view["chains"]["main"]["window_source"] = "catalog"
+    await page.goto(page_url)
+    await expect(page.locator(".row .gauge-sizes:visible")).to_contain_text("· catalog")
+    await page.locator(".row .c-context").hover()
+    tip = page.get_by_role("tooltip")
+    await expect(tip).to_contain_text("Window catalog: by the model's name, in the table")
+
+
+async def test_a_card_on_a_phone_names_its_figures(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(4)
+    tellings = [
+        (True, 20_000, 0, "until compaction: 20K", "0 compactions"),
+        (True, None, 1, "until compaction: unknown", "1 compaction"),
+        (True, -500, 2, "compaction: due", "2 compactions"),
+        (False, None, 1, "automatic compaction: off", "1 compaction"),
+    ]
+    for view, (enabled, until, count, _, _) in zip(api.sessions.values(), tellings, strict=True):
+        view["compactions"] = {**view["compactions"], "automatic": count, "manual": 0, "untold": 0}
+        view["chains"]["main"].update(
+            auto_compact_enabled=enabled, until_compaction_tokens=until, window=200_000,
+        )  # fmt: skip
+    await page.set_viewport_size(NARROW)
+    await page.goto(page_url)
+    for session, (*_, until_words, count_words) in zip(api.sessions, tellings, strict=True):
+        row = page.locator(f".row[data-id='{session}']")
+        await expect(row.locator(".c-until .figure")).to_have_text(until_words)
+        figure = await row.locator(".c-count .figure").evaluate(
+            "(e) => e.firstChild.data + e.children[0].textContent"
+        )
+        assert figure == count_words
