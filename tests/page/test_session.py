@@ -154,7 +154,7 @@ async def test_of_automatic_compaction_no_more_is_said_than_was_told(
     tip = page.get_by_role("tooltip")
     await expect(tip).to_contain_text(words)
     await page.locator(".item.warning button").first.hover()
-    await expect(tip).to_contain_text("thresholds crossed")
+    await expect(tip).to_contain_text("Thresholds crossed")
     await expect(tip).to_contain_text(words)
 
 
