@@ -19,6 +19,7 @@ from tests.core.given import (
 from tests.core.usual_kit import dump
 
 UUID = "the-uuid"
+AT_2 = (SESSION, UUID, moment(2))
 NO_RESPONSE = (None, None, None, None, None, None)
 RESPONSE = assistant("msg_1", read=40, creation=5, fresh=6, output=7, uuid=UUID, model="model-1")
 OF_RESPONSE = ("msg_1", "model-1", 6, 5, 40, 7)
