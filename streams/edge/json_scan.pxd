@@ -221,14 +221,14 @@ cdef inline bint open_object(Reader* r, bint* is_empty) noexcept nogil:
     return True
 
 
-cdef inline int next_field(Reader* r) noexcept nogil:
-    """Go on in an object: 1 to its next field, 0 where it ends, -1 where neither is there."""
+cdef inline int next_one(Reader* r, unsigned char closing) noexcept nogil:
+    """Go on in an object or a list: 1 to what comes next, 0 where it ends, -1 where neither is."""
     skip_blank(r)
     if r.at[0] == c',':
         r.at += 1
         skip_blank(r)
         return 1
-    if r.at[0] == c'}':
+    if r.at[0] == closing:
         r.at += 1
         return 0
     return -1

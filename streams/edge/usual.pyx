@@ -18,7 +18,7 @@ from streams.edge.json_scan cimport (
     Bytes,
     is_name,
     is_utf8,
-    next_field,
+    next_one,
     once,
     open_object,
     read_count,
@@ -113,7 +113,7 @@ cdef bint _usage(Reader* r, Counts* counts, Text* kind) noexcept nogil:
                 return False
         elif not _is_of_no_interest_in_usage(name) or not skip_any(r):
             return False
-        more = next_field(r)
+        more = next_one(r, c'}')
         if more < 0:
             return False
         if more == 0:
@@ -127,6 +127,7 @@ cdef bint _iterations(Reader* r, Counts* counted, bint* is_iterated) noexcept no
     """Read a response's calls of the model: the last that is the conversation's counts (R8)."""
     cdef Counts counts
     cdef Text kind
+    cdef int more
     if r.at[0] == c'n':
         return skip_word(r, b"null", 4)
     if r.at[0] != c'[':
@@ -145,14 +146,9 @@ cdef bint _iterations(Reader* r, Counts* counted, bint* is_iterated) noexcept no
             is_name(kind, b"message", 7) or is_name(kind, b"fallback_message", 16)
         ):
             counted[0], is_iterated[0] = counts, True
-        skip_blank(r)
-        if r.at[0] == c']':
-            r.at += 1
-            return True
-        if r.at[0] != c',':
-            return False
-        r.at += 1
-        skip_blank(r)
+        more = next_one(r, c']')
+        if more <= 0:
+            return more == 0
 
 
 cdef bint _no_edits(Reader* r) noexcept nogil:
@@ -169,7 +165,7 @@ cdef bint _no_edits(Reader* r) noexcept nogil:
         read_name(r, &name)
         and is_name(name, b"applied_edits", 13)
         and read_empty_list(r)
-        and next_field(r) == 0
+        and next_one(r, c'}') == 0
     )
 
 
@@ -213,7 +209,7 @@ cdef bint _block(Reader* r, bint* is_marked, bint is_first) noexcept nogil:
                 _mark(r, is_marked)
             if not skip_any(r):
                 return False
-        more = next_field(r)
+        more = next_one(r, c'}')
         if more <= 0:
             return more == 0
 
@@ -221,6 +217,7 @@ cdef bint _block(Reader* r, bint* is_marked, bint is_first) noexcept nogil:
 cdef bint _content(Reader* r, bint* is_marked) noexcept nogil:
     """Read a message's words: a string, or blocks."""
     cdef bint is_first = True
+    cdef int more
     if r.at[0] == c'"':
         _mark(r, is_marked)
         r.at += 1
@@ -236,14 +233,9 @@ cdef bint _content(Reader* r, bint* is_marked) noexcept nogil:
         if not _block(r, is_marked, is_first):
             return False
         is_first = False
-        skip_blank(r)
-        if r.at[0] == c']':
-            r.at += 1
-            return True
-        if r.at[0] != c',':
-            return False
-        r.at += 1
-        skip_blank(r)
+        more = next_one(r, c']')
+        if more <= 0:
+            return more == 0
 
 
 cdef inline bint _is_of_no_interest_in_message(Text name) noexcept nogil:
@@ -290,7 +282,7 @@ cdef bint _message(Reader* r, Response* response) noexcept nogil:
                 return False
         elif not _is_of_no_interest_in_message(name) or not skip_any(r):
             return False
-        more = next_field(r)
+        more = next_one(r, c'}')
         if more <= 0:
             return more == 0
 
@@ -309,7 +301,7 @@ cdef bint _delta(Reader* r) noexcept nogil:
             return False
         if not (_stop_reason(r) if is_name(name, b"stop_reason", 11) else skip_any(r)):
             return False
-        more = next_field(r)
+        more = next_one(r, c'}')
         if more <= 0:
             return more == 0
 
@@ -348,7 +340,7 @@ cdef bint _event(Reader* r, Text* kind, Response* response) noexcept nogil:
                 return False
         elif not _is_of_no_interest_in_event(name) or not skip_any(r):
             return False
-        more = next_field(r)
+        more = next_one(r, c'}')
         if more <= 0:
             return more == 0 and kind.at != NULL
 
@@ -485,7 +477,7 @@ def read(value, /):
             has_event = True
         elif not _field(&r, &frame, name):
             return None
-        more = next_field(&r)
+        more = next_one(&r, c'}')
         if more < 0:
             return None
         if more == 0:
