@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 from streams.core.derivation.windows import Catalog, plain_name
 
-TARGET = Path(__file__).parent.parent / "streams" / "edge" / "catalog.json"
+TARGET = Path(__file__).parent.parent / "streams" / "edge" / "files" / "catalog.json"
 
 
 class Limits(NamedTuple):
