@@ -24,8 +24,10 @@ from contextgauge.errors import ConfigError
 from streams.flow.common.generations import Watch
 from streams.flow.common.membership import Membership, stay_member
 from streams.flow.common.retry import Patience
+from streams.flow.project.background import GenerationBuild, GenerationCleanup
 from streams.flow.project.config import ProjectConfig
-from streams.flow.project.partition_task import ProjectTask, Tools
+from streams.flow.project.live import LiveProjection
+from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
 from streams.flow.project.session_counts import SessionGauges
 from streams.ports import Clock, Health, Log, Telemetry, ViewStore
 
@@ -53,12 +55,12 @@ async def run_project(
     """
     patience = Patience(clock, telemetry, health, stop, "redis")
     watch = Watch(store, clock, config.instance_id)
-    tools = Tools(log, store, config, telemetry, health, clock, patience, watch)
+    ports = ProjectPorts(log, store, config, telemetry, health, clock, patience, watch)
     # From 0 on: of a counter that begins with its first event nobody sees it rise.
     telemetry.count("worker_retries", 0, service="kafka")
     telemetry.count("worker_retries", 0, service="redis")
     await stay_member(
-        lambda: _Member(tools, stop),
+        lambda: _ProjectMember(ports, stop),
         telemetry=telemetry,
         health=health,
         clock=clock,
@@ -66,72 +68,75 @@ async def run_project(
     )
 
 
-class _Member(Membership):
-    """Three tasks for each partition, and an eye on what other workers do."""
+class _ProjectMember(Membership):
+    """Three tasks for each partition: live projection, the next generation's build, cleanup."""
 
-    def __init__(self, tools: Tools, stop: asyncio.Event) -> None:
-        config = tools.config
+    def __init__(self, ports: ProjectPorts, stop: asyncio.Event) -> None:
+        config = ports.config
         super().__init__(
             worker=_WORKER,
             topic=config.events_topic,
             group=config.group,
             instance_id=config.instance_id,
-            log=tools.log,
-            telemetry=tools.telemetry,
-            health=tools.health,
+            log=ports.log,
+            telemetry=ports.telemetry,
+            health=ports.health,
             stop=stop,
         )
-        self._tools = tools
-        self._projecting: list[ProjectTask] = []
+        self._ports = ports
+        self._pollers: list[PartitionPoller] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     async def _prepare(self) -> int:
         """Wait for the store. Raises ConfigError where the topic is missing."""
-        tools = self._tools
-        await tools.patience.until_done(tools.store.start)
+        ports = self._ports
+        await ports.patience.until_done(ports.store.start)
         await self._look()
-        topic = tools.config.events_topic
-        count = (await tools.log.partition_counts([topic]))[topic]
+        topic = ports.config.events_topic
+        count = (await ports.log.partition_counts([topic]))[topic]
         if count is None:
             raise ConfigError(f"no topic {topic}: create it with `contextgauge topics create`")
         return count
 
     def _beside(self) -> list[Coroutine[None, None, None]]:
-        gauges = SessionGauges(self._tools.store, self._tools.telemetry, self._tools.clock)
+        gauges = SessionGauges(self._ports.store, self._ports.telemetry, self._ports.clock)
         telling = gauges.run(
-            lambda: [task.partition for task in self._projecting],
-            lambda: self._tools.watch.seen.active,
+            lambda: [poller.partition for poller in self._pollers],
+            lambda: self._ports.watch.seen.active,
         )
         return [self._watch(), telling]
 
     async def _watch(self) -> None:
         """See what other workers do to the generations."""
-        tools = self._tools
+        ports = self._ports
         while True:
-            await tools.clock.sleep(tools.config.watch_s)
+            await ports.clock.sleep(ports.config.watch_s)
             await self._look()
 
     async def _look(self) -> None:
-        tools = self._tools
-        await tools.patience.until_done(tools.watch.look)
-        seen = tools.watch.seen
-        tools.telemetry.gauge("project_generation_active", seen.active or 0)
-        tools.telemetry.gauge("project_generation_next", seen.next or 0)
+        ports = self._ports
+        await ports.patience.until_done(ports.watch.look)
+        seen = ports.watch.seen
+        ports.telemetry.gauge("project_generation_active", seen.active or 0)
+        ports.telemetry.gauge("project_generation_next", seen.next or 0)
 
     def _take(self, partitions: frozenset[int]) -> None:
-        telemetry = self._tools.telemetry
+        telemetry = self._ports.telemetry
         for partition in sorted(partitions):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))
-            task = ProjectTask(self._tools, self._reader, partition, self._partitions)
-            self._projecting.append(task)
-            works = (task.follow(), task.build(), task.clean())
-            self._tasks += [self._spawn(work) for work in works]
+            poller = PartitionPoller(self._ports, partition, self._partitions)
+            handover = Handover()
+            live = LiveProjection(self._ports, self._reader, poller, handover)
+            build = GenerationBuild(self._ports, poller, handover)
+            cleanup = GenerationCleanup(self._ports, partition)
+            self._pollers.append(poller)
+            self._tasks += [self._spawn(task.run()) for task in (live, build, cleanup)]
 
     async def _release(self) -> None:
         """End all partitions' work at once: a batch that was cut off is read again."""
-        self.has_worked = self.has_worked or any(task.has_read for task in self._projecting)
-        self._projecting.clear()
+        self.has_worked = self.has_worked or any(poller.has_written for poller in self._pollers)
+        self._pollers.clear()
         tasks, self._tasks = set(self._tasks), []
         while tasks:
             # Again, if need be: a library may swallow a cancellation.
