@@ -203,9 +203,6 @@ class ViewReader(Protocol):
     async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
         """Return what the live feed has."""
 
-    async def dump(self, generation: int, partition: int) -> PartitionDump:
-        """Return everything, for checks: not for a partition that is being served."""
-
 
 class ViewStore(ViewReader, Protocol):
     """The views of all generations.

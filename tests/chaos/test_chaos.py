@@ -26,6 +26,7 @@ from streams.flow.project.fold import Placed
 from streams.flow.replay.views import fold_views
 from streams.flow.simulator import Casting, simulate
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, Chaos, Plan, WorkerProcess
+from tests.doubles.dump import dump
 from tests.flow.derive_kit import DeriveKit, Sent, expected, until
 
 LONG = os.environ.get("CHAOS") == "long"
@@ -113,7 +114,7 @@ async def test_records_and_views_are_complete_and_single(
     active = (await views.generations()).active
     assert active is not None
     for partition, part in enumerate(placed):
-        assert await views.dump(active, partition) == fold_views(part)
+        assert await dump(views, active, partition) == fold_views(part)
 
 
 def ids(records: list[list[Record]]) -> list[list[str]]:

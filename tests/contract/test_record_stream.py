@@ -12,8 +12,8 @@ from schemas.topics import MIB, Topic
 from streams.edge.faust.stream import FaustStream
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.record_stream import MemoryRecordStream
 from streams.ports import Arrival, Log, NewRecord, RecordStream
+from tests.doubles.record_stream import MemoryRecordStream
 
 HOUR_MS = 3_600_000
 

@@ -16,6 +16,7 @@ from streams import codec
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.views import RedisViews
 from tests.conftest import Command
+from tests.doubles.dump import dump
 from tests.flow.derive_kit import DeriveKit, until
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -105,7 +106,7 @@ async def test_kafka_and_redis_give_what_replay_gives(
         active = (await views.generations()).active
         if active is None:
             return False
-        held = [await views.dump(active, p) for p in range(kit.partitions)]
+        held = [await dump(views, active, p) for p in range(kit.partitions)]
         sequences = [json.loads(v)["sequence"] for dump in held for v in dump.views.values()]
         return bool(sum(sequences) >= expected)
 
@@ -115,7 +116,7 @@ async def test_kafka_and_redis_give_what_replay_gives(
 
     active = (await views.generations()).active
     assert active is not None
-    dumps = [await views.dump(active, partition) for partition in range(kit.partitions)]
+    dumps = [await dump(views, active, partition) for partition in range(kit.partitions)]
     held = [json.loads(view) for dump in dumps for view in dump.views.values()]
     assert {view["session_id"]: unplaced(view) for view in held} == {
         view["session_id"]: unplaced(view) for view in right_views

@@ -37,6 +37,7 @@ from streams.ports import (
 )
 from tests.core.history import START_MS
 from tests.core.strategies import SESSIONS, write
+from tests.doubles.dump import dump
 from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, until
 
 PARTITIONS = 4
@@ -312,4 +313,4 @@ class ProjectKit:
 
     async def documents(self, generation: int) -> list[PartitionDump]:
         """Return the documents that are stored."""
-        return [await self.store.dump(generation, partition) for partition in range(PARTITIONS)]
+        return [await dump(self.store, generation, partition) for partition in range(PARTITIONS)]

@@ -12,7 +12,6 @@ from streams.ports import (
     Entry,
     Generations,
     LiveBounds,
-    PartitionDump,
     Ranking,
     ViewPosition,
     ViewReader,
@@ -105,9 +104,6 @@ class Noting:
     async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
         self.read.add(generation)
         return await self._reader.live_bounds(generation, partition)
-
-    async def dump(self, generation: int, partition: int) -> PartitionDump:
-        return await self._reader.dump(generation, partition)
 
 
 class Reader:

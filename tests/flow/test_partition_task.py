@@ -12,11 +12,11 @@ import pytest
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
 from streams.edge.memory.group import MemoryGroupReader
-from streams.edge.memory.log import MemoryLog
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import Place, Work
 from streams.flow.derive.partition_task import PartitionTask, ReaderLostError, Tools
 from streams.ports import Batch, GroupReader, TransactionalProducer
+from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
 
 MESSAGES = samples()
@@ -104,7 +104,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[Partitio
 
 
 async def test_what_a_failed_commit_leaves_is_let_go_of_at_once(
-    kit: DeriveKit, log: MemoryLog, tasks: list[weakref.ref[PartitionTask]]
+    kit: DeriveKit, log: FaultyLog, tasks: list[weakref.ref[PartitionTask]]
 ) -> None:
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:
         log.cut_commits = 3

@@ -12,10 +12,10 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import StopError
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
-from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryViews
 from streams.flow.rebuild.rebuild import Rebuilt
 from streams.ports import Generations
+from tests.doubles.log import FaultyLog
+from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 from tests.flow.rebuild_kit import Run, polling
@@ -25,24 +25,24 @@ SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
 
 
 @pytest.fixture
-def store() -> MemoryViews:
-    return MemoryViews()
+def store() -> FaultyViews:
+    return FaultyViews()
 
 
 @pytest.fixture
-def log() -> MemoryLog:
-    return MemoryLog(SystemClock())
+def log() -> FaultyLog:
+    return FaultyLog(SystemClock())
 
 
 @pytest.fixture
-async def kit(log: MemoryLog, store: MemoryViews) -> AsyncIterator[ProjectKit]:
+async def kit(log: FaultyLog, store: FaultyViews) -> AsyncIterator[ProjectKit]:
     kit = ProjectKit(log, store)
     await kit.create_topic()
     yield kit
     assert [task for task in asyncio.all_tasks() if "flow/project" in repr(task)] == []
 
 
-def views_of(store: MemoryViews, generation: int) -> dict[bytes, bytes]:
+def views_of(store: FaultyViews, generation: int) -> dict[bytes, bytes]:
     return {
         session: view
         for (number, _), partition in store.partitions.items()
@@ -51,7 +51,7 @@ def views_of(store: MemoryViews, generation: int) -> dict[bytes, bytes]:
     }
 
 
-def spoil(store: MemoryViews, generation: int) -> int:
+def spoil(store: FaultyViews, generation: int) -> int:
     """Give all views of a generation a task that no record told; return how many there are."""
     spoilt = 0
     for (number, _), partition in store.partitions.items():
@@ -62,7 +62,7 @@ def spoil(store: MemoryViews, generation: int) -> int:
 
 
 async def test_what_is_rebuilt_is_equal_and_takes_the_place(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
@@ -88,7 +88,7 @@ def sessions(records: list[Record]) -> set[str]:
 
 
 async def test_it_is_built_compared_and_swapped_under_load_while_readers_read(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
@@ -115,7 +115,7 @@ async def drip(kit: ProjectKit, records: list[Record]) -> None:
         await asyncio.sleep(0.002)
 
 
-async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: MemoryViews) -> None:
+async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: FaultyViews) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
@@ -132,7 +132,7 @@ async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: Memo
 
 
 async def test_a_build_stops_at_its_limit_and_what_readers_use_does_not(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
@@ -158,19 +158,19 @@ async def test_a_build_stops_at_its_limit_and_what_readers_use_does_not(
         assert worker.figures.total("project_mismatches") == 0
 
 
-def place(store: MemoryViews, generation: int, partition: int) -> int:
+def place(store: FaultyViews, generation: int, partition: int) -> int:
     position = store.partitions[generation, partition].position
     assert position is not None
     return position.offset
 
 
-def caught_up(store: MemoryViews, generation: int) -> bool:
+def caught_up(store: FaultyViews, generation: int) -> bool:
     found = [store.partitions.get((generation, partition)) for partition in range(PARTITIONS)]
     return all(part and part.position and part.position.caught_up for part in found)
 
 
 async def test_a_difference_is_told_and_nothing_is_swapped_unless_accepted(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(RECORDS)
     async with kit.running() as worker:
@@ -199,7 +199,7 @@ async def test_a_difference_is_told_and_nothing_is_swapped_unless_accepted(
 
 
 async def test_run_again_it_goes_on_with_the_same_build(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(RECORDS)
     async with kit.running() as worker:
@@ -219,7 +219,7 @@ async def test_run_again_it_goes_on_with_the_same_build(
 
 
 async def test_given_up_it_leaves_nothing_and_can_be_begun_again(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(RECORDS)
     async with kit.running() as worker:
@@ -239,7 +239,7 @@ async def test_given_up_it_leaves_nothing_and_can_be_begun_again(
 
 
 async def test_what_a_build_that_was_given_up_left_is_deleted_by_the_workers(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(RECORDS)
     async with kit.running() as worker:
@@ -253,7 +253,7 @@ async def test_what_a_build_that_was_given_up_left_is_deleted_by_the_workers(
 
 
 async def test_a_loss_in_the_active_generation_ends_the_holding(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
@@ -272,7 +272,7 @@ async def test_a_loss_in_the_active_generation_ends_the_holding(
 
 
 async def test_a_build_that_the_workers_need_is_watched_and_not_given_up(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
@@ -289,7 +289,7 @@ async def test_a_build_that_the_workers_need_is_watched_and_not_given_up(
 
 
 async def test_a_build_that_loses_documents_is_compared_once_it_is_whole(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(RECORDS)
     async with kit.running() as worker:
@@ -307,7 +307,7 @@ async def test_a_build_that_loses_documents_is_compared_once_it_is_whole(
 
 
 async def test_a_build_that_is_gone_ends_the_command_and_nothing_else(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(RECORDS)
     async with kit.running() as worker:
@@ -315,13 +315,13 @@ async def test_a_build_that_is_gone_ends_the_command_and_nothing_else(
     run = Run(store)
     running = asyncio.create_task(run.to_end())
     await until(lambda: len(run.shown) > 3)
-    store.kept = Generations(1, None)
+    store.numbers = Generations(1, None)
     with pytest.raises(StopError, match="begin anew"):
         await running
     assert await store.generations() == Generations(1, None)
 
 
-async def test_without_views_there_is_nothing_to_rebuild(store: MemoryViews) -> None:
+async def test_without_views_there_is_nothing_to_rebuild(store: FaultyViews) -> None:
     with pytest.raises(StopError, match="contextgauge project"):
         await Run(store).rebuild.begin()
     with pytest.raises(StopError, match="no views yet"):
@@ -330,7 +330,7 @@ async def test_without_views_there_is_nothing_to_rebuild(store: MemoryViews) -> 
 
 
 async def test_workers_come_and_go_and_the_store_is_away_meanwhile(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
@@ -357,7 +357,7 @@ async def test_workers_come_and_go_and_the_store_is_away_meanwhile(
 
 
 async def test_what_the_log_no_longer_has_is_told_and_must_be_accepted(
-    kit: ProjectKit, store: MemoryViews, log: MemoryLog
+    kit: ProjectKit, store: FaultyViews, log: FaultyLog
 ) -> None:
     await kit.append(RECORDS)
     async with kit.running() as worker:

@@ -8,9 +8,10 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, StopError
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.views import MemoryPartition
 from streams.flow.rebuild.rebuild import Rebuilt
 from streams.ports import Generations, ViewPosition
+from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, SAMPLE, HastyClock, ProjectKit, wanted
 from tests.flow.rebuild_kit import Run
@@ -19,7 +20,7 @@ from tests.flow.test_rebuild import MORE, RECORDS, SOME, caught_up, spoil
 PATIENCE_S = 30.0
 
 
-class Views(MemoryViews):
+class Views(FaultyViews):
     """Views in memory; `on_lift` is done whenever a limit shall be taken away."""
 
     async def on_lift(self) -> None:
@@ -73,7 +74,7 @@ class Chased(Views):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept = Generations(1, 2, "build", held=True)
+        self.numbers = Generations(1, 2, "build", held=True)
         for generation, build in ((1, ""), (2, "build")):
             position = ViewPosition(1_000, 0, 1, caught_up=True, build=build)
             self.partitions[generation, 0] = MemoryPartition(position, wanted(SAMPLE))
@@ -230,7 +231,7 @@ async def test_a_build_that_is_needed_and_vanishes_is_begun_again(
         del store.partitions[1, 0]
         await until(lambda: bool(builds) and (2, PARTITIONS - 1) in store.partitions)
         # As somebody does who deletes its key.
-        store.kept = Generations(1, None)
+        store.numbers = Generations(1, None)
         await kit.append(MORE)
         assert await kit.caught_up(worker, at_least=2) == 2
         assert len(set(builds)) == 2

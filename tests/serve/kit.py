@@ -14,7 +14,7 @@ from schemas.views import LIVE_ENTRIES
 from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.views import MemoryPartition
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers
@@ -24,6 +24,7 @@ from streams.flow.replay.views import ViewFold
 from streams.flow.simulator import Casting, sample_sessions
 from streams.ports import Entry, Generations, Told, ViewPosition, ViewReader
 from streams.serve.api.app import Serving, create_app
+from tests.doubles.views import FaultyViews
 
 PARTITIONS = 3
 
@@ -38,7 +39,7 @@ def sample_records(seed: int = 1) -> list[Record]:
     ]
 
 
-class GrowingViews(MemoryViews):
+class GrowingViews(FaultyViews):
     """Views in memory that records are folded into one by one, as a projector would."""
 
     def __init__(self, generation: int = 1, partitions: int = PARTITIONS) -> None:
@@ -46,7 +47,7 @@ class GrowingViews(MemoryViews):
         self.generation, self.count = generation, partitions
         self.offsets = [0] * partitions
         self._folds = [ViewFold() for _ in range(partitions)]
-        self.kept = Generations(generation, None)
+        self.numbers = Generations(generation, None)
         self._place()
 
     def add(self, *records: Record) -> None:
@@ -61,7 +62,7 @@ class GrowingViews(MemoryViews):
     def swap(self) -> None:
         """Make the same views those of the next generation; the former stays."""
         self.generation += 1
-        self.kept = Generations(self.generation, None)
+        self.numbers = Generations(self.generation, None)
         self._place()
 
     def forget_live(self, partition: int, kept: int) -> None:

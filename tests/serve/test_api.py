@@ -369,7 +369,7 @@ async def test_what_is_being_built_is_nobodys_yet(api: Api, views: GrowingViews)
 
 async def test_before_the_first_projection_there_is_nothing() -> None:
     views = GrowingViews()
-    views.kept = Generations(None, None)
+    views.numbers = Generations(None, None)
     api = api_over(views)
     found = await api.json("/v1/sessions")
     assert (found["generation"], found["sessions"], found["total"]) == (None, [], 0)

@@ -20,7 +20,7 @@ def _store(records: list[Record], generation: int = 1) -> MemoryViews:
     for partition, dump in enumerate(fold_records(records, partition_of, PARTITIONS)):
         position = ViewPosition(len(records), 0, PARTITIONS, caught_up=True)
         store.partitions[generation, partition] = MemoryPartition(position, dump)
-    store.kept = Generations(generation, None)
+    store.numbers = Generations(generation, None)
     return store
 
 
@@ -122,9 +122,9 @@ async def test_only_the_active_generation_is_read(records: list[Record]) -> None
     store = _store(records)
     being_built = _store(records[:1], generation=2)
     store.partitions.update(being_built.partitions)
-    store.kept = Generations(1, 2)
+    store.numbers = Generations(1, 2)
     assert await Sessions(store, partition_of).count() == 12
-    store.kept = Generations(2, None)
+    store.numbers = Generations(2, None)
     assert await Sessions(store, partition_of).count() == 1
 
 
@@ -144,7 +144,7 @@ async def test_pinned_sessions_stay_with_their_generation(records: list[Record])
     store = _store(records)
     store.partitions.update(_store(records[:1], generation=2).partitions)
     pinned = await Sessions(store, partition_of).pinned()
-    store.kept = Generations(2, None)
+    store.numbers = Generations(2, None)
     assert (pinned.generation, await pinned.count()) == (1, 12)
     pinned = await Sessions(store, partition_of).pinned()
     assert (pinned.generation, await pinned.count()) == (2, 1)

@@ -1,4 +1,4 @@
-"""Which alerts were dealt with: in Redis, in a file of this machine, or in memory.
+"""Which alerts were dealt with: in Redis, or in a file of this machine.
 
 Redis is for several workers, and for one that moves to another machine. The file is a SQLite
 database, which several processes of one machine may share.
@@ -14,7 +14,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from contextgauge.errors import ConfigError, RetryError
-from streams.edge.redis.access import NO_ACCESS, RedisAccess
+from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import translated
 from streams.ports import Clock
 
@@ -48,7 +48,7 @@ class RedisAlertMemory:
                 retry=Retry(NoBackoff(), 1),
             )
         except ValueError:
-            raise ConfigError("CONTEXTGAUGE_REDIS_URL is no URL of Redis") from None
+            raise ConfigError(INVALID_URL) from None
         self._redis: Any = Redis.from_pool(pool)
 
     async def start(self) -> None:
@@ -140,31 +140,3 @@ class FileAlertMemory:
                 return await asyncio.to_thread(run)
         except sqlite3.Error as error:
             raise RetryError(f"{self._path} cannot be written or read for now ({error})") from error
-
-
-class MemoryAlertMemory:
-    """Remembers for as long as the process lives: for tests, and for a demonstration."""
-
-    def __init__(self) -> None:
-        self.keys: set[str] = set()
-        self.is_away = False
-
-    async def start(self) -> None:
-        """Nothing."""
-
-    async def knows(self, key: str) -> bool:
-        """Look for the key."""
-        self._ask()
-        return key in self.keys
-
-    async def remember(self, key: str) -> None:
-        """Keep the key."""
-        self._ask()
-        self.keys.add(key)
-
-    async def stop(self) -> None:
-        """Nothing."""
-
-    def _ask(self) -> None:
-        if self.is_away:
-            raise RetryError("the memory of alerts is away")

@@ -95,7 +95,7 @@ class MemoryGroupReader:
         self._on_assigned: AssignmentCallback | None = None
 
     async def start(self) -> None:
-        """Raise RetryError while the broker is away."""
+        """Start the reader; `join` makes it a member."""
         await self._reader.start()
 
     async def join(self, on_revoked: AssignmentCallback, on_assigned: AssignmentCallback) -> None:

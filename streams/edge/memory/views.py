@@ -1,13 +1,11 @@
 """The view store's twin in memory, for the embedded mode, for folds and for tests."""
 
 import asyncio
-import copy
 import hashlib
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contextgauge.errors import RetryError
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES, EntryStream
 from streams.ports import (
     ApplyResult,
@@ -134,7 +132,7 @@ class MemoryPartition:
         held.left[session] = left_ms
 
     def look(self, session: bytes) -> SessionLook:
-        """Return how a session is; the parts as `redis_looks.py` has them, by other digests."""
+        """Return how a session is; the parts as `look.lua` returns them, by other digests."""
         held = self.held
         parts: dict[str, object] = {
             "compactions": sorted(held.compactions.get(session, {}).items()),
@@ -165,37 +163,21 @@ class MemoryPartition:
 
 
 class MemoryViews:
-    """The view store. `away` and `lose_replies` are for tests of trouble."""
+    """The view store of one process."""
 
     def __init__(self) -> None:
         self.partitions: dict[tuple[int, int], MemoryPartition] = {}
-        self.away = False
-        """While true every call raises RetryError, and nothing happens."""
-        self.lose_replies = 0
-        """So many of the next batches are written, and then RetryError is raised."""
-        self.kept = Generations(None, None)
-
-    def snapshot(self) -> "MemoryViews":
-        """Return a copy of all that is stored, to come back to with `restore`."""
-        return copy.deepcopy(self)
-
-    def restore(self, former: "MemoryViews") -> None:
-        """Go back in time, as a store does that lost its last writes."""
-        former = former.snapshot()
-        self.partitions = former.partitions
-        self.kept = former.kept
+        self.numbers = Generations(None, None)
 
     async def start(self) -> None:
-        """Raise RetryError while away."""
-        self._check()
+        """Do nothing: there is no connection to open."""
 
     async def stop(self) -> None:
-        """Nothing is held that would have to be closed."""
+        """Do nothing: there is no connection to close."""
 
     async def generations(self) -> Generations:
         """Return the active generation and the one being built."""
-        self._check()
-        return self.kept
+        return self.numbers
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
         """Return a partition's position."""
@@ -259,10 +241,6 @@ class MemoryViews:
         live = self._partition(generation, partition).held.live
         return LiveBounds(live[0].offset if live else None, len(live) < LIVE_ENTRIES)
 
-    async def dump(self, generation: int, partition: int) -> PartitionDump:
-        """Return everything that is stored of the partition."""
-        return copy.deepcopy(self._partition(generation, partition).held)
-
     async def apply(
         self,
         generation: int,
@@ -275,11 +253,7 @@ class MemoryViews:
         """Write all changes and the position, or nothing; see the port."""
         found = self._partition(generation, partition)
         self.partitions[generation, partition] = found
-        result = found.apply(expected, position, changes)
-        if self.lose_replies:
-            self.lose_replies -= 1
-            raise RetryError("the view store in memory was told to lose this reply")
-        return result
+        return found.apply(expected, position, changes)
 
     async def pick_compactions(
         self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]
@@ -330,21 +304,18 @@ class MemoryViews:
 
     async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
         """Set the generation to be built unless there is one."""
-        self._check()
-        if self.kept.next is None:
-            self.kept = Generations(self.kept.active, generation, build, held)
+        if self.numbers.next is None:
+            self.numbers = Generations(self.numbers.active, generation, build, held)
 
     async def release(self, generation: int, build: str) -> None:
         """Let a held build become active without a comparison."""
-        self._check()
-        if (self.kept.next, self.kept.build) == (generation, build):
-            self.kept = self.kept._replace(held=False)
+        if (self.numbers.next, self.numbers.build) == (generation, build):
+            self.numbers = self.numbers._replace(held=False)
 
     async def abandon(self, generation: int, build: str) -> None:
         """Build this generation no longer, if it is held."""
-        self._check()
-        if self.kept[1:] == (generation, build, True):
-            self.kept = Generations(self.kept.active, None)
+        if self.numbers[1:] == (generation, build, True):
+            self.numbers = Generations(self.numbers.active, None)
 
     async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
         """Let a partition of this build go up to an offset; None: as far as there is."""
@@ -354,7 +325,6 @@ class MemoryViews:
 
     async def is_there(self, generation: int, partition: int) -> bool:
         """Tell whether anything is stored."""
-        self._check()
         return (generation, partition) in self.partitions
 
     async def caught_up(self, generation: int, partition: int, build: str) -> None:
@@ -371,19 +341,12 @@ class MemoryViews:
 
     async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation, if it is being built and no later one is active."""
-        self._check()
-        if (self.kept.next, self.kept.build) == (generation, build):
-            self.kept = Generations(max(self.kept.active or 0, generation), None)
+        if (self.numbers.next, self.numbers.build) == (generation, build):
+            self.numbers = Generations(max(self.numbers.active or 0, generation), None)
 
     async def drop(self, generation: int, partition: int) -> None:
         """Delete a partition of a former generation."""
-        self._check()
         self.partitions.pop((generation, partition), None)
 
     def _partition(self, generation: int, partition: int) -> MemoryPartition:
-        self._check()
         return self.partitions.get((generation, partition)) or MemoryPartition()
-
-    def _check(self) -> None:
-        if self.away:
-            raise RetryError("the view store in memory is away")

@@ -21,6 +21,11 @@ from streams.edge.files.secrets import read_secret
 _PORT = 6379
 """Redis's own, where the URL names none."""
 
+INVALID_URL = (
+    "CONTEXTGAUGE_REDIS_URL is not a valid Redis URL: write redis://host:port/database, "
+    "rediss:// for TLS, or unix://path"
+)
+
 _PROBE_S = 3.0
 """As long as a handshake may take: Redis answers at once or not at all."""
 

@@ -22,7 +22,7 @@ from redis.exceptions import (
 
 from contextgauge.errors import ConfigError
 from contextgauge.tls import refusal
-from streams.edge.redis.access import NO_ACCESS, RedisAccess
+from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import arguments_hidden
 from streams.edge.redis.keys import Keys
 from streams.ports.inspection import ClockReading, Configs, Failure, StoreFacts
@@ -57,10 +57,7 @@ class RedisInspector:
                 retry=Retry(NoBackoff(), 0),
             )
         except ValueError:
-            raise ConfigError(
-                "CONTEXTGAUGE_REDIS_URL is no URL of Redis: redis://host:port/database, rediss:// "
-                "for TLS, or unix://path"
-            ) from None
+            raise ConfigError(INVALID_URL) from None
         # Untyped for the replies: redis-py's own types are unions of both its clients'.
         self._redis: Any = Redis.from_pool(pool)
 

@@ -67,6 +67,16 @@ class PartitionKeys:
         """Sorted set of sessions that left for idleness, by when."""
         return self.base + b"left"
 
+    @property
+    def session_sets(self) -> dict[str, bytes]:
+        """All sorted sets of sessions, by name, in the order in which `look.lua` takes them."""
+        return {
+            "recent": self.ranking("recent"),
+            "pressure": self.ranking("pressure"),
+            "idle": self.idle,
+            "left": self.left,
+        }
+
     def ranking(self, ranking: Ranking) -> bytes:
         """Return the key of a sorted set of sessions."""
         return self.base + ranking.encode()

@@ -23,12 +23,12 @@ from streams.core.alerts.rules import (
     Target,
 )
 from streams.core.alerts.watch import Who
-from streams.edge.alerts.memories import MemoryAlertMemory
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.record_stream import MemoryRecordStream
 from streams.flow.control.worker import ControlPorts, ControlWorker
 from streams.ports import AlertMemory, Answer, NewRecord
 from tests.core.given import START_MS, Given, assistant
+from tests.doubles.alerts import MemoryAlertMemory
+from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.derive_kit import Figures, board, until
 
 TOPIC = CONTEXT_EVENTS.name

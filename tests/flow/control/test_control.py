@@ -11,7 +11,6 @@ from contextgauge.errors import RetryError, VersionError
 from contextgauge.partitioner import partition_of
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.alerts.watch import Who
-from streams.edge.alerts.memories import MemoryAlertMemory
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
 from streams.flow.control import delivery, worker
@@ -19,6 +18,7 @@ from streams.flow.control import memory as remembering
 from streams.flow.control.agents import AgentLookup
 from streams.ports import Answer, Generations, NewRecord
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
+from tests.doubles.alerts import MemoryAlertMemory
 from tests.flow.control.control_kit import (
     AWAY,
     REFUSED,

@@ -6,11 +6,11 @@ import pytest
 
 from contextgauge.errors import RetryError
 from streams.core.alerts.rules import Stalled
-from streams.edge.alerts.memories import MemoryAlertMemory
-from streams.edge.memory.record_stream import MemoryRecordStream
 from streams.flow.control import delivery
 from streams.ports import Answer
 from tests.core.given import START_MS, Given, assistant, compacting
+from tests.doubles.alerts import MemoryAlertMemory
+from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.control.control_kit import (
     AWAY,
     DELIVERED,
