@@ -13,12 +13,6 @@ from streams.ports.alerts import (
     RecordStream,
     Webhook,
 )
-from streams.ports.health import (
-    Health,
-    PartitionPhase,
-    Step,
-    WorkerPhase,
-)
 from streams.ports.log import (
     AssignmentCallback,
     Batch,
@@ -34,9 +28,13 @@ from streams.ports.log import (
 from streams.ports.telemetry import (
     CounterName,
     GaugeName,
+    Health,
     HistogramName,
+    PartitionPhase,
     Service,
+    Step,
     Telemetry,
+    WorkerPhase,
 )
 from streams.ports.views import (
     ApplyResult,

@@ -19,7 +19,7 @@ from streams.edge.alerts.rules_file import Address, authorities_of
 from streams.edge.alerts.webhooks import HttpWebhook
 from streams.edge.faust.stream import FaustStream
 from streams.flow.common.retry import Patience
-from streams.flow.control import trial
+from streams.flow.control import bodies
 from streams.flow.control.agents import AgentLookup
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
 from streams.ports import AlertMemory, Answer, Clock, Health, Telemetry
@@ -92,7 +92,7 @@ async def try_targets(
         target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
     }
     try:
-        return await trial.try_targets(plan, webhooks, clock)
+        return await bodies.try_targets(plan, webhooks, clock)
     finally:
         for webhook in webhooks.values():
             await webhook.stop()

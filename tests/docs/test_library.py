@@ -14,8 +14,7 @@ from contextgauge.delivery.delivery import Fate
 from schemas.records import Record
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel
-from streams.flow.derive.intake import intake
+from streams.flow.derive.deriver import Funnel, intake
 from tests.conftest import command_environment
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 from tests.e2e.test_publisher import create, written

@@ -29,8 +29,7 @@ from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
-from streams.flow.derive.deriver import Funnel
-from streams.flow.derive.intake import intake
+from streams.flow.derive.deriver import Funnel, intake
 from streams.ports import LogRecord
 
 PARTITIONS = 4

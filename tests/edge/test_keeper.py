@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from contextgauge.containers import Line
-from streams.edge.files.checkpoint import Checkpoint, Target
-from streams.edge.files.checkpoint_keeper import Keeper
+from streams.edge.files.checkpoint import Checkpoint, Keeper, Target
 from streams.edge.files.pieces import Piece, grouped, nothing
 from tests.edge.follower_kit import Bench, add, told
 

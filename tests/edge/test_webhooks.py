@@ -13,7 +13,7 @@ from aiohttp import web
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
-from streams.edge.alerts.webhook_key import key_of
+from streams.edge.alerts.rules_file import key_of
 from streams.edge.alerts.webhooks import HttpWebhook, signature_of
 from tests.secure.certificates import Authority
 from tests.web_kit import web_server

@@ -13,8 +13,7 @@ from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from streams.edge.files.pieces import Piece
-from streams.flow.common.in_thread import in_thread
-from streams.flow.publish.follow import publish_pieces, until
+from streams.flow.publish.follow import in_thread, publish_pieces, until
 from streams.flow.publish.publish import PublishConfig, Sender
 from streams.ports import NewRecord
 

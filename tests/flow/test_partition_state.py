@@ -11,8 +11,7 @@ from schemas.records import Record, SessionInfo
 from schemas.topics import DAY_MS, HOUR_MS
 from streams import codec
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.partition_state import PartitionState, Place
-from streams.flow.derive.partition_time import CLAIMS
+from streams.flow.derive.partition_state import CLAIMS, PartitionState, Place
 from streams.ports import Headers, LogRecord
 from tests.flow.derive_kit import RULES, expected, samples
 

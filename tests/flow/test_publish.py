@@ -29,8 +29,8 @@ from streams.edge.files.folders import write_folder
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.memory.log import MemoryLog
-from streams.flow.common.in_thread import in_thread
 from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.publish.follow import in_thread
 from streams.flow.publish.publish import PublishConfig, Published, paced, publish
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import Casting, sample_sessions

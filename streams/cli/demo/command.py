@@ -37,7 +37,7 @@ from streams.cli.screen.output import exact, out
 from streams.cli.simulate import as_lines, ending_now
 from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
-from streams.flow.common.in_thread import in_thread
+from streams.flow.publish.follow import in_thread
 from streams.flow.publish.publish import PublishConfig, Published, paced, publish
 from streams.flow.simulator import Casting, sample_sessions
 from streams.serve.api.sessions import Sessions

@@ -21,13 +21,11 @@ from streams.cli.publish.publishing import Connection, config_of, connected, say
 from streams.cli.publish.refusals import Refusals
 from streams.cli.publish.status import Status
 from streams.edge.files import reading as files
-from streams.edge.files.checkpoint import Checkpoint, Stored, Target
-from streams.edge.files.checkpoint_keeper import Keeper
+from streams.edge.files.checkpoint import Checkpoint, Keeper, Stored, Target
 from streams.edge.files.follower import Follower
 from streams.edge.files.pieces import Event, Piece, nothing
 from streams.edge.files.watch import Found, Watch
-from streams.flow.common.in_thread import in_thread
-from streams.flow.publish.follow import publish_pieces, until
+from streams.flow.publish.follow import in_thread, publish_pieces, until
 from streams.flow.publish.publish import PublishConfig, Published, Sender
 from streams.settings import Settings
 

@@ -1,5 +1,7 @@
 """The file of alert rules: TOML, with every fault told by its line, and secrets from elsewhere."""
 
+import base64
+import binascii
 import os
 import re
 import ssl
@@ -14,10 +16,11 @@ from contextgauge.tls_files import TlsFiles, context_of
 from streams.core.alerts.check import Fault, check_plan
 from streams.core.alerts.check import Path as Place
 from streams.core.alerts.rules import AlertPlan, Target
-from streams.edge.alerts.webhook_key import key_of
 
 _MOST_BYTES = 1024 * 1024
 """No file of rules is longer; a wrong path may name something that never ends."""
+
+_SECRET_PREFIX = "whsec_"  # noqa: S105 -- how a secret begins, and no secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +146,22 @@ def _checked(target: Target, url: str) -> str:
             "write https://host/path, or http://"
         )
     return url
+
+
+def key_of(secret: str) -> bytes:
+    """Return a secret's bytes: of the Base64 behind `whsec_`, else of the text itself.
+
+    Raises ConfigError.
+    """
+    try:
+        if secret.startswith(_SECRET_PREFIX):
+            key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+        else:
+            key = secret.encode()
+    except (binascii.Error, ValueError):
+        raise ConfigError(
+            f"a secret that begins with {_SECRET_PREFIX} goes on in Base64, and this one does not"
+        ) from None
+    if not key:
+        raise ConfigError("a secret is empty, which proves nothing: write one, or name none")
+    return key

@@ -18,7 +18,7 @@ from importlib.metadata import version
 
 import aiohttp
 
-from streams.edge.alerts.webhook_key import key_of
+from streams.edge.alerts.rules_file import key_of
 from streams.ports import Answer, Clock
 
 _FINAL = frozenset({400, 405, 410, 411, 413, 414, 415, 422, 431, 501})

@@ -20,9 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from streams.edge.files.pieces import Event, Inodes, Piece, absolute, nothing, settling
-from streams.edge.files.positions import Position, print_at
+from streams.edge.files.positions import Position, Remembered, print_at
 from streams.edge.files.reading import source_of
-from streams.edge.files.remembered import Remembered
 from streams.edge.files.tail import Tail
 from streams.edge.files.watch import Found
 from streams.ports import Clock

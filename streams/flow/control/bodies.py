@@ -1,12 +1,16 @@
 """What a webhook is sent: the same bytes for an alert, however often it is tried."""
 
+import asyncio
+import uuid
+from collections.abc import Mapping
 from typing import Final
 
 from schemas.records import MAIN_CHAIN
 from streams import codec
-from streams.core.alerts.rules import Format
-from streams.core.alerts.watch import Alert
+from streams.core.alerts.rules import AlertPlan, Format
+from streams.core.alerts.watch import NAMESPACE, Alert
 from streams.core.alerts.words import sentence
+from streams.ports import Answer, Clock, Webhook
 
 ALERT_TYPE: Final = "contextgauge.alert.v1"
 
@@ -90,3 +94,24 @@ def _slack_of(name: str, said: str, below: str, link: str | None, link_says: str
 def _slack_address(link: str) -> str:
     """Return an address as Slack's links have it; a bar would end it."""
     return link.translate(_SLACK_ESCAPES).replace("|", "%7C")
+
+
+async def try_targets(
+    plan: AlertPlan, webhooks: Mapping[str, Webhook], clock: Clock
+) -> dict[str, Answer]:
+    """Call every target once, all at a time, and return what came of it, by the target's name.
+
+    Each is sent an id of its own, so that no receiver takes it for one that it has had.
+    """
+
+    async def call(name: str, body: bytes, alert_id: str) -> tuple[str, Answer]:
+        return name, await webhooks[name].call(alert_id, body)
+
+    page = None if plan.page is None else f"{plan.page}/"
+    calls = []
+    for target in plan.targets:
+        now_ms = clock.now_ms()
+        alert_id = str(uuid.uuid5(NAMESPACE, f"test {now_ms} {target.name}"))
+        body = body_of_test(target.name, target.format, alert_id, now_ms, page)
+        calls.append(call(target.name, body, alert_id))
+    return dict(await asyncio.gather(*calls))

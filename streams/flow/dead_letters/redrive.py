@@ -25,8 +25,7 @@ from schemas.topics import HOUR_MS
 from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.flow.dead_letters.letters import MENDS, Letter, misrouted_check
-from streams.flow.derive.deriver import Funnel
-from streams.flow.derive.intake import intake, text_of
+from streams.flow.derive.deriver import Funnel, intake, text_of
 from streams.ports import Clock, Headers, LogRecord, NewRecord, Producer
 
 StayReason: TypeAlias = DeadReason | Literal["expired", "ahead"]

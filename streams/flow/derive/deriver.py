@@ -11,13 +11,21 @@ from typing import Any, Final
 from contextgauge import json_codec
 from contextgauge.normalise import normalise_body, normalise_usual
 from contextgauge.normalise.signals import Normal
-from schemas.messages import NO_SESSION, DeadLetter
+from schemas.messages import (
+    AGENT_ID_HEADER,
+    NO_SESSION,
+    OBSERVED_HEADER,
+    OBSERVED_LIVE,
+    TASK_ID_HEADER,
+    DeadLetter,
+)
 from schemas.records import CompactBoundary, ContextEdit, Json, Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
 from streams.codec.compiled import read_usual
 from streams.core.derivation.derive import derive
 from streams.core.derivation.rules import Rules
 from streams.core.derivation.state import Session
+from streams.ports import LogRecord
 
 _read_usual: Final = read_usual
 
@@ -72,6 +80,32 @@ class Intake:
         self.received_ms = received_ms
         self.task_id = task_id
         self.publisher_agent_id = publisher_agent_id
+
+
+def intake(message: LogRecord) -> Intake:
+    """Read what the record's wrapping tells. A record without a value is as a blank line."""
+    _, timestamp_ms, key, body, headers, created = message
+    received_ms: int | None = None
+    task_id: str | None = None
+    agent_id: str | None = None
+    for name, value in headers:
+        if name == OBSERVED_HEADER:
+            live = value == OBSERVED_LIVE and created and timestamp_ms >= 0
+            received_ms = timestamp_ms if live else None
+        elif name == TASK_ID_HEADER:
+            task_id = text_of(value)
+        elif name == AGENT_ID_HEADER:
+            agent_id = text_of(value)
+    hint = None if key is None else text_of(key)
+    return Intake(body or b"", hint, received_ms, task_id, agent_id)
+
+
+def text_of(value: bytes | None) -> str | None:
+    """Return a key's or header's text, None where there is none or it is not text."""
+    try:
+        return value.decode("utf-8", "surrogatepass") or None if value is not None else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _said(body: dict[str, Json], intake: Intake) -> Normal | None:

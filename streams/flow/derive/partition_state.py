@@ -16,16 +16,13 @@ from typing import Final, NamedTuple
 from contextgauge import json_codec
 from contextgauge.errors import ConfigError, VersionError
 from contextgauge.partitioner import key_bytes
-from schemas.topics import HOUR_MS
+from schemas.topics import DAY_MS, HOUR_MS
 from streams.codec import cloudevents
 from streams.core.derivation.rules import Rules
 from streams.core.derivation.state import Session
-from streams.flow.common.provenance import source_headers
 from streams.flow.dead_letters.letters import dead_record, misrouted_check
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.deriver import Funnel
-from streams.flow.derive.intake import intake
-from streams.flow.derive.partition_time import Claim, PartitionTime
+from streams.flow.derive.deriver import Funnel, intake
 from streams.flow.derive.stored_sessions import (
     POSITION_KEY,
     Activity,
@@ -34,7 +31,7 @@ from streams.flow.derive.stored_sessions import (
     read_document,
     removal_of,
 )
-from streams.ports import LogRecord, NewRecord
+from streams.ports import Headers, LogRecord, NewRecord
 
 POSITION_VERSION: Final = 1
 """Version of the position's document."""
@@ -43,6 +40,53 @@ _HOURS_PER_DAY: Final = 24
 
 _SLICE_SESSIONS: Final = 10_000
 """Sessions put in order in a row while restoring: a few milliseconds."""
+
+
+STEP_MS: Final = DAY_MS
+"""Clocks that are right, and those in a wrong time zone, agree within a day."""
+
+CLAIMS: Final = 100
+"""A run of so many wrong timestamps, with no right one among them, is no accident of one clock.
+More would keep idle sessions for longer: after a pause, so many messages is what they stay."""
+
+
+class Claim(NamedTuple):
+    """Records that are all more than a step ahead: the first one's offset, how many, the least."""
+
+    begin: int
+    records: int
+    time_ms: int
+
+
+class PartitionTime:
+    """A partition's Kafka time: the greatest timestamp so far, if other records confirm it.
+
+    A producer sets its records' timestamps by its own clock. One record from the year 9999 must
+    not make every session idle and stop the time from then on; a partition that was quiet for a
+    month must still go on. So a step of more than a day is a claim, and it is accepted once so
+    many records claim one, by as much as the least of them; an ordinary step, of a day at most,
+    shows that the time was right and ends the claim. Records that are not ahead of the time, as of
+    a clock that stands in 1970, do not matter. It follows from the records alone.
+    """
+
+    def __init__(self, time_ms: int = 0, claim: Claim | None = None) -> None:
+        self.time_ms = time_ms
+        self.claim = claim
+
+    def take(self, offset: int, time_ms: int) -> Claim | None:
+        """Take a record that is ahead of the time; return the claim that it made true, if any."""
+        claim = self.claim
+        if time_ms - self.time_ms <= STEP_MS:
+            self.time_ms, self.claim = time_ms, None
+            return None
+        if claim is None:
+            claim = Claim(offset, 0, time_ms)
+        claim = Claim(claim.begin, claim.records + 1, min(claim.time_ms, time_ms))
+        if claim.records < CLAIMS:
+            self.claim = claim
+            return None
+        self.time_ms, self.claim = claim.time_ms, None
+        return claim
 
 
 class Work(NamedTuple):
@@ -68,6 +112,20 @@ class Place(NamedTuple):
     partition: int
     partitions: int
     dead_partitions: int
+
+
+def source_headers(topic: str, partition: int) -> Callable[[LogRecord], Headers]:
+    """Return what makes the headers for what comes of a message.
+
+    `src_timestamp` is the message's Kafka time: what becomes of the message later can tell its
+    age by it. Of a dead letter it is the event time too, where the publisher marked it live (R28).
+    """
+    always = (("src_topic", topic.encode()), ("src_partition", str(partition).encode()))
+    return lambda message: (
+        *always,
+        ("src_offset", b"%d" % message.offset),
+        ("src_timestamp", b"%d" % message.timestamp_ms),
+    )
 
 
 class PartitionState:

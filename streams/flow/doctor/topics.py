@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from contextgauge.errors import ConfigError
 from streams import codec
-from streams.flow.derive.intake import text_of
+from streams.flow.derive.deriver import text_of
 from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor.facts import DeadLetters, Expected, Keying, Progress
 from streams.flow.doctor.sample import KeyingSample

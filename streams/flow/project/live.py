@@ -7,10 +7,9 @@ import structlog
 
 from contextgauge.errors import LostError, ReseekError
 from streams.flow.common.lag import Lag
-from streams.flow.common.provenance import source_timestamp_ms
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
-from streams.ports import GaugeName, GroupReader, LogRecord, Told
+from streams.ports import GaugeName, GroupReader, Headers, LogRecord, Told
 
 _HEARTBEAT_S = 1.0
 """How often readers learn that a partition is followed; they allow for ten of these."""
@@ -124,7 +123,7 @@ class LiveProjection:
         lag_ms = self._lag.tell(projector.position, end, newest_ms)
         if newest_ms is not None:
             telemetry.observe("project_delay_seconds", max(now_ms - newest_ms, 0) / 1000)
-            message_ms = source_timestamp_ms(records[0].headers)
+            message_ms = _source_timestamp_ms(records[0].headers)
             if message_ms is not None:
                 telemetry.observe("project_age_seconds", max(now_ms - message_ms, 0) / 1000)
         now_s = ports.clock.monotonic_s()
@@ -132,3 +131,11 @@ class LiveProjection:
             self._heartbeat_s = now_s
             heartbeat = Told(now_ms, end, lag_ms)
             await ports.patience.until_done(partial(projector.tell, heartbeat))
+
+
+def _source_timestamp_ms(headers: Headers) -> int | None:
+    """Return the Kafka time of the message that a record was derived from, where it is told."""
+    for name, value in reversed(headers):
+        if name == "src_timestamp":
+            return int(value) if value.isdigit() else None
+    return None
