@@ -23,7 +23,7 @@ from streams import codec
 from streams.cli.simulate import ending_now
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import Casting, Simulated, simulate
 from streams.serve.api.page import FOLDER
 from tests.page.conftest import FLAGS, NARROW, WIDE
@@ -62,12 +62,12 @@ def _named(message: Simulated, order: dict[str, int]) -> bytes:
 
 def views(casting: Casting, messages: int) -> tuple[GrowingViews, str]:
     """Return the views of sessions whose last message is sent now, and the one to look into."""
-    funnel, found = Funnel(Rules(bundled())), GrowingViews(partitions=1)
+    funnel, found = Deriver(Rules(bundled())), GrowingViews(partitions=1)
     order: dict[str, int] = {}
     records = [
         record
         for message in simulate(ending_now(casting, messages, sample=False), messages)
-        for record in funnel.take(Intake(_named(message, order), message.session_id)).records
+        for record in funnel.take(InputMessage(_named(message, order), message.session_id)).records
     ]
     found.add(*records)
     held = found.partitions[found.generation, 0].held

@@ -112,7 +112,7 @@ def _try(path: Path) -> None:
     for name, answer in answers.items():
         taken = answer.outcome == "delivered"
         line = Text("✓ " if taken else "✗ ", style="green" if taken else "red")
-        out.print(line.append(safe(f"{name}: {answer.said}"), style=""), soft_wrap=True)
+        out.print(line.append(safe(f"{name}: {answer.reason}"), style=""), soft_wrap=True)
     if any(answer.outcome != "delivered" for answer in answers.values()):
         raise typer.Exit(Exit.STOPPED)
 

@@ -20,8 +20,8 @@ from streams.cli.publish.refusals import report
 from streams.cli.screen.lines import quiet_pipe, write_lines
 from streams.cli.simulate import simulate
 from streams.edge.files import reading as files
-from streams.flow.derive.deriver import Funnel
-from streams.flow.project.fold import Placed
+from streams.flow.derive.deriver import Deriver
+from streams.flow.project.fold import LoggedRecord
 from streams.flow.replay.replay import Derived
 from streams.flow.replay.replay import replay as replay_lines
 from streams.flow.replay.views import ViewFold
@@ -50,10 +50,10 @@ def replay(
     """
     chosen = wiring.settings()
     sources = files.expand(paths)
-    funnel = Funnel(wiring.rules(chosen), limit_bytes=chosen.message_limit_bytes)
+    deriver = Deriver(wiring.rules(chosen), limit_bytes=chosen.message_limit_bytes)
     blocks = files.read(sources, session)
     with _dead_file(dead) as keep, quiet_pipe():
-        derived = _reporting(replay_lines(funnel, blocks, chosen.message_limit_bytes), keep)
+        derived = _reporting(replay_lines(deriver, blocks, chosen.message_limit_bytes), keep)
         refused = _write_views(derived) if view else _write_records(derived)
     if strict and refused:
         raise typer.Exit(REFUSED)
@@ -84,7 +84,7 @@ def _write_views(derived: Iterator[Derived]) -> int:
     for block in derived:
         refused += len(block.dead)
         for record in block.records:
-            fold.add(Placed(position, None, record))
+            fold.add(LoggedRecord(position, None, record))
             position += 1
     write_lines(list(fold.documents().views.values()))
     return refused

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 from streams.ports.log import LogRecord
 
 
-class Answer(NamedTuple):
+class WebhookResult(NamedTuple):
     """What came of one call of a webhook.
 
     `again`: it may work later, after `retry_after_s` where the receiver asked for a pause;
@@ -15,15 +15,15 @@ class Answer(NamedTuple):
     address, and nothing that the receiver wrote.
     """
 
-    outcome: Literal["delivered", "again", "refused"]
-    said: str
+    outcome: Literal["delivered", "retry", "refused"]
+    reason: str
     retry_after_s: float | None = None
 
 
 class Webhook(Protocol):
     """One receiver of alerts."""
 
-    async def call(self, alert_id: str, body: bytes) -> Answer:
+    async def call(self, alert_id: str, body: bytes) -> WebhookResult:
         """Send a body once, signed for this moment; never raises for what the receiver does."""
 
     async def stop(self) -> None: ...
@@ -46,7 +46,7 @@ class AlertMemory(Protocol):
     async def stop(self) -> None: ...
 
 
-class Arrival(Protocol):
+class ReceivedRecord(Protocol):
     """A record that came, and has to be acknowledged: in the order of its partition."""
 
     @property
@@ -68,7 +68,7 @@ class Arrival(Protocol):
         """
 
 
-class ArrivalHandler(Protocol):
+class RecordHandler(Protocol):
     """What is done with the records of a stream, all in one task."""
 
     def assigned(self, positions: Mapping[int, int]) -> None:
@@ -77,7 +77,7 @@ class ArrivalHandler(Protocol):
     def revoked(self) -> None:
         """Let go of all partitions."""
 
-    async def take(self, arrivals: Sequence[Arrival]) -> None:
+    async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
         """Handle records, in order within a partition; what it raises ends the stream."""
 
 
@@ -88,7 +88,7 @@ class RecordStream(Protocol):
     tried for; where nothing was acknowledged, at the first record that may alert somebody.
     """
 
-    async def run(self, handler: ArrivalHandler, stop: asyncio.Event) -> None:
+    async def run(self, handler: RecordHandler, stop: asyncio.Event) -> None:
         """Hand over what comes until `stop` is set.
 
         What was acknowledged by then is committed at the end. Raises what the handler raised:

@@ -7,6 +7,7 @@ what `position` says, never `last offset + 1`.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
+from contextgauge.containers import Line
 from contextgauge.ports import Cluster, Headers, NewRecord
 from schemas.topics import Topic
 
@@ -37,7 +38,19 @@ class Batch(NamedTuple):
     position: int
 
 
-class Restored(NamedTuple):
+class LineBatch(NamedTuple):
+    """Lines read from files, to publish; one without lines: there are no more for now.
+
+    `live`: they were read when they were written (R28). `settle` is to be called once all lines
+    are acknowledged.
+    """
+
+    lines: Sequence[Line]
+    live: bool
+    settle: Callable[[], None]
+
+
+class ChangelogChunk(NamedTuple):
     """A stretch of a changelog as it is read back: keys with their values.
 
     `done` of the changelog's `total` offsets lie behind it. There are fewer entries than offsets:
@@ -130,7 +143,7 @@ class GroupReader(PartitionReader, Protocol):
     def resume(self, partition: int) -> None:
         """Begin to fetch the partition, from where `seek` put it."""
 
-    async def tell(self, positions: Mapping[int, int]) -> None:
+    async def commit_offsets(self, positions: Mapping[int, int]) -> None:
         """Commit positions of assigned partitions as the group's offsets, for lag tools only.
 
         Raises RetryError where the broker does not take them, as from one that is no longer a
@@ -165,7 +178,7 @@ class StateStore(Protocol):
     transaction, so the store itself only turns changes into records and reads them back.
     """
 
-    def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
+    def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
         """Yield the changelog from its begin to its committed end, in stretches, in order."""
 
     async def end(self, partition: int) -> int:

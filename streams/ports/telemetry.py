@@ -94,10 +94,10 @@ PartitionPhase: TypeAlias = Literal["restoring", "running", "building", "waiting
 """Where one of its partitions is: only a `running` one is followed as messages come."""
 
 
-class Step(Protocol):
+class StepTimer(Protocol):
     """A step of the work that is under way."""
 
-    def again(self) -> None:
+    def restart(self) -> None:
         """Note that it got on: its time begins anew."""
 
 
@@ -132,7 +132,7 @@ class Health(Protocol):
 
     def step(
         self, name: str, partition: int, own_limit_s: float = 0.0
-    ) -> AbstractContextManager[Step]:
+    ) -> AbstractContextManager[StepTimer]:
         """Note a step for as long as the context lasts.
 
         One that takes longer than `own_limit_s`, by which it should end by itself, and the

@@ -29,7 +29,7 @@ class Generations(NamedTuple):
     held: bool = False
 
 
-class Told(NamedTuple):
+class ProjectorHeartbeat(NamedTuple):
     """What a projector tells of a partition about every second, changed or not.
 
     `at_ms` is when, by its own clock; `end` the offset after the last one that the log has, if
@@ -57,7 +57,7 @@ class ViewPosition(NamedTuple):
     caught_up: bool
     build: str = ""
     limit: int | None = None
-    told: Told | None = None
+    heartbeat: ProjectorHeartbeat | None = None
 
 
 class Entry(NamedTuple):
@@ -117,7 +117,7 @@ class PartitionDump(NamedTuple):
     agents: dict[bytes, dict[bytes, float]]
 
 
-class SessionLook(NamedTuple):
+class SessionSnapshot(NamedTuple):
     """A session in one generation: its view, and what tells whether all else of it is the same.
 
     `parts` has an entry for `compactions`, `events`, `readings`, and the scores `recent`,
@@ -129,14 +129,14 @@ class SessionLook(NamedTuple):
     parts: Mapping[str, bytes | None]
 
 
-class SessionsLook(NamedTuple):
+class SessionsSnapshot(NamedTuple):
     """Sessions of a partition as they were at one moment, and the position at that moment."""
 
     offset: int | None
-    sessions: Sequence[SessionLook]
+    sessions: Sequence[SessionSnapshot]
 
 
-class PartitionLook(NamedTuple):
+class PartitionSnapshot(NamedTuple):
     """What a partition has beside its sessions, at one moment, and the position at that moment.
 
     `counts` are the sessions of each ranking, of `idle` and of `left`.
@@ -242,10 +242,10 @@ class ViewStore(ViewReader, Protocol):
 
     async def look(
         self, generation: int, partition: int, sessions: Sequence[bytes]
-    ) -> SessionsLook:
+    ) -> SessionsSnapshot:
         """Return how sessions are at one moment. Few at a time: Redis serves nobody meanwhile."""
 
-    async def look_at_partition(self, generation: int, partition: int) -> PartitionLook:
+    async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
         """Return how the partition is at one moment, but for its sessions."""
 
     def pages(
@@ -280,7 +280,9 @@ class ViewStore(ViewReader, Protocol):
     async def caught_up(self, generation: int, partition: int, build: str) -> None:
         """Mark a partition of the next generation, if it was begun for this build."""
 
-    async def tell(self, generation: int, partition: int, build: str, told: Told) -> None:
+    async def report_heartbeat(
+        self, generation: int, partition: int, build: str, heartbeat: ProjectorHeartbeat
+    ) -> None:
         """Keep what the projector tells beside the position, if it is of this build."""
 
     async def activate(self, generation: int, build: str) -> None:

@@ -1,6 +1,6 @@
 """Workers under random SIGKILLs and SIGSTOPs: no record is missing and none is there twice.
 
-Two derive workers and a project worker. The records on the topic must equal what one funnel
+Two derive workers and a project worker. The records on the topic must equal what one deriver
 derives of the same messages, and the documents in Redis the fold of those records. The short
 form runs with all tests. The long form, at least 20 SIGKILLs and 5 SIGSTOPs in one run:
 
@@ -22,7 +22,7 @@ from schemas.records import Record
 from streams import codec
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.views import RedisViews
-from streams.flow.project.fold import Placed
+from streams.flow.project.fold import LoggedRecord
 from streams.flow.replay.views import fold_views
 from streams.flow.simulator import Casting, simulate
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, Chaos, Plan, WorkerProcess
@@ -122,11 +122,11 @@ def ids(records: list[list[Record]]) -> list[list[str]]:
     return [[record.id for record in part] for part in records]
 
 
-async def read_events(kit: DeriveKit) -> list[list[Placed]]:
+async def read_events(kit: DeriveKit) -> list[list[LoggedRecord]]:
     """Return the derived records at their places, by partition."""
     return [
         [
-            Placed(r.offset, r.timestamp_ms, codec.from_binary(r.headers, r.value or b""))
+            LoggedRecord(r.offset, r.timestamp_ms, codec.from_binary(r.headers, r.value or b""))
             for r in await kit.read(kit.config.events_topic, partition)
         ]
         for partition in range(kit.partitions)

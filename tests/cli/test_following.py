@@ -8,7 +8,7 @@ import pytest
 from contextgauge.errors import RetryError
 from streams.cli.publish import following
 from streams.cli.publish.publishing import Connection
-from streams.edge.files.checkpoint import Stored
+from streams.edge.files.checkpoint import CheckpointContent
 
 
 class Reconnecting:
@@ -24,9 +24,12 @@ class Reconnecting:
 async def test_a_broker_that_goes_away_before_the_topic_was_looked_at_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answers: list[RetryError | Stored] = [RetryError("away"), Stored([], {0: 7})]
+    answers: list[RetryError | CheckpointContent] = [
+        RetryError("away"),
+        CheckpointContent([], {0: 7}),
+    ]
 
-    async def still_true(_self: object, _stored: Stored) -> Stored:
+    async def still_true(_self: object, _stored: CheckpointContent) -> CheckpointContent:
         answer = answers.pop(0)
         if isinstance(answer, RetryError):
             raise answer
@@ -37,5 +40,5 @@ async def test_a_broker_that_goes_away_before_the_topic_was_looked_at_is_waited_
     publishing = object.__new__(following._Publishing)  # noqa: SLF001 -- as above
     publishing.connection = cast("Connection", connection)
     publishing.stop = asyncio.Event()
-    assert await publishing._compared(Stored([], {})) == Stored([], {0: 7})
+    assert await publishing._compared(CheckpointContent([], {})) == CheckpointContent([], {0: 7})
     assert connection.errors == ["away"]

@@ -6,7 +6,14 @@ import pytest
 
 from schemas.topics import DAY_MS
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES
-from streams.ports import Entry, Generations, LiveBounds, Told, ViewChanges, ViewPosition
+from streams.ports import (
+    Entry,
+    Generations,
+    LiveBounds,
+    ProjectorHeartbeat,
+    ViewChanges,
+    ViewPosition,
+)
 from tests.contract.stores import NOTHING, StoreUnderTest, one_view, store_under_test
 from tests.doubles.dump import dump
 
@@ -353,16 +360,16 @@ async def test_a_capped_feed_says_where_it_begins(under_test: StoreUnderTest) ->
 
 
 async def test_what_is_told_stands_beside_the_position(under_test: StoreUnderTest) -> None:
-    store, told = under_test.store, Told(1_793_534_400_123, 7, 250)
-    await store.tell(1, 0, "", told)
+    store, told = under_test.store, ProjectorHeartbeat(1_793_534_400_123, 7, 250)
+    await store.report_heartbeat(1, 0, "", told)
     assert await store.position(1, 0) is None
     await under_test.apply(None, 0)
-    await store.tell(1, 0, "another build", told)
+    await store.report_heartbeat(1, 0, "another build", told)
     assert await store.position(1, 0) == ViewPosition(0, 0, 2, caught_up=False)
-    await store.tell(1, 0, "", told)
+    await store.report_heartbeat(1, 0, "", told)
     await under_test.apply(0, 4)
-    assert await store.position(1, 0) == ViewPosition(4, 0, 2, caught_up=False, told=told)
-    await store.tell(1, 0, "", Told(5, None, 0))
+    assert await store.position(1, 0) == ViewPosition(4, 0, 2, caught_up=False, heartbeat=told)
+    await store.report_heartbeat(1, 0, "", ProjectorHeartbeat(5, None, 0))
     position = await store.position(1, 0)
     assert position is not None
-    assert position.told == Told(5, None, 0)
+    assert position.heartbeat == ProjectorHeartbeat(5, None, 0)

@@ -24,7 +24,7 @@ from schemas.records import (
 from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.core.derivation.windows import Catalog
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.core.given import every, kinds, one
 
 FOLDER = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -44,12 +44,12 @@ def lines(name: str) -> Iterator[bytes]:
 
 def derived(*names: str, hint: str, again: int = 1) -> list[Record]:
     """The records of files of one session, each line taken `again` times; nothing may be dead."""
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     records: list[Record] = []
     for name in names:
         for value in lines(name):
             for _ in range(again):
-                taken = funnel.take(Intake(value, hint))
+                taken = deriver.derive(InputMessage(value, hint))
                 assert taken.dead is None, (name, taken.dead)
                 records.extend(taken.records)
     return records

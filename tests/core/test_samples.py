@@ -24,7 +24,7 @@ from schemas.records import (
     Record,
     SessionInfo,
 )
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.core.given import RULES, Given, every, kinds, one
 
 FOLDER = Path(__file__).parents[3] / "shared" / "samples"
@@ -36,10 +36,10 @@ pytestmark = pytest.mark.skipif(
 
 
 def sequence(name: str) -> list[Record]:
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     records: list[Record] = []
     for value in (FOLDER / "sequences" / f"{name}.jsonl").read_bytes().splitlines():
-        taken = funnel.take(Intake(value, "file"))
+        taken = deriver.derive(InputMessage(value, "file"))
         assert taken.dead is None
         records.extend(taken.records)
     return records
@@ -281,7 +281,7 @@ def test_a_fallback_and_hints() -> None:
 def test_messages_that_say_nothing(name: str) -> None:
     given = Given()
     assert given.take(sample(name), hint=SESSION) == []
-    assert given.funnel.sessions == {}
+    assert given.deriver.sessions == {}
 
 
 def test_no_sample_is_a_dead_letter() -> None:

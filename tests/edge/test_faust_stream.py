@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from contextgauge.kafka.options import KafkaOptions
 from streams.edge.faust.stream import FaustStream
-from streams.ports import Arrival
+from streams.ports import ReceivedRecord
 
 
 class _Told:
@@ -17,7 +17,7 @@ class _Told:
     def revoked(self) -> None:
         self.told.append("revoked")
 
-    async def take(self, arrivals: Sequence[Arrival]) -> None:
+    async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
         """Nothing comes."""
 
 

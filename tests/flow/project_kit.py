@@ -19,11 +19,11 @@ from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.memory.views import MemoryViews
-from streams.flow.common.retry import Patience
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.common.retry import RetryLoop
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.project.config import ProjectConfig
-from streams.flow.project.fold import Placed
-from streams.flow.project.partition import PartitionProjector, Place
+from streams.flow.project.fold import LoggedRecord
+from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.flow.project.worker import run_project
 from streams.flow.replay.views import fold_views
 from streams.ports import (
@@ -80,15 +80,15 @@ def logs(draw: st.DrawFn) -> list[LogRecord]:
     for number in range(draw(st.integers(1, 4))):
         actions, transcript = draw(SESSIONS)
         name = f"s-{number}"
-        funnel = Funnel(RULES)
+        deriver = Deriver(RULES)
         lines = write(name, actions, transcript=transcript)
         # An agent's name may be told late, and another one later.
         agents = draw(st.lists(st.sampled_from([None, "ann", "bob"]), min_size=1, max_size=3))
         told = [
-            Intake(line, name, publisher_agent_id=agents[n * len(agents) // len(lines)])
+            InputMessage(line, name, publisher_agent_id=agents[n * len(agents) // len(lines)])
             for n, line in enumerate(lines)
         ]
-        sessions.append([r for intake in told for r in funnel.take(intake).records])
+        sessions.append([r for intake in told for r in deriver.derive(intake).records])
     mixed = [record for turn in zip_longest(*sessions) for record in turn if record is not None]
     steps = st.sampled_from([0, 1, 3_600_000, DAY_MS, 40 * DAY_MS, 100 * DAY_MS])
     logged_ms, dated = START_MS, []
@@ -108,10 +108,12 @@ def batches(records: Sequence[LogRecord], cuts: Iterable[int]) -> list[Batch]:
     return found
 
 
-def placed(records: Iterable[LogRecord]) -> list[Placed]:
+def placed(records: Iterable[LogRecord]) -> list[LoggedRecord]:
     """Return the records as the fold takes them."""
     return [
-        Placed(item.offset, item.timestamp_ms, codec.from_binary(item.headers, item.value or b""))
+        LoggedRecord(
+            item.offset, item.timestamp_ms, codec.from_binary(item.headers, item.value or b"")
+        )
         for item in records
     ]
 
@@ -152,8 +154,8 @@ def projector_of(
         stopped.set()
     return PartitionProjector(
         store,
-        Patience(HastyClock(), Figures(), board(), stopped, "redis"),
-        Place(1, 0, partitions),
+        RetryLoop(HastyClock(), Figures(), board(), stopped, "redis"),
+        ViewPartition(1, 0, partitions),
         strict=strict,
         idle_ms=SESSION_IDLE_MS,
     )

@@ -13,7 +13,7 @@ from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.telemetry.health import HealthBoard
 from streams.flow.derive.worker import run_derive
 from streams.flow.project import partition as project_partition
-from streams.ports import ApplyResult, LogRecord, Restored, ViewChanges, ViewPosition
+from streams.ports import ApplyResult, ChangelogChunk, LogRecord, ViewChanges, ViewPosition
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import RULES, DeriveKit, Figures, samples, until
@@ -27,7 +27,7 @@ class SlowStore(ChangelogStateStore):
         super().__init__(log, topic)
         self.go_on = asyncio.Event()
 
-    async def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
+    async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
         async for entries in super().restore(partition):
             yield entries
             await self.go_on.wait()

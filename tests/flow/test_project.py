@@ -13,7 +13,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, PositionError, VersionError
 from schemas.topics import Topic
 from streams.edge.memory.log import MemoryPartitionReader
-from streams.flow.common.generations import Watch
+from streams.flow.common.generations import GenerationTracker
 from streams.ports import Batch, Generations, NewRecord, ViewChanges, ViewPosition
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
@@ -110,29 +110,29 @@ def has_half(figures: Figures) -> bool:
 async def test_a_generation_goes_live_when_all_partitions_have_caught_up(
     store: FaultyViews,
 ) -> None:
-    watch = Watch(store, SystemClock())
-    await watch.begin()
-    build = watch.seen.build
+    generations = GenerationTracker(store, SystemClock())
+    await generations.begin_next()
+    build = generations.current.build
     assert build
     for partition in range(3):
-        await watch.activate(1, build, 3)
-        assert watch.seen == Generations(None, 1, build)
+        await generations.activate(1, build, 3)
+        assert generations.current == Generations(None, 1, build)
         position = ViewPosition(0, 0, 3, caught_up=False, build=build)
         await store.apply(1, partition, expected=None, position=position, changes=NOTHING)
-        await watch.activate(1, build, 3)
-        assert watch.seen == Generations(None, 1, build)
+        await generations.activate(1, build, 3)
+        assert generations.current == Generations(None, 1, build)
         await store.caught_up(1, partition, build)
-    await watch.activate(1, "another", 3)
-    assert watch.seen == Generations(None, 1, build)
-    await watch.activate(1, build, 3)
-    assert watch.seen == Generations(1, None)
+    await generations.activate(1, "another", 3)
+    assert generations.current == Generations(None, 1, build)
+    await generations.activate(1, build, 3)
+    assert generations.current == Generations(1, None)
 
 
 async def test_a_generation_left_between_two_steps_is_settled(store: FaultyViews) -> None:
     store.numbers = Generations(2, 2, "build")
-    watch = Watch(store, SystemClock())
-    await watch.look()
-    assert watch.seen == Generations(2, None)
+    generations = GenerationTracker(store, SystemClock())
+    await generations.refresh()
+    assert generations.current == Generations(2, None)
 
 
 async def test_an_emptied_store_is_built_anew(kit: ProjectKit, store: FaultyViews) -> None:

@@ -12,7 +12,7 @@ from streams import codec
 from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.memory.log import MemoryLog
 from streams.flow.derive.restoring import TELL_EVERY_S, restore
-from streams.ports import LogRecord, Restored
+from streams.ports import ChangelogChunk, LogRecord
 from tests.flow.derive_kit import DeriveKit, Figures, samples, until
 from tests.flow.test_partition_state import START_MS, at, new_state, restored
 
@@ -34,10 +34,10 @@ class SteppingClock(SystemClock):
 class SlowStore(ChangelogStateStore):
     """Yields the changelog entry by entry, and then never ends."""
 
-    async def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
+    async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
         async for stretch in super().restore(partition):
             for number, entry in enumerate(stretch.entries, 1):
-                yield Restored([entry], number, len(stretch.entries) + 1)
+                yield ChangelogChunk([entry], number, len(stretch.entries) + 1)
         await asyncio.Event().wait()
 
 

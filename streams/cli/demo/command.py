@@ -38,7 +38,7 @@ from streams.cli.simulate import as_lines, ending_now
 from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
 from streams.flow.publish.follow import in_thread
-from streams.flow.publish.publish import PublishConfig, Published, paced, publish
+from streams.flow.publish.publish import PublishConfig, PublishCounts, paced, publish
 from streams.flow.simulator import Casting, sample_sessions
 from streams.serve.api.sessions import Sessions
 
@@ -233,7 +233,7 @@ async def _show(
             await page(pipeline)
 
 
-async def _publish_and_watch(pipeline: Pipeline, given: _Input) -> tuple[Published, Passed]:
+async def _publish_and_watch(pipeline: Pipeline, given: _Input) -> tuple[PublishCounts, Passed]:
     """Publish all and wait until it is in the views, with three bars of progress."""
     with Progress(
         TextColumn("  {task.description:<10}"),
@@ -272,7 +272,7 @@ async def _publish_and_watch(pipeline: Pipeline, given: _Input) -> tuple[Publish
             await asyncio.gather(watching, publishing, return_exceptions=True)
 
 
-async def _publish(pipeline: Pipeline, given: _Input, show: Callable[[int], None]) -> Published:
+async def _publish(pipeline: Pipeline, given: _Input, show: Callable[[int], None]) -> PublishCounts:
     chosen = pipeline.settings
     config = PublishConfig(
         topic=chosen.topic(AGENT_MESSAGES).name,

@@ -16,7 +16,7 @@ from schemas.views import CompactionBrief, SessionView
 from streams.cli.screen.output import count, duration, exact, out
 from streams.cli.screen.render import sessions_table, short_ids
 from streams.cli.screen.timeline import timeline
-from streams.flow.publish.publish import Published
+from streams.flow.publish.publish import PublishCounts
 
 _BEFORE, _AFTER = 8, 4
 """Records of the timeline that are shown before and after the compaction's end."""
@@ -34,7 +34,7 @@ def title(what: str) -> None:
     out.print(Rule(Text(what, style="bold"), align="left", style="dim"))
 
 
-def print_sums(published: Published, records: int, dead: Counter[str], seconds: float) -> None:
+def print_sums(published: PublishCounts, records: int, dead: Counter[str], seconds: float) -> None:
     """Tell what went through, and what could not be read."""
     say(
         f"{exact(published.messages)} messages of {exact(len(published.sessions))} sessions became "

@@ -21,12 +21,18 @@ from streams.cli.publish.publishing import Connection, config_of, connected, say
 from streams.cli.publish.refusals import Refusals
 from streams.cli.publish.status import Status
 from streams.edge.files import reading as files
-from streams.edge.files.checkpoint import Checkpoint, Keeper, Stored, Target
+from streams.edge.files.checkpoint import (
+    Checkpoint,
+    CheckpointContent,
+    CheckpointedFollower,
+    CheckpointTarget,
+)
 from streams.edge.files.follower import Follower
-from streams.edge.files.pieces import Event, Piece, nothing
-from streams.edge.files.watch import Found, Watch
+from streams.edge.files.pieces import FileEvent, nothing
+from streams.edge.files.watch import TranscriptFile, TranscriptFinder
 from streams.flow.publish.follow import in_thread, publish_pieces, until
-from streams.flow.publish.publish import PublishConfig, Published, Sender
+from streams.flow.publish.publish import LinePublisher, PublishConfig, PublishCounts
+from streams.ports import LineBatch
 from streams.settings import Settings
 
 _STOP_S = 10.0
@@ -53,7 +59,7 @@ class Request:
 class Outcome:
     """What was done, the signal that ended it, and whether acknowledgements are missing."""
 
-    done: Published = field(default_factory=Published)
+    done: PublishCounts = field(default_factory=PublishCounts)
     ended_by: signal.Signals | None = None
     timed_out: bool = False
 
@@ -106,20 +112,20 @@ def _hear(stop: asyncio.Event, outcome: Outcome) -> None:
         loop.add_signal_handler(each, end, each)
 
 
-def _look(request: Request) -> Callable[[float], Sequence[Found]]:
+def _look(request: Request) -> Callable[[float], Sequence[TranscriptFile]]:
     """Return what finds the files. Raises ConfigError for paths that are none."""
     if request.follow:
-        watch = Watch(request.files)
+        watch = TranscriptFinder(request.files)
         for path in watch.missing:
             say(f"{path}: not there yet: waiting for it")
         return watch.look
     paths = [str(source.path) for source in files.expand(request.files)]
-    found = [Found(path, os.stat(path)) for path in paths]  # noqa: PTH116 -- as the watch does
+    found = [TranscriptFile(path, os.stat(path)) for path in paths]  # noqa: PTH116 -- as the watch does
     return lambda _now_s: found
 
 
 def _checkpoint(chosen: Settings, request: Request, connection: Connection) -> Checkpoint:
-    target = Target(connection.cluster, connection.topic)
+    target = CheckpointTarget(connection.cluster, connection.topic)
     path = request.checkpoint
     if path is None:
         path = checkpoint_file(state_folder(chosen.state_folder), *target)
@@ -138,7 +144,9 @@ class _Publishing:
     stop: asyncio.Event
     outcome: Outcome
 
-    async def files(self, checkpoint: Checkpoint, look: Callable[[float], Sequence[Found]]) -> int:
+    async def files(
+        self, checkpoint: Checkpoint, look: Callable[[float], Sequence[TranscriptFile]]
+    ) -> int:
         """Publish files; return how many of their lines had been sent before."""
         clock = SystemClock()
         with checkpoint:
@@ -160,7 +168,7 @@ class _Publishing:
                 offsets.update({partition: at for (_, partition), at in acknowledged.items()})
                 return offsets
 
-            keeper = Keeper(follower, checkpoint, clock, known)
+            keeper = CheckpointedFollower(follower, checkpoint, clock, known)
             total = None if self.request.follow else sum(f.stat.st_size for f in look(0.0))
             with self.status.of(follower, total):
                 try:
@@ -170,7 +178,7 @@ class _Publishing:
                     await asyncio.to_thread(keeper.save)
         return follower.already_sent
 
-    async def _send_kept(self, keeper: Keeper) -> None:
+    async def _send_kept(self, keeper: CheckpointedFollower) -> None:
         """Send what the keeper gives; after a failure of the producer, on with another one."""
         while True:
             try:
@@ -186,7 +194,7 @@ class _Publishing:
         with self.status.of(None, None):
             await self._send(_from_pipes(self.request))
 
-    async def _compared(self, stored: Stored) -> Stored:
+    async def _compared(self, stored: CheckpointContent) -> CheckpointContent:
         """Return what is still true of the topic, as soon as the broker can tell."""
         while True:
             try:
@@ -194,7 +202,7 @@ class _Publishing:
             except RetryError as error:
                 await self.connection.renew(error, self.stop)
 
-    async def _still_true(self, stored: Stored) -> Stored:
+    async def _still_true(self, stored: CheckpointContent) -> CheckpointContent:
         """Return what is known of the topic; nothing where it is shorter than it was."""
         log, topic = self.connection.log, self.connection.topic
         partitions = [p for p in stored.offsets if p < self.config.partitions]
@@ -210,14 +218,16 @@ class _Publishing:
             f"the topic {topic} holds less than was sent to it: it was made anew, or lost "
             "messages. All files are sent again from their beginnings"
         )
-        return Stored([], {})
+        return CheckpointContent([], {})
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: FileEvent) -> None:
         self.status.say(f"{event.path}: {event.what}")
 
-    async def _send(self, pieces: Iterator[Piece]) -> None:
+    async def _send(self, pieces: Iterator[LineBatch]) -> None:
         """Send pieces until there are no more, or until told to stop. Raises RetryError."""
-        sender = Sender(self.connection.producer, self.config, self.refusals, self.outcome.done)
+        sender = LinePublisher(
+            self.connection.producer, self.config, self.refusals, self.outcome.done
+        )
         async with aclosing(in_thread(pieces)) as read:
             sending = asyncio.create_task(
                 publish_pieces(
@@ -246,11 +256,11 @@ class _Publishing:
                 sending.result()
 
 
-def _from_pipes(request: Request) -> Iterator[Piece]:
+def _from_pipes(request: Request) -> Iterator[LineBatch]:
     for path in request.pipes:
         is_live = _is_live_input(path)
         for block in files.read(files.expand([path]), request.session):
-            yield Piece(block, is_live, nothing)
+            yield LineBatch(block, is_live, nothing)
 
 
 def _is_live_input(path: str) -> bool:

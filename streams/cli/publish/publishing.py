@@ -21,7 +21,7 @@ from streams.cli import logs
 from streams.cli.publish.refusals import Refusals
 from streams.cli.screen.output import count, err, safe, size
 from streams.edge.kafka.log import KafkaLog
-from streams.flow.publish.publish import PublishConfig, Published, publish
+from streams.flow.publish.publish import PublishConfig, PublishCounts, publish
 from streams.settings import Settings
 
 """Rates are told in the megabytes of 10^6 bytes that disks and networks are sold in."""
@@ -136,7 +136,7 @@ async def publish_blocks(
     total_bytes: int | None,
     *,
     is_live: bool = False,
-) -> Published:
+) -> PublishCounts:
     """Publish lines with a progress bar on a terminal, and tell at the end what was done.
 
     A broker that is away, at the start or later, is waited for, and said to be. With `is_live`
@@ -186,18 +186,18 @@ class Bar:
         """Return how long it has taken, never quite nothing."""
         return max(time.monotonic() - self._begin, 0.001)
 
-    def show(self, done: Published) -> None:
+    def show(self, done: PublishCounts) -> None:
         """Bring the bar up to date."""
         told = f"{done.messages:,} messages · {_rates(done, self.seconds())}"
         self._progress.update(self._task, completed=done.read_bytes, told=told)
 
 
-def _rates(done: Published, seconds: float) -> str:
+def _rates(done: PublishCounts, seconds: float) -> str:
     return f"{done.messages / seconds:,.0f} messages/s · {size(int(done.sent_bytes / seconds))}/s"
 
 
 def summary(
-    done: Published, seconds: float, refused: Sequence[str], *, already: int = 0
+    done: PublishCounts, seconds: float, refused: Sequence[str], *, already: int = 0
 ) -> list[str]:
     """Return the last lines: what was done; `already` lines had been sent before."""
     what = f"{count(done.messages, 'message')} ({size(done.sent_bytes)})"

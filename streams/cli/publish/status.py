@@ -11,7 +11,7 @@ from rich.text import Text
 from streams.cli.publish.publishing import Bar, say
 from streams.cli.screen.output import err
 from streams.edge.files.follower import Follower
-from streams.flow.publish.publish import Published
+from streams.flow.publish.publish import PublishCounts
 
 _LOG_EACH_S = 60.0
 """A log line a minute, and only where something was sent: a log is read by people too."""
@@ -28,7 +28,7 @@ class Status:
 
     def __init__(self, *, follow: bool) -> None:
         self._follow = follow
-        self._show: Callable[[Published], None] = lambda _done: None
+        self._show: Callable[[PublishCounts], None] = lambda _done: None
 
     def say(self, text: str) -> None:
         """Tell of something that happened."""
@@ -37,7 +37,7 @@ class Status:
         else:
             say(text)
 
-    def show(self, done: Published) -> None:
+    def show(self, done: PublishCounts) -> None:
         """Show how far it is."""
         self._show(done)
 
@@ -66,7 +66,7 @@ class _OnTerminal:
         self._live = live
         self._drawn_s = 0.0
 
-    def show(self, done: Published) -> None:
+    def show(self, done: PublishCounts) -> None:
         now_s = time.monotonic()
         if now_s - self._drawn_s < _DRAW_EACH_S:
             return
@@ -88,7 +88,7 @@ class _InLog:
         self._told_s = 0.0
         self._told_messages = -1
 
-    def show(self, done: Published) -> None:
+    def show(self, done: PublishCounts) -> None:
         now_s = time.monotonic()
         is_first = self._told_messages < 0
         is_news = done.messages != self._told_messages

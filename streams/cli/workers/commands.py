@@ -28,7 +28,7 @@ from streams.cli.workers.supervisor import Part, spread
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import METRICS
-from streams.flow.common.retry import Patience
+from streams.flow.common.retry import RetryLoop
 from streams.settings import Settings
 from streams.settings.workers import MOST_PROCESSES
 from streams.wiring import workers
@@ -173,8 +173,8 @@ async def _run(
             version=version("contextgauge"),
             compiled=is_compiled(),
         )
-        patience = Patience(clock, telemetry, health, stop, "kafka")
-        telling = asyncio.create_task(_tell_of_outages(chosen, patience, no_broker))
+        retry = RetryLoop(clock, telemetry, health, stop, "kafka")
+        telling = asyncio.create_task(_tell_of_outages(chosen, retry, no_broker))
         working = asyncio.create_task(work(chosen, telemetry, health, stop))
         try:
             await asyncio.wait({telling, working}, return_when=asyncio.FIRST_COMPLETED)
@@ -191,7 +191,7 @@ async def _run(
     logger.info("stopped", seconds=round(stopping.taken_s or 0.0, 2))
 
 
-async def _tell_of_outages(chosen: Settings, patience: Patience, no_broker: asyncio.Event) -> None:
+async def _tell_of_outages(chosen: Settings, retry: RetryLoop, no_broker: asyncio.Event) -> None:
     """Say that Kafka is away, and when it works again. Raises StopError where it refuses us.
 
     A member whose broker goes away hears nothing of it: the client goes on trying on its own.
@@ -208,5 +208,5 @@ async def _tell_of_outages(chosen: Settings, patience: Patience, no_broker: asyn
 
     while True:
         await no_broker.wait()
-        await patience.until_done(ask)
+        await retry.run(ask)
         no_broker.clear()

@@ -19,7 +19,7 @@ from importlib.metadata import version
 import aiohttp
 
 from streams.edge.alerts.rules_file import key_of
-from streams.ports import Answer, Clock
+from streams.ports import Clock, WebhookResult
 
 _FINAL = frozenset({400, 405, 410, 411, 413, 414, 415, 422, 431, 501})
 """Answers that the same call will get again; all others may be mended meanwhile: a proxy that is
@@ -86,7 +86,7 @@ class HttpWebhook:
         self._context = context
         self._session: aiohttp.ClientSession | None = None
 
-    async def call(self, alert_id: str, body: bytes) -> Answer:
+    async def call(self, alert_id: str, body: bytes) -> WebhookResult:
         """Send a body once."""
         timestamp_s = self._clock.now_ms() // 1_000
         headers = {
@@ -114,10 +114,10 @@ class HttpWebhook:
                         await answer.content.read(_MOST_ANSWER_BYTES)
                 return judged
         except TimeoutError:
-            return Answer("again", "it did not answer in time")
+            return WebhookResult("retry", "it did not answer in time")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # Not what the error says: it may show the address, which may be a secret.
-            return Answer("again", f"it cannot be reached: {_why(error)}")
+            return WebhookResult("retry", f"it cannot be reached: {_why(error)}")
 
     async def stop(self) -> None:
         """Close the connections."""
@@ -125,13 +125,13 @@ class HttpWebhook:
             await self._session.close()
             self._session = None
 
-    def _judged(self, status: int, asked: str | None) -> Answer:
+    def _judged(self, status: int, asked: str | None) -> WebhookResult:
         said = f"it answered {status}"
         if 200 <= status < 300:  # noqa: PLR2004 -- HTTP's own
-            return Answer("delivered", said)
+            return WebhookResult("delivered", said)
         if status in _FINAL:
-            return Answer("refused", said)
-        return Answer("again", said, self._pause_s(asked) if asked else None)
+            return WebhookResult("refused", said)
+        return WebhookResult("retry", said, self._pause_s(asked) if asked else None)
 
     def _pause_s(self, asked: str) -> float | None:
         """Return the pause of a Retry-After: seconds, or the time until a date."""

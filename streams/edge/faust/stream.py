@@ -31,7 +31,7 @@ from streams.edge.faust.app import (
     FaustApp,
     GroupConsumer,
 )
-from streams.ports import ArrivalHandler, LogRecord
+from streams.ports import LogRecord, RecordHandler
 
 _CREATE_TIME: Final = 0
 """Kafka's timestamp type of a record that carries the producer's clock."""
@@ -46,7 +46,7 @@ _WATCH_S: Final = 1.0
 _FIRST: Final = asyncio.FIRST_COMPLETED
 
 
-class FaustArrival:
+class FaustRecord:
     """One of Faust's messages, which knows the assignment that it was read in."""
 
     __slots__ = ("_generation", "_stream", "partition", "record")
@@ -102,7 +102,7 @@ class FaustStream:
         )
         self._topic = topic
         self._app: FaustApp | None = None
-        self._handler: ArrivalHandler | None = None
+        self._handler: RecordHandler | None = None
         self._assigned: tuple[object, frozenset[int]] | None = None
         self._current: object = None
         """The assignment that the handler has; None while it has none."""
@@ -112,7 +112,7 @@ class FaustStream:
         """By partition: the last record that the handler is done with."""
         self._failed: asyncio.Future[None] | None = None
 
-    async def run(self, handler: ArrivalHandler, stop: asyncio.Event) -> None:
+    async def run(self, handler: RecordHandler, stop: asyncio.Event) -> None:
         """Hand records over until `stop` is set; see the port."""
         self._handler = handler
         self._failed = asyncio.get_running_loop().create_future()
@@ -250,8 +250,8 @@ class FaustStream:
     async def _take(self, events: Sequence[Any]) -> None:
         handler, app = self._handler, self._app
         if handler is not None and app is not None:
-            arrivals = [FaustArrival(event.message, self) for event in events]
-            await handler.take(arrivals)
+            arrivals = [FaustRecord(event.message, self) for event in events]
+            await handler.handle(arrivals)
             for arrival in arrivals:
                 if arrival.is_current():
                     self._handled[arrival.partition] = arrival.record.offset

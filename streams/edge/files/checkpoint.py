@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Self
 from contextgauge.errors import ConfigError
 from streams import codec
 from streams.edge.files.follower import Follower
-from streams.edge.files.pieces import Piece, grouped
+from streams.edge.files.pieces import grouped
 from streams.edge.files.positions import Position, from_entry, to_entry
-from streams.ports import Clock
+from streams.ports import Clock, LineBatch
 
 if sys.platform != "win32":
     import fcntl
@@ -37,14 +37,14 @@ _SAVE_SHARE = 20
 """Writing takes a twentieth of the time at the most: with 100 000 files it takes a second."""
 
 
-class Target(NamedTuple):
+class CheckpointTarget(NamedTuple):
     """What a checkpoint is for: a topic of a cluster."""
 
     cluster: str
     topic: str
 
 
-class Stored(NamedTuple):
+class CheckpointContent(NamedTuple):
     """What was read: positions, and the last known offset of each partition of the topic."""
 
     positions: list[Position]
@@ -54,7 +54,7 @@ class Stored(NamedTuple):
 class Checkpoint:
     """One checkpoint file, held by one publisher; use it as a context manager."""
 
-    def __init__(self, path: Path, target: Target) -> None:
+    def __init__(self, path: Path, target: CheckpointTarget) -> None:
         self.path = path
         self._target = target
         self._lock: int | None = None
@@ -86,12 +86,12 @@ class Checkpoint:
         if lock is not None:
             os.close(lock)
 
-    def load(self, now_s: int) -> Stored:
+    def load(self, now_s: int) -> CheckpointContent:
         """Read it; empty where there is none. Raises ConfigError for one that cannot be used."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
-            return Stored([], {})
+            return CheckpointContent([], {})
         except OSError as error:
             raise ConfigError(f"the checkpoint {self.path}: {error.strerror}") from error
         try:
@@ -103,7 +103,7 @@ class Checkpoint:
                     "--checkpoint FILE; what was sent before is then sent again, which changes "
                     "nothing"
                 )
-            target = Target(found["cluster"], found["topic"])
+            target = CheckpointTarget(found["cluster"], found["topic"])
             positions = [from_entry(entry) for entry in found["files"]]
             offsets = {int(partition): int(at) for partition, at in found["offsets"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -117,7 +117,7 @@ class Checkpoint:
                 f"{target.cluster}, not for {self._target.topic} of {self._target.cluster}: "
                 "name another with --checkpoint FILE"
             )
-        return Stored([p for p in positions if _is_remembered(p, now_s)], offsets)
+        return CheckpointContent([p for p in positions if _is_remembered(p, now_s)], offsets)
 
     def save(self, positions: Iterable[Position], offsets: Mapping[int, int]) -> None:
         """Replace it. Raises ConfigError where it cannot be written."""
@@ -162,7 +162,7 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-class Keeper:
+class CheckpointedFollower:
     """Pieces whose settling makes the checkpoint due; `offsets` is what the topic was told to."""
 
     def __init__(
@@ -183,14 +183,14 @@ class Keeper:
         self._moving = threading.Lock()
         self._saving = threading.Lock()
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[LineBatch]:
         """Yield the follower's pieces until the next `rewind`; saves between them.
 
         Blocks: run it in a thread.
         """
         return self._pieces(self._turn)
 
-    def _pieces(self, turn: int) -> Iterator[Piece]:
+    def _pieces(self, turn: int) -> Iterator[LineBatch]:
         reading = grouped(self._follower.pieces())
         while True:
             with self._moving:

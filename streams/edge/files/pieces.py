@@ -5,12 +5,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from contextgauge.containers import Line
 from schemas.topics import MIB
 from streams.edge.files.positions import Position
-from streams.edge.files.tail import Tail
+from streams.edge.files.tail import FileTail
+from streams.ports import LineBatch
 
 _GROUP_LINES = 256
 _GROUP_BYTES = MIB // 4
@@ -18,26 +17,15 @@ _GROUP_BYTES = MIB // 4
 longer than a short file takes to be read."""
 
 
-class Piece(NamedTuple):
-    """Lines to send; `settle` is to be called once all of them are acknowledged.
-
-    One without lines says that there are no more for now.
-    """
-
-    lines: Sequence[Line]
-    live: bool
-    settle: Callable[[], None]
-
-
 @dataclass(frozen=True, slots=True)
-class Event:
+class FileEvent:
     """Something that happened to a file and is worth telling."""
 
     what: str
     path: str
 
 
-def settling(tail: Tail, after: Position) -> Callable[[], None]:
+def settling(tail: FileTail, after: Position) -> Callable[[], None]:
     """Return what notes that a tail was acknowledged up to a position."""
 
     def settle() -> None:
@@ -50,9 +38,9 @@ def nothing() -> None:
     """Settle a piece without lines."""
 
 
-def grouped(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def grouped(pieces: Iterable[LineBatch]) -> Iterator[LineBatch]:
     """Yield the pieces with small ones put together; none waits behind one without lines."""
-    held: list[Piece] = []
+    held: list[LineBatch] = []
     lines = size = 0
     for piece in pieces:
         if held and (piece.live != held[0].live or not piece.lines):
@@ -71,7 +59,7 @@ def grouped(pieces: Iterable[Piece]) -> Iterator[Piece]:
         yield _together(held)
 
 
-def _together(pieces: Sequence[Piece]) -> Piece:
+def _together(pieces: Sequence[LineBatch]) -> LineBatch:
     first = pieces[0]
     if len(pieces) == 1:
         return first
@@ -80,7 +68,7 @@ def _together(pieces: Sequence[Piece]) -> Piece:
         for piece in pieces:
             piece.settle()
 
-    return Piece([line for piece in pieces for line in piece.lines], first.live, settle)
+    return LineBatch([line for piece in pieces for line in piece.lines], first.live, settle)
 
 
 def absolute(path: str) -> str:
@@ -88,7 +76,7 @@ def absolute(path: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100 -- without following links
 
 
-class Inodes:
+class FolderInodes:
     """Which files a folder holds, by inode; each folder is looked at once."""
 
     def __init__(self) -> None:

@@ -85,7 +85,7 @@ def print_at(descriptor: int, end: int) -> str:
     return print_of(os.pread(descriptor, end - begin, begin))
 
 
-class Remembered:
+class StoredPositions:
     """Positions of files that are not read just now, or were not acknowledged further yet."""
 
     def __init__(self, positions: Iterable[Position]) -> None:

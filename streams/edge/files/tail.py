@@ -29,7 +29,7 @@ _UNDECIDED_S = 2.0
 first lines within moments. Then it is taken for a stream until a line tells otherwise."""
 
 
-class Read(NamedTuple):
+class ReadLines(NamedTuple):
     """Lines of one reading, and the position after them. `live`: seen when they were written."""
 
     lines: Sequence[Line]
@@ -37,7 +37,7 @@ class Read(NamedTuple):
     live: bool
 
 
-class Tail:
+class FileTail:
     """One file, by inode: it may be renamed, and outlive its name while it is open."""
 
     def __init__(self, source: Source, position: Position, fallback: str | None) -> None:
@@ -128,7 +128,7 @@ class Tail:
             os.fstat(descriptor).st_size >= end and print_at(descriptor, end) == self.read.print
         )
 
-    def pieces(self, now_s: float, *, final: bool) -> Iterator[Read]:
+    def pieces(self, now_s: float, *, final: bool) -> Iterator[ReadLines]:
         """Yield the lines up to `size`. `final`: the last one is given though it has no end.
 
         The position moves when the next is asked for, and so not while the lines are being sent.
@@ -161,7 +161,7 @@ class Tail:
         else:
             self.read = at._replace(unfinished=0, print=print_at(descriptor, at.offset))
 
-    def _next(self, descriptor: int, *, final: bool) -> Read | None:
+    def _next(self, descriptor: int, *, final: bool) -> ReadLines | None:
         """Return the next lines: those of one block, or a single one that is longer."""
         begin = self.read.offset
         is_live = begin >= self.live_from
@@ -205,7 +205,7 @@ class Tail:
         length: int,
         is_live: bool,  # noqa: FBT001 -- the last of several, all by place
         size: int | None = None,
-    ) -> Read:
+    ) -> ReadLines:
         at = self.read
         lines = [
             self._line(value, number, len(value) if size is None else size)
@@ -213,11 +213,11 @@ class Tail:
         ]
         end = at.offset + length
         after = self._after(descriptor, end, 0)._replace(offset=end, number=at.number + len(lines))
-        return Read(lines, after, is_live)
+        return ReadLines(lines, after, is_live)
 
-    def _unfinished(self, descriptor: int, value: bytes, size: int) -> Read:
+    def _unfinished(self, descriptor: int, value: bytes, size: int) -> ReadLines:
         line = self._line(value, self.read.number + 1, size)
-        return Read([line], self._after(descriptor, self.read.offset + size, size), live=False)
+        return ReadLines([line], self._after(descriptor, self.read.offset + size, size), live=False)
 
     def _after(self, descriptor: int, end: int, unfinished: int) -> Position:
         container = self._container

@@ -23,7 +23,7 @@ _WHOLE_S = 60.0
 """All folders are listed so often, for file systems that do not keep folders' times."""
 
 
-class Found(NamedTuple):
+class TranscriptFile(NamedTuple):
     """A transcript that is there, and its metadata."""
 
     path: str
@@ -40,7 +40,7 @@ class _Folder:
     folders: list[str] = field(default_factory=list)
 
 
-class Watch:
+class TranscriptFinder:
     """The transcripts that paths stand for, now and later; see `streams.edge.files.reading`."""
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -74,7 +74,7 @@ class Watch:
         """The files that were named and are not there yet."""
         return [path for path in self._files if not Path(path).exists()]
 
-    def look(self, now_s: float) -> list[Found]:
+    def look(self, now_s: float) -> list[TranscriptFile]:
         """Return all transcripts that are there, in reading order; what vanishes is left out."""
         if now_s - self._listed_s >= _WHOLE_S:
             self._listed_s = now_s
@@ -130,9 +130,9 @@ class Watch:
         return known
 
 
-def _found(path: str) -> Found | None:
+def _found(path: str) -> TranscriptFile | None:
     try:
         found = os.stat(path)  # noqa: PTH116 -- as above
     except OSError:
         return None
-    return Found(path, found) if stat.S_ISREG(found.st_mode) else None
+    return TranscriptFile(path, found) if stat.S_ISREG(found.st_mode) else None

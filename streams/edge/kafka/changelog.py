@@ -6,7 +6,7 @@ never committed is never seen.
 
 from collections.abc import AsyncGenerator, Mapping
 
-from streams.ports import Log, NewRecord, Restored
+from streams.ports import ChangelogChunk, Log, NewRecord
 
 _READ_RECORDS = 5_000
 """Records taken at once while restoring: a few megabytes."""
@@ -22,7 +22,7 @@ class ChangelogStateStore:
         self._log = log
         self._topic = topic
 
-    async def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
+    async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
         """Yield what is kept, in order, in stretches; see the port."""
         reader = self._log.reader(self._topic, [partition])
         await reader.start()
@@ -35,7 +35,7 @@ class ChangelogStateStore:
                 position = batch.position
                 if batch.records:
                     entries = [(record.key or b"", record.value) for record in batch.records]
-                    yield Restored(entries, position - first, end - first)
+                    yield ChangelogChunk(entries, position - first, end - first)
         finally:
             await reader.stop()
 

@@ -193,7 +193,7 @@ class KafkaGroupReader(KafkaPartitionReader):
             task.cancel()
         return self._nothing(partition) if task.cancelled() else task.result()
 
-    async def tell(self, positions: Mapping[int, int]) -> None:
+    async def commit_offsets(self, positions: Mapping[int, int]) -> None:
         """Commit positions as the group's offsets; see the port."""
         offsets = {self._at(partition): at for partition, at in positions.items()}
         with translated(f"telling the group {self._group} how far its partitions are"):

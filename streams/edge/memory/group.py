@@ -12,7 +12,7 @@ class _Positioned(PartitionReader, Protocol):
     def position(self, partition: int) -> int: ...
 
 
-class Group:
+class MemoryGroup:
     """One group on one topic. A rebalance runs whenever a member came or went."""
 
     def __init__(self, partitions: Callable[[], int]) -> None:
@@ -77,7 +77,7 @@ class MemoryGroupReader:
 
     def __init__(
         self,
-        group: Group,
+        group: MemoryGroup,
         reader: _Positioned,
         instance_id: str | None,
         offsets: dict[int, int],
@@ -119,7 +119,7 @@ class MemoryGroupReader:
         """Begin to read an assigned partition."""
         self._paused.discard(partition)
 
-    async def tell(self, positions: Mapping[int, int]) -> None:
+    async def commit_offsets(self, positions: Mapping[int, int]) -> None:
         """Keep the group's offsets. Raises RetryError where a partition is not this member's."""
         await asyncio.sleep(0)
         if not positions.keys() <= self.assigned | self._revoking:

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from contextgauge.errors import ConfigError, FencedError, PositionError, RecordError, RetryError
 from schemas.topics import Topic
-from streams.edge.memory.group import Group, MemoryGroupReader
+from streams.edge.memory.group import MemoryGroup, MemoryGroupReader
 from streams.ports import Batch, Clock, Ends, LogRecord, NewRecord
 
 _BATCH_BYTES = 61
@@ -120,7 +120,7 @@ class MemoryLog:
         self._clock = clock
         self._topics: dict[str, list[MemoryTopicPartition]] = {}
         self._producers: dict[str, MemoryTransactionalProducer] = {}
-        self._groups: dict[tuple[str, str], Group] = {}
+        self._groups: dict[tuple[str, str], MemoryGroup] = {}
         self._committed: dict[tuple[str, str], dict[int, int]] = {}
 
     async def start(self) -> None:
@@ -157,7 +157,7 @@ class MemoryLog:
         """Make a member of a group."""
         key = (group, topic)
         if key not in self._groups:
-            self._groups[key] = Group(lambda: len(self._topics.get(topic, ())))
+            self._groups[key] = MemoryGroup(lambda: len(self._topics.get(topic, ())))
         reader = MemoryPartitionReader(self, topic, ())
         offsets = self._committed.setdefault((group, topic), {})
         return MemoryGroupReader(self._groups[key], reader, instance_id, offsets)

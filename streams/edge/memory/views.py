@@ -13,12 +13,12 @@ from streams.ports import (
     Generations,
     LiveBounds,
     PartitionDump,
-    PartitionLook,
+    PartitionSnapshot,
+    ProjectorHeartbeat,
     Ranking,
-    SessionLook,
     SessionSet,
-    SessionsLook,
-    Told,
+    SessionSnapshot,
+    SessionsSnapshot,
     ViewChanges,
     ViewPosition,
 )
@@ -131,7 +131,7 @@ class MemoryPartition:
                 del held.left[former]
         held.left[session] = left_ms
 
-    def look(self, session: bytes) -> SessionLook:
+    def look(self, session: bytes) -> SessionSnapshot:
         """Return how a session is; the parts as `look.lua` returns them, by other digests."""
         held = self.held
         parts: dict[str, object] = {
@@ -143,7 +143,7 @@ class MemoryPartition:
             "idle": held.idle.get(session),
             "left": held.left.get(session),
         }
-        return SessionLook(
+        return SessionSnapshot(
             held.views.get(session), {name: _digest(part) for name, part in parts.items()}
         )
 
@@ -275,14 +275,14 @@ class MemoryViews:
 
     async def look(
         self, generation: int, partition: int, sessions: Sequence[bytes]
-    ) -> SessionsLook:
+    ) -> SessionsSnapshot:
         """Return how sessions are."""
         found = self._partition(generation, partition)
-        return SessionsLook(
+        return SessionsSnapshot(
             found.position and found.position.offset, [found.look(name) for name in sessions]
         )
 
-    async def look_at_partition(self, generation: int, partition: int) -> PartitionLook:
+    async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
         """Return how the partition is, but for its sessions."""
         found = self._partition(generation, partition)
         held = found.held
@@ -293,7 +293,7 @@ class MemoryViews:
             "left": len(held.left),
         }
         offset = found.position and found.position.offset
-        return PartitionLook(offset, dict(held.stats), list(held.live), counts)
+        return PartitionSnapshot(offset, dict(held.stats), list(held.live), counts)
 
     async def pages(
         self, generation: int, partition: int, of: SessionSet
@@ -333,11 +333,13 @@ class MemoryViews:
         if found.position is not None and found.position.build == build:
             found.position = found.position._replace(caught_up=True)
 
-    async def tell(self, generation: int, partition: int, build: str, told: Told) -> None:
+    async def report_heartbeat(
+        self, generation: int, partition: int, build: str, heartbeat: ProjectorHeartbeat
+    ) -> None:
         """Keep what the projector tells, if its build is the stored one."""
         found = self._partition(generation, partition)
         if found.position is not None and found.position.build == build:
-            found.position = found.position._replace(told=told)
+            found.position = found.position._replace(heartbeat=heartbeat)
 
     async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation, if it is being built and no later one is active."""

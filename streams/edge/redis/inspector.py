@@ -24,7 +24,7 @@ from contextgauge.errors import ConfigError
 from contextgauge.tls import refusal
 from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import arguments_hidden
-from streams.edge.redis.keys import Keys
+from streams.edge.redis.keys import RedisKeys
 from streams.ports.inspection import ClockReading, Configs, Failure, StoreFacts
 
 _T = TypeVar("_T")
@@ -48,7 +48,7 @@ class RedisInspector:
 
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
         self._prefix = prefix
-        self._keys = Keys(prefix)
+        self._keys = RedisKeys(prefix)
         try:
             pool = access.pool(
                 url,

@@ -18,7 +18,7 @@ DOCUMENT = b"d"
 """The one field of a stream's entry, as `apply.lua` writes it."""
 
 
-class Keys:
+class RedisKeys:
     """The keys of all generations under one prefix. Raises ConfigError for a bad prefix."""
 
     def __init__(self, prefix: str) -> None:

@@ -15,8 +15,8 @@ from contextgauge.errors import ConfigError, RetryError, VersionError
 from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
 from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess, pack_fast
 from streams.edge.redis.errors import translated
-from streams.edge.redis.keys import DOCUMENT, Keys, entry_id, entry_offset
-from streams.ports import Entry, Generations, LiveBounds, Ranking, Told, ViewPosition
+from streams.edge.redis.keys import DOCUMENT, RedisKeys, entry_id, entry_offset
+from streams.ports import Entry, Generations, LiveBounds, ProjectorHeartbeat, Ranking, ViewPosition
 
 TIMEOUT_S: Final = 5.0
 """A reply later than this counts as lost: a script of the largest batch takes milliseconds."""
@@ -35,7 +35,7 @@ class RedisViewReader:
     """The reading half of the view store. `url` as redis-py takes it; `prefix` begins every key."""
 
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
-        self._keys = Keys(prefix)
+        self._keys = RedisKeys(prefix)
         self._url, self._access = url, access
         try:
             pool = access.pool(
@@ -110,7 +110,7 @@ class RedisViewReader:
             caught_up=b"caught_up" in fields,
             build=fields.get(b"build", b"").decode(),
             limit=int(fields[b"limit"]) if b"limit" in fields else None,
-            told=_heartbeat(fields),
+            heartbeat=_heartbeat(fields),
         )
 
     async def views(
@@ -200,10 +200,10 @@ def _first_id(after: int) -> bytes:
     return entry_id(after + 1) if after >= 0 else b"-"
 
 
-def _heartbeat(fields: Mapping[bytes, bytes]) -> Told | None:
+def _heartbeat(fields: Mapping[bytes, bytes]) -> ProjectorHeartbeat | None:
     """Return the projector's last heartbeat from the fields of a position."""
     if b"told_ms" not in fields:
         return None
     end = fields.get(b"told_end") or None
     lag_ms = int(fields.get(b"told_lag_ms", b"0"))
-    return Told(int(fields[b"told_ms"]), None if end is None else int(end), lag_ms)
+    return ProjectorHeartbeat(int(fields[b"told_ms"]), None if end is None else int(end), lag_ms)

@@ -19,11 +19,11 @@ from streams.edge.redis.keys import operations
 from streams.edge.redis.reader import CLOSED_OFFSET, HELD, RedisViewReader, entries_of
 from streams.ports import (
     ApplyResult,
-    PartitionLook,
-    SessionLook,
+    PartitionSnapshot,
+    ProjectorHeartbeat,
     SessionSet,
-    SessionsLook,
-    Told,
+    SessionSnapshot,
+    SessionsSnapshot,
     ViewChanges,
     ViewPosition,
 )
@@ -145,7 +145,7 @@ class RedisViews(RedisViewReader):
 
     async def look(
         self, generation: int, partition: int, sessions: Sequence[bytes]
-    ) -> SessionsLook:
+    ) -> SessionsSnapshot:
         """Return how sessions are at one moment."""
         keys = self._keys.of(generation, partition)
         names = [keys.position, *keys.session_sets.values()]
@@ -153,12 +153,12 @@ class RedisViews(RedisViewReader):
             names += keys.of_session(session)
         answer = self._look.run(self._redis, names, sessions)
         offset, *rows = await self._ask("looking at sessions", answer)
-        return SessionsLook(
+        return SessionsSnapshot(
             _offset(offset),
-            [SessionLook(view, dict(zip(PARTS, parts, strict=True))) for view, *parts in rows],
+            [SessionSnapshot(view, dict(zip(PARTS, parts, strict=True))) for view, *parts in rows],
         )
 
-    async def look_at_partition(self, generation: int, partition: int) -> PartitionLook:
+    async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
         """Return how the partition is at one moment, but for its sessions."""
         keys = self._keys.of(generation, partition)
         async with self._redis.pipeline(transaction=True) as pipeline:
@@ -169,7 +169,7 @@ class RedisViews(RedisViewReader):
                 pipeline.zcard(key)
             reply = await self._ask("looking at a partition", pipeline.execute())
         offset, stats, live, *counts = reply
-        return PartitionLook(
+        return PartitionSnapshot(
             _offset(offset),
             stats,
             entries_of(live),
@@ -229,11 +229,13 @@ class RedisViews(RedisViewReader):
         key = self._keys.of(generation, partition).position
         await self._ask("marking a partition", self._redis.eval(_MARK_CAUGHT_UP, 1, key, build))
 
-    async def tell(self, generation: int, partition: int, build: str, told: Told) -> None:
+    async def report_heartbeat(
+        self, generation: int, partition: int, build: str, heartbeat: ProjectorHeartbeat
+    ) -> None:
         """Store a projector's heartbeat, if its build is the stored one."""
         key = self._keys.of(generation, partition).position
-        end = "" if told.end is None else told.end
-        answer = self._redis.eval(_HEARTBEAT, 1, key, build, told.at_ms, end, told.lag_ms)
+        end = "" if heartbeat.end is None else heartbeat.end
+        answer = self._redis.eval(_HEARTBEAT, 1, key, build, heartbeat.at_ms, end, heartbeat.lag_ms)
         await self._ask("storing a heartbeat", answer)
 
     async def drop(self, generation: int, partition: int) -> None:

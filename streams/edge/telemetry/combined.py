@@ -22,8 +22,8 @@ from streams.edge.telemetry.server import (
     LIVE,
     METRICS,
     READY,
-    Answer,
-    Answers,
+    StatusHandler,
+    StatusResponse,
     not_a_path,
     verdict,
 )
@@ -37,15 +37,15 @@ _PATIENCE_S = 2.0
 _WORD: Final = {LIVE: "live", READY: "ready"}
 
 
-def of_all(name: str, ports: Mapping[int, int]) -> Answers:
+def of_all(name: str, ports: Mapping[int, int]) -> StatusHandler:
     """Return what answers for a worker's processes, which serve on these ports, by number."""
 
-    def answer(path: str, accept: str) -> Answer:
+    def answer(path: str, accept: str) -> StatusResponse:
         if path == METRICS:
             encode, content_type = choose_encoder(accept)
             registry = CollectorRegistry()
             registry.register(_Figures(_asked(ports, path)))
-            return Answer(HTTPStatus.OK, content_type, encode(registry))
+            return StatusResponse(HTTPStatus.OK, content_type, encode(registry))
         if path in _WORD:
             return _health(name, _WORD[path], _asked(ports, path))
         return not_a_path(path)
@@ -70,7 +70,7 @@ def _asked(ports: Mapping[int, int], path: str) -> dict[int, bytes | None]:
         return dict(zip(ports, pool.map(ask, ports.values()), strict=True))
 
 
-def _health(name: str, word: str, bodies: Mapping[int, bytes | None]) -> Answer:
+def _health(name: str, word: str, bodies: Mapping[int, bytes | None]) -> StatusResponse:
     reasons: list[Json] = []
     processes: dict[str, Json] = {}
     is_good = True

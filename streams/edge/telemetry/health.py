@@ -42,7 +42,7 @@ class _Step:
         self.name, self.partition, self.limit_s = name, partition, limit_s
         self.since_s = clock.monotonic_s()
 
-    def again(self) -> None:
+    def restart(self) -> None:
         """Begin its time anew."""
         self.since_s = self._clock.monotonic_s()
 

@@ -20,7 +20,7 @@ class Lag:
         self._done_ms: int | None = None
         """All that was written before is done."""
 
-    def tell(self, position: int, end: int | None, last_ms: int | None = None) -> int:
+    def report(self, position: int, end: int | None, last_ms: int | None = None) -> int:
         """Tell the lag of a position, where the end is known; return it in milliseconds.
 
         `last_ms` is the Kafka timestamp of what was just done; None where there was nothing.

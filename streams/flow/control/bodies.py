@@ -10,7 +10,7 @@ from streams import codec
 from streams.core.alerts.rules import AlertPlan, Format
 from streams.core.alerts.watch import NAMESPACE, Alert
 from streams.core.alerts.words import sentence
-from streams.ports import Answer, Clock, Webhook
+from streams.ports import Clock, Webhook, WebhookResult
 
 ALERT_TYPE: Final = "contextgauge.alert.v1"
 
@@ -98,13 +98,13 @@ def _slack_address(link: str) -> str:
 
 async def try_targets(
     plan: AlertPlan, webhooks: Mapping[str, Webhook], clock: Clock
-) -> dict[str, Answer]:
+) -> dict[str, WebhookResult]:
     """Call every target once, all at a time, and return what came of it, by the target's name.
 
     Each is sent an id of its own, so that no receiver takes it for one that it has had.
     """
 
-    async def call(name: str, body: bytes, alert_id: str) -> tuple[str, Answer]:
+    async def call(name: str, body: bytes, alert_id: str) -> tuple[str, WebhookResult]:
         return name, await webhooks[name].call(alert_id, body)
 
     page = None if plan.page is None else f"{plan.page}/"

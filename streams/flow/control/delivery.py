@@ -19,7 +19,7 @@ from contextgauge.backoff import sleep_until
 from streams.core.alerts.rules import Target
 from streams.core.alerts.watch import Alert
 from streams.flow.control.bodies import body_of
-from streams.flow.control.memory import Remembered
+from streams.flow.control.memory import SentAlerts
 from streams.ports import Clock, Telemetry, Webhook
 
 MOST_QUEUED: Final = 1_000
@@ -37,7 +37,7 @@ logger = structlog.get_logger()
 
 
 @dataclass(slots=True, eq=False)
-class Delivery:
+class QueuedAlert:
     """An alert for one target.
 
     `key` names both to the memory. `on_done` is called once it is done with; `is_wanted` tells
@@ -73,7 +73,7 @@ class TargetQueue:
         self,
         target: Target,
         webhook: Webhook,
-        memory: Remembered,
+        memory: SentAlerts,
         telemetry: Telemetry,
         clock: Clock,
         dice: random.Random,
@@ -83,7 +83,7 @@ class TargetQueue:
         self._link_of = link_of
         self._target, self._webhook, self._memory = target, webhook, memory
         self._telemetry, self._clock, self._dice = telemetry, clock, dice
-        self._queue: deque[Delivery] = deque()
+        self._queue: deque[QueuedAlert] = deque()
         self._has_come = asyncio.Event()
         # From 0 on: of a counter that begins with its first event nobody sees it rise.
         for outcome in ("delivered", "failed", "given_up"):
@@ -92,10 +92,10 @@ class TargetQueue:
 
     def offer(
         self, alert: Alert, on_done: Callable[[], None], is_wanted: Callable[[], bool]
-    ) -> Delivery:
+    ) -> QueuedAlert:
         """Take an alert; where there is no room, it is given up at once."""
         give_up_s = self._target.give_up_after_ms / 1_000
-        delivery = Delivery(
+        delivery = QueuedAlert(
             alert,
             f"{self._target.name}:{alert.id}",
             on_done,
@@ -113,7 +113,7 @@ class TargetQueue:
         self.tell()
         return delivery
 
-    def abandon(self, delivery: Delivery, why: str) -> None:
+    def abandon(self, delivery: QueuedAlert, why: str) -> None:
         """Give an alert up before its time."""
         if not delivery.is_done:
             self._gave_up(delivery, why)
@@ -127,7 +127,7 @@ class TargetQueue:
             self._queue.remove(delivery)
         self.tell()
 
-    def _remove(self, delivery: Delivery) -> None:
+    def _remove(self, delivery: QueuedAlert) -> None:
         if delivery in self._queue:
             self._queue.remove(delivery)
         self.tell()
@@ -154,7 +154,7 @@ class TargetQueue:
                     continue
             self._remove(delivery)
 
-    async def _send(self, delivery: Delivery, stop: asyncio.Event) -> None:
+    async def _send(self, delivery: QueuedAlert, stop: asyncio.Event) -> None:
         """See to one alert until it is done with, is another worker's, or we are to stop."""
         if await self._memory.knows(delivery.key):
             self._telemetry.count("control_skipped", reason="sent_before")
@@ -186,7 +186,7 @@ class TargetQueue:
             left_s = delivery.deadline_s - self._clock.monotonic_s()
             if answer.outcome == "refused" or left_s <= 0:
                 await self._memory.remember(delivery.key)
-                self.abandon(delivery, answer.said)
+                self.abandon(delivery, answer.reason)
                 return
             self._count("failed")
             asked_s = answer.retry_after_s or 0.0
@@ -196,7 +196,7 @@ class TargetQueue:
                 "alert not sent: trying again",
                 target=self._target.name,
                 rule=delivery.alert.rule.name,
-                said=answer.said,
+                said=answer.reason,
                 pause_s=round(wait_s, 1),
             )
             delivery.pause_s = min(delivery.pause_s * _GROWTH, _LONGEST_PAUSE_S)
@@ -207,7 +207,7 @@ class TargetQueue:
             if delivery.tries % _TRIES_IN_TURN == 0 and len(self._queue) > 1:
                 return
 
-    async def _pause(self, wait_s: float, delivery: Delivery, stop: asyncio.Event) -> None:
+    async def _pause(self, wait_s: float, delivery: QueuedAlert, stop: asyncio.Event) -> None:
         hurried = asyncio.ensure_future(_either(delivery.hurry, stop))
         slept = asyncio.ensure_future(sleep_until(self._clock, stop, wait_s))
         try:
@@ -216,7 +216,7 @@ class TargetQueue:
             hurried.cancel()
             slept.cancel()
 
-    def _gave_up(self, delivery: Delivery, why: str) -> None:
+    def _gave_up(self, delivery: QueuedAlert, why: str) -> None:
         self._count("given_up")
         logger.error(
             "alert given up",

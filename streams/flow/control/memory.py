@@ -22,7 +22,7 @@ REST_S: Final = 5.0
 logger = structlog.get_logger()
 
 
-class Remembered:
+class SentAlerts:
     """The memory as the queues use it: it never fails."""
 
     def __init__(

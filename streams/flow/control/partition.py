@@ -14,8 +14,8 @@ from streams import codec
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Alert, Watch
 from streams.flow.common.lag import Lag
-from streams.flow.common.retry import Patience
-from streams.ports import Arrival, Headers, Log, LogRecord
+from streams.flow.common.retry import RetryLoop
+from streams.ports import Headers, Log, LogRecord, ReceivedRecord
 
 
 def _others(kinds: frozenset[str]) -> frozenset[bytes]:
@@ -31,10 +31,10 @@ _HISTORY_WAIT_S = 1.0
 
 
 @dataclass(slots=True)
-class Waiting:
+class UnacknowledgedRecord:
     """A record that is not acknowledged yet. `open_alerts` are not done with."""
 
-    arrival: Arrival
+    arrival: ReceivedRecord
     open_alerts: int = 0
     abandon: Callable[[str], None] = lambda _why: None
     """Gives its alerts up; there are none, but for the records that others wait behind."""
@@ -53,7 +53,7 @@ class ControlPartition:
         self.watch = Watch(plan)
         self.is_ours = True
         self.is_restored = asyncio.Event()
-        self.waiting: deque[Waiting] = deque()
+        self.waiting: deque[UnacknowledgedRecord] = deque()
         self._memory_ms = plan.memory_ms
 
     def observe(self, record: LogRecord, now_ms: int) -> list[Alert]:
@@ -68,13 +68,13 @@ class ControlPartition:
         while self.waiting and not self.waiting[0].open_alerts:
             self.waiting.popleft().arrival.acknowledge()
 
-    async def restore(self, log: Log, topic: str, now_ms: int, patience: Patience) -> int:
+    async def restore(self, log: Log, topic: str, now_ms: int, retry: RetryLoop) -> int:
         """Read again what the rules must remember of the records before the position.
 
         They alert nobody now: they were acknowledged, so their alerts were dealt with. Returns how
         many records were looked at.
         """
-        count = await patience.until_done(lambda: self._read_again(log, topic, now_ms))
+        count = await retry.run(lambda: self._read_again(log, topic, now_ms))
         self.is_restored.set()
         return count
 

@@ -17,16 +17,16 @@ from contextgauge.errors import RetryError
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import Alert, Who
 from streams.flow.common.lag import Lag
-from streams.flow.common.retry import Patience
-from streams.flow.control.delivery import Delivery, TargetQueue
-from streams.flow.control.memory import Remembered
-from streams.flow.control.partition import ControlPartition, Waiting
+from streams.flow.common.retry import RetryLoop
+from streams.flow.control.delivery import QueuedAlert, TargetQueue
+from streams.flow.control.memory import SentAlerts
+from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
 from streams.ports import (
     AlertMemory,
-    Arrival,
     Clock,
     Health,
     Log,
+    ReceivedRecord,
     RecordStream,
     Telemetry,
     Webhook,
@@ -69,7 +69,7 @@ class ControlWorker:
         self._plan, self._topic, self._ports = plan, topic, ports
         self._clock, self._telemetry = ports.clock, ports.telemetry
         self._stop = asyncio.Event()
-        self._memory = Remembered(ports.memory, ports.telemetry, ports.health, ports.clock)
+        self._memory = SentAlerts(ports.memory, ports.telemetry, ports.health, ports.clock)
         self._queues = {
             target.name: TargetQueue(
                 target,
@@ -141,7 +141,7 @@ class ControlWorker:
         self._ports.health.released()
         self._telemetry.gauge("worker_partitions", 0, worker="control")
 
-    async def take(self, arrivals: Sequence[Arrival]) -> None:
+    async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
         """Handle records, in order. Raises VersionError, at which nothing is acknowledged."""
         for arrival in arrivals:
             partition = self._partitions.get(arrival.partition)
@@ -159,15 +159,15 @@ class ControlWorker:
             partition.advance()
         self._make_room()
 
-    async def _handle(self, partition: ControlPartition, arrival: Arrival) -> None:
+    async def _handle(self, partition: ControlPartition, arrival: ReceivedRecord) -> None:
         record = arrival.record
         alerts = partition.observe(record, self._clock.now_ms())
         partition.position = record.offset + 1
         partition.handled_ms = max(partition.handled_ms, record.timestamp_ms)
-        waiting = Waiting(arrival)
+        waiting = UnacknowledgedRecord(arrival)
         partition.waiting.append(waiting)
         if alerts:
-            deliveries: list[tuple[TargetQueue, Delivery]] = []
+            deliveries: list[tuple[TargetQueue, QueuedAlert]] = []
 
             def done() -> None:
                 waiting.open_alerts -= 1
@@ -186,16 +186,16 @@ class ControlWorker:
         arrival.release()
         self._telemetry.count("control_records", partition=str(partition.number))
         if partition.is_ours:  # it may have gone while an agent was looked up
-            partition.lag.tell(record.offset + 1, self._end(partition), record.timestamp_ms)
+            partition.lag.report(record.offset + 1, self._end(partition), record.timestamp_ms)
 
     async def _send(
         self,
         partition: ControlPartition,
         alert: Alert,
         done: Callable[[], None],
-        waiting: Waiting | None = None,
+        waiting: UnacknowledgedRecord | None = None,
         logged_ms: int | None = None,
-    ) -> list[tuple[TargetQueue, Delivery]]:
+    ) -> list[tuple[TargetQueue, QueuedAlert]]:
         """Give an alert to the queues of its rule's targets, if it is to be sent at all."""
         targets = [name for name in alert.rule.targets if self._is_due(alert, name, logged_ms)]
         if not targets:
@@ -232,10 +232,10 @@ class ControlWorker:
         return alert.is_fresh(logged_ms, max_age_ms) and now_ms - logged_ms <= tried_ms
 
     async def _restore(self, partition: ControlPartition) -> None:
-        patience = Patience(self._clock, self._telemetry, self._ports.health, self._stop, "kafka")
+        retry = RetryLoop(self._clock, self._telemetry, self._ports.health, self._stop, "kafka")
         try:
             count = await partition.restore(
-                self._ports.log, self._topic, self._clock.now_ms(), patience
+                self._ports.log, self._topic, self._clock.now_ms(), retry
             )
         except RetryError:
             if self._stop.is_set():
@@ -255,7 +255,7 @@ class ControlWorker:
                     continue  # it may have gone while another's agent was looked up
                 behind = self._ports.stream.behind(partition.number)
                 if behind is not None:
-                    partition.lag.tell(partition.position, partition.position + behind)
+                    partition.lag.report(partition.position, partition.position + behind)
                 # A sign of life may be among what is not handled yet: then silence is known of up
                 # to the last record that is.
                 until_ms = now_ms if behind == 0 else min(now_ms, partition.handled_ms)

@@ -63,7 +63,7 @@ class GroupOffsets:
         if not news:
             return True
         try:
-            await self._reader.tell(news)
+            await self._reader.commit_offsets(news)
         except ContextgaugeError:
             # Away, or no longer a member: whatever it is, those who need the broker find out.
             return False

@@ -22,7 +22,7 @@ from streams.core.derivation.rules import Rules
 from streams.core.derivation.state import Session
 from streams.flow.dead_letters.letters import dead_record, misrouted_check
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.deriver import Funnel, intake
+from streams.flow.derive.deriver import Deriver, input_message
 from streams.flow.derive.stored_sessions import (
     POSITION_KEY,
     Activity,
@@ -106,7 +106,7 @@ class Work(NamedTuple):
     last_ms: int | None
 
 
-class Place(NamedTuple):
+class InputPartition(NamedTuple):
     """Which partition this is, and of how many."""
 
     partition: int
@@ -138,14 +138,14 @@ class PartitionState:
         self,
         rules: Rules,
         config: DeriveConfig,
-        place: Place,
+        place: InputPartition,
         partition_of: Callable[[str, int], int],
     ) -> None:
         self.position: int | None = None
         self._config = config
         self._place = place
         self._stored = StoredSessions(config.state_topic)
-        self._funnel = Funnel(
+        self._deriver = Deriver(
             rules,
             misrouted_check(place.partition, place.partitions, partition_of),
             config.limit_bytes,
@@ -179,11 +179,11 @@ class PartitionState:
     def apply(self, messages: Sequence[LogRecord]) -> None:
         """Derive messages, in order, as part of the batch that `finish` ends."""
         config, place = self._config, self._place
-        funnel, keep = self._funnel, self._records
+        deriver, keep = self._deriver, self._records
         for message in messages:
             if message.timestamp_ms > self._time.time_ms:
                 self._advance(message)
-            taken = funnel.take(intake(message))
+            taken = deriver.derive(input_message(message))
             self._dead.append(taken.dead is not None)
             if taken.dead is None and taken.session_id is None:
                 continue
@@ -212,7 +212,7 @@ class PartitionState:
 
     def finish(self, position: int) -> Work:
         """End the batch: return what is to be committed with the position after it."""
-        changes, sessions, activity = self._changes, self._funnel.sessions, self._activity
+        changes, sessions, activity = self._changes, self._deriver.sessions, self._activity
         for session_id, before in self._touched.items():
             changes |= changes_of(session_id, before, sessions[session_id], activity[session_id])
         for session_id in self._moved:
@@ -235,7 +235,7 @@ class PartitionState:
 
     def _move(self, session_id: str) -> dict[bytes, bytes | None]:
         """Return the change that a session is which was active later than it is stored."""
-        activity, session = self._activity[session_id], self._funnel.sessions.get(session_id)
+        activity, session = self._activity[session_id], self._deriver.sessions.get(session_id)
         if session is None:
             return self._stored.be_active(session_id, activity)
         return changes_of(session_id, session, session, activity)
@@ -279,7 +279,7 @@ class PartitionState:
             if active.hour >= oldest:
                 break
             del self._activity[session_id]
-            after = self._funnel.sessions.pop(session_id, None)
+            after = self._deriver.sessions.pop(session_id, None)
             if after is None:
                 self._changes |= self._stored.drop(session_id)
             elif (written := self._touched.pop(session_id, after)) is not None:

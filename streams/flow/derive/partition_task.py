@@ -23,7 +23,7 @@ from streams.flow.common.lag import Lag
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
-from streams.flow.derive.partition_state import PartitionState, Place, Work
+from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.restoring import restore
 from streams.ports import (
     Batch,
@@ -32,7 +32,7 @@ from streams.ports import (
     Health,
     Log,
     StateStore,
-    Step,
+    StepTimer,
     Telemetry,
     TransactionalProducer,
 )
@@ -51,7 +51,7 @@ class ReaderLostError(RetryError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class DerivePorts:
     """What every partition's task works with."""
 
     log: Log
@@ -65,7 +65,7 @@ class Tools:
     flood: FloodWatch
 
 
-class Kept(NamedTuple):
+class ReleasedState(NamedTuple):
     """A state that was let go of in good order, and the changelog's end after its last commit.
 
     `end` is None where it is not known; then the state cannot be used again.
@@ -107,7 +107,7 @@ class PartitionTask:
     """Runs one partition until `stop` is called or something fails."""
 
     def __init__(
-        self, tools: Tools, place: Place, reader: GroupReader, offsets: GroupOffsets
+        self, tools: DerivePorts, place: InputPartition, reader: GroupReader, offsets: GroupOffsets
     ) -> None:
         self._tools = tools
         self._place = place
@@ -133,7 +133,7 @@ class PartitionTask:
         """Let it finish its running batch and end."""
         self._stop.set()
 
-    async def run(self, kept: Kept | None) -> Kept:
+    async def run(self, kept: ReleasedState | None) -> ReleasedState:
         """Take the partition over and run it; return the state when stopped.
 
         Raises FencedError, RetryError or StopError; then the state is lost.
@@ -160,14 +160,14 @@ class PartitionTask:
             if state.position is not None:
                 tools.telemetry.gauge("derive_position", state.position, partition=self._label)
             await self._loop(producer, state)
-            return Kept(state, self._end)
+            return ReleasedState(state, self._end)
         finally:
             await producer.stop()
             for gauge in ("derive_sessions", "derive_position"):
                 tools.telemetry.forget(gauge, partition=self._label)
             self._lag.forget()
 
-    async def _take_over(self, kept: Kept | None, step: Step) -> PartitionState:
+    async def _take_over(self, kept: ReleasedState | None, step: StepTimer) -> PartitionState:
         """Return the state: the kept one if the changelog ends where this worker ended it."""
         tools, partition = self._tools, self._place.partition
         # Nobody else writes from here on: whoever tried would find its producer fenced.
@@ -178,7 +178,7 @@ class PartitionTask:
         state = PartitionState(tools.rules, tools.config, self._place, tools.partition_of)
 
         def got_on(done: int, total: int) -> None:
-            step.again()
+            step.restart()
             tools.health.partition(partition, "restoring", done=done, total=total)
 
         await restore(
@@ -302,7 +302,7 @@ class PartitionTask:
 
     def _tell_lag(self, position: int, last_ms: int | None = None) -> None:
         ends = self._reader.ends(self._place.partition)
-        self._lag.tell(position, None if ends is None else ends.high, last_ms)
+        self._lag.report(position, None if ends is None else ends.high, last_ms)
 
     def _account(self, work: Work, seconds: float) -> None:
         telemetry, label = self._tools.telemetry, self._label

@@ -10,7 +10,7 @@ from contextlib import aclosing
 import structlog
 
 from streams.flow.derive.partition_state import PartitionState
-from streams.ports import Clock, Restored, StateStore, Telemetry
+from streams.ports import ChangelogChunk, Clock, StateStore, Telemetry
 
 TELL_EVERY_S = 5.0
 """How often a restore says how far it is: often enough to see that it lives, and no flood."""
@@ -64,7 +64,7 @@ class _Progress:
         self._began = self._told = clock.monotonic_s()
         self._entries = 0
 
-    def take(self, stretch: Restored) -> None:
+    def take(self, stretch: ChangelogChunk) -> None:
         """Take a stretch into account, and say how far it is if that is due."""
         self._entries += len(stretch.entries)
         share = stretch.done / stretch.total

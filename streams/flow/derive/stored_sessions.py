@@ -2,7 +2,7 @@ r"""How sessions are stored, and those that were restored and not used since.
 
 These are held as the very bytes that the changelog has of them, so nothing has to be parsed to
 restore a million of them, and the garbage collector has nothing to visit. A session is unpacked
-when the first message comes for it, and is the funnel's from then on.
+when the first message comes for it, and is the deriver's from then on.
 
 A key is the JSON array `[session, part]`, and `["position"]`. A part's value is a line of JSON, a
 list that begins with its version, and after a `\n` the part's hashes as they are: as text they

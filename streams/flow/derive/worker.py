@@ -26,8 +26,13 @@ from streams.flow.common.membership import Membership, pause, stay_member
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
-from streams.flow.derive.partition_state import Place
-from streams.flow.derive.partition_task import Kept, PartitionTask, ReaderLostError, Tools
+from streams.flow.derive.partition_state import InputPartition
+from streams.flow.derive.partition_task import (
+    DerivePorts,
+    PartitionTask,
+    ReaderLostError,
+    ReleasedState,
+)
 from streams.ports import Clock, Health, Log, StateStore, Telemetry
 
 _WORKER: Final = "derive"
@@ -53,7 +58,7 @@ async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
     going on would be wrong: missing or unequal topics, an unknown version, a position out of
     range, a flood of dead letters.
     """
-    tools = Tools(
+    tools = DerivePorts(
         log=log,
         state_store=state_store,
         rules=rules,
@@ -72,9 +77,9 @@ async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
         telemetry.count("derive_records", 0, kind=kind)
     for reason in get_args(DeadReason):
         telemetry.count("derive_dead_letters", 0, reason=reason)
-    kept: dict[int, Kept] = {}
+    kept: dict[int, ReleasedState] = {}
     await stay_member(
-        lambda: _Member(tools, kept, stop),
+        lambda: _DeriveMember(tools, kept, stop),
         telemetry=telemetry,
         health=health,
         clock=clock,
@@ -99,10 +104,12 @@ class _Ownership:
             self.task.cancel()
 
 
-class _Member(Membership):
+class _DeriveMember(Membership):
     """A task for each partition; `kept` are the states that former memberships let go of."""
 
-    def __init__(self, tools: Tools, kept: dict[int, Kept], stop: asyncio.Event) -> None:
+    def __init__(
+        self, tools: DerivePorts, kept: dict[int, ReleasedState], stop: asyncio.Event
+    ) -> None:
         config = tools.config
         super().__init__(
             worker=_WORKER,
@@ -179,7 +186,7 @@ class _Member(Membership):
     async def _own(self, partition: int, ownership: _Ownership) -> None:
         """Run a partition, again and again if need be, until it is let go."""
         tools = self._tools
-        place = Place(partition, self._partitions, self._dead_partitions)
+        place = InputPartition(partition, self._partitions, self._dead_partitions)
         backoff = Backoff(tools.clock, ownership.released)
         kept = self._kept.pop(partition, None)
         while not ownership.released.is_set():

@@ -31,14 +31,14 @@ class GenerationBuild:
 
     async def run(self) -> None:
         """Build until cancelled."""
-        watch = self._ports.watch
+        generations = self._ports.generations
         while True:
-            if watch.seen.next is not None:
-                await self._build(watch.seen.next, watch.seen.build)
-            elif watch.seen.active is None:
-                await self._ports.patience.until_done(watch.begin)
+            if generations.current.next is not None:
+                await self._build(generations.current.next, generations.current.build)
+            elif generations.current.active is None:
+                await self._ports.retry.run(generations.begin_next)
             else:
-                await watch.change()
+                await generations.wait_for_change()
 
     async def _build(self, generation: int, build: str) -> None:
         ports, partition = self._ports, self._poller.partition
@@ -89,19 +89,21 @@ class GenerationBuild:
         end: int,
     ) -> None:
         """Fold the log; at `end` mark the partition as caught up, and go on until activated."""
-        ports, watch, poller = self._ports, self._ports.watch, self._poller
-        until_done = ports.patience.until_done
+        ports, generations, poller = self._ports, self._ports.generations, self._poller
+        until_done = ports.retry.run
         has_caught_up = has_tried_to_activate = False
-        while (watch.seen.next, watch.seen.build) == (generation, build):
+        while (generations.current.next, generations.current.build) == (generation, build):
             if not has_caught_up and projector.position >= end:
                 await until_done(
                     partial(ports.store.caught_up, generation, poller.partition, build)
                 )
                 has_caught_up = True
                 continue
-            is_held = watch.seen.held and watch.seen.active is not None
+            is_held = generations.current.held and generations.current.active is not None
             if has_caught_up and not has_tried_to_activate and not is_held:
-                await until_done(partial(watch.activate, generation, build, poller.partitions))
+                await until_done(
+                    partial(generations.activate, generation, build, poller.partitions)
+                )
                 has_tried_to_activate = True
                 continue
             if not self._handover.is_followed:
@@ -117,7 +119,7 @@ class GenerationBuild:
                 await ports.clock.sleep(_LIMIT_POLL_S)
                 continue
             batch = await poller.poll(reader, projector.position, self._max_records())
-            if (watch.seen.next, watch.seen.build) != (generation, build):
+            if (generations.current.next, generations.current.build) != (generation, build):
                 return
             if limit is not None and batch.position > limit:
                 batch = Batch([item for item in batch.records if item.offset < limit], limit)
@@ -126,14 +128,18 @@ class GenerationBuild:
 
     def _max_records(self) -> int:
         most = self._ports.config.batch_records
-        return most if self._ports.watch.seen.active is None else min(most, _BACKGROUND_RECORDS)
+        return (
+            most
+            if self._ports.generations.current.active is None
+            else min(most, _BACKGROUND_RECORDS)
+        )
 
     async def _limit(self, generation: int) -> int | None:
         """Return how far a build that has caught up may go while it is compared; None: no limit."""
         ports = self._ports
-        if not ports.watch.seen.held:
+        if not ports.generations.current.held:
             return None
-        position = await ports.patience.until_done(
+        position = await ports.retry.run(
             partial(ports.store.position, generation, self._poller.partition)
         )
         return None if position is None else position.limit
@@ -153,7 +159,7 @@ class GenerationBuild:
     async def _drop(self, generation: int) -> None:
         ports = self._ports
         drop = partial(ports.store.drop, generation, self._poller.partition)
-        await ports.patience.until_done(drop)
+        await ports.retry.run(drop)
 
 
 class GenerationCleanup:
@@ -164,26 +170,29 @@ class GenerationCleanup:
 
     async def run(self) -> None:
         """Delete until cancelled."""
-        ports, watch = self._ports, self._ports.watch
+        ports, generations = self._ports, self._ports.generations
         while True:
-            seen = watch.seen
+            seen = generations.current
             unused = await self._unused(seen)
             if unused:
                 await ports.clock.sleep(ports.config.drop_after_s)
                 # Refresh first: meanwhile an emptied store may have started its numbers over.
-                await ports.patience.until_done(watch.look)
+                await ports.retry.run(generations.refresh)
                 for generation in unused:
-                    if watch.seen.active == seen.active and watch.seen.next != generation:
+                    if (
+                        generations.current.active == seen.active
+                        and generations.current.next != generation
+                    ):
                         drop = partial(ports.store.drop, generation, self._partition)
-                        await ports.patience.until_done(drop)
-            if watch.seen == seen:
-                await watch.change()
+                        await ports.retry.run(drop)
+            if generations.current == seen:
+                await generations.wait_for_change()
 
     async def _unused(self, seen: Generations) -> list[int]:
         """Return the former generation, and one after the active whose build was abandoned."""
         if seen.active is None:
             return []
-        store, until_done = self._ports.store, self._ports.patience.until_done
+        store, until_done = self._ports.store, self._ports.retry.run
         return [
             generation
             for generation in (seen.active - 1, seen.active + 1)

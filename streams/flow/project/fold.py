@@ -57,7 +57,7 @@ CACHED_SESSIONS = 5_000
 """Sessions whose views are kept in memory between batches, a few kB each."""
 
 
-class Placed(NamedTuple):
+class LoggedRecord(NamedTuple):
     """A record at its place in the log; `logged_ms` is its Kafka timestamp, if it has one."""
 
     offset: int
@@ -139,7 +139,7 @@ class Fold:
         elif self._strict:
             raise LostError("a session's compaction is gone")
 
-    def unexplained(self, placed: Iterable[Placed]) -> list[bytes]:
+    def unexplained(self, placed: Iterable[LoggedRecord]) -> list[bytes]:
         """Return sessions that go on without a view: gone for idleness, or lost."""
         first: dict[bytes, int] = {}
         for item in placed if self._strict else ():
@@ -165,7 +165,7 @@ class Fold:
             self._excused -= gone
             self._drop_compactions(gone)
 
-    def leaving_before(self, placed: Placed) -> int | None:
+    def leaving_before(self, placed: LoggedRecord) -> int | None:
         """Return the Kafka time that sessions must be idle since to leave before this record.
 
         None where none can leave: they do so from the log's first record of a day (UTC) on, and
@@ -195,7 +195,7 @@ class Fold:
         self._all_left = all_of_them
         return agents
 
-    def add(self, placed: Placed) -> Documents | None:
+    def add(self, placed: LoggedRecord) -> Documents | None:
         """Fold the next record; None where its session's view has it already.
 
         Raises LostError where the session goes on and its view is gone.
@@ -255,7 +255,7 @@ class Fold:
         return place[1], view_codec.encode(after)
 
     def _count(
-        self, placed: Placed, attempt: AttemptView | None
+        self, placed: LoggedRecord, attempt: AttemptView | None
     ) -> Mapping[bytes, Aggregates | None]:
         """Count the record; return the aggregates that changed, but for the partition's own."""
         record, before = placed.record, self._partition

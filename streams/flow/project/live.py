@@ -9,7 +9,7 @@ from contextgauge.errors import LostError, ReseekError
 from streams.flow.common.lag import Lag
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
-from streams.ports import GaugeName, GroupReader, Headers, LogRecord, Told
+from streams.ports import GaugeName, GroupReader, Headers, LogRecord, ProjectorHeartbeat
 
 _HEARTBEAT_S = 1.0
 """How often readers learn that a partition is followed; they allow for ten of these."""
@@ -44,20 +44,20 @@ class LiveProjection:
 
     async def run(self) -> None:
         """Follow whatever generation is active, until cancelled."""
-        watch, partition = self._ports.watch, self._poller.partition
+        generations, partition = self._ports.generations, self._poller.partition
         try:
             while True:
-                active = watch.seen.active
+                active = generations.current.active
                 if active is None or active == self._lost:
                     self._handover.is_followed = False
                     self._ports.health.partition(
                         partition, "building", "readers wait for the next generation"
                     )
-                    if active is not None and watch.seen.next is None:
+                    if active is not None and generations.current.next is None:
                         # The replacement that was begun is gone: its key was deleted.
-                        await self._ports.patience.until_done(watch.begin)
+                        await self._ports.retry.run(generations.begin_next)
                     else:
-                        await watch.change()
+                        await generations.wait_for_change()
                 elif active == self._handover.building:
                     await self._handover.until_built()
                 else:
@@ -84,17 +84,17 @@ class LiveProjection:
         logger.info(
             "following", partition=partition, generation=generation, position=projector.position
         )
-        while ports.watch.seen.active == generation:
+        while ports.generations.current.active == generation:
             batch = await poller.poll(self._reader, projector.position, ports.config.batch_records)
-            if ports.watch.seen.active == generation:
+            if ports.generations.current.active == generation:
                 await poller.write(projector, batch)
                 await self._report(projector, batch.records)
 
     async def _replace(self, generation: int, error: LostError) -> None:
         """Begin the next generation, if the damaged one is still active."""
-        watch, until_done = self._ports.watch, self._ports.patience.until_done
-        await until_done(watch.look)
-        if watch.seen.active != generation:
+        generations, until_done = self._ports.generations, self._ports.retry.run
+        await until_done(generations.refresh)
+        if generations.current.active != generation:
             return
         self._lost = generation
         self._ports.telemetry.count("project_losses", partition=self._poller.label)
@@ -104,7 +104,7 @@ class LiveProjection:
             generation=generation,
             error=str(error),
         )
-        await until_done(watch.begin)
+        await until_done(generations.begin_next)
 
     async def _report(self, projector: PartitionProjector, records: Sequence[LogRecord]) -> None:
         """Report how far the views are: metrics, and the heartbeat that readers judge them by.
@@ -120,7 +120,7 @@ class LiveProjection:
             unsettled = max(ends.high - ends.stable, 0)
             telemetry.gauge("project_unsettled_records", unsettled, partition=label)
         newest_ms = records[-1].timestamp_ms if records else None
-        lag_ms = self._lag.tell(projector.position, end, newest_ms)
+        lag_ms = self._lag.report(projector.position, end, newest_ms)
         if newest_ms is not None:
             telemetry.observe("project_delay_seconds", max(now_ms - newest_ms, 0) / 1000)
             message_ms = _source_timestamp_ms(records[0].headers)
@@ -129,8 +129,8 @@ class LiveProjection:
         now_s = ports.clock.monotonic_s()
         if now_s - self._heartbeat_s >= _HEARTBEAT_S:
             self._heartbeat_s = now_s
-            heartbeat = Told(now_ms, end, lag_ms)
-            await ports.patience.until_done(partial(projector.tell, heartbeat))
+            heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms)
+            await ports.retry.run(partial(projector.report_heartbeat, heartbeat))
 
 
 def _source_timestamp_ms(headers: Headers) -> int | None:

@@ -15,9 +15,17 @@ from contextgauge.errors import ConfigError, LostError, ReseekError, VersionErro
 from schemas.views import Aggregates, EntryStream, PartitionView, SessionView
 from streams import codec
 from streams.codec import views as view_codec
-from streams.flow.common.retry import Patience
-from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, Documents, Fold, Placed
-from streams.ports import Batch, Entry, LogRecord, Told, ViewChanges, ViewPosition, ViewStore
+from streams.flow.common.retry import RetryLoop
+from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, Documents, Fold, LoggedRecord
+from streams.ports import (
+    Batch,
+    Entry,
+    LogRecord,
+    ProjectorHeartbeat,
+    ViewChanges,
+    ViewPosition,
+    ViewStore,
+)
 
 MAX_DOCUMENTS = 500
 """Documents of one call at most: Redis serves nobody else meanwhile, some milliseconds."""
@@ -44,7 +52,7 @@ _SLICE_RECORDS = 250
 _Item = TypeVar("_Item")
 
 
-class Place(NamedTuple):
+class ViewPartition(NamedTuple):
     """One partition of one generation, of so many partitions."""
 
     generation: int
@@ -53,7 +61,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Call:
+class ViewWrite:
     """The changes of one call under way."""
 
     leaving: dict[bytes, int] = field(default_factory=dict)
@@ -140,21 +148,27 @@ class Call:
 class PartitionProjector:
     """Folds batches of one partition into one generation; after an error it is spent.
 
-    `strict` as in `Fold`: it never is where the log's beginning is no longer there. `patience`
+    `strict` as in `Fold`: it never is where the log's beginning is no longer there. `retry`
     waits for a store that is away.
     """
 
     def __init__(
-        self, store: ViewStore, patience: Patience, place: Place, *, strict: bool, idle_ms: int
+        self,
+        store: ViewStore,
+        retry: RetryLoop,
+        place: ViewPartition,
+        *,
+        strict: bool,
+        idle_ms: int,
     ) -> None:
         self._store = store
-        self._patience = patience
+        self._retry = retry
         self._place = place
         self._at = (place.generation, place.partition)
         self._strict = strict
         self._idle_ms = idle_ms
         self._fold = Fold(strict=strict, idle_ms=idle_ms)
-        self._call = Call()
+        self._call = ViewWrite()
         self._stored = ViewPosition(0, 0, place.partitions, caught_up=False)
         self.writes = 0
         """Calls that were written."""
@@ -172,7 +186,7 @@ class PartitionProjector:
         Raises LostError where the aggregates are gone, ConfigError where the views are for
         another number of partitions, VersionError.
         """
-        until_done, store, partitions = self._patience.until_done, self._store, self._place[2]
+        until_done, store, partitions = self._retry.run, self._store, self._place[2]
         stored = await until_done(lambda: store.position(*self._at))
         if stored is None or (build is not None and stored.build != build):
             return False
@@ -192,8 +206,8 @@ class PartitionProjector:
         """Begin the partition at the log's first offset, unless another worker just did."""
         partitions = self._place.partitions
         position = ViewPosition(offset, offset, partitions, caught_up=False, build=build)
-        changes = Call().changes()._replace(stats=FIRST_STATS)
-        await self._patience.until_done(
+        changes = ViewWrite().changes()._replace(stats=FIRST_STATS)
+        await self._retry.run(
             lambda: self._store.apply(*self._at, expected=None, position=position, changes=changes)
         )
 
@@ -228,20 +242,20 @@ class PartitionProjector:
         self._fold.forget_sessions()
         return len(placed)
 
-    async def tell(self, told: Told) -> None:
+    async def report_heartbeat(self, heartbeat: ProjectorHeartbeat) -> None:
         """Tell readers, beside the position, how things are."""
-        await self._store.tell(*self._at, self._stored.build, told)
+        await self._store.report_heartbeat(*self._at, self._stored.build, heartbeat)
 
     async def verify(self) -> None:
         """Raise ReseekError where the store is not where this one left it.
 
         A store that lost its last writes would else be found out by the next record only.
         """
-        stored = await self._patience.until_done(partial(self._store.position, *self._at))
+        stored = await self._retry.run(partial(self._store.position, *self._at))
         if stored is None or stored.offset != self.position:
             raise ReseekError(f"the views are no longer at {self.position}: read again")
 
-    def _placed(self, record: LogRecord) -> Placed:
+    def _placed(self, record: LogRecord) -> LoggedRecord:
         try:
             read = codec.from_binary(record.headers, record.value or b"")
         except (ValueError, VersionError) as error:
@@ -249,11 +263,11 @@ class PartitionProjector:
                 f"record {record.offset} of partition {self._place.partition} cannot be read: "
                 f"{error}"
             ) from error
-        return Placed(record.offset, record.timestamp_ms, read)
+        return LoggedRecord(record.offset, record.timestamp_ms, read)
 
-    async def _load(self, placed: Sequence[Placed]) -> None:
+    async def _load(self, placed: Sequence[LoggedRecord]) -> None:
         """Bring the documents in hand that the records go on from."""
-        until_done, store, fold = self._patience.until_done, self._store, self._fold
+        until_done, store, fold = self._retry.run, self._store, self._fold
         sessions = {codec.key_bytes(item.record.data.session_id): None for item in placed}
         names = await self._load_views(fold.missing(sessions))
         for places in _pieces(names):
@@ -268,14 +282,14 @@ class PartitionProjector:
         """Bring views in hand; return those of their compactions that may still change."""
         names: list[tuple[bytes, bytes]] = []
         for some in _pieces(missing):
-            views = await self._patience.until_done(partial(self._store.views, *self._at, some))
+            views = await self._retry.run(partial(self._store.views, *self._at, some))
             for session, document in zip(some, views, strict=True):
                 names += [(session, name) for name in self._fold.put_view(session, document)]
         return names
 
     async def _let_leave(self, idle_since_ms: int) -> None:
         """Let sessions go that are idle since before; all documents so far are written."""
-        idle = await self._patience.until_done(
+        idle = await self._retry.run(
             lambda: self._store.idle(*self._at, idle_since_ms, LEAVING_SESSIONS)
         )
         await self._load_views(self._fold.missing(idle))
@@ -287,10 +301,10 @@ class PartitionProjector:
         """Write the call under way and bring the stored position to `offset`."""
         if offset == self.position:
             return
-        call, self._call = self._call, Call()
+        call, self._call = self._call, ViewWrite()
         position, changes = self._stored._replace(offset=offset), call.changes()
         self._fold.encoded(changes.views)
-        result = await self._patience.until_done(
+        result = await self._retry.run(
             lambda: self._store.apply(
                 *self._at, expected=self.position, position=position, changes=changes
             )

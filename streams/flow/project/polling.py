@@ -6,10 +6,10 @@ from typing import NamedTuple
 import structlog
 
 from contextgauge.errors import PositionError
-from streams.flow.common.generations import Watch
-from streams.flow.common.retry import Patience
+from streams.flow.common.generations import GenerationTracker
+from streams.flow.common.retry import RetryLoop
 from streams.flow.project.config import ProjectConfig
-from streams.flow.project.partition import PartitionProjector, Place
+from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, Clock, Health, Log, PartitionReader, Telemetry, ViewStore
 
 _REREAD_PAUSE_S = 0.1
@@ -27,8 +27,8 @@ class ProjectPorts(NamedTuple):
     telemetry: Telemetry
     health: Health
     clock: Clock
-    patience: Patience
-    watch: Watch
+    retry: RetryLoop
+    generations: GenerationTracker
 
 
 class PartitionPoller:
@@ -47,9 +47,9 @@ class PartitionPoller:
 
     def projector(self, generation: int, *, strict: bool) -> PartitionProjector:
         """Return what folds the partition into a generation; it is not open yet."""
-        ports, place = self._ports, Place(generation, self.partition, self.partitions)
+        ports, place = self._ports, ViewPartition(generation, self.partition, self.partitions)
         return PartitionProjector(
-            ports.store, ports.patience, place, strict=strict, idle_ms=ports.config.idle_ms
+            ports.store, ports.retry, place, strict=strict, idle_ms=ports.config.idle_ms
         )
 
     async def poll(self, reader: PartitionReader, position: int, max_records: int) -> Batch:
@@ -72,7 +72,7 @@ class PartitionPoller:
         writes, documents = projector.writes, projector.documents
         started_s = ports.clock.monotonic_s()
         with ports.health.step("write", self.partition) as step:
-            records = await projector.apply(batch, step.again)
+            records = await projector.apply(batch, step.restart)
         self.has_written = True
         if projector.writes > writes:
             telemetry.count("project_writes", projector.writes - writes, partition=label)

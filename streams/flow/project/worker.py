@@ -21,9 +21,9 @@ from collections.abc import Coroutine
 from typing import Final
 
 from contextgauge.errors import ConfigError
-from streams.flow.common.generations import Watch
+from streams.flow.common.generations import GenerationTracker
 from streams.flow.common.membership import Membership, stay_member
-from streams.flow.common.retry import Patience
+from streams.flow.common.retry import RetryLoop
 from streams.flow.project.background import GenerationBuild, GenerationCleanup
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.live import LiveProjection
@@ -53,9 +53,9 @@ async def run_project(
     StopError where going on would be wrong: a missing topic, views for another number of
     partitions, an unknown version, a position out of range.
     """
-    patience = Patience(clock, telemetry, health, stop, "redis")
-    watch = Watch(store, clock, config.instance_id)
-    ports = ProjectPorts(log, store, config, telemetry, health, clock, patience, watch)
+    retry = RetryLoop(clock, telemetry, health, stop, "redis")
+    generations = GenerationTracker(store, clock, config.instance_id)
+    ports = ProjectPorts(log, store, config, telemetry, health, clock, retry, generations)
     # From 0 on: of a counter that begins with its first event nobody sees it rise.
     telemetry.count("worker_retries", 0, service="kafka")
     telemetry.count("worker_retries", 0, service="redis")
@@ -90,7 +90,7 @@ class _ProjectMember(Membership):
     async def _prepare(self) -> int:
         """Wait for the store. Raises ConfigError where the topic is missing."""
         ports = self._ports
-        await ports.patience.until_done(ports.store.start)
+        await ports.retry.run(ports.store.start)
         await self._look()
         topic = ports.config.events_topic
         count = (await ports.log.partition_counts([topic]))[topic]
@@ -102,7 +102,7 @@ class _ProjectMember(Membership):
         gauges = SessionGauges(self._ports.store, self._ports.telemetry, self._ports.clock)
         telling = gauges.run(
             lambda: [poller.partition for poller in self._pollers],
-            lambda: self._ports.watch.seen.active,
+            lambda: self._ports.generations.current.active,
         )
         return [self._watch(), telling]
 
@@ -115,8 +115,8 @@ class _ProjectMember(Membership):
 
     async def _look(self) -> None:
         ports = self._ports
-        await ports.patience.until_done(ports.watch.look)
-        seen = ports.watch.seen
+        await ports.retry.run(ports.generations.refresh)
+        seen = ports.generations.current
         ports.telemetry.gauge("project_generation_active", seen.active or 0)
         ports.telemetry.gauge("project_generation_next", seen.next or 0)
 

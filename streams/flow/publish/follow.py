@@ -8,12 +8,11 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from typing import TypeVar
 
-from contextgauge.containers import Line
-from streams.flow.publish.publish import Published, Sender
-from streams.ports import Clock
+from streams.flow.publish.publish import LinePublisher, PublishCounts
+from streams.ports import Clock, LineBatch
 
 _SETTLE_S = 1.0
 """While much is read, acknowledgement is waited for so often: a crash sends a second again."""
@@ -21,27 +20,11 @@ _SETTLE_S = 1.0
 Item = TypeVar("Item")
 
 
-class Piece(Protocol):
-    """Lines to send; one without lines says that there are no more for now."""
-
-    @property
-    def lines(self) -> Sequence[Line]:
-        """The lines."""
-
-    @property
-    def live(self) -> bool:
-        """Whether they were seen when they were written (R28)."""
-
-    @property
-    def settle(self) -> Callable[[], None]:
-        """To be called once all lines are acknowledged."""
-
-
 async def publish_pieces(
-    sender: Sender,
-    pieces: AsyncIterator[Piece],
+    sender: LinePublisher,
+    pieces: AsyncIterator[LineBatch],
     clock: Clock,
-    progress: Callable[[Published], None],
+    progress: Callable[[PublishCounts], None],
     *,
     is_live: bool | None = None,
 ) -> None:

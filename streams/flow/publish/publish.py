@@ -47,7 +47,7 @@ class PublishConfig:
 
 
 @dataclass(slots=True)
-class Published:
+class PublishCounts:
     """What was done so far. `read_bytes` counts all that was read, line ends too."""
 
     messages: int = 0
@@ -62,7 +62,7 @@ class Published:
     sessions: set[str] = field(default_factory=set)
 
 
-class Sender:
+class LinePublisher:
     """Sends lines one by one, and counts in `done`; `refuse` is told of what cannot be sent."""
 
     def __init__(
@@ -70,10 +70,10 @@ class Sender:
         producer: Producer,
         config: PublishConfig,
         refuse: Callable[[Line, DeadLetter], None],
-        done: Published | None = None,
+        done: PublishCounts | None = None,
     ) -> None:
         self.producer = producer
-        self.done = Published() if done is None else done
+        self.done = PublishCounts() if done is None else done
         self._config = config
         self._refuse = refuse
         self._headers = {
@@ -128,14 +128,14 @@ async def publish(
     config: PublishConfig,
     blocks: AsyncIterator[Sequence[Line]],
     refuse: Callable[[Line, DeadLetter], None],
-    progress: Callable[[Published], None],
-) -> Published:
+    progress: Callable[[PublishCounts], None],
+) -> PublishCounts:
     """Send all lines, in order within a partition, and wait until they are acknowledged.
 
     `refuse` is told of each line that cannot be sent, `progress` of the state after each block.
     Raises what the producer raises; what was sent until then stays sent.
     """
-    sender = Sender(producer, config, refuse)
+    sender = LinePublisher(producer, config, refuse)
     async for block in blocks:
         for line in block:
             await sender.send(line, is_live=config.is_live)

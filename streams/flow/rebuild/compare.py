@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from contextgauge.errors import LostError, RetryError
 from streams import codec
-from streams.ports import PartitionLook, SessionLook, SessionsLook, ViewStore
+from streams.ports import PartitionSnapshot, SessionSnapshot, SessionsSnapshot, ViewStore
 
 SESSIONS_A_LOOK = 5
 """A session's documents may be some megabytes, and Redis serves nobody during a look."""
@@ -29,7 +29,7 @@ _TOLD_FIELDS = 5
 Pause: TypeAlias = Callable[[], Awaitable[None]]
 """Waits a moment. Raises where the comparison has become pointless."""
 
-_Look = TypeVar("_Look", SessionsLook, PartitionLook)
+_Look = TypeVar("_Look", SessionsSnapshot, PartitionSnapshot)
 
 
 class Pair(NamedTuple):
@@ -133,7 +133,7 @@ class PartitionComparison:
         return moved
 
     def _compare_level(
-        self, sessions: Sequence[bytes], former: SessionsLook, following: SessionsLook
+        self, sessions: Sequence[bytes], former: SessionsSnapshot, following: SessionsSnapshot
     ) -> None:
         for name, one, other in zip(sessions, former.sessions, following.sessions, strict=True):
             if one != other:
@@ -190,13 +190,13 @@ class PartitionComparison:
         pair = self._pair
         await self._store.limit(pair.following, self._partition, pair.build, offset)
 
-    async def _look_at(self, sessions: Sequence[bytes], generation: int) -> SessionsLook:
+    async def _look_at(self, sessions: Sequence[bytes], generation: int) -> SessionsSnapshot:
         return await self._store.look(generation, self._partition, sessions)
 
-    async def _look_at_partition(self, generation: int) -> PartitionLook:
+    async def _look_at_partition(self, generation: int) -> PartitionSnapshot:
         return await self._store.look_at_partition(generation, self._partition)
 
-    def _differs(self, name: bytes, one: SessionLook, other: SessionLook) -> None:
+    def _differs(self, name: bytes, one: SessionSnapshot, other: SessionSnapshot) -> None:
         pair = self._pair
         if one.view is None or other.view is None:
             gone = pair.former if one.view is None else pair.following
@@ -207,7 +207,7 @@ class PartitionComparison:
         self._found.add(Difference(self._partition, _text(name), _first(fields)))
 
 
-def _is_comparable(one: SessionLook, other: SessionLook) -> bool:
+def _is_comparable(one: SessionSnapshot, other: SessionSnapshot) -> bool:
     """Tell whether two looks are at the same state of a session, though not of its partition.
 
     All that there is of a session changes with its records only, and its view tells the last one;
@@ -252,7 +252,7 @@ def _unequal_fields(one: object, other: object, path: str = "") -> list[str]:
     return [path or "view"]
 
 
-def _texts(look: PartitionLook) -> dict[str, bytes]:
+def _texts(look: PartitionSnapshot) -> dict[str, bytes]:
     return {_text(name): stat for name, stat in look.stats.items()}
 
 

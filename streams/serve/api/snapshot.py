@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from contextgauge.errors import RetryError
 from schemas.records import Json
-from streams.ports import Clock, Told, ViewPosition, ViewReader
+from streams.ports import Clock, ProjectorHeartbeat, ViewPosition, ViewReader
 from streams.serve.api.sessions import ViewsGoneError
 from streams.serve.api.together import all_of
 
@@ -44,17 +44,17 @@ class Moment(NamedTuple):
 
     def heard_ms(self, position: ViewPosition) -> int | None:
         """Return how long ago the projector last told of a partition; None: it never did."""
-        return None if position.told is None else max(self.at_ms - position.told.at_ms, 0)
+        return None if position.heartbeat is None else max(self.at_ms - position.heartbeat.at_ms, 0)
 
     def lag_records(self, position: ViewPosition) -> int | None:
         """Return how many offsets a partition lacked when its projector last told."""
-        if position.told is None or position.told.end is None:
+        if position.heartbeat is None or position.heartbeat.end is None:
             return None
-        return max(position.told.end - position.offset, 0)
+        return max(position.heartbeat.end - position.offset, 0)
 
     def lag_ms(self, position: ViewPosition) -> int | None:
         """Return for how long a partition has been behind; it goes on while nothing is told."""
-        heard_ms, told = self.heard_ms(position), position.told
+        heard_ms, told = self.heard_ms(position), position.heartbeat
         if heard_ms is None or told is None:
             return None
         return told.lag_ms + heard_ms if told.lag_ms or self.lag_records(position) else 0
@@ -99,7 +99,7 @@ class Moment(NamedTuple):
             {
                 "partition": number,
                 "position": position.offset,
-                "end": None if position.told is None else position.told.end,
+                "end": None if position.heartbeat is None else position.heartbeat.end,
                 "heard_ms": self.heard_ms(position),
                 "lag_records": self.lag_records(position),
                 "lag_ms": self.lag_ms(position),
@@ -133,7 +133,7 @@ class Moments:
         self._error: RetryError | None = None
         self._until_s = 0.0
         self._lock = asyncio.Lock()
-        self._seen: dict[tuple[int, int], tuple[Told, float]] = {}
+        self._seen: dict[tuple[int, int], tuple[ProjectorHeartbeat, float]] = {}
 
     async def now(self) -> Moment | None:
         """Return the active generation's; None before the first projection.
@@ -196,17 +196,17 @@ class Moments:
         A projector's clock may be ahead of this one: by it alone, one that is gone would look
         alive until its last word lies in the past.
         """
-        if position.told is None:
+        if position.heartbeat is None:
             return position
         now_s, place = self._clock.monotonic_s(), (generation, partition)
         told, since_s = self._seen.get(place, (None, now_s))
-        if told != position.told:
+        if told != position.heartbeat:
             since_s = now_s
-            self._seen[place] = (position.told, now_s)
+            self._seen[place] = (position.heartbeat, now_s)
         seen_ms = at_ms - int((now_s - since_s) * 1_000)
-        if position.told.at_ms <= seen_ms:
+        if position.heartbeat.at_ms <= seen_ms:
             return position
-        return position._replace(told=position.told._replace(at_ms=seen_ms))
+        return position._replace(heartbeat=position.heartbeat._replace(at_ms=seen_ms))
 
 
 def _worst(told: Sequence[int | None]) -> int | None:
