@@ -11,10 +11,10 @@ from typing import Literal, Protocol, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something could not be found out.
+    """Why something could not be read.
 
     `away`: nothing answers, or not in time; `refused`: rights or credentials are lacking;
-    `unsupported`: the service does not know the question.
+    `unsupported`: the service does not know the request.
     """
 
     kind: Literal["away", "refused", "unsupported"]
@@ -38,8 +38,8 @@ class Broker:
     """One broker of the cluster, at the address that it advertises.
 
     `supported_level` is the highest `metadata.version` that its software knows, `level` the one
-    that the cluster has agreed on; None where it does not tell. `newest_api` is the highest
-    version of Produce that it speaks: all that an old broker tells of its age.
+    that the cluster has agreed on; None where unknown. `newest_api` is the highest
+    version of Produce that it speaks: an old broker's only sign of its age.
     """
 
     node: int
@@ -101,7 +101,7 @@ class BrokerInspector(Protocol):
         """Return the brokers and these topics."""
 
     async def group(self, name: str) -> Group | Failure:
-        """Return a consumer group; one that nobody ever joined is `Dead`."""
+        """Return a consumer group; one without any member ever is `Dead`."""
 
     async def stop(self) -> None: ...
 
@@ -116,10 +116,10 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class StoreFacts:
-    """Redis. `info` is what INFO tells, `configs` what CONFIG GET does.
+    """Redis. `info` is the reply of INFO, `configs` of CONFIG GET.
 
     `pings_ms` are round trips; `denied` are the commands, of those that are used, that Redis
-    would not run now, and what it says.
+    would not run now, with its error.
     """
 
     info: Mapping[str, str] | Failure

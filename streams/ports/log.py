@@ -1,7 +1,7 @@
 """The broker: records, readers, producers, topics; and the state store over a changelog.
 
 Offsets are never contiguous: transaction markers take some, so the next offset of a partition is
-what `position` says, never `last offset + 1`.
+in `position`, never `last offset + 1`.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ class LogRecord(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What one poll of a partition gave: records, and the position after it.
+    """The result of polling a partition: records, and the position after them.
 
     `position` lies beyond the last record where a transaction marker follows; a batch without
     records may still advance it.
@@ -51,7 +51,7 @@ class LineBatch(NamedTuple):
 
 
 class ChangelogChunk(NamedTuple):
-    """A stretch of a changelog as it is read back: keys with their values.
+    """A part of a changelog as it is read back: keys with their values.
 
     `done` of the changelog's `total` offsets lie behind it. There are fewer entries than offsets:
     markers take some, and compaction took what was replaced.
@@ -75,7 +75,7 @@ class TransactionalProducer(Protocol):
         partition's committed end as long as no one else has written since.
         Raises FencedError if another producer took the id over, RetryError if the broker is
         away or did not answer in time: then the transaction may have been committed or not, and
-        only what a new producer finds once it has started tells. The producer is spent then.
+        only what a new producer reads after its start is certain. The producer is spent then.
         """
 
     async def stop(self) -> None:
@@ -179,7 +179,7 @@ class StateStore(Protocol):
     """
 
     def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
-        """Yield the changelog from its begin to its committed end, in stretches, in order."""
+        """Yield the changelog from its begin to its committed end, in chunks, in order."""
 
     async def end(self, partition: int) -> int:
         """Return the changelog's committed end offset."""

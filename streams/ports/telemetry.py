@@ -71,7 +71,7 @@ Service: TypeAlias = Literal["kafka", "redis"]
 class Telemetry(Protocol):
     """Figures of a running worker, under names of a closed catalogue.
 
-    `edge/metric_catalogue.py` tells what each name means and which labels it takes.
+    `edge/telemetry/catalogue.py` defines each name's meaning and labels.
     """
 
     def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
@@ -81,28 +81,28 @@ class Telemetry(Protocol):
         """Set a gauge."""
 
     def forget(self, name: GaugeName, **labels: str) -> None:
-        """Drop a gauge that is no longer this worker's to tell, as of a revoked partition."""
+        """Drop a gauge that is no longer this worker's, as of a revoked partition."""
 
     def observe(self, name: HistogramName, value: float, **labels: str) -> None:
         """Add one observation to a histogram."""
 
 
 WorkerPhase: TypeAlias = Literal["starting", "joining", "member", "waiting", "stopping"]
-"""Where a worker is: it is a member of its group once it was given its partitions, or none."""
+"""A worker's phase: it is a member of its group once its partitions are assigned, even if none."""
 
 PartitionPhase: TypeAlias = Literal["restoring", "running", "building", "waiting"]
-"""Where one of its partitions is: only a `running` one is followed as messages come."""
+"""A partition's phase: only a `running` one is followed as messages come."""
 
 
 class StepTimer(Protocol):
-    """A step of the work that is under way."""
+    """The time limit of a step that is under way."""
 
     def restart(self) -> None:
-        """Note that it got on: its time begins anew."""
+        """Note that it made progress: its time limit starts over."""
 
 
 class Health(Protocol):
-    """Notes of a running worker: what it has, what it does, and what it waits for.
+    """The health of a running worker: its partitions, its steps, and what it waits for.
 
     No note holds the text of a message or the id of a session.
     """

@@ -58,7 +58,7 @@ class Bench:
             fallback=self.fallback,
             follow=self.follow,
             again=self.again,
-            tell=self.events.append,
+            report=self.events.append,
         )
         self._pieces: Iterator[LineBatch] = self.follower.pieces()
 

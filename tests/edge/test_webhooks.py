@@ -184,7 +184,7 @@ async def test_one_that_says_nothing_is_told_by_why(secure: bool) -> None:
 @pytest.mark.parametrize(
     ("is_trusted", "host", "days", "why"),
     [
-        (False, "localhost", 10, "is of no authority we trust"),
+        (False, "localhost", 10, "is of no trusted authority"),
         (True, "other.example", 10, "is another name's"),
         (True, "localhost", -1, "has expired"),
     ],

@@ -261,7 +261,7 @@ async def test_a_topic_created_anew_stops_the_worker(kit: DeriveKit) -> None:
             )
     error = await other.start_worker().failed()
     assert isinstance(error, PositionError)
-    assert "created anew" in str(error)
+    assert "recreated" in str(error)
 
 
 async def test_a_new_worker_starts_at_the_first_message_kept(

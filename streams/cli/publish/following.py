@@ -158,7 +158,7 @@ class _Publishing:
                 fallback=self.request.session,
                 follow=self.request.follow,
                 again=self.request.again,
-                tell=self._tell,
+                report=self._tell,
             )
             offsets = dict(stored.offsets)
 

@@ -91,22 +91,22 @@ class FileAlertMemory:
     def _open(self) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            made = sqlite3.connect(
+            connection = sqlite3.connect(
                 self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
-            made.execute("PRAGMA journal_mode=WAL")
-            made.execute("PRAGMA synchronous=FULL")
-            made.execute(
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute(
                 "CREATE TABLE IF NOT EXISTS alerted"
                 " (key TEXT PRIMARY KEY, time_ms INTEGER NOT NULL) WITHOUT ROWID"
             )
-            made.execute(_PRUNE, [self._clock.now_ms() - KEPT_S * 1_000])
+            connection.execute(_PRUNE, [self._clock.now_ms() - KEPT_S * 1_000])
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(
                 f"{self._path} cannot be used ({error}): name another folder with "
                 "CONTEXTGAUGE_STATE_FOLDER, or have alerts remembered by Redis"
             ) from error
-        self._made, self._pruned_ms = made, self._clock.now_ms()
+        self._made, self._pruned_ms = connection, self._clock.now_ms()
 
     async def knows(self, key: str) -> bool:
         """Look for the key."""
@@ -123,17 +123,17 @@ class FileAlertMemory:
 
     async def stop(self) -> None:
         """Close the file."""
-        made, self._made = self._made, None
-        if made is not None:
-            made.close()
+        connection, self._made = self._made, None
+        if connection is not None:
+            connection.close()
 
     async def _run(self, statement: str, values: list[object]) -> list[tuple[object, ...]]:
-        made = self._made
-        if made is None:
+        connection = self._made
+        if connection is None:
             raise RuntimeError("the memory of alerts is not started")
 
         def run() -> list[tuple[object, ...]]:
-            return made.execute(statement, values).fetchall()
+            return connection.execute(statement, values).fetchall()
 
         try:
             async with self._turn:

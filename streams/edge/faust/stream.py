@@ -64,7 +64,7 @@ class FaustRecord:
         )
 
     def is_current(self) -> bool:
-        """Tell whether the handler still has the assignment."""
+        """Return whether the handler still has the assignment."""
         return self._stream.is_current(self._generation)
 
     def release(self) -> None:
@@ -257,7 +257,7 @@ class FaustStream:
                     self._handled[arrival.partition] = arrival.record.offset
 
     def is_current(self, generation: object) -> bool:
-        """Tell whether the handler has this assignment now."""
+        """Return whether the handler has this assignment now."""
         return generation == self._current
 
     def acknowledge(self, generation: object, partition: int, offset: int) -> None:

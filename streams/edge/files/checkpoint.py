@@ -1,7 +1,7 @@
-"""The file that says how far each file was published: whole, locked, and for one topic only.
+"""The checkpoint file: how far each file was published; locked, and for one topic only.
 
-It is replaced as a whole: written beside, synchronised, renamed. While a publisher works with it,
-a lock on `FILE.lock` keeps others out; the lock goes with the process, however that ends.
+It is replaced as a whole: written to a new file, synchronised, renamed. A publisher holds a lock on
+`FILE.lock`, which keeps others out and ends with the process, however that ends.
 """
 
 import contextlib
@@ -95,17 +95,17 @@ class Checkpoint:
         except OSError as error:
             raise ConfigError(f"the checkpoint {self.path}: {error.strerror}") from error
         try:
-            found = codec.loads(content)
-            if found["format"] != FORMAT:
+            document = codec.loads(content)
+            if document["format"] != FORMAT:
                 raise ConfigError(
                     f"the checkpoint {self.path} was written by another version of contextgauge "
-                    f"(format {found['format']}, this one reads {FORMAT}): name another with "
+                    f"(format {document['format']}, this one reads {FORMAT}): name another with "
                     "--checkpoint FILE; what was sent before is then sent again, which changes "
                     "nothing"
                 )
-            target = CheckpointTarget(found["cluster"], found["topic"])
-            positions = [from_entry(entry) for entry in found["files"]]
-            offsets = {int(partition): int(at) for partition, at in found["offsets"].items()}
+            target = CheckpointTarget(document["cluster"], document["topic"])
+            positions = [from_entry(entry) for entry in document["files"]]
+            offsets = {int(partition): int(at) for partition, at in document["offsets"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
                 f"the checkpoint {self.path} is damaged: delete it, and all files are sent from "
@@ -163,7 +163,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 class CheckpointedFollower:
-    """Pieces whose settling makes the checkpoint due; `offsets` is what the topic was told to."""
+    """A follower whose acknowledged lines are saved; `offsets` are the topic's last known ones."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class CheckpointedFollower:
         self._is_due = False
         self._next_s = 0.0
         self._turn = 0
-        # Held by whoever moves the follower on: a thread that was left reading, and who rewinds.
+        # Held while the follower advances or rewinds, which happens in different threads.
         self._moving = threading.Lock()
         self._saving = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""What a reader of files gives: pieces to send, and events to tell; and how files are found."""
+"""Batches of lines to send, events to report, and how files are found by inode."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ longer than a short file takes to be read."""
 
 @dataclass(frozen=True, slots=True)
 class FileEvent:
-    """Something that happened to a file and is worth telling."""
+    """Something that happened to a file and is reported."""
 
     what: str
     path: str
@@ -44,7 +44,7 @@ def grouped(pieces: Iterable[LineBatch]) -> Iterator[LineBatch]:
     lines = size = 0
     for piece in pieces:
         if held and (piece.live != held[0].live or not piece.lines):
-            yield _together(held)
+            yield _joined(held)
             held, lines, size = [], 0, 0
         if not piece.lines:
             yield piece
@@ -53,13 +53,13 @@ def grouped(pieces: Iterable[LineBatch]) -> Iterator[LineBatch]:
         lines += len(piece.lines)
         size += sum(len(line.value) for line in piece.lines)
         if lines >= _GROUP_LINES or size >= _GROUP_BYTES:
-            yield _together(held)
+            yield _joined(held)
             held, lines, size = [], 0, 0
     if held:
-        yield _together(held)
+        yield _joined(held)
 
 
-def _together(pieces: Sequence[LineBatch]) -> LineBatch:
+def _joined(pieces: Sequence[LineBatch]) -> LineBatch:
     first = pieces[0]
     if len(pieces) == 1:
         return first

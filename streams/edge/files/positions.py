@@ -2,7 +2,7 @@
 
 A file is known by device and inode, and by a hash of the bytes just before the place up to which it
 was read. The bytes are the stronger proof: an inode is given to another file once its own is gone,
-a file may be rewritten in its place, and some file systems number their devices anew at each mount.
+a file may be rewritten in its place, and some file systems renumber their devices at each mount.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ PRINT_BYTES = 1_024
 _DIGEST_BYTES = 16
 
 Kind = ContainerKind | Literal["open"]
-"""What the file is (R1); `open` where its lines have not told yet."""
+"""What the file is (R1); `open` while its lines do not show it yet."""
 
 _KINDS = (*get_args(ContainerKind), "open")
 
@@ -104,8 +104,8 @@ class StoredPositions:
 
     def may_be(self, identity: tuple[int, int], path: str) -> list[Position]:
         """Return what may be this file's: that of the file, and that of what had its path last."""
-        found = (self._by_identity.get(identity), self._by_path.get(path))
-        return [position for position in found if position is not None]
+        candidates = (self._by_identity.get(identity), self._by_path.get(path))
+        return [position for position in candidates if position is not None]
 
     def take_formers(self, path: str) -> list[Position]:
         """Return, once, the files that had a path before; the last one last, and each time."""

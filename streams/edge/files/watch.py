@@ -2,7 +2,7 @@
 
 Notifications of the kernel do not come from network file systems, from other machines or through
 virtual ones, and have limits that a folder of thousands exceeds; metadata is right everywhere. A
-folder is listed anew only where its time of modification says that entries came or went.
+folder is listed again only where its modification time shows that entries came or went.
 """
 
 import os
@@ -82,15 +82,15 @@ class TranscriptFinder:
         paths = dict.fromkeys(self._files)
         for root in self._roots:
             paths |= dict.fromkeys(self._in_order(root, now_s))
-        found = (_found(path) for path in paths)
-        return [each for each in found if each is not None]
+        files = (_found(path) for path in paths)
+        return [each for each in files if each is not None]
 
     def _in_order(self, root: str, now_s: float) -> list[str]:
         """Return what is below a root, in reading order; sorting takes longer than looking."""
-        found = list(self._below(root, now_s))
+        paths = list(self._below(root, now_s))
         known = self._ordered.get(root)
-        if known is None or known[0] != found:
-            known = self._ordered[root] = found, sorted(found, key=order_of)
+        if known is None or known[0] != paths:
+            known = self._ordered[root] = paths, sorted(paths, key=order_of)
         return known[1]
 
     def _below(self, root: str, now_s: float) -> Iterator[str]:
@@ -132,7 +132,7 @@ class TranscriptFinder:
 
 def _found(path: str) -> TranscriptFile | None:
     try:
-        found = os.stat(path)  # noqa: PTH116 -- as above
+        status = os.stat(path)  # noqa: PTH116 -- as above
     except OSError:
         return None
-    return TranscriptFile(path, found) if stat.S_ISREG(found.st_mode) else None
+    return TranscriptFile(path, status) if stat.S_ISREG(status.st_mode) else None

@@ -78,13 +78,15 @@ class KafkaLog(KafkaCluster):
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         """Return a group's committed offsets, for lag tools only."""
         async with self.asking(f"asking for the offsets of group {group}") as admin:
-            found = await _offsets(admin, group)
-        return {at.partition: kept.offset for at, kept in found.items() if at.topic == topic}
+            offsets = await _offsets(admin, group)
+        return {
+            at.partition: committed.offset for at, committed in offsets.items() if at.topic == topic
+        }
 
     async def _until_known(self, names: Sequence[str]) -> None:
         try:
             async with asyncio.timeout(_VISIBLE_TIMEOUT_S):
-                # The broker tells of no event that could be waited for.
+                # The broker has no event that could be waited for.
                 while None in (await self.partition_counts(names)).values():  # noqa: ASYNC110
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError as error:
@@ -98,13 +100,13 @@ async def _offsets(
     async with asyncio.timeout(_VISIBLE_TIMEOUT_S):
         while True:
             try:
-                found: dict[
+                offsets: dict[
                     TopicPartition, OffsetAndMetadata
                 ] = await admin.list_consumer_group_offsets(group)
             except _NO_COORDINATOR_YET:
                 await asyncio.sleep(_LOOK_S)
             else:
-                return found
+                return offsets
 
 
 def _new_topic(topic: Topic, partitions: int, replicas: int) -> NewTopic:

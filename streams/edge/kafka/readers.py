@@ -41,7 +41,7 @@ _STOP_TIMEOUT_S = 5.0
 
 
 class KafkaPartitionReader:
-    """Reads partitions that it was told, without a group."""
+    """Reads the given partitions, without a group."""
 
     def __init__(self, options: KafkaOptions, topic: str, partitions: Sequence[int]) -> None:
         self._options = options
@@ -69,9 +69,9 @@ class KafkaPartitionReader:
         """Return the first offset of a time or later, the committed end where there is none."""
         at = self._at(partition)
         with translated(f"asking for a time's offset in {self._topic}-{partition}"):
-            asked = self._connected().offsets_for_times({at: max(timestamp_ms, 0)})
-            found, end = await asyncio.gather(asked, self._connected().end_offsets([at]))
-        first = found[at]
+            request = self._connected().offsets_for_times({at: max(timestamp_ms, 0)})
+            offsets, end = await asyncio.gather(request, self._connected().end_offsets([at]))
+        first = offsets[at]
         return int(end[at] if first is None else min(first.offset, end[at]))
 
     def seek(self, partition: int, offset: int) -> None:
@@ -98,7 +98,7 @@ class KafkaPartitionReader:
         if consumer is None:
             return
         if not await _succeeds(consumer.stop()):
-            # Away, or it had failed before, which its reads told. The rest of `stop` was not
+            # Away, or it had failed before, which its reads have raised. The rest of `stop` was not
             # reached: at least let go of the connections.
             await _succeeds(consumer._client.close())  # noqa: SLF001 -- no public way after that
 
@@ -128,10 +128,10 @@ class KafkaPartitionReader:
 
     async def _fetch(self, partition: int, max_records: int, timeout_s: float) -> Batch:
         consumer, at = self._connected(), self._at(partition)
-        found = await consumer.getmany(
+        fetched = await consumer.getmany(
             at, timeout_ms=int(timeout_s * 1000), max_records=max_records
         )
-        records: list[LogRecord] = found.get(at, [])
+        records: list[LogRecord] = fetched.get(at, [])
         # Nothing is awaited in between: the position is the one after just these records, beyond
         # markers and aborted records that follow them in what was fetched.
         position = self._positions[partition] = await consumer.position(at)
@@ -171,7 +171,7 @@ class KafkaGroupReader(KafkaPartitionReader):
             self._connected().resume(self._at(partition))
 
     def seek(self, partition: int, offset: int) -> None:
-        """Set the partition's position, which a poll tells even if it was revoked meanwhile."""
+        """Set the partition's position, which a poll returns even if it was revoked meanwhile."""
         if partition in self._assigned:
             super().seek(partition, offset)
         self._positions[partition] = offset
@@ -196,7 +196,7 @@ class KafkaGroupReader(KafkaPartitionReader):
     async def commit_offsets(self, positions: Mapping[int, int]) -> None:
         """Commit positions as the group's offsets; see the port."""
         offsets = {self._at(partition): at for partition, at in positions.items()}
-        with translated(f"telling the group {self._group} how far its partitions are"):
+        with translated(f"committing positions of the group {self._group}"):
             await self._connected().commit(offsets)
 
     async def watch(self) -> None:
@@ -204,7 +204,7 @@ class KafkaGroupReader(KafkaPartitionReader):
         nowhere = self._at(-1)
         with translated(f"being a member of the group {self._group}"):
             while True:
-                # A poll of any partition tells of the group's errors; this one takes no records.
+                # Polling any partition raises the group's errors; this one takes no records.
                 await self._connected().getmany(nowhere, timeout_ms=0)
                 await asyncio.sleep(_WATCH_S)
 
@@ -225,7 +225,7 @@ class KafkaGroupReader(KafkaPartitionReader):
 
 
 async def _succeeds(closing: Coroutine[None, None, None]) -> bool:
-    """Tell whether something closes, in time and without an error.
+    """Return whether something closes, in time and without an error.
 
     In a task of its own: what the client raises while a broker is away may be anything, even the
     cancellation of a task of its own, which must not be taken for this task's.

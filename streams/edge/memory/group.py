@@ -61,8 +61,8 @@ def _sticky(
     shares = {member: set(had) for member, had in former.items()}
     if not shares:
         return {}
-    taken = {partition for share in shares.values() for partition in share}
-    free = [partition for partition in range(partitions) if partition not in taken]
+    assigned = {partition for share in shares.values() for partition in share}
+    free = [partition for partition in range(partitions) if partition not in assigned]
     while free:
         min(shares.values(), key=len).add(free.pop())
     while True:
@@ -112,7 +112,7 @@ class MemoryGroupReader:
         return await self._reader.offset_at(partition, timestamp_ms)
 
     def seek(self, partition: int, offset: int) -> None:
-        """Set the partition's position, which a poll tells even if it was revoked meanwhile."""
+        """Set the partition's position, which a poll returns even if it was revoked meanwhile."""
         self._reader.seek(partition, offset)
 
     def resume(self, partition: int) -> None:

@@ -285,7 +285,7 @@ class MemoryProducer:
 
 
 class MemoryPartitionReader:
-    """Reads partitions that it was told, without a group."""
+    """Reads the given partitions, without a group."""
 
     def __init__(self, log: MemoryLog, topic: str, partitions: Sequence[int]) -> None:
         self._log = log
@@ -300,8 +300,8 @@ class MemoryPartitionReader:
 
     async def bounds(self, partition: int) -> tuple[int, int]:
         """Return the first offset kept and the committed end."""
-        found = self._log.partition(self._topic, partition)
-        return found.first, found.stable_end()
+        log = self._log.partition(self._topic, partition)
+        return log.first, log.stable_end()
 
     async def offset_at(self, partition: int, timestamp_ms: int) -> int:
         """Return the first offset of a time or later, the committed end where there is none."""
@@ -319,11 +319,11 @@ class MemoryPartitionReader:
         """Return what is there; see the port."""
         # A reader that always finds something must still let the others run.
         await asyncio.sleep(0)
-        found = self._log.partition(self._topic, partition)
-        batch = found.read(self._positions[partition], max_records)
+        log = self._log.partition(self._topic, partition)
+        batch = log.read(self._positions[partition], max_records)
         if not batch.records and timeout_s > 0:
-            await found.wait(timeout_s)
-            batch = found.read(self._positions[partition], max_records)
+            await log.wait(timeout_s)
+            batch = log.read(self._positions[partition], max_records)
         self._positions[partition] = batch.position
         return batch
 
@@ -331,8 +331,8 @@ class MemoryPartitionReader:
         """Return where the partition ends; None before it was sought."""
         if partition not in self._positions:
             return None
-        found = self._log.partition(self._topic, partition)
-        return Ends(found.stable_end(), found.next_offset)
+        log = self._log.partition(self._topic, partition)
+        return Ends(log.stable_end(), log.next_offset)
 
     async def stop(self) -> None:
         """Do nothing: there is no connection to close."""

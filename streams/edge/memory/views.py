@@ -24,7 +24,7 @@ from streams.ports import (
 )
 
 _LOOK_S = 0.005
-"""How often who waits for the feed looks at it: what it tells of is written in this process."""
+"""Polling interval of who waits for the feed, which is written in this process."""
 
 
 def _empty() -> PartitionDump:
@@ -40,8 +40,8 @@ def _digest(part: object) -> bytes | None:
 
 
 def _highest(scores: Mapping[bytes, float], limit: int) -> list[tuple[bytes, float]]:
-    found = sorted(((score, session) for session, score in scores.items()), reverse=True)
-    return [(session, score) for score, session in found[:limit]]
+    ranked = sorted(((score, session) for session, score in scores.items()), reverse=True)
+    return [(session, score) for score, session in ranked[:limit]]
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class MemoryPartition:
         return "applied"
 
     def _is_ahead(self, changes: ViewChanges) -> bool:
-        """Tell whether a stream has entries already that the changes bring."""
+        """Return whether a stream already has entries of the changes."""
         for stream, session, entry in changes.entries:
             entries = self.held.entries[stream].get(session)
             if session not in changes.leaving and entries and entries[-1].offset >= entry.offset:
@@ -154,12 +154,12 @@ class MemoryPartition:
 
     def longest_idle(self, before_ms: int, limit: int) -> list[bytes]:
         """Return sessions whose last Kafka timestamp lies before, the longest idle first."""
-        found = sorted(
+        idle = sorted(
             (logged_ms, session)
             for session, logged_ms in self.held.idle.items()
             if logged_ms < before_ms
         )
-        return [session for _, session in found[:limit]]
+        return [session for _, session in idle[:limit]]
 
 
 class MemoryViews:
@@ -230,9 +230,9 @@ class MemoryViews:
         """Return the live feed's first entries of offsets above `after`; see the port."""
         waited_s = 0.0
         while True:
-            found = self._partition(generation, partition).feed(after, limit)
-            if found or waited_s >= wait_s:
-                return found
+            entries = self._partition(generation, partition).feed(after, limit)
+            if entries or waited_s >= wait_s:
+                return entries
             await asyncio.sleep(_LOOK_S)
             waited_s += _LOOK_S
 
@@ -251,9 +251,9 @@ class MemoryViews:
         changes: ViewChanges,
     ) -> ApplyResult:
         """Write all changes and the position, or nothing; see the port."""
-        found = self._partition(generation, partition)
-        self.partitions[generation, partition] = found
-        return found.apply(expected, position, changes)
+        stored = self._partition(generation, partition)
+        self.partitions[generation, partition] = stored
+        return stored.apply(expected, position, changes)
 
     async def pick_compactions(
         self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]
@@ -269,7 +269,7 @@ class MemoryViews:
         return self._partition(generation, partition).longest_idle(before_ms, limit)
 
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
-        """Tell of each session whether it left."""
+        """Return for each session whether it left."""
         held = self._partition(generation, partition).held
         return [session in held.left for session in sessions]
 
@@ -277,22 +277,22 @@ class MemoryViews:
         self, generation: int, partition: int, sessions: Sequence[bytes]
     ) -> SessionsSnapshot:
         """Return how sessions are."""
-        found = self._partition(generation, partition)
+        stored = self._partition(generation, partition)
         return SessionsSnapshot(
-            found.position and found.position.offset, [found.look(name) for name in sessions]
+            stored.position and stored.position.offset, [stored.look(name) for name in sessions]
         )
 
     async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
         """Return how the partition is, but for its sessions."""
-        found = self._partition(generation, partition)
-        held = found.held
+        stored = self._partition(generation, partition)
+        held = stored.held
         counts = {
             "recent": len(held.rankings["recent"]),
             "pressure": len(held.rankings["pressure"]),
             "idle": len(held.idle),
             "left": len(held.left),
         }
-        offset = found.position and found.position.offset
+        offset = stored.position and stored.position.offset
         return PartitionSnapshot(offset, dict(held.stats), list(held.live), counts)
 
     async def pages(
@@ -319,27 +319,27 @@ class MemoryViews:
 
     async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
         """Let a partition of this build go up to an offset; None: as far as there is."""
-        found = self._partition(generation, partition)
-        if found.position is not None and found.position.build == build:
-            found.position = found.position._replace(limit=offset)
+        stored = self._partition(generation, partition)
+        if stored.position is not None and stored.position.build == build:
+            stored.position = stored.position._replace(limit=offset)
 
     async def is_there(self, generation: int, partition: int) -> bool:
-        """Tell whether anything is stored."""
+        """Return whether anything is stored."""
         return (generation, partition) in self.partitions
 
     async def caught_up(self, generation: int, partition: int, build: str) -> None:
         """Mark a partition of the next generation."""
-        found = self._partition(generation, partition)
-        if found.position is not None and found.position.build == build:
-            found.position = found.position._replace(caught_up=True)
+        stored = self._partition(generation, partition)
+        if stored.position is not None and stored.position.build == build:
+            stored.position = stored.position._replace(caught_up=True)
 
     async def report_heartbeat(
         self, generation: int, partition: int, build: str, heartbeat: ProjectorHeartbeat
     ) -> None:
-        """Keep what the projector tells, if its build is the stored one."""
-        found = self._partition(generation, partition)
-        if found.position is not None and found.position.build == build:
-            found.position = found.position._replace(heartbeat=heartbeat)
+        """Store a projector's heartbeat, if its build is the stored one."""
+        stored = self._partition(generation, partition)
+        if stored.position is not None and stored.position.build == build:
+            stored.position = stored.position._replace(heartbeat=heartbeat)
 
     async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation, if it is being built and no later one is active."""

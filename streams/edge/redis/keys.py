@@ -132,12 +132,12 @@ class Operations:
         self._index: dict[bytes, bytes] = {}
 
     def group(
-        self, name: GroupName, found: Iterable[tuple[bytes, ...]], extra: bytes = b""
+        self, name: GroupName, operations: Iterable[tuple[bytes, ...]], extra: bytes = b""
     ) -> None:
         """Add operations of a kind, each a key and its arguments."""
         start, count = len(self.arguments), 0
         self.arguments += (name.encode(), extra, b"")
-        for key, *arguments in found:
+        for key, *arguments in operations:
             count += 1
             self.arguments.append(self._of(key))
             self.arguments += arguments
@@ -156,11 +156,11 @@ class Operations:
 
 def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
     """Return what writes the changes: what goes first, then documents."""
-    found = Operations(keys.position)
+    batch = Operations(keys.position)
     recent, pressure = keys.ranking("recent"), keys.ranking("pressure")
     left = changes.leaving.items()
-    found.group("UNLINK", ((key,) for session, _ in left for key in keys.of_session(session)))
-    found.group(
+    batch.group("UNLINK", ((key,) for session, _ in left for key in keys.of_session(session)))
+    batch.group(
         "ZREM",
         [
             *((key, session) for session, _ in left for key in (recent, pressure, keys.idle)),
@@ -172,9 +172,9 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
             ),
         ],
     )
-    found.group("ZTRIM", ((keys.left, b"%d" % (at - LEFT_KEPT_MS)) for _, at in left))
-    found.group("SET", ((keys.view(session), view) for session, view in changes.views.items()))
-    found.group(
+    batch.group("ZTRIM", ((keys.left, b"%d" % (at - LEFT_KEPT_MS)) for _, at in left))
+    batch.group("SET", ((keys.view(session), view) for session, view in changes.views.items()))
+    batch.group(
         "HSET",
         [
             *(
@@ -184,7 +184,7 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
             *((keys.stats, name, stat) for name, stat in changes.stats.items() if stat is not None),
         ],
     )
-    found.group(
+    batch.group(
         "HDEL", ((keys.stats, name) for name, stat in changes.stats.items() if stat is None)
     )
     scores = [
@@ -193,7 +193,7 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
         (pressure, changes.pressure.items()),
         (keys.idle, changes.idle.items()),
     ]
-    found.group(
+    batch.group(
         "ZADD",
         [
             *(
@@ -209,7 +209,7 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
             ),
         ],
     )
-    found.group(
+    batch.group(
         "XADD",
         (
             (keys.entries(stream, session), entry_id(entry.offset), entry.document)
@@ -217,9 +217,9 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
         ),
         extra=b"%d" % STREAM_ENTRIES,
     )
-    found.group(
+    batch.group(
         "XADD",
         ((keys.live, entry_id(entry.offset), entry.document) for entry in changes.live),
         extra=b"%d" % LIVE_ENTRIES,
     )
-    return found
+    return batch

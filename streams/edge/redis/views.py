@@ -138,7 +138,7 @@ class RedisViews(RedisViewReader):
         return list(await self._ask("reading idle sessions", answer))
 
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
-        """Tell of each session whether it left."""
+        """Return for each session whether it left."""
         key = self._keys.of(generation, partition).left
         scores = await self._ask("reading who left", self._redis.zmscore(key, list(sessions)))
         return [score is not None for score in scores]
@@ -220,7 +220,7 @@ class RedisViews(RedisViewReader):
         await self._ask("limiting a build", self._redis.eval(_LIMIT, 1, key, build, up_to))
 
     async def is_there(self, generation: int, partition: int) -> bool:
-        """Tell whether a position is stored, closed or not."""
+        """Return whether a position is stored, closed or not."""
         key = self._keys.of(generation, partition).position
         return bool(await self._ask("looking for a partition", self._redis.exists(key)))
 

@@ -44,7 +44,7 @@ COUNTERS: dict[CounterName, Metric] = {
     "derive_records": Metric(
         "Records written to context.events",
         ("kind",),
-        "What is derived, by kind of record. A kind that stops coming tells of a changed runtime.",
+        "What is derived, by kind of record. A kind that stops coming indicates a changed runtime.",
     ),
     "derive_dead_letters": Metric(
         "Messages written to agent.messages.dead",
@@ -92,7 +92,7 @@ COUNTERS: dict[CounterName, Metric] = {
     "serve_requests": Metric(
         "Requests answered by the API, by route and status",
         ("route", "status"),
-        "Who polls how much; 401 and 429 tell of readers without a token or measure, 5xx of us.",
+        "Who polls how much; 401: no valid token, 429: above the rate limit, 5xx: failures here.",
     ),
     "serve_stream_events": Metric(
         "Events read for the live feed, once for all its readers",
@@ -100,7 +100,7 @@ COUNTERS: dict[CounterName, Metric] = {
         "Its rate is that of the records; each goes to every reader of the feed.",
     ),
     "serve_stream_resets": Metric(
-        "Readers of the live feed that were told to read anew",
+        "Readers of the live feed that were reset and have to reload",
         (),
         "They were away for longer than the feed keeps, or came with a place of other views.",
     ),
@@ -118,12 +118,12 @@ COUNTERS: dict[CounterName, Metric] = {
     "control_alerts": Metric(
         "Alerts that a rule raised and that were to be sent",
         ("kind",),
-        "How often anybody is told of anything.",
+        "How often alerts are raised.",
     ),
     "control_skipped": Metric(
         "Alerts that were raised and not sent",
         ("reason",),
-        "`old`, `no_time`: a backfill, or a runtime that tells no time; `other_agent`: not of the "
+        "`old`, `no_time`: a backfill, or a runtime without timestamps; `other_agent`: not of the "
         "rule's agents; `sent_before`: read again after a restart.",
     ),
     "control_deliveries": Metric(
@@ -149,7 +149,7 @@ COUNTERS: dict[CounterName, Metric] = {
     "worker_rebalances": Metric(
         "Assignments that the group gave this worker",
         ("worker",),
-        "A few at each start and stop of a worker. Many tell of one that comes and goes.",
+        "A few at each start and stop of a worker. Many indicate one that comes and goes.",
     ),
 }
 
@@ -165,7 +165,7 @@ GAUGES: dict[GaugeName, Metric] = {
     "derive_restore_ratio": Metric(
         "How much of the changelog has been read, 0 to 1, while a partition is restored",
         _PARTITION,
-        "It is told only meanwhile; one that does not grow is a broker that does not answer.",
+        "Only reported meanwhile; if it does not grow, the broker does not answer.",
     ),
     "derive_lag_messages": Metric(
         "Offsets of agent.messages that are not derived yet",
@@ -248,7 +248,7 @@ GAUGES: dict[GaugeName, Metric] = {
         "0 on a worker that stands by; the sum over all workers is the number of partitions.",
     ),
     "worker_build": Metric(
-        "Always 1; the label tells the version", ("version",), "Which versions run."
+        "Always 1; the label is the version", ("version",), "Which versions run."
     ),
 }
 
@@ -296,7 +296,7 @@ HISTOGRAMS: dict[HistogramName, tuple[Metric, tuple[float, ...]]] = {
             "Age of the message behind a batch's first record, by Kafka's clock, when written",
             (),
             "End to end, what a user feels: from message to Redis, of the oldest of each batch. A "
-            "generation that is built beside the active one does not count.",
+            "generation that is built in the background does not count.",
         ),
         _AGES,
     ),

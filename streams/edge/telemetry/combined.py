@@ -1,6 +1,6 @@
-"""The status of several processes under one address: each is asked when somebody asks.
+"""The status of several processes under one address: each is asked on demand.
 
-Health is good where that of all is, and says of which process a reason is. Figures keep their
+Health is good where that of all is, and each reason names its process. Figures keep their
 names and get one label more, `process`.
 """
 
@@ -29,7 +29,7 @@ from streams.edge.telemetry.server import (
 )
 
 LOOPBACK: Final = "127.0.0.1"
-"""Where the processes serve their own: nobody but the supervisor needs to reach them."""
+"""Where the processes serve their own: only the supervisor needs to reach them."""
 
 _PATIENCE_S = 2.0
 """They answer from threads of their own, within milliseconds; a prober waits for 5 s or so."""

@@ -1,4 +1,4 @@
-"""The health of a worker: what its work notes here, and what a prober is told of it.
+"""The health of a worker: what its tasks note, and how probes are answered.
 
 Live is a worker whose event loop turns and whose steps end; one that is not is helped by a restart.
 One that is idle is live, and one that waits for a service too: a restart does not bring that back.
@@ -20,7 +20,7 @@ _READY: frozenset[PartitionPhase] = frozenset({"running"})
 
 
 class Verdict(NamedTuple):
-    """The answer to a probe: whether all is well, and a document that tells why, or why not."""
+    """The answer to a probe: whether all is well, and a document with the reasons."""
 
     ok: bool
     document: dict[str, Json]
@@ -43,7 +43,7 @@ class _Step:
         self.since_s = clock.monotonic_s()
 
     def restart(self) -> None:
-        """Begin its time anew."""
+        """Start its time limit over."""
         self.since_s = self._clock.monotonic_s()
 
 
@@ -64,7 +64,7 @@ class HealthBoard:
         self._beat_s: float | None = None
 
     def beat(self) -> None:
-        """Note that the event loop turns; whoever runs the loop calls it about each second."""
+        """Note that the event loop turns; the loop's owner calls it about each second."""
         self._beat_s = self._clock.monotonic_s()
 
     def worker(self, phase: WorkerPhase, reason: str = "") -> None:
@@ -126,7 +126,7 @@ class HealthBoard:
             return sorted(f"{step.name} of partition {step.partition}" for step in self._steps)
 
     def live(self) -> Verdict:
-        """Tell whether it gets on, or waits for good reason; if not, a restart helps."""
+        """Return whether it makes progress or waits for a service; if not, a restart helps."""
         with self._lock:
             now_s = self._clock.monotonic_s()
             reasons: list[Json] = []
@@ -147,13 +147,13 @@ class HealthBoard:
             return Verdict(not reasons, {"live": not reasons, **self._head(), "reasons": reasons})
 
     def ready(self) -> Verdict:
-        """Tell whether the worker follows all that it was given."""
+        """Return whether the worker follows all its partitions."""
         with self._lock:
             reasons: list[Json] = []
             if self._phase != "member":
                 reasons.append(f"the worker is {self._phase}" + _because(self._reason))
-            told = dict(self._away.values())
-            reasons += [f"{service} is away" + _because(told[service]) for service in sorted(told)]
+            away = dict(self._away.values())
+            reasons += [f"{service} is away" + _because(away[service]) for service in sorted(away)]
             for number, note in sorted(self._partitions.items()):
                 if note.phase not in _READY:
                     reasons.append(f"partition {number} is {note.phase}" + _because(note.reason))

@@ -15,7 +15,7 @@ from prometheus_client import (
 from streams.edge.telemetry.catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 from streams.ports import CounterName, GaugeName, HistogramName
 
-# When each series began, a second one beside each: process_start_time_seconds tells enough.
+# Else each series has a second one with its creation time; process_start_time_seconds is enough.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations
 
 

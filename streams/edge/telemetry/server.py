@@ -68,7 +68,7 @@ class _StatusHttpServer(ThreadingHTTPServer):
     """Takes it as a matter of course that a prober loses patience and goes away."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- the base's
-        """Say nothing of a client that is gone."""
+        """Ignore a client that is gone."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -136,16 +136,16 @@ def _handler(answer: StatusHandler) -> type[BaseHTTPRequestHandler]:
             self._respond(with_body=False)
 
         def _respond(self, *, with_body: bool) -> None:
-            found = answer(self.path.partition("?")[0], self.headers.get("Accept", ""))
-            self.send_response(found.status)
-            self.send_header("Content-Type", found.content_type)
-            self.send_header("Content-Length", str(len(found.body)))
+            response = answer(self.path.partition("?")[0], self.headers.get("Accept", ""))
+            self.send_response(response.status)
+            self.send_header("Content-Type", response.content_type)
+            self.send_header("Content-Length", str(len(response.body)))
             self.send_header("Cache-Control", "no-store")
             self.end_headers()
             if with_body:
-                self.wfile.write(found.body)
+                self.wfile.write(response.body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base's name
-            """Say nothing: probes come every few seconds."""
+            """Log nothing: probes come every few seconds."""
 
     return Handler

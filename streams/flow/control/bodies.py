@@ -69,14 +69,14 @@ def _plain(alert: Alert, link: str | None) -> bytes:
 
 
 def _slack(alert: Alert, link: str | None) -> bytes:
-    told = f"{alert.kind} · session `{alert.session_id.translate(_SLACK_ESCAPES)[:200]}`"
-    told = f"{told} · alert {alert.id}"
-    return _slack_of(alert.rule.name, sentence(alert), told, link, "open the session")
+    context = f"{alert.kind} · session `{alert.session_id.translate(_SLACK_ESCAPES)[:200]}`"
+    context = f"{context} · alert {alert.id}"
+    return _slack_of(alert.rule.name, sentence(alert), context, link, "open the session")
 
 
-def _slack_of(name: str, said: str, below: str, link: str | None, link_says: str) -> bytes:
-    title, text = name.translate(_SLACK_ESCAPES), said.translate(_SLACK_ESCAPES)
-    to_page = "" if link is None else f"\n<{_slack_address(link)}|{link_says}>"
+def _slack_of(name: str, sentence: str, context: str, link: str | None, link_text: str) -> bytes:
+    title, text = name.translate(_SLACK_ESCAPES), sentence.translate(_SLACK_ESCAPES)
+    to_page = "" if link is None else f"\n<{_slack_address(link)}|{link_text}>"
     return codec.dumps(
         {
             "text": f"{title}: {text}",  # for notifications, which show no blocks
@@ -85,7 +85,7 @@ def _slack_of(name: str, said: str, below: str, link: str | None, link_says: str
                     "type": "section",
                     "text": {"type": "mrkdwn", "text": f"*{title}*\n{text}{to_page}"},
                 },
-                {"type": "context", "elements": [{"type": "mrkdwn", "text": below}]},
+                {"type": "context", "elements": [{"type": "mrkdwn", "text": context}]},
             ],
         }
     )

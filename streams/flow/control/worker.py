@@ -40,7 +40,7 @@ MOST_WAITING: Final = 50_000
 of megabytes. Beyond, the oldest of these alerts is given up."""
 
 _LOOK_EVERY_S: Final = 1.0
-"""How often silent attempts are looked for: rules say seconds and minutes."""
+"""How often silent attempts are checked for: rules give seconds and minutes."""
 
 logger = structlog.get_logger()
 
@@ -88,17 +88,17 @@ class ControlWorker:
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until told to stop. Raises StopError, RetryError, or whatever went wrong."""
+        """Run until stopped. Raises StopError, RetryError, or the error of any task."""
         self._stop = stop
         self._failed = asyncio.get_running_loop().create_future()
         end_stream = asyncio.Event()
         streaming = asyncio.create_task(self._ports.stream.run(self, end_stream))
         sending = [asyncio.create_task(queue.run(stop)) for queue in self._queues.values()]
         looking = asyncio.gather(self._look(stop), self._store(stop))
-        told = asyncio.create_task(stop.wait())
+        stopping = asyncio.create_task(stop.wait())
         tasks: list[asyncio.Future[Any]] = [streaming, looking, *sending, self._failed]
         try:
-            await asyncio.wait({told, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
             if stop.is_set():
                 # What is being sent is acknowledged still, and so committed.
                 await _first_failure(asyncio.gather(looking, *sending), streaming, self._failed)
@@ -109,9 +109,9 @@ class ControlWorker:
                 if task.done():
                     task.result()
         finally:
-            for task in (told, *tasks, *self._restoring):
+            for task in (stopping, *tasks, *self._restoring):
                 task.cancel()
-            await asyncio.gather(told, *tasks, *self._restoring, return_exceptions=True)
+            await asyncio.gather(stopping, *tasks, *self._restoring, return_exceptions=True)
 
     def assigned(self, positions: Mapping[int, int]) -> None:
         """Take partitions over, and begin to read back what their rules must remember."""
@@ -130,7 +130,7 @@ class ControlWorker:
             self._begin(self._restore(partition))
 
     def revoked(self) -> None:
-        """Let go of all partitions: whoever has them next sends what was not sent."""
+        """Release all partitions: their next worker sends what was not sent."""
         for partition in self._partitions.values():
             partition.is_ours = False
             partition.is_restored.set()
@@ -202,28 +202,28 @@ class ControlWorker:
             reason = "no_time" if alert.time_ms is None else "old"
             self._telemetry.count("control_skipped", reason=reason)
             return []
-        can_tell = True
+        is_agent_known = True
         if alert.who.agent_id is None:
             try:
                 alert = alert.of(await self._ports.who_of(alert.session_id))
             except RetryError:
-                can_tell = False  # rather one alert too many than one too few
-        if can_tell and not alert.rule.agents.fit(alert.who.agent_id):
+                is_agent_known = False  # a needless alert is better than a missing one
+        if is_agent_known and not alert.rule.agents.fit(alert.who.agent_id):
             self._telemetry.count("control_skipped", reason="other_agent")
             return []
         self._telemetry.count("control_alerts", kind=alert.kind)
-        found = []
+        queued = []
         for name in targets:
             if waiting is not None:
                 waiting.open_alerts += 1
             queue = self._queues[name]
-            found.append((queue, queue.offer(alert, done, lambda: partition.is_ours)))
-        return found
+            queued.append((queue, queue.offer(alert, done, lambda: partition.is_ours)))
+        return queued
 
     def _is_due(self, alert: Alert, name: str, logged_ms: int | None) -> bool:
-        """Tell whether an alert is young enough to be sent, or was and may be tried still.
+        """Return whether an alert is young enough to be sent, or was and may still be retried.
 
-        So one that its target could not take survives whoever tried to send it.
+        So an alert that its target did not take outlives the worker that tried to send it.
         """
         now_ms, max_age_ms = self._clock.now_ms(), self._plan.max_age_ms
         if logged_ms is None or alert.is_fresh(now_ms, max_age_ms):
@@ -246,7 +246,7 @@ class ControlWorker:
             logger.info("read back", partition=partition.number, records=count)
 
     async def _look(self, stop: asyncio.Event) -> None:
-        """Look for what time alone raises, and tell the lags, each second."""
+        """Raise the alerts of silent attempts, and report the lags, each second."""
         while not stop.is_set():
             await sleep_until(self._clock, stop, _LOOK_EVERY_S)
             now_ms = self._clock.now_ms()
@@ -295,11 +295,11 @@ class ControlWorker:
                 failed.set_exception(error)
 
 
-async def _first_failure(wanted: asyncio.Future[Any], *others: asyncio.Future[Any]) -> None:
+async def _first_failure(awaited: asyncio.Future[Any], *others: asyncio.Future[Any]) -> None:
     """Wait for what is wanted, or for one of the others to fail."""
-    await asyncio.wait({wanted, *others}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({awaited, *others}, return_when=asyncio.FIRST_COMPLETED)
     for other in others:
         if other.done():
-            wanted.cancel()
+            awaited.cancel()
             other.result()
-    await wanted
+    await awaited

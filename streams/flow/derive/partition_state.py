@@ -1,12 +1,12 @@
 """The state of one input partition: its sessions, its position, and what of it is persisted.
 
-`stored_sessions` tells how it is stored; an unknown version refuses the partition. What was
-restored lies there as it was stored, until a message comes for it.
+Its storage format is in `stored_sessions`; an unknown version refuses the partition. A restored
+session stays in that format until a message comes for it.
 
-All that is written follows from the messages alone, whatever the batches: idleness is counted in
-whole hours of the partition's Kafka time (`partition_time`) and looked at before each message. A
-session that was active while a later time was claimed is active at that time, should the claim
-come true.
+All that is written follows from the messages alone, not from the batches: idleness is counted in
+whole hours of the partition's Kafka time (`PartitionTime`) and checked before each message. A
+session that was active while a later time was claimed counts as active at that time if the claim
+is confirmed.
 """
 
 from collections import Counter, OrderedDict
@@ -51,7 +51,7 @@ More would keep idle sessions for longer: after a pause, so many messages is wha
 
 
 class Claim(NamedTuple):
-    """Records that are all more than a step ahead: the first one's offset, how many, the least."""
+    """Records all more than a step ahead: the first one's offset, their number, the least time."""
 
     begin: int
     records: int
@@ -74,7 +74,7 @@ class PartitionTime:
         self.claim = claim
 
     def take(self, offset: int, time_ms: int) -> Claim | None:
-        """Take a record that is ahead of the time; return the claim that it made true, if any."""
+        """Take a record that is ahead of the time; return the claim that it confirmed, if any."""
         claim = self.claim
         if time_ms - self.time_ms <= STEP_MS:
             self.time_ms, self.claim = time_ms, None
@@ -90,7 +90,7 @@ class PartitionTime:
 
 
 class Work(NamedTuple):
-    """What a batch gave: the records of its topics, the changes of the state, and figures.
+    """The result of a batch: records for its topics, changes of the state, and counts.
 
     `position` is the input's position after it, `dead` one flag per message, `last_ms` the
     Kafka time of its last message.
@@ -115,10 +115,10 @@ class InputPartition(NamedTuple):
 
 
 def source_headers(topic: str, partition: int) -> Callable[[LogRecord], Headers]:
-    """Return what makes the headers for what comes of a message.
+    """Return what makes the provenance headers of the records derived from a message.
 
-    `src_timestamp` is the message's Kafka time: what becomes of the message later can tell its
-    age by it. Of a dead letter it is the event time too, where the publisher marked it live (R28).
+    `src_timestamp` is the message's Kafka time, from which later consumers compute its age. Of a
+    dead letter it is the event time too, where the publisher marked it live (R28).
     """
     always = (("src_topic", topic.encode()), ("src_partition", str(partition).encode()))
     return lambda message: (
@@ -129,7 +129,7 @@ def source_headers(topic: str, partition: int) -> Callable[[LogRecord], Headers]
 
 
 class PartitionState:
-    """The sessions of one partition. `position` is None until one is stored.
+    """The state of one partition. `position` is None until one is stored.
 
     To restore it: `add` all that the changelog holds, then exhaust `load`.
     """
@@ -165,7 +165,7 @@ class PartitionState:
 
     def _begin(self) -> None:
         """Start a batch's account."""
-        # With what is stored of each, None for a new one.
+        # Each with its stored state; None for a new one.
         self._touched: dict[str, Session | None] = {}
         self._moved: dict[str, None] = {}
         self._changes: dict[bytes, bytes | None] = {}
@@ -179,30 +179,30 @@ class PartitionState:
     def apply(self, messages: Sequence[LogRecord]) -> None:
         """Derive messages, in order, as part of the batch that `finish` ends."""
         config, place = self._config, self._place
-        deriver, keep = self._deriver, self._records
+        deriver, records = self._deriver, self._records
         for message in messages:
             if message.timestamp_ms > self._time.time_ms:
                 self._advance(message)
-            taken = deriver.derive(input_message(message))
-            self._dead.append(taken.dead is not None)
-            if taken.dead is None and taken.session_id is None:
+            result = deriver.derive(input_message(message))
+            self._dead.append(result.dead is not None)
+            if result.dead is None and result.session_id is None:
                 continue
-            if taken.dead is not None:
-                self._reasons[taken.dead.reason] += 1
+            if result.dead is not None:
+                self._reasons[result.dead.reason] += 1
                 target = place.partition % place.dead_partitions
                 source = self._source(message)
-                keep.append(dead_record(message, taken.dead, source, config.dead_topic, target))
-            elif taken.session_id is not None:
-                self._touched.setdefault(taken.session_id, taken.before)
-                self._be_active(taken.session_id)
-                if not taken.records:
+                records.append(dead_record(message, result.dead, source, config.dead_topic, target))
+            elif result.session_id is not None:
+                self._touched.setdefault(result.session_id, result.before)
+                self._be_active(result.session_id)
+                if not result.records:
                     continue
                 source = self._source(message)
-                key = key_bytes(taken.session_id)
-                for record in taken.records:
+                key = key_bytes(result.session_id)
+                for record in result.records:
                     self._kinds[record.data.kind] += 1
                     headers, value = cloudevents.to_binary(record)
-                    keep.append(
+                    records.append(
                         NewRecord(
                             config.events_topic, place.partition, key, value, headers + source
                         )
@@ -234,7 +234,7 @@ class PartitionState:
         return work
 
     def _move(self, session_id: str) -> dict[bytes, bytes | None]:
-        """Return the change that a session is which was active later than it is stored."""
+        """Return the changes for a session whose activity alone has changed."""
         activity, session = self._activity[session_id], self._deriver.sessions.get(session_id)
         if session is None:
             return self._stored.be_active(session_id, activity)
@@ -242,14 +242,14 @@ class PartitionState:
 
     def _position_document(self, position: int) -> bytes:
         claim = self._time.claim
-        told = {} if claim is None else {"claim": claim._asdict()}
+        open_claim = {} if claim is None else {"claim": claim._asdict()}
         return json_codec.dumps(
             {
                 "v": POSITION_VERSION,
                 "position": position,
                 "kafka_time_ms": self._time.time_ms,
                 "partitions": self._place.partitions,
-                **told,
+                **open_claim,
             }
         )
 
@@ -261,16 +261,16 @@ class PartitionState:
             self._moved[session_id] = None
 
     def _advance(self, message: LogRecord) -> None:
-        """Move the partition's time on, and let sessions go that have become too idle."""
+        """Advance the partition's time, and evict sessions that have become idle."""
         time, before = self._time, self._now
-        borne_out = time.take(message.offset, message.timestamp_ms)
+        confirmed = time.take(message.offset, message.timestamp_ms)
         hour, claim = time.time_ms // HOUR_MS, time.claim
         now = Activity(hour, None if claim is None else claim.begin)
         if now != before:
-            # Else it stays the same object, by which it is known that nothing has changed.
+            # Kept as the same object otherwise: `_be_active` compares by identity first.
             self._now = now
-        if borne_out is not None:
-            self._activate_since(borne_out)
+        if confirmed is not None:
+            self._activate_since(confirmed)
         if hour == before.hour:
             return
         oldest = hour - self._config.idle_days * _HOURS_PER_DAY
@@ -287,9 +287,9 @@ class PartitionState:
             self._evicted += 1
 
     def _activate_since(self, claim: Claim) -> None:
-        """Take sessions that were active since a claim began as active now that it is true."""
-        found = [name for name, active in self._activity.items() if active.claim == claim.begin]
-        for session_id in found:
+        """Mark sessions that were active since a claim began as active at the confirmed time."""
+        sessions = [name for name, active in self._activity.items() if active.claim == claim.begin]
+        for session_id in sessions:
             self._be_active(session_id)
 
     def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
@@ -302,7 +302,7 @@ class PartitionState:
         return len(self._stored)
 
     def load(self) -> Iterator[None]:
-        """Take over what was added, in steps of some milliseconds.
+        """Index what was added, in steps of some milliseconds.
 
         Raises VersionError for what another version stored, ConfigError where the partition
         counts changed.
@@ -310,8 +310,8 @@ class PartitionState:
         if self._stored.position is not None:
             self._load_position(self._stored.position)
         by_hour: dict[int, list[tuple[str, Activity]]] = {}
-        for found in self._stored.activities():
-            for session_id, activity in found:
+        for page in self._stored.activities():
+            for session_id, activity in page:
                 by_hour.setdefault(activity.hour, []).append((session_id, activity))
             yield
         for hour in sorted(by_hour):

@@ -134,7 +134,7 @@ class LiveProjection:
 
 
 def _source_timestamp_ms(headers: Headers) -> int | None:
-    """Return the Kafka time of the message that a record was derived from, where it is told."""
+    """Return the Kafka time of a derived record's message, if its headers have it."""
     for name, value in reversed(headers):
         if name == "src_timestamp":
             return int(value) if value.isdigit() else None

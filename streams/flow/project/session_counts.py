@@ -26,33 +26,32 @@ _GAUGES: Final[tuple[GaugeName, ...]] = (
 
 
 class SessionGauges:
-    """Tells the figures of each partition, as long as it is asked to."""
+    """Reports the metrics of each assigned partition."""
 
     def __init__(self, reader: ViewReader, telemetry: Telemetry, clock: Clock) -> None:
         self._reader, self._telemetry, self._clock = reader, telemetry, clock
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
 
     async def run(
         self, partitions: Callable[[], Collection[int]], generation: Callable[[], int | None]
     ) -> None:
-        """Tell the figures of these partitions, again and again, until cancelled."""
+        """Report the metrics of these partitions periodically, until cancelled."""
         try:
             while True:
-                active, wanted = generation(), set(partitions())
-                self._forget(self._told if active is None else self._told - wanted)
-                for partition in sorted(wanted) if active is not None else ():
+                active, assigned = generation(), set(partitions())
+                self._forget(self._reported if active is None else self._reported - assigned)
+                for partition in sorted(assigned) if active is not None else ():
                     try:
-                        await self._tell(active or 0, partition)
+                        await self._report(active or 0, partition)
                     except (RetryError, VersionError):
-                        # Whoever writes to the store finds that too, and says so. What was so
-                        # before may not be so any more.
-                        self._forget(set(self._told))
+                        # The projection reports the failure. Former values may be wrong by now.
+                        self._forget(set(self._reported))
                         break
                 await self._clock.sleep(EVERY_S)
         finally:
-            self._forget(set(self._told))
+            self._forget(set(self._reported))
 
-    async def _tell(self, generation: int, partition: int) -> None:
+    async def _report(self, generation: int, partition: int) -> None:
         now_ms = self._clock.now_ms()
         ranked = await self._reader.ranked(generation, partition, "recent", _MOST_SESSIONS)
         names = [name for name, last_ms in ranked if last_ms >= now_ms - AT_WORK_MS]
@@ -60,7 +59,9 @@ class SessionGauges:
         for first in range(0, len(names), _PAGE):
             page = names[first : first + _PAGE]
             documents = await self._reader.views(generation, partition, page)
-            views += [view_codec.decode(SessionView, found) for found in documents if found]
+            views += [
+                view_codec.decode(SessionView, document) for document in documents if document
+            ]
         figures = session_figures(views, now_ms)
         label = str(partition)
         for band, count in figures.bands.items():
@@ -69,7 +70,7 @@ class SessionGauges:
         gauge("project_open_attempts", figures.attempts, partition=label)
         gauge("project_silent_attempt_seconds", figures.silent_ms / 1_000, partition=label)
         gauge("project_thrashing_sessions", figures.thrashing, partition=label)
-        self._told.add(partition)
+        self._reported.add(partition)
 
     def _forget(self, partitions: set[int]) -> None:
         for partition in partitions:
@@ -78,4 +79,4 @@ class SessionGauges:
                 self._telemetry.forget("project_sessions", partition=label, band=band)
             for name in _GAUGES:
                 self._telemetry.forget(name, partition=label)
-        self._told -= partitions
+        self._reported -= partitions

@@ -7,12 +7,12 @@ once all have come to where the log ended when they began:
 
     no active generation ──begin──▶ next ──all partitions caught up──▶ active ──loss──▶ next …
 
-A partition whose documents were lost is followed no further: its readers see it fall behind,
-not wrong figures. What ends what, by the error's name:
+A partition whose documents were lost is followed no further: its readers see it fall behind
+rather than wrong figures. What ends what, by the error's name:
 
     ReseekError      the partition drops what it has in memory and reads on from the stored position
     LostError        the next generation is begun
-    RetryError       of the store: waited for; of the log: the worker joins the group anew
+    RetryError       of the store: waited for; of the log: the worker rejoins the group
     StopError        ends the worker
 """
 
@@ -56,7 +56,7 @@ async def run_project(
     retry = RetryLoop(clock, telemetry, health, stop, "redis")
     generations = GenerationTracker(store, clock, config.instance_id)
     ports = ProjectPorts(log, store, config, telemetry, health, clock, retry, generations)
-    # From 0 on: of a counter that begins with its first event nobody sees it rise.
+    # Initialised with 0: the first event of a new series would not show as an increase.
     telemetry.count("worker_retries", 0, service="kafka")
     telemetry.count("worker_retries", 0, service="redis")
     await stay_member(
@@ -91,7 +91,7 @@ class _ProjectMember(Membership):
         """Wait for the store. Raises ConfigError where the topic is missing."""
         ports = self._ports
         await ports.retry.run(ports.store.start)
-        await self._look()
+        await self._refresh()
         topic = ports.config.events_topic
         count = (await ports.log.partition_counts([topic]))[topic]
         if count is None:
@@ -100,20 +100,20 @@ class _ProjectMember(Membership):
 
     def _beside(self) -> list[Coroutine[None, None, None]]:
         gauges = SessionGauges(self._ports.store, self._ports.telemetry, self._ports.clock)
-        telling = gauges.run(
+        reporting = gauges.run(
             lambda: [poller.partition for poller in self._pollers],
             lambda: self._ports.generations.current.active,
         )
-        return [self._watch(), telling]
+        return [self._refresh_generations(), reporting]
 
-    async def _watch(self) -> None:
-        """See what other workers do to the generations."""
+    async def _refresh_generations(self) -> None:
+        """Notice what other workers do to the generations."""
         ports = self._ports
         while True:
             await ports.clock.sleep(ports.config.watch_s)
-            await self._look()
+            await self._refresh()
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         ports = self._ports
         await ports.retry.run(ports.generations.refresh)
         seen = ports.generations.current
@@ -139,7 +139,7 @@ class _ProjectMember(Membership):
         self._pollers.clear()
         tasks, self._tasks = set(self._tasks), []
         while tasks:
-            # Again, if need be: a library may swallow a cancellation.
+            # Repeated if needed: a library may swallow a cancellation.
             for task in tasks:
                 task.cancel()
             _, tasks = await asyncio.wait(tasks, timeout=_CANCEL_TIMEOUT_S)

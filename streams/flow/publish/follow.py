@@ -1,4 +1,4 @@
-"""Sends what readers of files give, and tells them what was acknowledged.
+"""Publishes lines read from files, and settles them once they are acknowledged.
 
 A file's position is never ahead of the broker's acknowledgement: after a crash some lines are sent
 again, which changes nothing (R4), and none is left out.
@@ -79,15 +79,15 @@ async def in_thread(items: Iterable[Item]) -> AsyncGenerator[Item, None]:
     The thread does not keep the process: one that waits for an idle pipe would for ever.
     """
     loop = asyncio.get_running_loop()
-    asked: queue.SimpleQueue[asyncio.Future[Item | None] | None] = queue.SimpleQueue()
+    requests: queue.SimpleQueue[asyncio.Future[Item | None] | None] = queue.SimpleQueue()
 
     def answer(act: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no one waits any more
             loop.call_soon_threadsafe(act)
 
     def read() -> None:
         reading = iter(items)
-        while (future := asked.get()) is not None:
+        while (future := requests.get()) is not None:
             try:
                 item = next(reading, None)
             except BaseException as error:  # noqa: BLE001 -- raised where it was asked for
@@ -99,13 +99,13 @@ async def in_thread(items: Iterable[Item]) -> AsyncGenerator[Item, None]:
     try:
         while True:
             future: asyncio.Future[Item | None] = loop.create_future()
-            asked.put(future)
+            requests.put(future)
             item = await future
             if item is None:
                 return
             yield item
     finally:
-        asked.put(None)
+        requests.put(None)
 
 
 def _giving(future: asyncio.Future[Item | None], item: Item | None) -> Callable[[], None]:

@@ -63,7 +63,7 @@ class PublishCounts:
 
 
 class LinePublisher:
-    """Sends lines one by one, and counts in `done`; `refuse` is told of what cannot be sent."""
+    """Sends lines one by one and counts them in `done`; calls `refuse` for those it cannot send."""
 
     def __init__(
         self,
@@ -88,17 +88,17 @@ class LinePublisher:
             return
         if line.size > config.limit_bytes:
             # Shortening takes seconds, in which batches must go on being sent.
-            found = await asyncio.to_thread(_prepared, line, config)
+            prepared = await asyncio.to_thread(_prepared, line, config)
         else:
-            found = _prepared(line, config)
-        if found is None:
+            prepared = _prepared(line, config)
+        if prepared is None:
             done.ignored += 1
             return
-        if isinstance(found, DeadLetter):
+        if isinstance(prepared, DeadLetter):
             done.refused += 1
-            self._refuse(line, found)
+            self._refuse(line, prepared)
             return
-        session_id, value, is_short = found
+        session_id, value, is_short = prepared
         partition = config.partition_of(session_id, config.partitions)
         key = codec.key_bytes(session_id)
         record = NewRecord(config.topic, partition, key, value, self._headers[is_live])
@@ -116,10 +116,10 @@ def _prepared(line: Line, config: PublishConfig) -> tuple[str, bytes, bool] | De
         if isinstance(stripped, DeadLetter):
             return stripped
         line = stripped
-    found = keyed(line, config.limit_bytes)
-    if found is None or isinstance(found, DeadLetter):
-        return found
-    session_id, value = found
+    message = keyed(line, config.limit_bytes)
+    if message is None or isinstance(message, DeadLetter):
+        return message
+    session_id, value = message
     return session_id, value, value is not line.value
 
 
@@ -132,7 +132,7 @@ async def publish(
 ) -> PublishCounts:
     """Send all lines, in order within a partition, and wait until they are acknowledged.
 
-    `refuse` is told of each line that cannot be sent, `progress` of the state after each block.
+    `refuse` is called for each line that cannot be sent, `progress` after each block.
     Raises what the producer raises; what was sent until then stays sent.
     """
     sender = LinePublisher(producer, config, refuse)
