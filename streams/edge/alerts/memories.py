@@ -67,7 +67,6 @@ class RedisAlertMemory:
                 await self._redis.set(self._key(key), b"1", ex=KEPT_S)
 
     async def stop(self) -> None:
-        """Close the connections."""
         await self._redis.aclose()
 
     def _key(self, key: str) -> str:
@@ -109,12 +108,10 @@ class FileAlertMemory:
         self._made, self._pruned_ms = connection, self._clock.now_ms()
 
     async def knows(self, key: str) -> bool:
-        """Look for the key."""
         rows = await self._run("SELECT 1 FROM alerted WHERE key = ?", [key])
         return bool(rows)
 
     async def remember(self, key: str) -> None:
-        """Store the key; it is on the disk when this returns."""
         await self._run("INSERT OR REPLACE INTO alerted VALUES (?, ?)", [key, self._clock.now_ms()])
         now_ms = self._clock.now_ms()
         if now_ms - self._pruned_ms >= _PRUNE_EVERY_MS:
@@ -122,7 +119,6 @@ class FileAlertMemory:
             await self._run(_PRUNE, [now_ms - KEPT_S * 1_000])
 
     async def stop(self) -> None:
-        """Close the file."""
         connection, self._made = self._made, None
         if connection is not None:
             connection.close()

@@ -64,15 +64,12 @@ class FaustRecord:
         )
 
     def is_current(self) -> bool:
-        """Return whether the handler still has the assignment."""
         return self._stream.is_current(self._generation)
 
     def release(self) -> None:
-        """Drop the bytes."""
         self.record = self.record._replace(key=None, value=None, headers=())
 
     def acknowledge(self) -> None:
-        """Mark it and those before it as handled; the consumer commits every second."""
         self._stream.acknowledge(self._generation, self.partition, self.record.offset)
 
 
@@ -113,7 +110,6 @@ class FaustStream:
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self, handler: RecordHandler, stop: asyncio.Event) -> None:
-        """Hand records over until `stop` is set; see the port."""
         self._handler = handler
         self._failed = asyncio.get_running_loop().create_future()
         app = self._app = self._create_app()
@@ -156,7 +152,6 @@ class FaustStream:
                 continue
 
     def behind(self, partition: int) -> int | None:
-        """Return how many offsets are not handed over yet; None while no recent fetch shows it."""
         app = self._app
         if app is None or app.consumer is None:
             return None
@@ -257,11 +252,9 @@ class FaustStream:
                     self._handled[arrival.partition] = arrival.record.offset
 
     def is_current(self, generation: object) -> bool:
-        """Return whether the handler has this assignment now."""
         return generation == self._current
 
     def acknowledge(self, generation: object, partition: int, offset: int) -> None:
-        """Note that a record of an assignment and all before it are handled."""
         if self._app is not None and self.is_current(generation):
             at = cast("TP", TopicPartition(self._topic, partition))
             cast("GroupConsumer", self._app.consumer).acknowledge(generation, at, offset)

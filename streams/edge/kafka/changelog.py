@@ -23,7 +23,6 @@ class ChangelogStateStore:
         self._topic = topic
 
     async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
-        """Yield what is kept, in order, in stretches; see the port."""
         reader = self._log.reader(self._topic, [partition])
         await reader.start()
         try:
@@ -40,7 +39,6 @@ class ChangelogStateStore:
             await reader.stop()
 
     async def end(self, partition: int) -> int:
-        """Return the changelog's committed end offset."""
         reader = self._log.reader(self._topic, [partition])
         await reader.start()
         try:
@@ -49,5 +47,4 @@ class ChangelogStateStore:
             await reader.stop()
 
     def to_records(self, partition: int, changes: Mapping[bytes, bytes | None]) -> list[NewRecord]:
-        """Return the changelog records of these changes, in their order."""
         return [NewRecord(self._topic, partition, key, value) for key, value in changes.items()]

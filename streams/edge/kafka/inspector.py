@@ -85,7 +85,6 @@ class KafkaInspector:
         self._has_groups = False
 
     async def bootstrap(self) -> Sequence[Bootstrap]:
-        """Try each address of the settings."""
         addresses = [_split(text) for text in self._options.bootstrap_servers.split(",")]
         failures = await asyncio.gather(*[self._connect(address) for address in addresses])
         answering = [
@@ -98,7 +97,6 @@ class KafkaInspector:
         ]
 
     async def cluster(self, topics: Sequence[str]) -> Cluster | Failure:
-        """Return the brokers and these topics."""
         if self._first is None:
             return Failure("away", "no broker answers")
         # Never to be made by asking for it: some brokers create what they are asked for.
@@ -119,7 +117,6 @@ class KafkaInspector:
         return Cluster(metadata.get("cluster_id"), brokers, described)
 
     async def group(self, name: str) -> Group | Failure:
-        """Return a consumer group, from the broker that coordinates it."""
         if not self._has_groups:
             # To ask for a coordinator would make the topic that keeps groups.
             return Group("Dead", (), {})
@@ -133,7 +130,6 @@ class KafkaInspector:
         return group
 
     async def stop(self) -> None:
-        """Close all connections."""
         connections = list(self._connections.values())
         self._connections.clear()
         closing = [closed for item in connections if (closed := item.close()) is not None]

@@ -51,13 +51,11 @@ class KafkaPartitionReader:
         self._made: AIOKafkaConsumer | None = None
 
     async def start(self) -> None:
-        """Connect; the partitions are read once they have been sought."""
         consumer = self._made = self._consumer(None, None)
         consumer.assign([self._at(partition) for partition in self._partitions])
         await self._start(consumer)
 
     async def bounds(self, partition: int) -> tuple[int, int]:
-        """Return the first offset kept and the committed end."""
         at = self._at(partition)
         with translated(f"asking for the bounds of {self._topic}-{partition}"):
             first, end = await asyncio.gather(
@@ -66,7 +64,6 @@ class KafkaPartitionReader:
         return first[at], end[at]
 
     async def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        """Return the first offset of a time or later, the committed end where there is none."""
         at = self._at(partition)
         with translated(f"asking for a time's offset in {self._topic}-{partition}"):
             request = self._connected().offsets_for_times({at: max(timestamp_ms, 0)})
@@ -75,17 +72,14 @@ class KafkaPartitionReader:
         return int(end[at] if first is None else min(first.offset, end[at]))
 
     def seek(self, partition: int, offset: int) -> None:
-        """Read the partition from an offset."""
         self._connected().seek(self._at(partition), offset)
         self._positions[partition] = offset
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        """Return what is there; see the port."""
         with translated(f"reading {self._topic}-{partition}"):
             return await self._fetch(partition, max_records, timeout_s)
 
     def ends(self, partition: int) -> Ends | None:
-        """Return where the partition ended by the last fetch; see the port."""
         consumer, at = self._connected(), self._at(partition)
         if at not in consumer.assignment():
             return None
@@ -93,7 +87,6 @@ class KafkaPartitionReader:
         return None if stable is None or high is None else Ends(stable, high)
 
     async def stop(self) -> None:
-        """Close. A broker that is away does not hold it up."""
         consumer, self._made = self._made, None
         if consumer is None:
             return
@@ -151,7 +144,6 @@ class KafkaGroupReader(KafkaPartitionReader):
         self._polls: dict[int, asyncio.Task[Batch]] = {}
 
     async def start(self) -> None:
-        """Connect; `join` makes it a member."""
         consumer = self._made = self._consumer(self._group, self._instance_id)
         await self._start(consumer)
 
@@ -166,18 +158,15 @@ class KafkaGroupReader(KafkaPartitionReader):
         )
 
     def resume(self, partition: int) -> None:
-        """Begin to fetch an assigned partition; one that was revoked meanwhile is left alone."""
         if partition in self._assigned:
             self._connected().resume(self._at(partition))
 
     def seek(self, partition: int, offset: int) -> None:
-        """Set the partition's position, which a poll returns even if it was revoked meanwhile."""
         if partition in self._assigned:
             super().seek(partition, offset)
         self._positions[partition] = offset
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        """Return what is there; nothing, and at once, where the partition was revoked."""
         if partition not in self._assigned:
             await asyncio.sleep(0)
             return self._nothing(partition)
@@ -194,13 +183,11 @@ class KafkaGroupReader(KafkaPartitionReader):
         return self._nothing(partition) if task.cancelled() else task.result()
 
     async def commit_offsets(self, positions: Mapping[int, int]) -> None:
-        """Commit positions as the group's offsets; see the port."""
         offsets = {self._at(partition): at for partition, at in positions.items()}
         with translated(f"committing positions of the group {self._group}"):
             await self._connected().commit(offsets)
 
     async def watch(self) -> None:
-        """Run until the membership fails; see the port."""
         nowhere = self._at(-1)
         with translated(f"being a member of the group {self._group}"):
             while True:

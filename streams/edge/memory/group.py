@@ -95,28 +95,22 @@ class MemoryGroupReader:
         self._on_assigned: AssignmentCallback | None = None
 
     async def start(self) -> None:
-        """Start the reader; `join` makes it a member."""
         await self._reader.start()
 
     async def join(self, on_revoked: AssignmentCallback, on_assigned: AssignmentCallback) -> None:
-        """Join the group; the callbacks get partition numbers, within a rebalance."""
         self._on_revoked, self._on_assigned = on_revoked, on_assigned
         self._group.add(self)
 
     async def bounds(self, partition: int) -> tuple[int, int]:
-        """Return the first offset kept and the committed end."""
         return await self._reader.bounds(partition)
 
     async def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        """Return the first offset of a time or later."""
         return await self._reader.offset_at(partition, timestamp_ms)
 
     def seek(self, partition: int, offset: int) -> None:
-        """Set the partition's position, which a poll returns even if it was revoked meanwhile."""
         self._reader.seek(partition, offset)
 
     def resume(self, partition: int) -> None:
-        """Begin to read an assigned partition."""
         self._paused.discard(partition)
 
     async def commit_offsets(self, positions: Mapping[int, int]) -> None:
@@ -127,11 +121,9 @@ class MemoryGroupReader:
         self._offsets |= positions
 
     async def watch(self) -> None:
-        """Run until cancelled: nothing here ends a membership."""
         await asyncio.get_running_loop().create_future()
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        """Return what is there; nothing, and at once, where the partition was revoked."""
         if partition not in self.assigned:
             await asyncio.sleep(0)
             return Batch((), self._reader.position(partition))
@@ -150,11 +142,9 @@ class MemoryGroupReader:
         return task.result()
 
     def ends(self, partition: int) -> Ends | None:
-        """Return where the partition ends, where it is this member's."""
         return self._reader.ends(partition) if partition in self.assigned else None
 
     async def stop(self) -> None:
-        """Leave the group."""
         self._stopped = True
         self.assigned = frozenset()
         self._group.remove(self)

@@ -29,7 +29,6 @@ class Transaction:
     partitions: list["MemoryTopicPartition"] = field(default_factory=list)
 
     def end(self, fate: Fate) -> None:
-        """Settle it: a marker is written to every partition that it touched."""
         self.fate = fate
         for partition in self.partitions:
             partition.append(None, None)
@@ -130,7 +129,6 @@ class MemoryLog:
         """Do nothing: there is no connection to close."""
 
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
-        """Create those that are missing; return their names."""
         created = [topic.name for topic in topics if topic.name not in self._topics]
         limits = {topic.name: topic.max_message_bytes for topic in topics}
         for name in created:
@@ -138,23 +136,18 @@ class MemoryLog:
         return created
 
     async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
-        """Return each topic's number of partitions, None where it is missing."""
         return {name: len(self._topics[name]) if name in self._topics else None for name in names}
 
     def transactional_producer(self, transactional_id: str) -> "MemoryTransactionalProducer":
-        """Make the producer of a transactional id."""
         return MemoryTransactionalProducer(self, transactional_id)
 
     def producer(self) -> "MemoryProducer":
-        """Make a publisher."""
         return MemoryProducer(self)
 
     def reader(self, topic: str, partitions: Sequence[int]) -> "MemoryPartitionReader":
-        """Make a reader without a group."""
         return MemoryPartitionReader(self, topic, partitions)
 
     def group_reader(self, topic: str, group: str, instance_id: str | None) -> MemoryGroupReader:
-        """Make a member of a group."""
         key = (group, topic)
         if key not in self._groups:
             self._groups[key] = MemoryGroup(lambda: len(self._topics.get(topic, ())))
@@ -163,7 +156,6 @@ class MemoryLog:
         return MemoryGroupReader(self._groups[key], reader, instance_id, offsets)
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
-        """Return a group's committed offsets."""
         return dict(self._committed.get((group, topic), {}))
 
     def partition(self, topic: str, partition: int) -> MemoryTopicPartition:
@@ -226,13 +218,11 @@ class MemoryTransactionalProducer:
         self.running: Transaction | None = None
 
     async def start(self) -> None:
-        """Take the id over."""
         await asyncio.sleep(0)
         self._log.take_over(self._id, self)
         self._spent = False
 
     async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
-        """Append all in one transaction; see the port."""
         if self._spent:
             raise RetryError(f"the producer {self._id} is not started, or spent by an error")
         self._spent = True
@@ -258,7 +248,6 @@ class MemoryTransactionalProducer:
         transaction.end("committed")
 
     async def stop(self) -> None:
-        """Close."""
         self._spent = True
 
 
@@ -277,7 +266,6 @@ class MemoryProducer:
         self._log.write(record, None)
 
     async def flush(self) -> None:
-        """Let readers run: all that was sent is in the log already."""
         await asyncio.sleep(0)
 
     async def stop(self) -> None:
@@ -294,29 +282,23 @@ class MemoryPartitionReader:
         self._positions: dict[int, int] = {}
 
     async def start(self) -> None:
-        """Raise ConfigError where a partition is missing."""
         for partition in self._partitions:
             self._log.partition(self._topic, partition)
 
     async def bounds(self, partition: int) -> tuple[int, int]:
-        """Return the first offset kept and the committed end."""
         log = self._log.partition(self._topic, partition)
         return log.first, log.stable_end()
 
     async def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        """Return the first offset of a time or later, the committed end where there is none."""
         return self._log.partition(self._topic, partition).offset_at(timestamp_ms)
 
     def seek(self, partition: int, offset: int) -> None:
-        """Read the partition from an offset."""
         self._positions[partition] = offset
 
     def position(self, partition: int) -> int:
-        """Return where the partition is read next."""
         return self._positions.get(partition, 0)
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        """Return what is there; see the port."""
         # A reader that always finds something must still let the others run.
         await asyncio.sleep(0)
         log = self._log.partition(self._topic, partition)
@@ -328,7 +310,6 @@ class MemoryPartitionReader:
         return batch
 
     def ends(self, partition: int) -> Ends | None:
-        """Return where the partition ends; None before it was sought."""
         if partition not in self._positions:
             return None
         log = self._log.partition(self._topic, partition)

@@ -176,58 +176,48 @@ class MemoryViews:
         """Do nothing: there is no connection to close."""
 
     async def generations(self) -> Generations:
-        """Return the active generation and the one being built."""
         return self.numbers
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
-        """Return a partition's position."""
         return self._partition(generation, partition).position
 
     async def views(
         self, generation: int, partition: int, sessions: Sequence[bytes]
     ) -> list[bytes | None]:
-        """Return the sessions' views."""
         held = self._partition(generation, partition).held
         return [held.views.get(session) for session in sessions]
 
     async def ranked(
         self, generation: int, partition: int, ranking: Ranking, limit: int
     ) -> list[tuple[bytes, float]]:
-        """Return the first sessions of a ranking, the highest first."""
         return _highest(self._partition(generation, partition).held.rankings[ranking], limit)
 
     async def session_count(self, generation: int, partition: int) -> int:
-        """Return the number of sessions."""
         return len(self._partition(generation, partition).held.rankings["recent"])
 
     async def agent_sessions(
         self, generation: int, partition: int, agent: bytes, limit: int
     ) -> list[tuple[bytes, float]]:
-        """Return an agent's first sessions by last activity."""
         held = self._partition(generation, partition).held
         return _highest(held.agents.get(agent, {}), limit)
 
     async def compactions(
         self, generation: int, partition: int, session: bytes
     ) -> dict[bytes, bytes]:
-        """Return a session's compactions by name."""
         return dict(self._partition(generation, partition).held.compactions.get(session, {}))
 
     async def entries(
         self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
     ) -> list[Entry]:
-        """Return the entries of offsets above `after`."""
         held = self._partition(generation, partition).held
         return [entry for entry in held.entries[stream].get(session, []) if entry.offset > after]
 
     async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
-        """Return the fields of the aggregates."""
         return dict(self._partition(generation, partition).held.stats)
 
     async def live(
         self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
     ) -> list[Entry]:
-        """Return the live feed's first entries of offsets above `after`; see the port."""
         waited_s = 0.0
         while True:
             entries = self._partition(generation, partition).feed(after, limit)
@@ -237,7 +227,6 @@ class MemoryViews:
             waited_s += _LOOK_S
 
     async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
-        """Return what the live feed has."""
         live = self._partition(generation, partition).held.live
         return LiveBounds(live[0].offset if live else None, len(live) < LIVE_ENTRIES)
 
@@ -250,7 +239,6 @@ class MemoryViews:
         position: ViewPosition,
         changes: ViewChanges,
     ) -> ApplyResult:
-        """Write all changes and the position, or nothing; see the port."""
         stored = self._partition(generation, partition)
         self.partitions[generation, partition] = stored
         return stored.apply(expected, position, changes)
@@ -258,32 +246,27 @@ class MemoryViews:
     async def pick_compactions(
         self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]
     ) -> list[bytes | None]:
-        """Return single compactions by session and name."""
         held = self._partition(generation, partition).held
         return [held.compactions.get(session, {}).get(name) for session, name in names]
 
     async def idle(
         self, generation: int, partition: int, before_ms: int, limit: int
     ) -> list[bytes]:
-        """Return the sessions that are idle longest."""
         return self._partition(generation, partition).longest_idle(before_ms, limit)
 
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
-        """Return for each session whether it left."""
         held = self._partition(generation, partition).held
         return [session in held.left for session in sessions]
 
     async def look(
         self, generation: int, partition: int, sessions: Sequence[bytes]
     ) -> SessionsSnapshot:
-        """Return how sessions are."""
         stored = self._partition(generation, partition)
         return SessionsSnapshot(
             stored.position and stored.position.offset, [stored.look(name) for name in sessions]
         )
 
     async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
-        """Return how the partition is, but for its sessions."""
         stored = self._partition(generation, partition)
         held = stored.held
         counts = {
@@ -298,37 +281,30 @@ class MemoryViews:
     async def pages(
         self, generation: int, partition: int, of: SessionSet
     ) -> AsyncGenerator[list[bytes], None]:
-        """Yield the sessions of a set, in one page."""
         held = self._partition(generation, partition).held
         yield list(held.left if of == "left" else held.rankings["recent"])
 
     async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
-        """Set the generation to be built unless there is one."""
         if self.numbers.next is None:
             self.numbers = Generations(self.numbers.active, generation, build, held)
 
     async def release(self, generation: int, build: str) -> None:
-        """Let a held build become active without a comparison."""
         if (self.numbers.next, self.numbers.build) == (generation, build):
             self.numbers = self.numbers._replace(held=False)
 
     async def abandon(self, generation: int, build: str) -> None:
-        """Build this generation no longer, if it is held."""
         if self.numbers[1:] == (generation, build, True):
             self.numbers = Generations(self.numbers.active, None)
 
     async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
-        """Let a partition of this build go up to an offset; None: as far as there is."""
         stored = self._partition(generation, partition)
         if stored.position is not None and stored.position.build == build:
             stored.position = stored.position._replace(limit=offset)
 
     async def is_there(self, generation: int, partition: int) -> bool:
-        """Return whether anything is stored."""
         return (generation, partition) in self.partitions
 
     async def caught_up(self, generation: int, partition: int, build: str) -> None:
-        """Mark a partition of the next generation."""
         stored = self._partition(generation, partition)
         if stored.position is not None and stored.position.build == build:
             stored.position = stored.position._replace(caught_up=True)
@@ -336,18 +312,15 @@ class MemoryViews:
     async def report_heartbeat(
         self, generation: int, partition: int, build: str, heartbeat: ProjectorHeartbeat
     ) -> None:
-        """Store a projector's heartbeat, if its build is the stored one."""
         stored = self._partition(generation, partition)
         if stored.position is not None and stored.position.build == build:
             stored.position = stored.position._replace(heartbeat=heartbeat)
 
     async def activate(self, generation: int, build: str) -> None:
-        """Make readers use a generation, if it is being built and no later one is active."""
         if (self.numbers.next, self.numbers.build) == (generation, build):
             self.numbers = Generations(max(self.numbers.active or 0, generation), None)
 
     async def drop(self, generation: int, partition: int) -> None:
-        """Delete a partition of a former generation."""
         self.partitions.pop((generation, partition), None)
 
     def _partition(self, generation: int, partition: int) -> MemoryPartition:

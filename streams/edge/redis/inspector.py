@@ -62,7 +62,6 @@ class RedisInspector:
         self._redis: Any = Redis.from_pool(pool)
 
     async def look(self) -> StoreFacts | Failure:
-        """Return what there is to know; a Failure where it does not answer or let us in."""
         first = await _answer(self._redis.ping())
         if isinstance(first, Failure):
             return first
@@ -76,7 +75,6 @@ class RedisInspector:
         )
 
     async def stop(self) -> None:
-        """Close the connection."""
         await self._redis.aclose()
 
     async def _info(self) -> Mapping[str, str] | Failure:

@@ -5,7 +5,6 @@ touch them. Session ids are the last part of a key, so any characters may be in 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from contextgauge.errors import ConfigError
@@ -36,46 +35,27 @@ class RedisKeys:
         return PartitionKeys(f"{self._prefix}:{{{generation}:{partition}}}:".encode())
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionKeys:
-    """The keys of one partition of a generation."""
+    """The keys of one partition of a generation, all beginning with `base`."""
 
-    base: bytes
-
-    @property
-    def position(self) -> bytes:
+    def __init__(self, base: bytes) -> None:
+        self.base = base
+        self.position = base + b"pos"
         """Hash: offset, begin, format, partitions, build, and caught_up once it is."""
-        return self.base + b"pos"
-
-    @property
-    def stats(self) -> bytes:
+        self.stats = base + b"stats"
         """Hash of the aggregates."""
-        return self.base + b"stats"
-
-    @property
-    def live(self) -> bytes:
+        self.live = base + b"live"
         """Stream for push readers."""
-        return self.base + b"live"
-
-    @property
-    def idle(self) -> bytes:
+        self.idle = base + b"idle"
         """Sorted set of sessions by the Kafka timestamp of their last record."""
-        return self.base + b"idle"
-
-    @property
-    def left(self) -> bytes:
+        self.left = base + b"left"
         """Sorted set of sessions that left for idleness, by when."""
-        return self.base + b"left"
 
     @property
     def session_sets(self) -> dict[str, bytes]:
         """All sorted sets of sessions, by name, in the order in which `look.lua` takes them."""
-        return {
-            "recent": self.ranking("recent"),
-            "pressure": self.ranking("pressure"),
-            "idle": self.idle,
-            "left": self.left,
-        }
+        recent, pressure = self.ranking("recent"), self.ranking("pressure")
+        return {"recent": recent, "pressure": pressure, "idle": self.idle, "left": self.left}
 
     def ranking(self, ranking: Ranking) -> bytes:
         """Return the key of a sorted set of sessions."""

@@ -72,11 +72,9 @@ class RedisViewReader:
             raise
 
     async def stop(self) -> None:
-        """Close the connections."""
         await self._redis.aclose()
 
     async def generations(self) -> Generations:
-        """Return the active generation and the one being built, as they were at one moment."""
         answer = self._redis.mget(self._keys.active, self._keys.next)
         active, following = await self._ask("reading the generations", answer)
         text = (following or b"").decode()
@@ -116,7 +114,6 @@ class RedisViewReader:
     async def views(
         self, generation: int, partition: int, sessions: Sequence[bytes]
     ) -> list[bytes | None]:
-        """Return the sessions' views."""
         if not sessions:
             return []
         keys = self._keys.of(generation, partition)
@@ -126,13 +123,11 @@ class RedisViewReader:
     async def ranked(
         self, generation: int, partition: int, ranking: Ranking, limit: int
     ) -> list[tuple[bytes, float]]:
-        """Return the first sessions of a ranking, the highest first."""
         return await self._highest(self._keys.of(generation, partition).ranking(ranking), limit)
 
     async def agent_sessions(
         self, generation: int, partition: int, agent: bytes, limit: int
     ) -> list[tuple[bytes, float]]:
-        """Return an agent's first sessions by last activity."""
         return await self._highest(self._keys.of(generation, partition).agent(agent), limit)
 
     async def _highest(self, key: bytes, limit: int) -> list[tuple[bytes, float]]:
@@ -140,34 +135,29 @@ class RedisViewReader:
         return [(name, score) for name, score in await self._ask("reading a ranking", answer)]
 
     async def session_count(self, generation: int, partition: int) -> int:
-        """Return the number of sessions."""
         key = self._keys.of(generation, partition).ranking("recent")
         return int(await self._ask("counting sessions", self._redis.zcard(key)))
 
     async def compactions(
         self, generation: int, partition: int, session: bytes
     ) -> dict[bytes, bytes]:
-        """Return a session's compactions by name."""
         key = self._keys.of(generation, partition).compactions(session)
         return dict(await self._ask("reading compactions", self._redis.hgetall(key)))
 
     async def entries(
         self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
     ) -> list[Entry]:
-        """Return the entries of offsets above `after`."""
         key = self._keys.of(generation, partition).entries(stream, session)
         answer = self._redis.xrange(key, min=_first_id(after))
         return entries_of(await self._ask("reading a stream", answer))
 
     async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
-        """Return the fields of the aggregates."""
         key = self._keys.of(generation, partition).stats
         return dict(await self._ask("reading aggregates", self._redis.hgetall(key)))
 
     async def live(
         self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
     ) -> list[Entry]:
-        """Return the live feed's first entries of offsets above `after`; see the port."""
         key, doing = self._keys.of(generation, partition).live, "reading the live feed"
         if wait_s <= 0:
             answer = self._redis.xrange(key, min=_first_id(after), count=limit)
@@ -182,7 +172,6 @@ class RedisViewReader:
         return entries_of(entries[0] if isinstance(entries[0], list) else entries)
 
     async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
-        """Return which entries the live feed holds."""
         key = self._keys.of(generation, partition).live
         async with self._redis.pipeline(transaction=True) as pipeline:
             pipeline.xrange(key, count=1)

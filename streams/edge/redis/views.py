@@ -81,7 +81,6 @@ class _Script:
         self._sha = hashlib.sha1(self._text.encode(), usedforsecurity=False).hexdigest()
 
     async def run(self, redis: Any, keys: Sequence[Any], arguments: Sequence[Any]) -> Any:  # noqa: ANN401 -- of Redis
-        """Run it by its hash; send it whole where Redis has forgotten it."""
         call = (len(keys), *keys, *arguments)
         try:
             return await redis.evalsha(self._sha, *call)
@@ -105,7 +104,6 @@ class RedisViews(RedisViewReader):
         position: ViewPosition,
         changes: ViewChanges,
     ) -> ApplyResult:
-        """Write all changes and the position, or nothing; see the port."""
         writes = operations(self._keys.of(generation, partition), changes)
         head = (
             "" if expected is None else expected,
@@ -122,7 +120,6 @@ class RedisViews(RedisViewReader):
     async def pick_compactions(
         self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]
     ) -> list[bytes | None]:
-        """Return single compactions by session and name."""
         keys = self._keys.of(generation, partition)
         async with self._redis.pipeline(transaction=False) as pipeline:
             for session, name in names:
@@ -132,13 +129,11 @@ class RedisViews(RedisViewReader):
     async def idle(
         self, generation: int, partition: int, before_ms: int, limit: int
     ) -> list[bytes]:
-        """Return the sessions that are idle longest."""
         key = self._keys.of(generation, partition).idle
         answer = self._redis.zrangebyscore(key, "-inf", f"({before_ms}", start=0, num=limit)
         return list(await self._ask("reading idle sessions", answer))
 
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
-        """Return for each session whether it left."""
         key = self._keys.of(generation, partition).left
         scores = await self._ask("reading who left", self._redis.zmscore(key, list(sessions)))
         return [score is not None for score in scores]
@@ -146,7 +141,6 @@ class RedisViews(RedisViewReader):
     async def look(
         self, generation: int, partition: int, sessions: Sequence[bytes]
     ) -> SessionsSnapshot:
-        """Return how sessions are at one moment."""
         keys = self._keys.of(generation, partition)
         names = [keys.position, *keys.session_sets.values()]
         for session in sessions:
@@ -159,7 +153,6 @@ class RedisViews(RedisViewReader):
         )
 
     async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
-        """Return how the partition is at one moment, but for its sessions."""
         keys = self._keys.of(generation, partition)
         async with self._redis.pipeline(transaction=True) as pipeline:
             pipeline.hget(keys.position, "offset")
@@ -179,7 +172,6 @@ class RedisViews(RedisViewReader):
     async def pages(
         self, generation: int, partition: int, of: SessionSet
     ) -> AsyncGenerator[list[bytes], None]:
-        """Yield the sessions of a set in pages, one perhaps twice."""
         key, cursor = self._keys.of(generation, partition).session_sets[of], 0
         while True:
             answer = self._redis.zscan(key, cursor, count=_SCAN_KEYS)
@@ -189,24 +181,20 @@ class RedisViews(RedisViewReader):
                 return
 
     async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
-        """Set the generation to be built unless there is one."""
         value = _next(generation, build)
         answer = self._redis.set(self._keys.next, HELD + value if held else value, nx=True)
         await self._ask("beginning a generation", answer)
 
     async def release(self, generation: int, build: str) -> None:
-        """Let a held build become active without a comparison."""
         value = _next(generation, build)
         answer = self._redis.eval(_REPLACE_IF, 1, self._keys.next, HELD + value, value)
         await self._ask("releasing a generation", answer)
 
     async def abandon(self, generation: int, build: str) -> None:
-        """Build this generation no longer, if it is held."""
         value = HELD + _next(generation, build)
         await self._ask("ending a build", self._redis.eval(_DELETE_IF, 1, self._keys.next, value))
 
     async def activate(self, generation: int, build: str) -> None:
-        """Make readers use a generation, if it is being built and no later one is active."""
         value, keys = _next(generation, build), self._keys
         answer = self._redis.eval(
             _ACTIVATE, 2, keys.active, keys.next, generation, value, HELD + value
@@ -214,32 +202,27 @@ class RedisViews(RedisViewReader):
         await self._ask("activating a generation", answer)
 
     async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
-        """Let a partition of this build go up to an offset; None: no limit."""
         key = self._keys.of(generation, partition).position
         up_to = "" if offset is None else offset
         await self._ask("limiting a build", self._redis.eval(_LIMIT, 1, key, build, up_to))
 
     async def is_there(self, generation: int, partition: int) -> bool:
-        """Return whether a position is stored, closed or not."""
         key = self._keys.of(generation, partition).position
         return bool(await self._ask("looking for a partition", self._redis.exists(key)))
 
     async def caught_up(self, generation: int, partition: int, build: str) -> None:
-        """Mark a partition of the next generation."""
         key = self._keys.of(generation, partition).position
         await self._ask("marking a partition", self._redis.eval(_MARK_CAUGHT_UP, 1, key, build))
 
     async def report_heartbeat(
         self, generation: int, partition: int, build: str, heartbeat: ProjectorHeartbeat
     ) -> None:
-        """Store a projector's heartbeat, if its build is the stored one."""
         key = self._keys.of(generation, partition).position
         end = "" if heartbeat.end is None else heartbeat.end
         answer = self._redis.eval(_HEARTBEAT, 1, key, build, heartbeat.at_ms, end, heartbeat.lag_ms)
         await self._ask("storing a heartbeat", answer)
 
     async def drop(self, generation: int, partition: int) -> None:
-        """Delete a partition, whatever is in it. Until its position is gone no one can write."""
         keys, doing, cursor = self._keys.of(generation, partition), "dropping a partition", 0
         closed = {
             "offset": CLOSED_OFFSET,

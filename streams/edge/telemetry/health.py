@@ -68,7 +68,6 @@ class HealthBoard:
         self._beat_s = self._clock.monotonic_s()
 
     def worker(self, phase: WorkerPhase, reason: str = "") -> None:
-        """Note where the worker is; once it stops it does nothing else."""
         with self._lock:
             if self._phase != "stopping":
                 self._phase, self._reason = phase, reason
@@ -82,7 +81,6 @@ class HealthBoard:
         done: int | None = None,
         total: int | None = None,
     ) -> None:
-        """Note where a partition is."""
         with self._lock:
             before = self._partitions.get(partition)
             is_same = before is not None and before.phase == phase
@@ -90,7 +88,6 @@ class HealthBoard:
             self._partitions[partition] = _PartitionNote(phase, since_s, reason, done, total)
 
     def released(self, partition: int | None = None) -> None:
-        """Forget a partition, or all."""
         with self._lock:
             if partition is None:
                 self._partitions.clear()
@@ -98,19 +95,16 @@ class HealthBoard:
                 self._partitions.pop(partition, None)
 
     def away(self, asker: object, service: Service, reason: str) -> None:
-        """Note that someone waits for a service."""
         with self._lock:
             self._away[asker] = (service, reason)
 
     def back(self, asker: object) -> None:
-        """Note that this one no longer waits."""
         with self._lock:
             if self._away.pop(asker, None) is not None:
                 self._back_s = self._clock.monotonic_s()
 
     @contextmanager
     def step(self, name: str, partition: int, own_limit_s: float = 0.0) -> Iterator[_Step]:
-        """Note a step while it is under way."""
         step = _Step(self._clock, name, partition, own_limit_s + self._patience_s)
         with self._lock:
             self._steps.add(step)
@@ -126,7 +120,6 @@ class HealthBoard:
             return sorted(f"{step.name} of partition {step.partition}" for step in self._steps)
 
     def live(self) -> Verdict:
-        """Return whether it makes progress or waits for a service; if not, a restart helps."""
         with self._lock:
             now_s = self._clock.monotonic_s()
             reasons: list[Json] = []

@@ -57,7 +57,7 @@ class DeriveConfig:
 
     fenced_pause_s: float = 12.0
     """A fenced partition that is still assigned after this pause is taken over again: by then,
-    above the session time-out, a worker that lost its place in the group has heard of it."""
+    above the session time-out, a worker that lost its place in the group has noticed."""
 
     revoke_timeout_s: float = 8.0
     """Patience with a running batch when its partition is revoked, below the time that the

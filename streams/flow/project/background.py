@@ -60,7 +60,7 @@ class GenerationBuild:
             await self._fold_log(reader, projector, generation, build, end)
         except LostError as error:
             self._note_loss(build, error)
-            await self._drop(generation)
+            await self._poller.drop(generation)
             await self._poller.pause_before_rereading(error)
         except ReseekError as error:
             await self._poller.pause_before_rereading(error)
@@ -74,7 +74,7 @@ class GenerationBuild:
         if not await projector.open(build):
             # Documents under this generation's keys are another build's: the numbers of an
             # emptied store start over.
-            await self._drop(generation)
+            await self._poller.drop(generation)
             await projector.begin(begin, build)
             if not await projector.open(build):
                 raise ReseekError("another worker begins the partition")
@@ -156,17 +156,12 @@ class GenerationBuild:
             )
             self._lenient_build = build
 
-    async def _drop(self, generation: int) -> None:
-        ports = self._ports
-        drop = partial(ports.store.drop, generation, self._poller.partition)
-        await ports.retry.run(drop)
-
 
 class GenerationCleanup:
     """Deletes one partition of generations that are out of use, once no reader can be in them."""
 
-    def __init__(self, ports: ProjectPorts, partition: int) -> None:
-        self._ports, self._partition = ports, partition
+    def __init__(self, ports: ProjectPorts, poller: PartitionPoller) -> None:
+        self._ports, self._poller = ports, poller
 
     async def run(self) -> None:
         """Delete until cancelled."""
@@ -183,8 +178,7 @@ class GenerationCleanup:
                         generations.current.active == seen.active
                         and generations.current.next != generation
                     ):
-                        drop = partial(ports.store.drop, generation, self._partition)
-                        await ports.retry.run(drop)
+                        await self._poller.drop(generation)
             if generations.current == seen:
                 await generations.wait_for_change()
 
@@ -197,5 +191,5 @@ class GenerationCleanup:
             generation
             for generation in (seen.active - 1, seen.active + 1)
             if generation not in (0, seen.next)
-            and await until_done(partial(store.is_there, generation, self._partition))
+            and await until_done(partial(store.is_there, generation, self._poller.partition))
         ]

@@ -1,6 +1,7 @@
 """Polling one partition and writing its batches: the step that live projection and builds share."""
 
 import asyncio
+from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -86,6 +87,11 @@ class PartitionPoller:
             telemetry.observe("project_write_seconds", now_s - started_s)
             telemetry.observe("project_batch_records", records)
             telemetry.count("project_records", records, partition=label)
+
+    async def drop(self, generation: int) -> None:
+        """Delete the partition's documents of a generation."""
+        ports = self._ports
+        await ports.retry.run(partial(ports.store.drop, generation, self.partition))
 
     async def pause_before_rereading(self, error: Exception) -> None:
         """Report that the partition is read again from the stored position, after a pause."""

@@ -129,7 +129,7 @@ class _ProjectMember(Membership):
             handover = Handover()
             live = LiveProjection(self._ports, self._reader, poller, handover)
             build = GenerationBuild(self._ports, poller, handover)
-            cleanup = GenerationCleanup(self._ports, partition)
+            cleanup = GenerationCleanup(self._ports, poller)
             self._pollers.append(poller)
             self._tasks += [self._spawn(task.run()) for task in (live, build, cleanup)]
 
