@@ -155,7 +155,7 @@ class _DeriveMember(Membership):
             )
         return partitions
 
-    def _beside(self) -> list[Coroutine[None, None, None]]:
+    def _background(self) -> list[Coroutine[None, None, None]]:
         return [self._offsets.run()]
 
     def _take(self, partitions: frozenset[int]) -> None:

@@ -98,7 +98,7 @@ class _ProjectMember(Membership):
             raise ConfigError(f"no topic {topic}: create it with `contextgauge topics create`")
         return count
 
-    def _beside(self) -> list[Coroutine[None, None, None]]:
+    def _background(self) -> list[Coroutine[None, None, None]]:
         gauges = SessionGauges(self._ports.store, self._ports.telemetry, self._ports.clock)
         reporting = gauges.run(
             lambda: [poller.partition for poller in self._pollers],
