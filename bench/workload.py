@@ -25,9 +25,9 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from streams.edge import codec
 from streams.edge.partitioner import partition_of
-from streams.flow.simulator import Casting, Plan, plans
-from streams.flow.simulator.scene import Emitted
-from streams.flow.simulator.story import tell
+from streams.flow.simulator import SimulationOptions, SessionPlan, plans
+from streams.flow.simulator.session import EmittedMessage
+from streams.flow.simulator.session_script import session_messages
 
 CACHE = Path(__file__).parent / ".cache"
 """Ignored by git; what is in it can be made again."""
@@ -61,17 +61,17 @@ class Message(NamedTuple):
 
 def generate(messages: int, sessions: int = SESSIONS, seed: int = SEED) -> Iterator[Message]:
     """Yield the workload's first messages, in the order of simulated time."""
-    casting = Casting(seed=seed, sessions=sessions, providers=("claude",))
-    streams = (plan for plan in plans(casting) if plan.spelling == "claude-stream")
-    yield from islice(_merge(streams, sessions, casting.start_ms), messages)
+    options = SimulationOptions(seed=seed, sessions=sessions, providers=("claude",))
+    streams = (plan for plan in plans(options) if plan.dialect == "claude-stream")
+    yield from islice(_merge(streams, sessions, options.start_ms), messages)
 
 
-def _merge(streams: Iterator[Plan], sessions: int, start_ms: int) -> Iterator[Message]:
-    running: list[tuple[int, int, Plan, Emitted, Iterator[Emitted]]] = []
+def _merge(streams: Iterator[SessionPlan], sessions: int, start_ms: int) -> Iterator[Message]:
+    running: list[tuple[int, int, SessionPlan, EmittedMessage, Iterator[EmittedMessage]]] = []
 
     def run(number: int, begin_ms: int) -> None:
         plan = replace(next(streams), start_ms=begin_ms)
-        told = tell(plan)
+        messages_of_plan = session_messages(plan)
         first = next(told)
         heapq.heappush(running, (first.at_ms, number, plan, first, told))
 

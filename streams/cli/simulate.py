@@ -21,7 +21,7 @@ from streams.core.errors import ConfigError
 from streams.edge.clock import SystemClock
 from streams.edge.folders import write_folder
 from streams.flow.publish import paced
-from streams.flow.simulator import PROVIDERS, Casting, Simulated, sample_sessions
+from streams.flow.simulator import PROVIDERS, SimulationOptions, SimulatedMessage, sample_sessions
 from streams.flow.simulator import simulate as simulate_sessions
 
 _FILE_SUFFIX = ".jsonl"
@@ -98,7 +98,7 @@ def simulate(  # noqa: PLR0913 -- each is an option
         raise ConfigError("--publish and --out: choose one of the two")
     if live and not publish:
         raise ConfigError("--live marks what is published: give --publish too")
-    casting = Casting(
+    options = SimulationOptions(
         seed=seed,
         sessions=sessions,
         providers=tuple(provider or PROVIDERS),
@@ -108,9 +108,9 @@ def simulate(  # noqa: PLR0913 -- each is an option
     if recent:
         if duration is not None and messages is None:
             raise ConfigError("--recent needs an end: give --messages, or no --duration")
-        casting = ending_now(casting, messages, sample=sample)
+        options = ending_now(options, messages, sample=sample)
     endless = duration is not None and messages is None and not sample
-    simulated = _simulated(casting, sys.maxsize if endless else messages, sample=sample)
+    simulated = _simulated(options, sys.maxsize if endless else messages, sample=sample)
     blocks = paced(as_lines(simulated, named=not publish), rate, duration, SystemClock())
     if publish:
         asyncio.run(publish_blocks(wiring.settings(), blocks, None, is_live=live))
@@ -131,22 +131,22 @@ def _time_ms(text: str) -> int:
     return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1_000)
 
 
-def _simulated(casting: Casting, messages: int | None, *, sample: bool) -> Iterator[Simulated]:
-    return sample_sessions(casting) if sample else simulate_sessions(casting, messages)
+def _simulated(options: SimulationOptions, messages: int | None, *, sample: bool) -> Iterator[SimulatedMessage]:
+    return sample_sessions(options) if sample else simulate_sessions(options, messages)
 
 
-def ending_now(casting: Casting, messages: int | None, *, sample: bool) -> Casting:
-    """Return the casting with a start such that the last message is sent now.
+def ending_now(options: SimulationOptions, messages: int | None, *, sample: bool) -> SimulationOptions:
+    """Return the options with a start such that the last message is sent now.
 
     The same is simulated twice, the first time to learn how long it is.
     """
-    last_ms = casting.start_ms
-    for message in _simulated(casting, messages, sample=sample):
+    last_ms = options.start_ms
+    for message in _simulated(options, messages, sample=sample):
         last_ms = max(last_ms, message.at_ms)
-    return replace(casting, start_ms=SystemClock().now_ms() - (last_ms - casting.start_ms))
+    return replace(options, start_ms=SystemClock().now_ms() - (last_ms - options.start_ms))
 
 
-def as_lines(simulated: Iterator[Simulated], *, named: bool = False) -> Iterator[Line]:
+def as_lines(simulated: Iterator[SimulatedMessage], *, named: bool = False) -> Iterator[Line]:
     """Yield messages as lines; in one stream each must name its session."""
     for number, each in zip(count(1), simulated, strict=False):
         value = each.named() if named else each.value

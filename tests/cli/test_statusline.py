@@ -18,7 +18,7 @@ from streams.edge.catalog import bundled
 from streams.edge.folders import write_folder
 from streams.flow.fold_views import fold_records
 from streams.flow.funnel import Funnel, Intake
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from streams.serve import transcript_end
 from streams.serve.statusline import figures_of
 
@@ -45,10 +45,10 @@ def view_of(transcript: Path, session_id: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def transcripts(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, str]]:
-    """Simulated transcripts of main chains, and the real ones where they are on this machine."""
+    """SimulatedMessage transcripts of main chains, and the real ones where they are on this machine."""
     folder = tmp_path_factory.mktemp("projects")
-    casting = Casting(sessions=12, turns=30, providers=("claude",))
-    write_folder(folder, ((each.file, each.value) for each in simulate(casting)))
+    options = SimulationOptions(sessions=12, turns=30, providers=("claude",))
+    write_folder(folder, ((each.file, each.value) for each in simulate(options)))
     made = [
         path
         for path in sorted(folder.rglob("*.jsonl"))

@@ -19,7 +19,7 @@ from streams.edge import codec
 from streams.edge.catalog import bundled
 from streams.flow.funnel import Funnel, Intake
 from streams.flow.no_text import strip_text
-from streams.flow.simulator import PROVIDERS, Casting, sample_sessions, simulate
+from streams.flow.simulator import PROVIDERS, SimulationOptions, sample_sessions, simulate
 from tests.core.given import SESSION, assistant, boundary, compacting, one, summary, user
 from tests.core.strategies import SESSIONS, Action, write
 
@@ -140,7 +140,7 @@ def test_any_session_gives_the_same_records(plan: tuple[list[Action], bool]) -> 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_every_provider_gives_the_same_records(provider: str) -> None:
-    sample, more = Casting(seed=3, providers=(provider,)), Casting(seed=5, providers=(provider,))
+    sample, more = SimulationOptions(seed=3, providers=(provider,)), SimulationOptions(seed=5, providers=(provider,))
     lines = [message.named() for message in (*sample_sessions(sample), *simulate(more, 1_500))]
     assert check_same_records(lines) > 20
     check_no_text(lines)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from tests.core.test_samples import FOLDER
 from tests.core.usual_kit import USUAL, dump, needs_reader, same
 
@@ -143,8 +143,8 @@ def test_whatever_bytes_come_they_are_said_rightly_or_not(
 
 
 def simulated() -> Iterator[bytes]:
-    casting = Casting(seed=7, sessions=60, providers=("claude",))
-    for one in islice(simulate(casting), 20_000):
+    options = SimulationOptions(seed=7, sessions=60, providers=("claude",))
+    for one in islice(simulate(options), 20_000):
         yield one.value
 
 

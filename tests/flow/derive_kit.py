@@ -19,7 +19,7 @@ from streams.edge.partitioner import partition_of
 from streams.flow.derive import run_derive
 from streams.flow.derive_config import DeriveConfig
 from streams.flow.funnel import Funnel, Intake
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
     Clock,
     CounterName,
@@ -45,7 +45,7 @@ class Sent(NamedTuple):
 def samples(seed: int = 1) -> list[Sent]:
     """Return the messages of a dozen short sessions of every kind."""
     return [
-        Sent(message.session_id, message.value) for message in sample_sessions(Casting(seed=seed))
+        Sent(message.session_id, message.value) for message in sample_sessions(SimulationOptions(seed=seed))
     ]
 
 

@@ -23,9 +23,9 @@ from streams.edge import files
 from streams.edge.catalog import bundled
 from streams.flow.funnel import Funnel
 from streams.flow.replay import replay
-from streams.flow.simulator import Casting, Simulated, plans, sample_sessions, simulate
-from streams.flow.simulator.scene import Plan, SpellingName
-from streams.flow.simulator.stage import interleave
+from streams.flow.simulator import SimulationOptions, SimulatedMessage, plans, sample_sessions, simulate
+from streams.flow.simulator.session import SessionPlan, DialectName
+from streams.flow.simulator.simulation import interleave
 from tests.conftest import Command
 
 Data = TypeVar("Data")
@@ -41,7 +41,7 @@ def derive(lines: Iterable[Line]) -> list[Record]:
     return derived.records
 
 
-def keyed(messages: Iterable[Simulated]) -> list[Line]:
+def keyed(messages: Iterable[SimulatedMessage]) -> list[Line]:
     return [
         Line("simulated", number, each.value, len(each.value), each.session_id)
         for number, each in enumerate(messages)
@@ -49,28 +49,28 @@ def keyed(messages: Iterable[Simulated]) -> list[Line]:
 
 
 @pytest.fixture(scope="module")
-def sample() -> list[Simulated]:
+def sample() -> list[SimulatedMessage]:
     """The sample of the default seed."""
-    return list(sample_sessions(Casting()))
+    return list(sample_sessions(SimulationOptions()))
 
 
-def test_the_same_seed_gives_the_same_and_another_another(sample: list[Simulated]) -> None:
-    assert list(sample_sessions(Casting())) == sample
-    other = list(sample_sessions(Casting(seed=2)))
+def test_the_same_seed_gives_the_same_and_another_another(sample: list[SimulatedMessage]) -> None:
+    assert list(sample_sessions(SimulationOptions())) == sample
+    other = list(sample_sessions(SimulationOptions(seed=2)))
     assert not {each.session_id for each in other} & {each.session_id for each in sample}
-    assert list(simulate(Casting(sessions=3, turns=2))) == list(
-        simulate(Casting(sessions=3, turns=2))
+    assert list(simulate(SimulationOptions(sessions=3, turns=2))) == list(
+        simulate(SimulationOptions(sessions=3, turns=2))
     )
 
 
-def test_the_sample_is_small_and_shows_every_kind_of_record(sample: list[Simulated]) -> None:
+def test_the_sample_is_small_and_shows_every_kind_of_record(sample: list[SimulatedMessage]) -> None:
     assert 1_000 <= len(sample) <= 3_000
     assert sum(len(each.value) for each in sample) < 20_000_000
     records = derive(keyed(sample))
     assert {record.kind for record in records} == set(get_args(Kind))
 
 
-def test_the_sample_shows_every_way_a_compaction_can_go(sample: list[Simulated]) -> None:
+def test_the_sample_shows_every_way_a_compaction_can_go(sample: list[SimulatedMessage]) -> None:
     records = derive(keyed(sample))
     failed = {data.outcome for data in of(records, CompactionFailed)}
     assert failed == {"failed", "blocked", "unknown"}
@@ -82,7 +82,7 @@ def test_the_sample_shows_every_way_a_compaction_can_go(sample: list[Simulated])
 
 
 def test_the_sample_has_every_runtime_subagents_and_large_windows(
-    sample: list[Simulated],
+    sample: list[SimulatedMessage],
 ) -> None:
     records = derive(keyed(sample))
     models = {data.model for data in of(records, ContextReading)}
@@ -95,25 +95,25 @@ def test_the_sample_has_every_runtime_subagents_and_large_windows(
     )
 
 
-def test_no_window_is_ever_exceeded(sample: list[Simulated]) -> None:
+def test_no_window_is_ever_exceeded(sample: list[SimulatedMessage]) -> None:
     readings = of(derive(keyed(sample)), ContextReading)
     assert all(data.window_source != "exceeded" for data in readings)
     assert max(data.used_percent or 0 for data in readings) <= 100
 
 
-def test_times_ascend_and_sessions_are_interleaved(sample: list[Simulated]) -> None:
+def test_times_ascend_and_sessions_are_interleaved(sample: list[SimulatedMessage]) -> None:
     times = [each.at_ms for each in sample]
     assert times == sorted(times)
     changes = sum(a.session_id != b.session_id for a, b in pairwise(sample))
     assert changes > 100
 
 
-def test_no_text_holds_what_terminals_obey(sample: list[Simulated]) -> None:
+def test_no_text_holds_what_terminals_obey(sample: list[SimulatedMessage]) -> None:
     assert not any(b"\\u001b" in each.value or b"\x1b" in each.value for each in sample)
 
 
 def test_a_folder_a_stream_and_keyed_messages_give_the_same_readings(
-    command: Command, tmp_path: Path, sample: list[Simulated]
+    command: Command, tmp_path: Path, sample: list[SimulatedMessage]
 ) -> None:
     folder = tmp_path / "out"
     assert command("simulate", "--sample", "--out", str(folder)).returncode == 0
@@ -152,7 +152,7 @@ _UNNAMED = {"file-history-snapshot", "summary", "queue-operation"}
 
 @pytest.mark.parametrize("provider", ["claude", "openai", "gemini", "codex"])
 def test_a_provider_is_alone_when_asked_for(provider: str) -> None:
-    messages = list(simulate(Casting(sessions=3, turns=3, providers=(provider,))))
+    messages = list(simulate(SimulationOptions(sessions=3, turns=3, providers=(provider,))))
     runtimes = {_runtime(json.loads(each.value)) for each in messages} - {None}
     assert runtimes == {provider}
 
@@ -168,7 +168,7 @@ def _runtime(body: dict[str, Any]) -> str | None:
 
 
 def test_as_many_messages_as_asked_for_from_as_many_sessions_at_a_time() -> None:
-    messages = list(simulate(Casting(sessions=4, turns=2), 2_000))
+    messages = list(simulate(SimulationOptions(sessions=4, turns=2), 2_000))
     assert len(messages) == 2_000
     assert len({each.session_id for each in messages}) > 4
     ends = {each.session_id: each.at_ms for each in messages}
@@ -180,22 +180,22 @@ def test_as_many_messages_as_asked_for_from_as_many_sessions_at_a_time() -> None
 
 
 def test_without_a_number_each_session_goes_to_its_end() -> None:
-    messages = list(simulate(Casting(sessions=4, turns=2)))
+    messages = list(simulate(SimulationOptions(sessions=4, turns=2)))
     assert len({each.session_id for each in messages}) == 4
 
 
 def test_plans_are_endless_and_all_different() -> None:
-    some = list(islice(plans(Casting()), 50))
+    some = list(islice(plans(SimulationOptions()), 50))
     assert len({plan.session_id for plan in some}) == 50
-    assert {plan.spelling for plan in some} == set(get_args(SpellingName))
+    assert {plan.dialect for plan in some} == set(get_args(DialectName))
 
 
-def _plan(spelling: SpellingName, **more: object) -> Plan:
+def _plan(dialect: DialectName, **more: object) -> SessionPlan:
     settings: dict[str, Any] = {
         "seed": "s", "session_id": "one", "start_ms": 1_767_225_600_000, "model": "gpt-4o",
         "window": 128_000, "turns": 30, "growth_tokens": 900, **more,
     }  # fmt: skip
-    return Plan(spelling=spelling, **settings)
+    return SessionPlan(dialect=dialect, **settings)
 
 
 def test_repeats_and_resumes_are_the_same_bytes_again() -> None:

@@ -20,7 +20,7 @@ from streams.edge.partitioner import partition_of
 from streams.flow.fold_views import fold_records
 from streams.flow.funnel import Funnel
 from streams.flow.replay import replay
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
 
 _LIMIT_BYTES = 8 << 20
@@ -80,10 +80,10 @@ def records_of(lines: Iterable[Line]) -> list[Record]:
 
 def sample_lines(start_ms: int) -> list[Line]:
     """Return the simulator's sample: a dozen sessions that show every kind of thing there is."""
-    casting = Casting(start_ms=start_ms)
+    options = SimulationOptions(start_ms=start_ms)
     return [
         Line("simulated", number, each.value, len(each.value), each.session_id)
-        for number, each in enumerate(sample_sessions(casting))
+        for number, each in enumerate(sample_sessions(options))
     ]
 
 

@@ -13,7 +13,7 @@ from streams.edge.catalog import bundled
 from streams.edge.folders import write_folder
 from streams.edge.transcript_tail import BodyLine, Tail, read_tail
 from streams.flow.glance import look
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from streams.serve.statusline import Figures
 from streams.serve.transcript_end import plain_end
 
@@ -64,8 +64,8 @@ def boundary(number: int, **metadata: Any) -> dict[str, Any]:
 
 
 def test_real_and_simulated_transcripts_wherever_they_are_cut(tmp_path: Path) -> None:
-    casting = Casting(sessions=9, turns=30, providers=("claude",))
-    write_folder(tmp_path / "made", ((each.file, each.value) for each in simulate(casting)))
+    options = SimulationOptions(sessions=9, turns=30, providers=("claude",))
+    write_folder(tmp_path / "made", ((each.file, each.value) for each in simulate(options)))
     made = [path for path in (tmp_path / "made").rglob("*.jsonl") if "agent-" not in path.name]
     compared = is_plain = 0
     for path in (*made, *FIXTURES.glob("*.jsonl")):

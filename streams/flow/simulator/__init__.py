@@ -4,16 +4,16 @@ Pure: the same options give the same messages. Sizes follow those of real transc
 is filler.
 """
 
-from streams.flow.simulator.cast import PROVIDERS, Casting, plans, sample_plans
-from streams.flow.simulator.scene import Plan, SpellingName
-from streams.flow.simulator.stage import Simulated, interleave, sample_sessions, simulate
+from streams.flow.simulator.plans import PROVIDERS, SimulationOptions, plans, sample_plans
+from streams.flow.simulator.session import SessionPlan, DialectName
+from streams.flow.simulator.simulation import SimulatedMessage, interleave, sample_sessions, simulate
 
 __all__ = [
     "PROVIDERS",
-    "Casting",
-    "Plan",
-    "Simulated",
-    "SpellingName",
+    "SimulationOptions",
+    "SessionPlan",
+    "SimulatedMessage",
+    "DialectName",
     "interleave",
     "plans",
     "sample_plans",

@@ -5,7 +5,7 @@ It knows no start, no failure and no window: only what succeeded leaves a line.
 
 from schemas.records import Json
 from streams.flow.simulator.claude_stream import iso, usage_object, with_iterations
-from streams.flow.simulator.scene import Chain, Compaction, EndReason, Response, Scene
+from streams.flow.simulator.session import SimulatedChain, CompactionAttempt, EndReason, ModelResponse, SimulatedSession
 
 _VERSION = "2.1.329"
 _OWN_CALL = "acompact-"
@@ -15,33 +15,33 @@ _OWN_CALL = "acompact-"
 class ClaudeTranscript:
     """Lines of the main chain go to the session's file, a subagent's to its own."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._draw = scene.draw
-        self._plan = scene.plan
+    def __init__(self, session: SimulatedSession) -> None:
+        self._session = session
+        self._random = session.random
+        self._plan = session.plan
         self._tool_use_id = ""
 
-    def begin(self, chain: Chain) -> None:
+    def begin(self, chain: SimulatedChain) -> None:
         """Write the lines that a file begins with; they name no session."""
         del chain
-        snapshot: Json = {"messageId": self._draw.uuid(), "trackedFileBackups": {}}
+        snapshot: Json = {"messageId": self._random.uuid(), "trackedFileBackups": {}}
         self._bare({"type": "file-history-snapshot", "snapshot": snapshot})
-        self._bare({"type": "summary", "summary": self._draw.text(60)})
+        self._bare({"type": "summary", "summary": self._random.text(60)})
 
-    def prompt(self, chain: Chain, text: str) -> None:
+    def prompt(self, chain: SimulatedChain, text: str) -> None:
         """Write the user's line."""
         self._line("user", chain, {"message": {"role": "user", "content": text}})
 
-    def respond(self, response: Response) -> None:
+    def respond(self, response: ModelResponse) -> None:
         """Write a response: one line per content block, the output counted on the last."""
-        draw, usage = self._draw, response.usage
-        message_id, request_id = draw.key("msg_"), draw.key("req_")
-        blocks: list[Json] = [{"type": "text", "text": draw.text(draw.size(250, 1.0, 16_000))}]
-        if draw.chance(0.4):
-            blocks.insert(0, {"type": "thinking", "thinking": "", "signature": draw.key("sig")})
+        random, usage = self._random, response.usage
+        message_id, request_id = random.key("msg_"), random.key("req_")
+        blocks: list[Json] = [{"type": "text", "text": random.text(random.size(250, 1.0, 16_000))}]
+        if random.chance(0.4):
+            blocks.insert(0, {"type": "thinking", "thinking": "", "signature": random.key("sig")})
         if response.tool:
-            self._tool_use_id = draw.key("toolu_")
-            command: Json = {"command": draw.text(draw.size(120, 1.0, 8_000))}
+            self._tool_use_id = random.key("toolu_")
+            command: Json = {"command": random.text(random.size(120, 1.0, 8_000))}
             blocks.append(
                 {"type": "tool_use", "id": self._tool_use_id, "name": "Bash", "input": command}
             )
@@ -62,12 +62,12 @@ class ClaudeTranscript:
             if response.edits:
                 message["context_management"] = {"applied_edits": list(response.edits)}
             self._line("assistant", response.chain, {"message": message, "requestId": request_id})
-        if draw.chance(0.01):
+        if random.chance(0.01):
             self._api_error(response.chain)
 
-    def tool_result(self, chain: Chain, text: str) -> None:
+    def tool_result(self, chain: SimulatedChain, text: str) -> None:
         """Write the tool's answer, and the progress lines that ran before it."""
-        for _ in range(self._draw.whole(0, 9) if self._draw.chance(self._plan.noise) else 0):
+        for _ in range(self._random.integer(0, 9) if self._random.chance(self._plan.noise) else 0):
             self._progress(chain)
         content: Json = [{"type": "tool_result", "tool_use_id": self._tool_use_id, "content": text}]
         self._line(
@@ -76,11 +76,11 @@ class ClaudeTranscript:
             {"message": {"role": "user", "content": content}, "toolUseResult": {"type": "text"}},
         )
 
-    def compact(self, chain: Chain, compaction: Compaction) -> bool:
+    def compact(self, chain: SimulatedChain, compaction: CompactionAttempt) -> bool:
         """Write what succeeded: the own call in its file, the boundary, the summary."""
         if compaction.outcome in {"failed", "blocked", "lost-end"}:
             return False
-        self._scene.now_ms += compaction.duration_ms
+        self._session.now_ms += compaction.duration_ms
         self._own_call(chain, compaction)
         trigger = "manual" if compaction.is_manual else "auto"
         metadata: dict[str, Json] = {"trigger": trigger, "preTokens": compaction.pre_tokens}
@@ -102,7 +102,7 @@ class ClaudeTranscript:
                 "compactMetadata": metadata,
             },
         )
-        summary = self._draw.text(self._draw.size(9_000, 0.4, 24_000))
+        summary = self._random.text(self._random.size(9_000, 0.4, 24_000))
         self._line(
             "user",
             chain,
@@ -114,16 +114,16 @@ class ClaudeTranscript:
         )
         return True
 
-    def reset(self, chain: Chain) -> None:
+    def reset(self, chain: SimulatedChain) -> None:
         """Write the `/clear` command."""
         text = "<command-name>/clear</command-name>\n<command-args></command-args>"
         self._line("user", chain, {"message": {"role": "user", "content": text}})
 
-    def noise(self, chain: Chain) -> None:
+    def noise(self, chain: SimulatedChain) -> None:
         """Write a line that means nothing, or a micro-compaction."""
-        kind = self._draw.pick(("flood", "snapshot", "queue", "micro", "stop"))
+        kind = self._random.choice(("flood", "snapshot", "queue", "micro", "stop"))
         if kind == "flood":
-            for _ in range(self._draw.whole(5, 60)):
+            for _ in range(self._random.integer(5, 60)):
                 self._progress(chain)
         elif kind == "micro":
             self._micro_compaction(chain)
@@ -134,24 +134,24 @@ class ClaudeTranscript:
         else:
             self._bare({"type": "file-history-snapshot", "snapshot": {}})
 
-    def end_turn(self, chain: Chain, reason: EndReason) -> None:
+    def end_turn(self, chain: SimulatedChain, reason: EndReason) -> None:
         """Write nothing: a transcript has no line for it."""
 
-    def _own_call(self, chain: Chain, compaction: Compaction) -> None:
-        own = Chain(chain.model, 0, agent_id=_OWN_CALL + self._draw.key("")[:6])
-        text = self._draw.text(600)
+    def _own_call(self, chain: SimulatedChain, compaction: CompactionAttempt) -> None:
+        own = SimulatedChain(chain.model, 0, agent_id=_OWN_CALL + self._random.key("")[:6])
+        text = self._random.text(600)
         self._line("user", own, {"message": {"role": "user", "content": text}})
         message: Json = {
             "model": own.model,
-            "id": self._draw.key("msg_"),
+            "id": self._random.key("msg_"),
             "type": "message",
             "role": "assistant",
-            "content": [{"type": "text", "text": self._draw.text(9_000)}],
+            "content": [{"type": "text", "text": self._random.text(9_000)}],
             "usage": {"input_tokens": 2, "cache_read_input_tokens": compaction.pre_tokens},
         }
         self._line("assistant", own, {"message": message})
 
-    def _micro_compaction(self, chain: Chain) -> None:
+    def _micro_compaction(self, chain: SimulatedChain) -> None:
         saved = chain.cached_tokens // 5
         metadata: Json = {
             "trigger": "auto",
@@ -166,7 +166,7 @@ class ClaudeTranscript:
             {"subtype": "microcompact_boundary", "microcompactMetadata": metadata},
         )
 
-    def _api_error(self, chain: Chain) -> None:
+    def _api_error(self, chain: SimulatedChain) -> None:
         message: Json = {
             "model": "<synthetic>",
             "role": "assistant",
@@ -175,16 +175,16 @@ class ClaudeTranscript:
         }
         self._line("assistant", chain, {"message": message, "isApiErrorMessage": True})
 
-    def _progress(self, chain: Chain) -> None:
-        data: Json = {"type": "bash_progress", "output": self._draw.text(90), "elapsed": 1}
+    def _progress(self, chain: SimulatedChain) -> None:
+        data: Json = {"type": "bash_progress", "output": self._random.text(90), "elapsed": 1}
         body: dict[str, Json] = {"data": data, "toolUseID": self._tool_use_id}
         self._line("progress", chain, body)
 
     def _bare(self, body: dict[str, Json]) -> None:
-        self._scene.emit(body)
+        self._session.emit(body)
 
-    def _line(self, kind: str, chain: Chain, more: dict[str, Json]) -> None:
-        uuid = self._draw.uuid()
+    def _line(self, kind: str, chain: SimulatedChain, more: dict[str, Json]) -> None:
+        uuid = self._random.uuid()
         body: dict[str, Json] = {
             "parentUuid": chain.last_uuid,
             "isSidechain": chain.agent_id is not None,
@@ -196,9 +196,9 @@ class ClaudeTranscript:
             "type": kind,
             **more,
             "uuid": uuid,
-            "timestamp": iso(self._scene.now_ms),
+            "timestamp": iso(self._session.now_ms),
         }
         if chain.agent_id is not None:
             body["agentId"] = chain.agent_id
         chain.last_uuid = uuid
-        self._scene.emit(body, chain.agent_id)
+        self._session.emit(body, chain.agent_id)

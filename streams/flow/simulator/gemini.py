@@ -1,20 +1,20 @@
 """Gemini: a publisher sends the responses of `generateContent` as they came."""
 
 from schemas.records import Json
-from streams.flow.simulator.openai import Published
-from streams.flow.simulator.scene import Response
+from streams.flow.simulator.published_responses import Published
+from streams.flow.simulator.session import ModelResponse
 
 
 class Gemini(Published):
-    """Cached tokens are inside the prompt; the Python client's spelling is snake_case."""
+    """Cached tokens are inside the prompt; the Python client's dialect is snake_case."""
 
-    def respond(self, response: Response) -> None:
-        """Send one response, in the wire's spelling or the Python client's."""
-        draw, usage = self._draw, response.usage
-        text: Json = {"text": draw.text(draw.size(600, 1.0, 16_000))}
+    def respond(self, response: ModelResponse) -> None:
+        """Send one response, in the wire's dialect or the Python client's."""
+        random, usage = self._random, response.usage
+        text: Json = {"text": random.text(random.size(600, 1.0, 16_000))}
         content: Json = {"role": "model", "parts": [text]}
         body: dict[str, Json] = {"candidates": [{"content": content, "finishReason": "STOP"}]}
-        if draw.chance(0.3):
+        if random.chance(0.3):
             body["usage_metadata"] = {
                 "prompt_token_count": usage.used,
                 "cached_content_token_count": usage.read,
@@ -22,7 +22,7 @@ class Gemini(Published):
                 "total_token_count": usage.used + usage.output,
             }
             body["model_version"] = response.chain.model
-            body["response_id"] = draw.key("")
+            body["response_id"] = random.key("")
         else:
             body["usageMetadata"] = {
                 "promptTokenCount": usage.used,
@@ -32,5 +32,5 @@ class Gemini(Published):
                 "totalTokenCount": usage.used + usage.output,
             }
             body["modelVersion"] = response.chain.model
-            body["responseId"] = draw.key("")
+            body["responseId"] = random.key("")
         self._publish(body, response.chain)
