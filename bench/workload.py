@@ -25,7 +25,7 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from streams.edge import codec
 from streams.edge.partitioner import partition_of
-from streams.flow.simulator import SimulationOptions, SessionPlan, plans
+from streams.flow.simulator import SessionPlan, SimulationOptions, plans
 from streams.flow.simulator.session import EmittedMessage
 from streams.flow.simulator.session_script import session_messages
 
@@ -71,21 +71,21 @@ def _merge(streams: Iterator[SessionPlan], sessions: int, start_ms: int) -> Iter
 
     def run(number: int, begin_ms: int) -> None:
         plan = replace(next(streams), start_ms=begin_ms)
-        messages_of_plan = session_messages(plan)
-        first = next(told)
-        heapq.heappush(running, (first.at_ms, number, plan, first, told))
+        upcoming = session_messages(plan)
+        first = next(upcoming)
+        heapq.heappush(running, (first.at_ms, number, plan, first, upcoming))
 
     for number in range(sessions):
         run(number, start_ms + number * _RAMP_MS // sessions)
     number = sessions
     while True:
-        at_ms, order, plan, message, told = running[0]
+        at_ms, order, plan, message, upcoming = running[0]
         key = codec.key_bytes(plan.session_id)
         partition = partition_of(plan.session_id, PARTITIONS)
         yield Message(partition, at_ms, key, codec.dumps(message.body))
-        following = next(told, None)
+        following = next(upcoming, None)
         if following is not None:
-            heapq.heapreplace(running, (following.at_ms, order, plan, following, told))
+            heapq.heapreplace(running, (following.at_ms, order, plan, following, upcoming))
             continue
         heapq.heappop(running)
         run(number, at_ms)

@@ -24,14 +24,16 @@ from streams.core.rules import Rules
 from streams.edge import codec
 from streams.edge.catalog import bundled
 from streams.flow.funnel import Funnel, Intake
-from streams.flow.simulator import SimulationOptions, SimulatedMessage, simulate
+from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from streams.serve.page import FOLDER
 from tests.page.conftest import FLAGS, NARROW, WIDE
 from tests.serve.kit import GrowingViews, api_over
 
 TARGET = Path(__file__).parents[1] / "docs" / "screens"
 
-OPTIONS = SimulationOptions(sessions=24, turns=70, seed=3, providers=("claude", "claude", "codex", "openai"))
+OPTIONS = SimulationOptions(
+    sessions=24, turns=70, seed=3, providers=("claude", "claude", "codex", "openai")
+)
 MESSAGES = 14_800
 """Here one compaction is under way, another session waits for its first size after one, and
 three are near theirs."""

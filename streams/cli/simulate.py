@@ -21,7 +21,7 @@ from streams.core.errors import ConfigError
 from streams.edge.clock import SystemClock
 from streams.edge.folders import write_folder
 from streams.flow.publish import paced
-from streams.flow.simulator import PROVIDERS, SimulationOptions, SimulatedMessage, sample_sessions
+from streams.flow.simulator import PROVIDERS, SimulatedMessage, SimulationOptions, sample_sessions
 from streams.flow.simulator import simulate as simulate_sessions
 
 _FILE_SUFFIX = ".jsonl"
@@ -131,11 +131,15 @@ def _time_ms(text: str) -> int:
     return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1_000)
 
 
-def _simulated(options: SimulationOptions, messages: int | None, *, sample: bool) -> Iterator[SimulatedMessage]:
+def _simulated(
+    options: SimulationOptions, messages: int | None, *, sample: bool
+) -> Iterator[SimulatedMessage]:
     return sample_sessions(options) if sample else simulate_sessions(options, messages)
 
 
-def ending_now(options: SimulationOptions, messages: int | None, *, sample: bool) -> SimulationOptions:
+def ending_now(
+    options: SimulationOptions, messages: int | None, *, sample: bool
+) -> SimulationOptions:
     """Return the options with a start such that the last message is sent now.
 
     The same is simulated twice, the first time to learn how long it is.

@@ -28,7 +28,7 @@ import pytest
 
 from streams.edge.local_stack import LocalStack, Name
 from streams.edge.redis_views import RedisViews
-from streams.flow.simulator import SimulationOptions, SimulatedMessage, simulate
+from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from tests.conftest import Command, command_environment
 
 LONG = os.environ.get("CHAOS") == "long"

@@ -45,7 +45,7 @@ def view_of(transcript: Path, session_id: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def transcripts(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, str]]:
-    """SimulatedMessage transcripts of main chains, and the real ones where they are on this machine."""
+    """Simulated transcripts of main chains, and the real ones where they are on this machine."""
     folder = tmp_path_factory.mktemp("projects")
     options = SimulationOptions(sessions=12, turns=30, providers=("claude",))
     write_folder(folder, ((each.file, each.value) for each in simulate(options)))

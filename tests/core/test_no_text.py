@@ -140,7 +140,10 @@ def test_any_session_gives_the_same_records(plan: tuple[list[Action], bool]) -> 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_every_provider_gives_the_same_records(provider: str) -> None:
-    sample, more = SimulationOptions(seed=3, providers=(provider,)), SimulationOptions(seed=5, providers=(provider,))
+    sample, more = (
+        SimulationOptions(seed=3, providers=(provider,)),
+        SimulationOptions(seed=5, providers=(provider,)),
+    )
     lines = [message.named() for message in (*sample_sessions(sample), *simulate(more, 1_500))]
     assert check_same_records(lines) > 20
     check_no_text(lines)

@@ -21,7 +21,9 @@ ALTERNATE, BACK = b"\x1b[?1049h", b"\x1b[?1049l"
 @pytest.fixture(scope="module")
 def records() -> list[Record]:
     """All records of the simulator's sample."""
-    return records_of((each.value, each.session_id) for each in sample_sessions(SimulationOptions()))
+    return records_of(
+        (each.value, each.session_id) for each in sample_sessions(SimulationOptions())
+    )
 
 
 @pytest.fixture

@@ -45,7 +45,8 @@ class Sent(NamedTuple):
 def samples(seed: int = 1) -> list[Sent]:
     """Return the messages of a dozen short sessions of every kind."""
     return [
-        Sent(message.session_id, message.value) for message in sample_sessions(SimulationOptions(seed=seed))
+        Sent(message.session_id, message.value)
+        for message in sample_sessions(SimulationOptions(seed=seed))
     ]
 
 

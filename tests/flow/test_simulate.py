@@ -23,9 +23,16 @@ from streams.edge import files
 from streams.edge.catalog import bundled
 from streams.flow.funnel import Funnel
 from streams.flow.replay import replay
-from streams.flow.simulator import SimulationOptions, SimulatedMessage, plans, sample_sessions, simulate
-from streams.flow.simulator.session import SessionPlan, DialectName
-from streams.flow.simulator.simulation import interleave
+from streams.flow.simulator import (
+    DialectName,
+    SessionPlan,
+    SimulatedMessage,
+    SimulationOptions,
+    interleave,
+    plans,
+    sample_sessions,
+    simulate,
+)
 from tests.conftest import Command
 
 Data = TypeVar("Data")
@@ -147,7 +154,7 @@ def test_standard_output_is_the_file(command: Command, tmp_path: Path) -> None:
     )
 
 
-_UNNAMED = {"file-history-snapshot", "summary", "queue-operation"}
+_UNNAMED = {"file-history-snapshot", "summary"}
 
 
 @pytest.mark.parametrize("provider", ["claude", "openai", "gemini", "codex"])

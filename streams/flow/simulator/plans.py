@@ -1,11 +1,11 @@
-"""Which sessions there are: plans drawn from a seed, and the fixed sample that shows every kind."""
+"""Which sessions to simulate: random plans from a seed, and the sample that shows every kind."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from streams.flow.simulator.random_source import RandomSource
-from streams.flow.simulator.session import AttemptOutcome, SessionPlan, DialectName
+from streams.flow.simulator.session import AttemptOutcome, DialectName, SessionPlan
 
 PROVIDERS: dict[str, tuple[DialectName, ...]] = {
     "claude": ("claude-stream", "claude-stream", "claude-transcript"),
@@ -13,10 +13,10 @@ PROVIDERS: dict[str, tuple[DialectName, ...]] = {
     "gemini": ("gemini",),
     "codex": ("codex",),
 }
-"""Spellings of each provider; Claude's stream, which tells the most, comes twice as often."""
+"""Dialects of each provider; Claude's stream, which reports the most, comes twice as often."""
 
 DEFAULT_START_MS = 1_767_225_600_000
-"""2026-01-01T00:00:00Z: where simulated time begins if nothing else is asked for."""
+"""2026-01-01T00:00:00Z: the default start of simulated time."""
 
 _MODELS: dict[DialectName, tuple[tuple[str, int], ...]] = {
     "claude-stream": (
@@ -33,27 +33,27 @@ _MODELS: dict[DialectName, tuple[tuple[str, int], ...]] = {
     "gemini": (("gemini-2.5-pro", 1_048_576), ("gemini-1.5-flash", 1_000_000)),
     "codex": (("gpt-5.2-codex", 258_400),),
 }
-"""Models and the window that the session's runtime runs them with."""
+"""Models, and the window with which the runtime uses them."""
 
 _OUTCOMES: tuple[AttemptOutcome, ...] = (
     "done", "done", "slow", "done", "failed", "done", "lost-end", "done", "unmarked",
     "blocked", "done", "lost-start",
 )  # fmt: skip
-"""Compactions in the order that sessions have them; most succeed, as in life."""
+"""Outcomes of successive compaction attempts; most succeed, as in real sessions."""
 
 _STAGGER_MS = 20_000
-"""Sessions begin within so long of each other, times their number."""
+"""Sessions start within this time, multiplied by their number."""
 
 _GROWTH_TOKENS = 900
-"""Median of a tool's result in real transcripts: 3.6 KB."""
+"""Median size of a tool result in real transcripts: 3.6 KB."""
 
 _RESPONSES_PER_WINDOW = 22
-"""A sample session grows so fast that its window fills within so many responses."""
+"""A sample session grows so fast that its window fills within about this many responses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOptions:
-    """What sessions to make. `turns` is each session's length; a turn has 12 messages or so."""
+    """What to simulate. `turns` is the median length of a session; a turn has about 12 messages."""
 
     seed: int = 1
     sessions: int = 10
@@ -63,7 +63,7 @@ class SimulationOptions:
 
 
 def plans(options: SimulationOptions) -> Iterator[SessionPlan]:
-    """Yield sessions' plans without end; the first `options.sessions` begin together."""
+    """Yield session plans without end; the first `options.sessions` start together."""
     dialects = [name for provider in options.providers for name in PROVIDERS[provider]]
     for index in count():
         random = RandomSource(f"{options.seed}/plan/{index}")
@@ -84,7 +84,7 @@ def plans(options: SimulationOptions) -> Iterator[SessionPlan]:
             manual_each=random.integer(15, 40) if random.chance(0.5) else 0,
             reset_each=random.integer(20, 60) if random.chance(0.3) else 0,
             exhausted_each=random.integer(30, 90) if random.chance(0.2) else 0,
-            subagents=0.08,
+            subagents=0.0 if dialect == "codex" else 0.08,
             edits=0.03 if random.chance(0.3) else 0.0,
             noise=0.25,
             is_partial=random.chance(0.2),
@@ -96,12 +96,12 @@ def plans(options: SimulationOptions) -> Iterator[SessionPlan]:
 
 
 def sample_plans(options: SimulationOptions) -> Sequence[SessionPlan]:
-    """Return a few short sessions that show every kind of thing there is.
+    """Return the plans of about a dozen short sessions that show every kind of message and outcome.
 
-    Of the options, only the seed, the start and the providers count.
+    Of the options, only the seed, the start and the providers apply.
     """
-    wanted = {dialect for provider in options.providers for dialect in PROVIDERS[provider]}
-    return [plan for plan in _all_samples(options) if plan.dialect in wanted]
+    dialects = {dialect for provider in options.providers for dialect in PROVIDERS[provider]}
+    return [plan for plan in _all_samples(options) if plan.dialect in dialects]
 
 
 def _all_samples(options: SimulationOptions) -> list[SessionPlan]:
@@ -129,8 +129,8 @@ def _claude_streams(options: SimulationOptions) -> Iterator[SessionPlan]:
         growth_tokens=7_000, reset_each=15, is_partial=True,
     )  # fmt: skip
     yield _sample(
-        options, 3, stream, ("claude-sonnet-4-5-20250929[1m]", 1_000_000), turns=7,
-        outcomes=("done",), subagents=0.3, edits=0.05,
+        options, 3, stream, ("claude-sonnet-4-5-20250929[1m]", 1_000_000), turns=12,
+        outcomes=("server", "done"), subagents=0.3, edits=0.05, rare=0.3,
     )  # fmt: skip
     yield _sample(
         options, 4, stream, sonnet, turns=10, outcomes=("unmarked", "lost-end"),
@@ -150,11 +150,16 @@ def _claude_transcripts(options: SimulationOptions) -> Iterator[SessionPlan]:
     )  # fmt: skip
     yield _sample(
         options, 7, transcript, sonnet, turns=6, outcomes=("done",), edits=0.1, resume_each=5,
+        subagents=0.5, is_early=True,
     )  # fmt: skip
 
 
 def _sample(
-    options: SimulationOptions, number: int, dialect: DialectName, model: tuple[str, int], **more: object
+    options: SimulationOptions,
+    number: int,
+    dialect: DialectName,
+    model: tuple[str, int],
+    **more: object,
 ) -> SessionPlan:
     name, window = model
     random = RandomSource(f"{options.seed}/sample/{number}")
@@ -167,5 +172,5 @@ def _sample(
         model=name,
         window=window,
         noise=0.1,
-        **growth | more,  # type: ignore[arg-type]  # SessionPlan's own fields, by name
+        **growth | more,  # type: ignore[arg-type]  # fields of SessionPlan, by name
     )

@@ -1,23 +1,27 @@
-"""OpenAI's two interfaces: a publisher sends the response objects as they came.
+"""OpenAI and Gemini: a publisher sends the API's response objects unchanged.
 
-Prompts go as plain `user` messages. The session, the uuid and the time are the publisher's.
+Prompts go as plain `user` messages. The publisher adds the session, the uuid and the time.
 """
 
 from schemas.records import Json
-from streams.flow.simulator.session import iso
-from streams.flow.simulator.session import SimulatedChain, CompactionAttempt, EndReason, ModelResponse, SimulatedSession, TokenCounts
+from streams.flow.simulator.session import (
+    CompactionAttempt,
+    Dialect,
+    EndReason,
+    ModelResponse,
+    SimulatedChain,
+    SimulatedSession,
+    iso,
+)
 
 
-class Published:
-    """What is common to runtimes without a stream of their own: the publisher's fields."""
+class _Published(Dialect):
+    """Runtimes without a stream of their own. Cached tokens are included in the prompt's."""
 
     def __init__(self, session: SimulatedSession) -> None:
         self._session = session
         self._random = session.random
         self._plan = session.plan
-
-    def begin(self, chain: SimulatedChain) -> None:
-        """Send nothing: there is no opening message."""
 
     def prompt(self, chain: SimulatedChain, text: str) -> None:
         """Send the prompt as a plain user message."""
@@ -25,7 +29,7 @@ class Published:
         self._publish({"type": "user", "message": message}, chain)
 
     def tool_result(self, chain: SimulatedChain, text: str) -> None:
-        """Send the tool's answer as a plain user message."""
+        """Send the tool's result as a plain user message."""
         content: Json = [{"type": "tool_result", "content": text}]
         message: Json = {"role": "user", "content": content}
         self._publish({"type": "user", "message": message}, chain)
@@ -35,18 +39,18 @@ class Published:
         self._publish({"type": "conversation_reset", "trigger": "clear"}, chain)
 
     def noise(self, chain: SimulatedChain) -> None:
-        """Send a type that nobody knows."""
+        """Send a message of an unknown type."""
         self._publish({"type": "heartbeat", "note": self._random.text(40)}, chain)
 
     def end_turn(self, chain: SimulatedChain, reason: EndReason) -> None:
-        """Send a `result` only where it says something."""
+        """Send a `result` only if the turn failed."""
         if reason != "completed":
             self._publish({"type": "result", "is_error": True, "terminal_reason": reason}, chain)
 
-    def compact(self, chain: SimulatedChain, compaction: CompactionAttempt) -> bool:
+    def compact(self, chain: SimulatedChain, attempt: CompactionAttempt) -> bool:
         """Send nothing: the client dropped old messages, and only the next reading shows it."""
         del chain
-        self._session.now_ms += compaction.duration_ms
+        self._session.now_ms += attempt.duration_ms
         return True
 
     def _publish(self, body: dict[str, Json], chain: SimulatedChain) -> None:
@@ -60,12 +64,12 @@ class Published:
         self._session.emit(body)
 
 
-class OpenAIChat(Published):
-    """Chat completions; cached tokens are inside the prompt."""
+class OpenAIChat(_Published):
+    """OpenAI's chat completions."""
 
     def respond(self, response: ModelResponse) -> None:
         """Send one completion object."""
-        random = self._random
+        random, usage = self._random, response.usage
         message: Json = {"role": "assistant", "content": random.text(random.size(500, 1.0, 16_000))}
         choice: Json = {"index": 0, "message": message, "finish_reason": "stop"}
         body: dict[str, Json] = {
@@ -75,29 +79,27 @@ class OpenAIChat(Published):
             "model": response.chain.model,
             "choices": [choice],
             "usage": {
-                "prompt_tokens": response.usage.used,
-                "completion_tokens": response.usage.output,
-                "total_tokens": response.usage.used + response.usage.output,
-                "prompt_tokens_details": {"cached_tokens": response.usage.read},
+                "prompt_tokens": usage.used,
+                "completion_tokens": usage.output,
+                "total_tokens": usage.used + usage.output,
+                "prompt_tokens_details": {"cached_tokens": usage.read},
             },
         }
         self._publish(body, response.chain)
 
 
-class OpenAIResponses(Published):
-    """Responses; a server-side compaction is an item of the next response's output."""
+class OpenAIResponses(_Published):
+    """OpenAI's Responses; a server-side compaction is an item of the next response's output."""
 
-    def __init__(self, session: SimulatedSession) -> None:
-        super().__init__(session)
-        self._compacted = False
+    _is_compacted = False
 
     def respond(self, response: ModelResponse) -> None:
-        """Send one response object, with a compaction item where one was made."""
-        random = self._random
+        """Send one response object, with a compaction item if there was a compaction."""
+        random, usage = self._random, response.usage
         text: Json = {"type": "output_text", "text": random.text(random.size(500, 1.0, 16_000))}
         output: list[Json] = [{"type": "message", "role": "assistant", "content": [text]}]
-        if self._compacted:
-            self._compacted = False
+        if self._is_compacted:
+            self._is_compacted = False
             output.insert(0, {
                 "id": random.key("cmp_"), "type": "compaction", "encrypted_content": random.key("")
             })  # fmt: skip
@@ -107,21 +109,48 @@ class OpenAIResponses(Published):
             "created_at": self._session.now_ms // 1000,
             "model": response.chain.model,
             "output": output,
-            "usage": _responses_usage(response.usage),
+            "usage": {
+                "input_tokens": usage.used,
+                "input_tokens_details": {"cached_tokens": usage.read},
+                "output_tokens": usage.output,
+                "output_tokens_details": {"reasoning_tokens": usage.output // 2},
+                "total_tokens": usage.used + usage.output,
+            },
         }
         self._publish(body, response.chain)
 
-    def compact(self, chain: SimulatedChain, compaction: CompactionAttempt) -> bool:
-        """Remember to put the item into the next response."""
-        self._compacted = True
-        return super().compact(chain, compaction)
+    def compact(self, chain: SimulatedChain, attempt: CompactionAttempt) -> bool:
+        """Leave the compaction item to the next response."""
+        self._is_compacted = True
+        return super().compact(chain, attempt)
 
 
-def _responses_usage(usage: TokenCounts) -> dict[str, Json]:
-    return {
-        "input_tokens": usage.used,
-        "input_tokens_details": {"cached_tokens": usage.read},
-        "output_tokens": usage.output,
-        "output_tokens_details": {"reasoning_tokens": usage.output // 2},
-        "total_tokens": usage.used + usage.output,
-    }
+class Gemini(_Published):
+    """Gemini's `generateContent`."""
+
+    def respond(self, response: ModelResponse) -> None:
+        """Send one response, in the REST API's names or the Python client's snake_case."""
+        random, usage = self._random, response.usage
+        text: Json = {"text": random.text(random.size(600, 1.0, 16_000))}
+        content: Json = {"role": "model", "parts": [text]}
+        body: dict[str, Json] = {"candidates": [{"content": content, "finishReason": "STOP"}]}
+        if random.chance(0.3):
+            body["usage_metadata"] = {
+                "prompt_token_count": usage.used,
+                "cached_content_token_count": usage.read,
+                "candidates_token_count": usage.output,
+                "total_token_count": usage.used + usage.output,
+            }
+            body["model_version"] = response.chain.model
+            body["response_id"] = random.key("")
+        else:
+            body["usageMetadata"] = {
+                "promptTokenCount": usage.used,
+                "cachedContentTokenCount": usage.read,
+                "candidatesTokenCount": usage.output,
+                "thoughtsTokenCount": usage.output // 3,
+                "totalTokenCount": usage.used + usage.output,
+            }
+            body["modelVersion"] = response.chain.model
+            body["responseId"] = random.key("")
+        self._publish(body, response.chain)

@@ -22,10 +22,11 @@ DialectName: TypeAlias = Literal[
 ]
 
 AttemptOutcome: TypeAlias = Literal[
-    "done", "unmarked", "failed", "blocked", "lost-end", "lost-start", "slow"
+    "done", "unmarked", "failed", "blocked", "lost-end", "lost-start", "slow", "server"
 ]
 """How a compaction attempt goes. `unmarked` ends with a bare null status as older runtimes send
-it, `slow` sends heartbeats; with `lost-end` and `lost-start` that part is never sent."""
+it, `slow` sends heartbeats; with `lost-end` and `lost-start` that part is never sent. `server` is
+a compaction by Anthropic's API, within a response."""
 
 EndReason: TypeAlias = Literal["completed", "prompt_too_long", "blocking_limit"]
 
@@ -96,6 +97,8 @@ class ModelResponse(NamedTuple):
     edits: tuple[dict[str, Json], ...] = ()
     with_iterations: bool = False
     tool: bool = False
+    is_compacted: bool = False
+    """The API compacted the context within this response."""
 
 
 class CompactionAttempt(NamedTuple):
@@ -142,6 +145,8 @@ class SessionPlan:
     """A runtime version whose stream has timestamps on every frame, not only on conversation."""
     is_early: bool = False
     """A Claude Code before 2.1: subagents write to the main file, without an `agentId`."""
+    rare: float = 0.0
+    """Rare frames of Claude's stream: retries, estimates, background tasks, `/context`."""
     repeats: float = 0.0
     """A message sent twice in a row, as a publisher's retry does."""
     resume_each: int = 0
@@ -179,7 +184,7 @@ class SimulatedSession:
 
 
 class Dialect(Protocol):
-    """How one runtime reports a session. What it has no message for goes unreported."""
+    """How one runtime reports a session. A step that it has no message for goes unreported."""
 
     def begin(self, chain: SimulatedChain) -> None:
         """Open the session."""
@@ -192,6 +197,9 @@ class Dialect(Protocol):
 
     def tool_result(self, chain: SimulatedChain, text: str) -> None:
         """Report a tool's result."""
+
+    def subagent_result(self, chain: SimulatedChain, subagent: SimulatedChain) -> None:
+        """Report the end of a subagent to the chain that called it."""
 
     def compact(self, chain: SimulatedChain, attempt: CompactionAttempt) -> bool:
         """Report an attempt to compact; return whether the context became smaller."""

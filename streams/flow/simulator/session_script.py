@@ -1,4 +1,4 @@
-"""How a session goes: turns of prompts, responses and tools, until the context is full."""
+"""How a session goes: turns of prompts, responses and tool calls, and compactions in between."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,23 +6,22 @@ from schemas.records import Json
 from streams.flow.simulator.claude_stream import ClaudeStream
 from streams.flow.simulator.claude_transcript import ClaudeTranscript
 from streams.flow.simulator.codex import Codex
+from streams.flow.simulator.published_responses import Gemini, OpenAIChat, OpenAIResponses
 from streams.flow.simulator.random_source import RandomSource
-from streams.flow.simulator.gemini import Gemini
-from streams.flow.simulator.published_responses import OpenAIChat, OpenAIResponses
 from streams.flow.simulator.session import (
-    SimulatedChain,
-    CompactionAttempt,
-    EmittedMessage,
     AttemptOutcome,
-    SessionPlan,
-    ModelResponse,
-    SimulatedSession,
+    CompactionAttempt,
     Dialect,
     DialectName,
+    EmittedMessage,
+    ModelResponse,
+    SessionPlan,
+    SimulatedChain,
+    SimulatedSession,
     TokenCounts,
 )
 
-_DIALECTS: dict[DialectName, Callable[[SimulatedSession], Dialect]] = {
+DIALECTS: dict[DialectName, Callable[[SimulatedSession], Dialect]] = {
     "claude-stream": ClaudeStream,
     "claude-transcript": ClaudeTranscript,
     "openai-chat": OpenAIChat,
@@ -38,12 +37,13 @@ _RESERVE_DIVISOR = 4
 _RESUMED_MESSAGES = 40
 _CHARACTERS_PER_TOKEN = 4
 _LONGEST_RESULT_CHARACTERS = 30_000
-"""Claude Code cuts a tool's answer there; what is larger is pictures, counted but not shown."""
+"""Claude Code truncates a tool result there; the tokens above it are images, counted but not
+shown."""
 
 
 def session_messages(plan: SessionPlan) -> Iterator[EmittedMessage]:
     """Yield a session's messages in order; the same plan gives the same messages."""
-    yield from _SessionScript(plan).session_messages()
+    yield from _SessionScript(plan).run()
 
 
 class _SessionScript:
@@ -51,13 +51,13 @@ class _SessionScript:
         self._plan = plan
         self._random = RandomSource(plan.seed)
         self._session = SimulatedSession(plan, self._random, plan.start_ms)
-        self._dialect = _DIALECTS[plan.dialect](self._session)
+        self._dialect = DIALECTS[plan.dialect](self._session)
         system_tokens = min(self._random.integer(14_000, 24_000), plan.window // 6)
         self._main = SimulatedChain(plan.base_model, system_tokens, new_tokens=system_tokens)
         self._attempts = 0
-        self._sent: list[EmittedMessage] = []
+        self._recent: list[EmittedMessage] = []
 
-    def session_messages(self) -> Iterator[EmittedMessage]:
+    def run(self) -> Iterator[EmittedMessage]:
         self._dialect.begin(self._main)
         for turn in range(1, self._plan.turns + 1):
             yield from self._turn(turn)
@@ -67,7 +67,7 @@ class _SessionScript:
         plan, random = self._plan, self._random
         self._session.wait(2_000, 240_000)
         if _is_due(turn, plan.resume_each):
-            yield from [again._replace(at_ms=self._session.now_ms) for again in self._sent]
+            yield from [each._replace(at_ms=self._session.now_ms) for each in self._recent]
         if _is_due(turn, plan.reset_each):
             self._reset()
         elif _is_due(turn, plan.manual_each):
@@ -87,14 +87,14 @@ class _SessionScript:
         yield from self._drain()
 
     def _drain(self) -> Iterator[EmittedMessage]:
-        """Yield what was emitted, some of it twice, and keep the last for a later resume."""
+        """Yield the emitted messages, some of them twice; remember the last for a resume."""
         for message in self._session.take():
             yield message
             if self._random.chance(self._plan.repeats):
                 yield message
             if self._plan.resume_each:
-                self._sent.append(message)
-        del self._sent[:-_RESUMED_MESSAGES]
+                self._recent.append(message)
+        del self._recent[:-_RESUMED_MESSAGES]
 
     def _compact_at(self) -> int:
         window = self._plan.window
@@ -144,9 +144,10 @@ class _SessionScript:
         for _ in range(random.integer(2, 8)):
             self._respond(chain)
             yield from self._drain()
+        self._dialect.subagent_result(self._main, chain)
 
     def _next_outcome(self) -> AttemptOutcome:
-        """Return how the attempt goes; with hardly any room left it succeeds, as it must."""
+        """Return the attempt's outcome; with hardly any room left it must succeed."""
         if self._main.used_tokens > self._plan.window * 9 // 10:
             return "done"
         self._attempts += 1
@@ -154,17 +155,17 @@ class _SessionScript:
 
     def _compact(self, *, is_manual: bool) -> None:
         random, main = self._random, self._main
-        compaction = CompactionAttempt(
+        attempt = CompactionAttempt(
             outcome=self._next_outcome(),
             is_manual=is_manual,
             pre_tokens=main.used_tokens + random.integer(-400, 900),
             post_tokens=random.integer(1_200, 9_000),
             duration_ms=random.integer(9_000, 140_000),
         )
-        if self._dialect.compact(main, compaction):
+        if self._dialect.compact(main, attempt):
             main.cached_tokens = 0
-            kept = min(random.integer(4_000, 16_000), self._plan.window // 6)
-            main.new_tokens = main.system_tokens + kept
+            preserved = min(random.integer(4_000, 16_000), self._plan.window // 6)
+            main.new_tokens = main.system_tokens + preserved
 
     def _reset(self) -> None:
         self._dialect.reset(self._main)

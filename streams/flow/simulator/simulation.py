@@ -1,4 +1,4 @@
-"""All sessions together: their messages as bytes, in the order of simulated time."""
+"""Sessions running at the same time: their messages as bytes, in the order of simulated time."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from streams.flow.simulator.session import EmittedMessage, SessionPlan
 from streams.flow.simulator.session_script import session_messages
 
 _PROJECT = "-srv-repo"
-"""Claude Code names a project's folder by its working directory."""
+"""Claude Code names a project's folder after its working directory."""
 
 
 class SimulatedMessage(NamedTuple):
@@ -28,7 +28,7 @@ class SimulatedMessage(NamedTuple):
     is_named: bool
 
     def named(self) -> bytes:
-        """Return the line with its session in it, for where neither file nor key tells it."""
+        """Return the line with its session in it, for where neither file nor key contains it."""
         if self.is_named:
             return self.value
         return self.value[:-1] + b',"session_id":' + codec.dumps(self.session_id) + b"}"
@@ -37,8 +37,8 @@ class SimulatedMessage(NamedTuple):
 def simulate(options: SimulationOptions, messages: int | None = None) -> Iterator[SimulatedMessage]:
     """Yield the messages of `options.sessions` sessions, or `messages` of them in all.
 
-    With a number of messages, a session that is over is followed by another, so that as many as
-    asked for are always at work.
+    With a number of messages, each session that ends is followed by another, so that
+    `options.sessions` are always running.
     """
     endless = plans(options)
     first = list(islice(endless, options.sessions))
@@ -48,9 +48,9 @@ def simulate(options: SimulationOptions, messages: int | None = None) -> Iterato
 
 
 def sample_sessions(options: SimulationOptions) -> Iterator[SimulatedMessage]:
-    """Yield the sample: a dozen short sessions that show every kind of thing there is.
+    """Yield the sample: about a dozen short sessions that show every kind of message and outcome.
 
-    Of the options, only the seed, the start and the providers count.
+    Of the options, only the seed, the start and the providers apply.
     """
     return interleave(sample_plans(options))
 
@@ -60,8 +60,10 @@ def interleave(sessions: Sequence[SessionPlan]) -> Iterator[SimulatedMessage]:
     return _merge(sessions, iter(()))
 
 
-def _merge(first: Iterable[SessionPlan], later: Iterator[SessionPlan]) -> Iterator[SimulatedMessage]:
-    """Merge running sessions by time; one that ends hands over to the next of `later`."""
+def _merge(
+    first: Iterable[SessionPlan], later: Iterator[SessionPlan]
+) -> Iterator[SimulatedMessage]:
+    """Merge running sessions by time; the next of `later` follows each that ends."""
     running: list[tuple[int, int, SessionPlan, EmittedMessage, Iterator[EmittedMessage]]] = []
     number = 0
 
