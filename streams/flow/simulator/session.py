@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from schemas.records import Json
-from streams.core.windows import base_name
+from streams.core.derivation.windows import base_name
 from streams.flow.simulator.random_source import RandomSource
 
 DialectName: TypeAlias = Literal[

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from streams.edge import codec
+from streams import codec
 from streams.flow.simulator.plans import SimulationOptions, plans, sample_plans
 from streams.flow.simulator.session import EmittedMessage, SessionPlan
 from streams.flow.simulator.session_script import session_messages
