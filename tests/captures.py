@@ -93,10 +93,11 @@ class Recording:
         pre_tokens: int = 167_412,
         post_tokens: int = 5_210,
         duration_ms: int = 24_100,
+        chain: SimulatedChain | None = None,
     ) -> Self:
         """Add an attempt to compact."""
         attempt = CompactionAttempt(outcome, is_manual, pre_tokens, post_tokens, duration_ms)
-        self._dialect.compact(self._main, attempt)
+        self._dialect.compact(chain or self._main, attempt)
         return self
 
     def subagent_result(self) -> Self:
