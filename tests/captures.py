@@ -147,8 +147,12 @@ def auto_compaction() -> dict[str, list[bytes]]:
 
 def several_lines() -> list[bytes]:
     """An early version's transcript with one automatic compaction; most responses have lines."""
-    session = plan("claude-transcript", turns=36, growth_tokens=1_100, noise=0.03, is_early=True)
-    (lines,) = files_of(session).values()
+    (lines,) = files_of(
+        plan(
+            "claude-transcript", turns=36, growth_tokens=1_100, noise=0.03, tool_loops=0.0,
+            is_early=True,
+        )
+    ).values()  # fmt: skip
     return lines
 
 

@@ -136,6 +136,8 @@ class SessionPlan:
     subagents: float = 0.0
     """Probability per turn."""
     edits: float = 0.0
+    tool_loops: float = 0.1
+    """Claude's responses that consist of several calls, with the API's own tools."""
     noise: float = 0.0
     """Messages without effect on the context: progress, tasks, rate limits, snapshots."""
     is_partial: bool = False

@@ -117,7 +117,8 @@ class _SessionScript:
         output = random.size(180, 1.0, min(6_000, self._plan.window // 20))
         usage = TokenCounts(fresh, chain.new_tokens - fresh, chain.cached_tokens, output)
         uses_tool = random.chance(0.8)
-        self._dialect.respond(ModelResponse(chain, usage, edits, random.chance(0.1), uses_tool))
+        is_loop = random.chance(self._plan.tool_loops)
+        self._dialect.respond(ModelResponse(chain, usage, edits, is_loop, uses_tool))
         chain.cached_tokens = usage.used
         chain.new_tokens = usage.output
         self._session.wait(1_500, 25_000)
