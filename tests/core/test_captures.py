@@ -5,7 +5,7 @@ simulator; the real ones, other projects' public test data, have figures counted
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -237,6 +237,38 @@ def check_every_file(lines: list[bytes]) -> None:
         assert told.used_tokens == sum(part or 0 for part in parts) > 0
     for warning in every(records, ContextWarning):
         assert warning.used_tokens * 100 >= warning.context_window * warning.threshold_percent
+
+
+NOT_SIMULATED = {
+    *("slug", "permissionMode", "todos", "sourceToolAssistantUUID", "toolUseID"),
+    *("hookInfos", "hasOutput", "preventedContinuation", "stopReason", "level", "isMeta"),
+    *("cause", "error", "payload.git", "payload.source", "payload.status"),
+    *("payload.local_images", "payload.text_elements", "payload.collaboration_mode"),
+    *("payload.sandbox_policy", "payload.truncation_policy"),
+}
+"""Fields of real lines that no rule looks at."""
+
+
+def shapes(lines: Iterable[bytes]) -> dict[tuple[str, str | None], set[str]]:
+    """The fields of each kind of line."""
+    fields: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for body in map(json.loads, lines):
+        inner = {name: body.get(name) or {} for name in ("message", "payload", "compactMetadata")}
+        kind = (body["type"], inner["payload"].get("type") or body.get("subtype"))
+        fields[kind] |= body.keys()
+        fields[kind] |= {f"{name}.{field}" for name, part in inner.items() for field in part}
+    return fields
+
+
+@pytest.mark.shared
+def test_the_simulator_makes_every_kind_of_line_that_real_captures_have(shared: Path) -> None:
+    own = shapes([line for make in captures.TRANSCRIPTS.values() for line in make()])
+    own |= shapes([*captures.rollout(), *captures.Recording("codex").noise(1).take()])
+    paths = (shared / "fixtures").rglob("*.jsonl")
+    for kind, fields in shapes(
+        [line for path in paths for line in path.read_bytes().splitlines()]
+    ).items():
+        assert fields - own[kind] <= NOT_SIMULATED, kind
 
 
 @pytest.mark.parametrize("name", captures.TRANSCRIPTS)

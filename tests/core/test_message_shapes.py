@@ -217,7 +217,7 @@ def test_edits() -> None:
 
 def test_a_reset_and_an_exhaustion() -> None:
     assert one(derived(stream().reset().take()), ContextReset).reason == "clear"
-    assert one(derived(Recording("claude-transcript").reset().take()), ContextReset)
+    assert kinds(derived(Recording("claude-transcript").reset().take()))[-1] == "context_reset"
     ended = stream().end_turn("prompt_too_long").take()
     assert one(derived(ended), ContextExhausted).reason == "prompt_too_long"
 

@@ -1,4 +1,4 @@
-"""The simulator: the same seed gives the same, and its sessions show every kind of thing."""
+"""The simulator: the same seed gives the same messages; the sample shows every kind of record."""
 
 import json
 from collections import Counter, defaultdict
@@ -61,7 +61,7 @@ def sample() -> list[SimulatedMessage]:
     return list(sample_sessions(SimulationOptions()))
 
 
-def test_the_same_seed_gives_the_same_and_another_another(sample: list[SimulatedMessage]) -> None:
+def test_the_seed_determines_the_messages(sample: list[SimulatedMessage]) -> None:
     assert list(sample_sessions(SimulationOptions())) == sample
     other = list(sample_sessions(SimulationOptions(seed=2)))
     assert not {each.session_id for each in other} & {each.session_id for each in sample}
@@ -115,7 +115,7 @@ def test_times_ascend_and_sessions_are_interleaved(sample: list[SimulatedMessage
     assert changes > 100
 
 
-def test_no_text_holds_what_terminals_obey(sample: list[SimulatedMessage]) -> None:
+def test_no_text_has_terminal_escapes(sample: list[SimulatedMessage]) -> None:
     assert not any(b"\\u001b" in each.value or b"\x1b" in each.value for each in sample)
 
 
@@ -158,7 +158,7 @@ _UNNAMED = {"file-history-snapshot", "summary"}
 
 
 @pytest.mark.parametrize("provider", ["claude", "openai", "gemini", "codex"])
-def test_a_provider_is_alone_when_asked_for(provider: str) -> None:
+def test_one_provider_can_be_selected(provider: str) -> None:
     messages = list(simulate(SimulationOptions(sessions=3, turns=3, providers=(provider,))))
     runtimes = {_runtime(json.loads(each.value)) for each in messages} - {None}
     assert runtimes == {provider}
@@ -230,7 +230,7 @@ def test_without_timestamps_no_record_has_a_time() -> None:
     assert {record.time_ms for record in records} == {None}
 
 
-def test_a_new_folder_is_asked_for(command: Command, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_rejected(command: Command, tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("mine")
     result = command("simulate", "--sample", "--out", str(tmp_path))
     assert result.returncode == 2
@@ -238,24 +238,24 @@ def test_a_new_folder_is_asked_for(command: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        (("--publish", "--out", "x"), "choose one"),
+        (("--publish", "--out", "x"), "exclude each other"),
         (("--start", "tomorrow"), "not a time"),
-        (("--recent", "--duration", "1"), "needs an end"),
+        (("--recent", "--duration", "1"), "requires --messages"),
         (("--out", "folder", "--rate", "5"), "one stream"),
         (("--out", "no/such/folder/x.jsonl"), "No such file"),
     ],
 )
-def test_options_that_contradict_are_told(
-    command: Command, options: tuple[str, ...], said: str
+def test_contradictory_options_are_rejected(
+    command: Command, options: tuple[str, ...], message: str
 ) -> None:
     result = command("simulate", *options)
     assert result.returncode == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_a_start_and_an_end_are_kept(command: Command) -> None:
+def test_start_and_recent_set_the_simulated_time(command: Command) -> None:
     started = command("simulate", "--sample", "--provider", "codex", "--start", "2030-05-01T10:00")
     first = json.loads(started.stdout.splitlines()[0])
     assert first["timestamp"].startswith("2030-05-01T10:0")
@@ -265,6 +265,6 @@ def test_a_start_and_an_end_are_kept(command: Command) -> None:
     assert not last["timestamp"].startswith("2026-01-01")
 
 
-def test_a_rate_and_a_duration_are_kept(command: Command) -> None:
+def test_rate_and_duration_limit_the_messages(command: Command) -> None:
     result = command("simulate", "--rate", "40", "--duration", "0.5", "--sessions", "2")
     assert 10 <= len(result.stdout.splitlines()) <= 30

@@ -79,7 +79,7 @@ def records_of(lines: Iterable[Line]) -> list[Record]:
 
 
 def sample_lines(start_ms: int) -> list[Line]:
-    """Return the simulator's sample: a dozen sessions that show every kind of thing there is."""
+    """Return the simulator's sample: sessions that show every kind of message."""
     options = SimulationOptions(start_ms=start_ms)
     return [
         Line("simulated", number, each.value, len(each.value), each.session_id)

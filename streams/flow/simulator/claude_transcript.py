@@ -129,7 +129,9 @@ class ClaudeTranscript(Dialect):
             self._line("system", chain, subtype="stop_hook_summary", hookCount=1, hookErrors=[])
             self._line("system", chain, subtype="turn_duration", durationMs=4_000)
         elif kind == "retry":
-            self._line("system", chain, subtype="api_error", retryAttempt=1, retryInMs=500)
+            self._line(
+                "system", chain, subtype="api_error", retryAttempt=1, retryInMs=500, maxRetries=10
+            )
         elif kind == "queue":
             self._bare({
                 "type": "queue-operation",

@@ -31,6 +31,7 @@ class Codex(Dialect):
         self._plan = session.plan
         self._total = dict.fromkeys(_COUNTS, 0)
         self._last: dict[str, int] | None = None
+        self._call = "function_call"
         self._call_id = ""
         self._turns = 0
         self._instructions = self._random.text(2_000)
@@ -66,19 +67,24 @@ class Codex(Dialect):
     def respond(self, response: ModelResponse) -> None:
         """Write a response's items and its counts."""
         random = self._random
-        summary: Json = [{"type": "summary_text", "text": random.text(50)}]
+        thought = random.text(50)
+        self._event("agent_reasoning", text=thought)
         self._item(
             "reasoning",
-            summary=summary,
+            summary=[{"type": "summary_text", "text": thought}],
             content=None,
             encrypted_content=random.text(random.size(900, 0.3, 4_000)),
         )
         if response.tool:
             self._call_id = random.key("call_")
+            self._call = random.choice(("function_call", "function_call", "custom_tool_call"))
             arguments = f'{{"cmd":{random.integer(1, 999)}}}'
-            self._item(
-                "function_call", name="exec_command", arguments=arguments, call_id=self._call_id
-            )
+            if self._call == "function_call":
+                self._item(
+                    self._call, name="exec_command", arguments=arguments, call_id=self._call_id
+                )
+            else:
+                self._item(self._call, name="apply_patch", input=arguments, call_id=self._call_id)
         else:
             text = random.text(random.size(400, 1.0, 9_000))
             self._event("agent_message", message=text)
@@ -89,7 +95,7 @@ class Codex(Dialect):
 
     def tool_result(self, chain: SimulatedChain, text: str) -> None:
         """Write the tool's output; before the next call, the context and the same counts again."""
-        self._item("function_call_output", call_id=self._call_id, output=text)
+        self._item(f"{self._call}_output", call_id=self._call_id, output=text)
         self._turn_context(chain)
         if self._last is not None:
             self._token_count(self._last)
@@ -109,9 +115,9 @@ class Codex(Dialect):
         return True
 
     def noise(self, chain: SimulatedChain) -> None:
-        """Write a line without effect on the context."""
+        """Write rate limits, without counts."""
         del chain
-        self._event("agent_reasoning", text=self._random.text(60))
+        self._event("token_count", info=None, rate_limits=_RATE_LIMITS)
 
     def _token_count(self, last: dict[str, int]) -> None:
         info: dict[str, Json] = {

@@ -129,11 +129,11 @@ def _claude_streams(options: SimulationOptions) -> Iterator[SessionPlan]:
         growth_tokens=7_000, reset_each=15, is_partial=True,
     )  # fmt: skip
     yield _sample(
-        options, 3, stream, ("claude-sonnet-4-5-20250929[1m]", 1_000_000), turns=12,
-        outcomes=("server", "done"), subagents=0.3, edits=0.05, rare=0.3,
+        options, 3, stream, ("claude-sonnet-4-5-20250929[1m]", 1_000_000), turns=7,
+        outcomes=("done",), subagents=0.3, edits=0.05, rare=0.5,
     )  # fmt: skip
     yield _sample(
-        options, 4, stream, sonnet, turns=10, outcomes=("unmarked", "lost-end"),
+        options, 4, stream, sonnet, turns=13, outcomes=("unmarked", "lost-end", "server"),
         growth_tokens=12_000, has_timestamps=False, exhausted_each=3, repeats=0.1,
     )  # fmt: skip
 
