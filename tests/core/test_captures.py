@@ -262,8 +262,8 @@ def shapes(lines: Iterable[bytes]) -> dict[tuple[str, str | None], set[str]]:
 
 @pytest.mark.shared
 def test_the_simulator_makes_every_kind_of_line_that_real_captures_have(shared: Path) -> None:
-    own = shapes([line for make in captures.TRANSCRIPTS.values() for line in make()])
-    own |= shapes([*captures.rollout(), *captures.Recording("codex").noise(1).take()])
+    files = [*captures.auto_compaction().values(), captures.several_lines(), captures.rollout()]
+    own = shapes([line for lines in files for line in lines])
     paths = (shared / "fixtures").rglob("*.jsonl")
     for kind, fields in shapes(
         [line for path in paths for line in path.read_bytes().splitlines()]
