@@ -8,7 +8,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-from streams import codec
+from streams.codec.compiled import read_usual
 
 settings.register_profile(
     "core", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -18,7 +18,7 @@ settings.load_profile("core")
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect tests marked `compiled` in a pure run: `make check-compiled` runs them."""
-    if codec.read_usual is not None or os.environ.get("CHECK_COMPILED"):
+    if read_usual is not None or os.environ.get("CHECK_COMPILED"):
         return
     compiled = [item for item in items if item.get_closest_marker("compiled") is not None]
     config.hook.pytest_deselected(items=compiled)

@@ -120,7 +120,7 @@ def test_a_transcript_gives_the_figures_counted_in_its_lines(name: str) -> None:
 
 
 @pytest.mark.shared
-def test_real_transcripts_give_the_figures_counted_by_hand(shared: Path) -> None:
+def test_real_captures_give_the_figures_counted_by_hand(shared: Path) -> None:
     for name, (readings, warnings, around) in REAL.items():
         lines = (shared / f"fixtures/claude-code/{name}.jsonl").read_bytes().splitlines()
         records = derived(lines)
@@ -128,6 +128,7 @@ def test_real_transcripts_give_the_figures_counted_by_hand(shared: Path) -> None
         counts = Counter(kinds(main_chain(records)))
         assert warnings is None or counts["context_warning"] == warnings
         check_every_file(lines)
+    check_rollout((shared / "fixtures/codex/crud.jsonl").read_bytes().splitlines())
 
 
 def test_an_automatic_compaction_in_a_transcript() -> None:
@@ -154,32 +155,18 @@ def test_an_automatic_compaction_in_a_transcript() -> None:
     assert one(records, SessionInfo).runtime == "claude-code"
 
 
-def check_subagents(files: dict[str, list[bytes]], session_id: str) -> None:
-    """A compaction's own call gives no record; each other subagent has a chain of its own."""
+def test_a_compactions_own_call_gives_no_record_and_other_subagents_theirs() -> None:
+    files = captures.auto_compaction()
     agents = {Path(name).stem.removeprefix("agent-") for name in files if "subagents" in name}
     own = {agent for agent in agents if agent.startswith("acompact")}
-    assert len(own) == 1
-    records = derived([line for lines in files.values() for line in lines], session_id)
+    assert (len(own), len(agents) > 1) == (1, True)
+    records = derived([line for lines in files.values() for line in lines], captures.SESSION)
     assert {record.subject for record in records} == {"main", *(agents - own)}
-    assert {record.data.session_id for record in records} == {session_id}
+    assert {record.data.session_id for record in records} == {captures.SESSION}
     for agent in agents - own:
         of_agent = [record for record in records if record.subject == agent]
         assert every(of_agent, ContextReading)
         assert not every(of_agent, CompactBoundary)
-
-
-def test_a_compactions_own_call_gives_no_record_and_other_subagents_theirs() -> None:
-    files = captures.auto_compaction()
-    assert len(files) > 2
-    check_subagents(files, captures.SESSION)
-
-
-@pytest.mark.shared
-def test_real_subagents_have_records_of_their_own(shared: Path) -> None:
-    session_id, *_ = REAL
-    folder = shared / "fixtures" / "claude-code"
-    paths = [folder / f"{session_id}.jsonl", *sorted((folder / session_id).rglob("*.jsonl"))]
-    check_subagents({str(path): path.read_bytes().splitlines() for path in paths}, session_id)
 
 
 def test_a_manual_compaction_without_a_later_response() -> None:
@@ -216,11 +203,6 @@ def check_rollout(lines: list[bytes]) -> None:
 
 def test_a_codex_rollout() -> None:
     check_rollout(captures.rollout())
-
-
-@pytest.mark.shared
-def test_a_real_codex_rollout(shared: Path) -> None:
-    check_rollout((shared / "fixtures/codex/crud.jsonl").read_bytes().splitlines())
 
 
 def check_every_file(lines: list[bytes]) -> None:

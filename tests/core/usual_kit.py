@@ -7,6 +7,7 @@ from contextgauge.normalise import normalise_body, normalise_usual
 from contextgauge.normalise.signals import Normal
 from schemas.messages import DeadLetter
 from streams import codec
+from streams.codec.compiled import read_usual
 from tests.core.given import (
     any_message,
     assistant,
@@ -26,8 +27,8 @@ SEEN_MS = 1_790_000_000_000
 
 
 def short(value: bytes) -> tuple[Any, ...] | None:
-    assert codec.read_usual is not None
-    return codec.read_usual(value)
+    assert read_usual is not None
+    return read_usual(value)
 
 
 def in_full(value: bytes) -> Normal | DeadLetter | None:
