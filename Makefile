@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo page screenshots test compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
+.PHONY: help setup demo page screenshots test test-shared compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,11 @@ demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kaf
 
 test: setup  ## Run all tests; a missing part (Java, Maven, Redis) skips what needs it.
 	$(BIN)/python -m pytest
+
+test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
+	$(BIN)/python -m pytest -m shared
+	@test ! -e $(COMPILED)/.done || CHECK_COMPILED=1 $(BIN)/python -m pytest -m shared \
+		-o pythonpath="$(COMPILED) ." tests/core
 
 COMPILED := build/compiled
 TESTS_OF_COMPILED := tests/core tests/contract tests/flow/test_derive.py \

@@ -132,6 +132,15 @@ def require(part: Callable[[], str]) -> str:
 
 
 @pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real captures next to the project; who takes it is marked `shared`."""
+    folder = _ROOT.parent / "shared"
+    if not (folder / "fixtures").is_dir():
+        pytest.skip("the real captures (../shared) are not on this machine")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def _stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     stack = LocalStack(tmp_path_factory.mktemp("stack"))
     yield stack

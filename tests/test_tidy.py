@@ -207,3 +207,9 @@ def test_the_lock_files_hold_what_the_project_asks_for(lock: str, groups: tuple[
     # Each pin is a logical line of its own, and each must carry a hash.
     lines = text.replace("\\\n", " ").splitlines()
     assert [line for line in lines if line.strip() and "--hash=sha256:" not in line] == []
+
+
+def test_only_the_fixture_shared_knows_where_real_captures_are() -> None:
+    pattern = re.compile(r"/ \"shared\"|\.\./shared/|[\"']shared/")
+    readers = [_name(path) for path in MODULES if pattern.search(path.read_text(encoding="utf-8"))]
+    assert readers == ["tests/conftest.py"]

@@ -24,19 +24,21 @@ from streams.cli.simulate import ending_now
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.flow.derive.deriver import Funnel, Intake
-from streams.flow.simulator import Casting, Simulated, simulate
+from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from streams.serve.api.page import FOLDER
 from tests.page.conftest import FLAGS, NARROW, WIDE
 from tests.serve.kit import GrowingViews, api_over
 
 TARGET = Path(__file__).parents[1] / "docs" / "screens"
 
-CASTING = Casting(sessions=24, turns=70, seed=3, providers=("claude", "claude", "codex", "openai"))
+OPTIONS = SimulationOptions(
+    sessions=24, turns=70, seed=3, providers=("claude", "claude", "codex", "openai")
+)
 MESSAGES = 14_800
 """Here one compaction is under way, another session waits for its first size after one, and
 three are near theirs."""
 
-HISTORY = Casting(sessions=4, turns=90, seed=2, providers=("claude", "claude", "codex"))
+HISTORY = SimulationOptions(sessions=4, turns=90, seed=2, providers=("claude", "claude", "codex"))
 HISTORY_MESSAGES = 42_000
 """Few sessions at a time, for a day and more: for what is seen over hours."""
 
@@ -53,20 +55,20 @@ SETTLED_S = 1.5
 """After so long the figures are there and the bars have grown."""
 
 
-def _named(message: Simulated, order: dict[str, int]) -> bytes:
+def _named(message: SimulatedMessage, order: dict[str, int]) -> bytes:
     """Return the message with a folder of its session's own: the simulator has one for all."""
     number = order.setdefault(message.session_id, len(order))
     folder = PROJECTS[number % len(PROJECTS)].encode()
     return message.value.replace(b'"/srv/repo"', b'"/srv/%s"' % folder)
 
 
-def views(casting: Casting, messages: int) -> tuple[GrowingViews, str]:
+def views(options: SimulationOptions, messages: int) -> tuple[GrowingViews, str]:
     """Return the views of sessions whose last message is sent now, and the one to look into."""
     funnel, found = Funnel(Rules(bundled())), GrowingViews(partitions=1)
     order: dict[str, int] = {}
     records = [
         record
-        for message in simulate(ending_now(casting, messages, sample=False), messages)
+        for message in simulate(ending_now(options, messages, sample=False), messages)
         for record in funnel.take(Intake(_named(message, order), message.session_id)).records
     ]
     found.add(*records)
@@ -124,7 +126,7 @@ async def main() -> None:
     TARGET.mkdir(exist_ok=True)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        now, _ = views(CASTING, MESSAGES)
+        now, _ = views(OPTIONS, MESSAGES)
         async with _served(now) as address:
             await _take(browser, address, "overview-light", "light")
             await _take(browser, address, "overview-dark", "dark")

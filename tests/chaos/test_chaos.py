@@ -24,7 +24,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.views import RedisViews
 from streams.flow.project.fold import Placed
 from streams.flow.replay.views import fold_views
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, Chaos, Plan, WorkerProcess
 from tests.flow.derive_kit import DeriveKit, Sent, expected, until
 
@@ -94,8 +94,8 @@ def workers(
 async def test_records_and_views_are_complete_and_single(
     kit: DeriveKit, views: RedisViews, workers: list[WorkerProcess]
 ) -> None:
-    casting = Casting(seed=PLAN.seed, sessions=40)
-    messages = [Sent(m.session_id, m.named()) for m in simulate(casting, MESSAGES)]
+    options = SimulationOptions(seed=PLAN.seed, sessions=40)
+    messages = [Sent(m.session_id, m.named()) for m in simulate(options, MESSAGES)]
     logger.warning("%s", PLAN)
     sent = await Chaos(kit, workers, PLAN, messages).run()
     *deriving, projecting = workers

@@ -28,7 +28,7 @@ import pytest
 
 from streams.edge.local_stack.stack import LocalStack, Name
 from streams.edge.redis.views import RedisViews
-from streams.flow.simulator import Casting, Simulated, simulate
+from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from tests.conftest import Command, command_environment
 
 LONG = os.environ.get("CHAOS") == "long"
@@ -53,7 +53,7 @@ class Growth:
         self.lines = 0
         self._dice = dice
         most = int(DURATION_S * MESSAGES_A_SECOND * 2)
-        self._messages = simulate(Casting(seed=SEED, sessions=30, turns=25), most)
+        self._messages = simulate(SimulationOptions(seed=SEED, sessions=30, turns=25), most)
 
     async def run(self, until_s: float) -> None:
         """Write until then, about so many lines a second."""
@@ -62,7 +62,7 @@ class Growth:
                 await self._write(next(self._messages))
             await asyncio.sleep(0.1)
 
-    async def _write(self, message: Simulated) -> None:
+    async def _write(self, message: SimulatedMessage) -> None:
         path = self.folder / message.file
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and self._dice.random() < 0.002:

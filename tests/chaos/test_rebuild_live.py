@@ -32,7 +32,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.flow.replay.views import fold_views
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import NewRecord
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.chaos.test_chaos import read_events, until_projected
@@ -122,7 +122,7 @@ class Publisher:
 
     def __init__(self, kit: DeriveKit) -> None:
         self._kit, self._producer = kit, kit.log.producer()
-        endless = simulate(Casting(sessions=LOAD.sessions, turns=1), sys.maxsize)
+        endless = simulate(SimulationOptions(sessions=LOAD.sessions, turns=1), sys.maxsize)
         self._messages = ((message.session_id, message.named()) for message in endless)
         self._stopped = asyncio.Event()
         self.sent = 0

@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from streams.cli.app import app
 from streams.edge.files.folders import write_folder
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from tests.conftest import command_environment
 from tests.docs.test_docs import DOCUMENTS, ROOT, _blocks, _name, _prose
 
@@ -31,7 +31,7 @@ _PATIENCE_S = 60.0
 _TRIED_AGAIN = ("sessions", "status", "events", "rebuild")
 """Commands that read views: right after a publication there may be none yet."""
 
-_CASTING = Casting(sessions=2, turns=2, providers=("claude",))
+_OPTIONS = SimulationOptions(sessions=2, turns=2, providers=("claude",))
 """The reader's own transcripts: a few are enough."""
 
 _WRONG_USE = 2
@@ -74,7 +74,7 @@ class Shell:
         self.environment["PATH"] = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
         self._background: list[tuple[str, subprocess.Popen[str]]] = []
         projects = folder / ".claude" / "projects"
-        write_folder(projects, ((each.file, each.value) for each in simulate(_CASTING)))
+        write_folder(projects, ((each.file, each.value) for each in simulate(_OPTIONS)))
         transcript = next(path for path in projects.rglob("*.jsonl") if "agent-" not in path.name)
         (folder / "session.jsonl").write_bytes(transcript.read_bytes())
         self.session = transcript.stem

@@ -21,7 +21,7 @@ from streams.edge.files.catalog import bundled
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.flow.derive.deriver import Funnel, Intake
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord
 from tests.conftest import Command, command_environment
 from tests.flow.derive_kit import until as until_true
@@ -252,7 +252,7 @@ def test_a_publisher_killed_at_random_leaves_nothing_out(
     dice = random.Random(os.environ.get("CHAOS_SEED", "1"))  # noqa: S311 -- a test's course
     path, checkpoint = tmp_path / "log.jsonl", tmp_path / "checkpoint.json"
     arguments = ("publish", "-f", str(path), "--checkpoint", str(checkpoint))
-    messages = simulate(Casting(seed=4, sessions=8, providers=("claude",)))
+    messages = simulate(SimulationOptions(seed=4, sessions=8, providers=("claude",)))
     written: list[bytes] = []
     process = command.start(*arguments, **settings)
     for turn in range(200 if LONG else 12):

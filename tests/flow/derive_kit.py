@@ -19,7 +19,7 @@ from streams.edge.telemetry.health import HealthBoard
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.derive.worker import run_derive
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
     Clock,
     CounterName,
@@ -45,7 +45,8 @@ class Sent(NamedTuple):
 def samples(seed: int = 1) -> list[Sent]:
     """Return the messages of a dozen short sessions of every kind."""
     return [
-        Sent(message.session_id, message.value) for message in sample_sessions(Casting(seed=seed))
+        Sent(message.session_id, message.value)
+        for message in sample_sessions(SimulationOptions(seed=seed))
     ]
 
 

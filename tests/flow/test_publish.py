@@ -33,7 +33,7 @@ from streams.flow.common.in_thread import in_thread
 from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.publish.publish import PublishConfig, Published, paced, publish
 from streams.flow.replay.replay import replay
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Log, LogRecord, NewRecord
 from tests.conftest import Command
 
@@ -263,8 +263,8 @@ async def through(log: Log, topic: str, folder: Path) -> dict[str, list[tuple[ob
 
 def folder_with_all(folder: Path) -> Path:
     """Return a folder with the simulator's sample, and a line over the limit."""
-    casting = Casting(seed=5)
-    write_folder(folder, ((each.file, each.value) for each in sample_sessions(casting)))
+    options = SimulationOptions(seed=5)
+    write_folder(folder, ((each.file, each.value) for each in sample_sessions(options)))
     usage = {"input_tokens": 70_000, "output_tokens": 1}
     text = [{"type": "text", "text": "y" * MESSAGE_LIMIT_BYTES}]
     message = {"id": "m", "model": "claude-opus-4-1", "content": text, "usage": usage}
