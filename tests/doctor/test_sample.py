@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from streams.flow.doctor.sample import KeyingSample
 
 from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER
 from streams.flow.doctor.facts import Keying
-from streams.flow.doctor.sample import KeyingSample
 from streams.ports import LogRecord
 
 NOW = 1_800_000_000_000

@@ -1,6 +1,7 @@
 """How far messages are derived, read from the end of a state topic of any size."""
 
 import pytest
+from streams.flow.doctor.topics import Topics
 
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
@@ -8,7 +9,6 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE
 from streams import codec
 from streams.edge.memory.log import MemoryLog, MemoryPartitionReader
 from streams.flow.derive.stored_sessions import POSITION_KEY
-from streams.flow.doctor.topics import Topics
 from streams.ports import Batch, Clock, NewRecord
 from streams.ports.inspection import Cluster, Group, TopicFacts, TopicPartition
 from tests.doctor.cases import EXPECTED
