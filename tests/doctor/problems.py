@@ -16,9 +16,12 @@ from streams.ports.inspection import (
 from tests.doctor.cases import (
     AWAY,
     BROKERS,
+    CLUSTER,
     NOW,
     POSITION,
     REFUSED,
+    STORE,
+    TOPICS,
     all_brokers,
     broker_configs,
     brokers,
@@ -41,7 +44,7 @@ REASONS = {"misrouted": 4, "not_json": 1}
 
 Problem = tuple[str, Severity, Facts, str]
 
-KAFKA: list[Problem] = [
+KAFKA_PROBLEMS: list[Problem] = [
     ("kafka.reachable", "error", facts(bootstrap=AWAY), "no answer"),
     ("kafka.reachable", "error", facts(bootstrap=[Bootstrap("a:1", AWAY)]), "does not answer"),
     ("kafka.reachable", "warning", facts(bootstrap=ONE_OF_TWO), "does not answer"),
@@ -92,12 +95,17 @@ KAFKA: list[Problem] = [
     ),
 ]
 
+THREE_PARTITIONS = replace(
+    CLUSTER,
+    topics={name: replace(actual, partitions=partitions(3)) for name, actual in TOPICS.items()},
+)
 EVENTS, MESSAGES, STATE = "context.events", "agent.messages", "context.state"
 
-TOPICS: list[Problem] = [
+TOPIC_PROBLEMS: list[Problem] = [
     ("topics.present", "error", with_topic(STATE, None), "does not exist"),
     ("topics.present", "note", with_topic("context.commands", None), "nothing uses it"),
     ("topics.partitions", "error", with_partitions(EVENTS, partitions(3)), "context.events 3"),
+    ("topics.partitions", "note", facts(cluster=THREE_PARTITIONS), "new topics is 2"),
     (
         "topics.replication",
         "warning",
@@ -155,7 +163,7 @@ TOPICS: list[Problem] = [
     ),
 ]
 
-FLOW: list[Problem] = [
+FLOW_PROBLEMS: list[Problem] = [
     ("publishers.keys", "error", keying(without_key=100), "25 % of the newest 400 messages: 100"),
     ("publishers.keys", "warning", keying(other_key=1), "below 1 %"),
     (
@@ -255,7 +263,7 @@ FLOW: list[Problem] = [
     ),
 ]
 
-REDIS: list[Problem] = [
+REDIS_PROBLEMS: list[Problem] = [
     ("redis.reachable", "error", facts(store=AWAY), "no answer"),
     ("redis.access", "error", facts(store=Failure("refused", "WRONGPASS")), "WRONGPASS"),
     ("redis.version", "error", redis({"redis_version": "6.0.9"}), "6.0.9"),
@@ -313,10 +321,10 @@ UNKNOWN: list[Problem] = [
     ("topics.present", "skipped", with_topic(EVENTS, REFUSED), "TopicAuthorization"),
     ("redis.version", "skipped", redis({"redis_version": ""}), "does not report the version"),
     ("redis.eviction", "skipped", redis({"maxmemory_policy": ""}, configs={}), "neither CONFIG"),
-    ("redis.memory", "skipped", redis() and facts(store=replace(redis().store, info=AWAY)), "INFO"),
+    ("redis.memory", "skipped", facts(store=replace(STORE, info=AWAY)), "INFO"),
     ("redis.latency", "skipped", redis(pings_ms=()), "no ping"),
     ("redis.rights", "skipped", redis(denied=NO_CONFIG), "needs MULTI"),
     ("clock.redis", "skipped", redis(clock=AWAY), "TIME"),
 ]
 
-PROBLEMS = [*KAFKA, *TOPICS, *FLOW, *REDIS]
+PROBLEMS = [*KAFKA_PROBLEMS, *TOPIC_PROBLEMS, *FLOW_PROBLEMS, *REDIS_PROBLEMS]

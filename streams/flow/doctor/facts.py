@@ -74,7 +74,7 @@ class Keying:
     `newest_append_ms` is the newest timestamp that a broker set.
     """
 
-    looked: int
+    looked: int = 0
     without_key: int = 0
     other_key: int = 0
     other_partitioner: int = 0

@@ -65,7 +65,7 @@ class KeyingSample:
         """Return the counts."""
         ahead_ms = [time_ms - self._now_ms for time_ms in self._created_ms]
         return Keying(
-            **self._counts | Counter(looked=0),
+            **self._counts,
             newest_wrong=self._newest_wrong,
             ahead=sum(ahead > AHEAD_MS for ahead in ahead_ms),
             most_ahead_ms=max([0, *ahead_ms]),
