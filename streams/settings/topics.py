@@ -1,4 +1,4 @@
-"""How topics are made, and what is taken of them."""
+"""Settings of topics: partitions, replicas, retention, message limit."""
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings
@@ -15,49 +15,49 @@ from schemas.topics import (
 from streams.settings.forms import FOR_EVER, Days
 
 _BIGGEST_MESSAGE_BYTES = 512 * MIB
-"""A Kafka record is one piece of memory in broker and worker; beyond this neither is at ease."""
+"""Broker and worker hold a Kafka record in one block of memory; larger ones are impractical."""
 
 
 class TopicSettings(BaseSettings):
-    """How topics are made; their names and limits in force."""
+    """Partitions, replicas, retention and message limit of the topics."""
 
     partitions: int = Field(
         default=DEFAULT_PARTITIONS,
         ge=1,
         le=10_000,
-        description="Partitions of the topics that `contextgauge topics create` makes, 1 to "
+        description="Partitions of the topics that `contextgauge topics create` creates, 1 to "
         "10 000: the unit of scale. It cannot be changed later.",
     )
     replicas: int = Field(
         default=3,
         ge=1,
         le=32_767,
-        description="Copies of each partition of the topics that `contextgauge topics create` "
-        "makes, 1 to 32 767; at most as many as there are brokers.",
+        description="Replicas of each partition of the topics that `contextgauge topics create` "
+        "creates, 1 to 32 767; at most as many as there are brokers.",
     )
     messages_retention_days: Days = Field(
         default=AGENT_MESSAGES.retention_ms // DAY_MS,
-        description="Days that agent.messages is kept; -1 for ever.",
+        description="Retention of agent.messages, in days; -1: unlimited.",
     )
     events_retention_days: Days = Field(
         default=FOR_EVER,
-        description="Days that context.events is kept; -1 for ever, which a rebuild of the views "
-        "needs.",
+        description="Retention of context.events, in days; -1: unlimited, as a rebuild of the views "
+        "requires.",
     )
     dead_retention_days: Days = Field(
         default=DEAD_LETTERS.retention_ms // DAY_MS,
-        description="Days that agent.messages.dead is kept; -1 for ever.",
+        description="Retention of agent.messages.dead, in days; -1: unlimited.",
     )
     commands_retention_days: Days = Field(
         default=CONTEXT_COMMANDS.retention_ms // DAY_MS,
-        description="Days that context.commands is kept; -1 for ever.",
+        description="Retention of context.commands, in days; -1: unlimited.",
     )
     message_limit_bytes: int = Field(
         default=MESSAGE_LIMIT_BYTES,
         ge=64 * 1024,
         le=_BIGGEST_MESSAGE_BYTES,
-        description="Largest message that is derived from, 65 536 bytes to 512 MiB. A larger one "
-        "is a dead letter; `contextgauge publish` shortens it. Topics take 1 MiB more.",
+        description="Largest message that is derived, 65 536 bytes to 512 MiB. A larger one "
+        "becomes a dead letter; `contextgauge publish` shortens it. Topics accept 1 MiB more.",
     )
 
     @field_validator(
