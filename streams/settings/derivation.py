@@ -26,8 +26,8 @@ class DerivationSettings(BaseSettings):
     warning_thresholds: Annotated[tuple[int, ...], NoDecode] = Field(
         default=DEFAULT_THRESHOLDS,
         min_length=1,
-        description="Percentages used at which a warning is raised: ascending whole numbers above 0, "
-        "such as 80,90.",
+        description="Percentages used at which a warning is raised: ascending whole numbers above "
+        "0, such as 80,90.",
     )
 
     @field_validator("windows", mode="before")

@@ -21,8 +21,8 @@ class KafkaSettings(BaseSettings):
     bootstrap_servers: str | None = Field(
         default=None,
         pattern=rf"^{_ADDRESS}(,{_ADDRESS})*$",
-        description="Initial Kafka brokers: host:port, separated by commas; [address]:port for IPv6. "
-        "If unset, the stack that `contextgauge stack up` started is used; there is no other "
+        description="Initial Kafka brokers: host:port, separated by commas; [address]:port for "
+        "IPv6. If unset, the stack that `contextgauge stack up` started is used; there is no other "
         "default.",
     )
     kafka_security_protocol: SecurityProtocol = Field(

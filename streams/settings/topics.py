@@ -41,8 +41,8 @@ class TopicSettings(BaseSettings):
     )
     events_retention_days: Days = Field(
         default=FOR_EVER,
-        description="Retention of context.events, in days; -1: unlimited, as a rebuild of the views "
-        "requires.",
+        description="Retention of context.events, in days; -1: unlimited, as a rebuild of the "
+        "views requires.",
     )
     dead_retention_days: Days = Field(
         default=DEAD_LETTERS.retention_ms // DAY_MS,

@@ -62,14 +62,15 @@ class WorkerSettings(BaseSettings):
         default="",
         pattern=KAFKA_NAME,
         max_length=200,
-        description="Unique name of this worker, which makes it a static member of its group: if it "
-        "restarts within the session timeout, it gets its partitions back without a rebalance. "
+        description="Unique name of this worker, which makes it a static member of its group: if "
+        "it restarts within the session timeout, it gets its partitions back without a rebalance. "
         "Processes of one command append their numbers. Empty: none.",
     )
     metrics_host: str = Field(
         default="127.0.0.1",
         min_length=1,
-        description="Address of a worker's metrics and health endpoints; 0.0.0.0 for all interfaces.",
+        description="Address of a worker's metrics and health endpoints; 0.0.0.0 for all "
+        "interfaces.",
     )
     metrics_port: int = Field(
         default=0,
@@ -82,16 +83,16 @@ class WorkerSettings(BaseSettings):
         default=20,
         ge=1,
         le=3_600,
-        description="Seconds that a worker has to finish its batches and leave its group when it is "
-        "stopped, 1 to 3 600; then it is terminated. Keep it below the supervisor's own limit, "
+        description="Seconds that a worker has to finish its batches and leave its group when it "
+        "is stopped, 1 to 3 600; then it is terminated. Keep it below the supervisor's own limit, "
         "30 s in Kubernetes.",
     )
     stuck_after_s: int = Field(
         default=60,
         ge=5,
         le=3_600,
-        description="A worker is no longer live if its event loop is blocked for this many seconds, "
-        "or a poll, commit or write exceeds its own time limit by as much, 5 to 3 600.",
+        description="A worker is no longer live if its event loop is blocked for this many "
+        "seconds, or a poll, commit or write exceeds its own time limit by as much, 5 to 3 600.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Minimum severity of log lines: debug, info, warning or error."
