@@ -21,7 +21,7 @@ from typing import IO
 
 import pytest
 
-from streams.edge.local_stack import LocalStack, MissingPartError, Name
+from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
 
 _counter = itertools.count(1)
 
