@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
-from streams.settings.forms import KAFKA_NAME
+from contextgauge.settings.forms import KAFKA_NAME
 
 MOST_PROCESSES = 256
 """More than any machine has cores, few enough that a mistyped number does not exhaust memory."""
