@@ -60,9 +60,9 @@ def diagram() -> str:
                 labels.setdefault((phase, move.to, emitted), []).append(event)
     lines = ["stateDiagram-v2", f"    [*] --> {_TITLES[Phase.IDLE]}"]
     for (phase, to, emitted), events in labels.items():
-        told = " or ".join(event.value for event in events)
+        names = " or ".join(event.value for event in events)
         slash = f" / {', '.join(emitted)}" if emitted else ""
-        lines.append(f"    {_TITLES[phase]} --> {_TITLES[to]}: {told}{slash}")
+        lines.append(f"    {_TITLES[phase]} --> {_TITLES[to]}: {names}{slash}")
     return "\n".join(lines)
 
 
@@ -99,7 +99,7 @@ def _cell(phase: Phase, event: Event, move: Move) -> str:
 
 
 def _emitted(event: Event, effects: tuple[Effect, ...]) -> list[str]:
-    """Return the records of a move; a boundary's own is no effect of the table (R19)."""
+    """Return the records that a move emits; a boundary's own is not in the table (R19)."""
     own = ["compact_boundary"] if event is Event.BOUNDARY else []
     return own + [_EFFECTS[effect] for effect in effects]
 
