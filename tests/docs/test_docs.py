@@ -173,9 +173,9 @@ def test_closed_lists_are_complete(title: str, known: object) -> None:
 
 def test_every_topic_is_listed_with_its_figures() -> None:
     def row(topic: Topic) -> list[str]:
-        kept = "for ever" if topic.retention_ms < 0 else f"{topic.retention_ms // DAY_MS} days"
+        kept = "unlimited" if topic.retention_ms < 0 else f"{topic.retention_ms // DAY_MS} days"
         if topic.cleanup == "compact":
-            kept = "the last value of each key"
+            kept = "last value of each key"
         return [f"`{topic.name}`", topic.key, kept, f"{topic.max_message_bytes // MIB} MiB"]
 
     told = [row[:4] for row in _rows(_section(ARCHITECTURE_TEXT, "Topics and keys"))]
