@@ -2,8 +2,12 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Compiled bytecode is kept, whatever the environment says: without it each start of the command
+# costs twice the CPU time, and the tests start it hundreds of times.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo page screenshots test compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
+.PHONY: help setup demo page screenshots test test-fast test-long compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -39,8 +43,19 @@ screenshots: setup  ## Make the pictures in docs/screens anew, from simulated se
 demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own. SERVE=1: then the page.
 	@$(BIN)/contextgauge demo $(if $(SERVE),--serve) $(if $(SESSIONS),"$(SESSIONS)")
 
-test: setup  ## Run all tests; a missing part (Java, Maven, Redis) skips what needs it.
-	$(BIN)/python -m pytest
+# Each pytest worker has a broker, a Redis and a Chromium of its own.
+WORKERS := 2
+TESTS := tests
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+test: setup  ## Run all tests but the minutes-long; a missing part (Java, Redis) skips what needs it.
+	$(PYTEST) $(TESTS)
+
+test-fast: setup  ## Run the tests that need no service: no Kafka, Redis, Chromium or processes.
+	$(PYTEST) -m "not service and not long" $(TESTS)
+
+test-long: setup  ## Run the minutes-long forms: chaos, load, rebuilds. TESTS=path: only those.
+	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)
 
 COMPILED := build/compiled
 TESTS_OF_COMPILED := tests/core tests/contract tests/flow/test_derive.py \

@@ -1,8 +1,12 @@
 """Fixtures for all tests: real services on free ports, and names that are never used twice.
 
-A service is started once a session, on first use, and stopped at the end. A part that is
+Each pytest worker starts a service once, on first use, and stops it at the end. A part that is
 missing on this machine fails the test where the environment variable CI is set, and skips it
 with the reason elsewhere.
+
+Two marks divide the tests. `service`: needs Kafka, Redis, Chromium, or processes of its own; it
+is set here, by the folder and the fixtures of a test. `long`: takes minutes; `make test-long` runs
+it.
 """
 
 import atexit
@@ -23,10 +27,38 @@ import pytest
 
 from streams.edge.local_stack import LocalStack, MissingPartError, Name
 
+LONG = bool(os.environ.get("LONG_TESTS"))
+"""Whether `make test-long` runs: tests that have two forms run their long one."""
+
+_SERVICE_FOLDERS = frozenset({"bench", "chaos", "e2e", "page", "secure"})
+"""Where all tests start something, the quick ones with them."""
+
+_PARTS = frozenset({"_stack", "browser", "command", "own_stack", "secured_folder", "stack_parts"})
+"""The fixtures that start something outside of the pytest process."""
+
+# Quick starts matter more than throughput here: each saves a broker some seconds of CPU time.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 _counter = itertools.count(1)
 
 _ROOT = Path(__file__).parents[1]
 _COMMAND = [sys.executable, "-m", "streams"]
+
+
+def pytest_configure() -> None:
+    """Let every JVM that a test starts come up quickly."""
+    os.environ.setdefault("JDK_JAVA_OPTIONS", _JAVA_OPTIONS)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a service, and run it first: what is left at the end is short."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if item.path.parent.name in _SERVICE_FOLDERS or not fixtures.isdisjoint(_PARTS):
+            item.add_marker(pytest.mark.service)
+        if LONG and item.get_closest_marker("has_long_form") is not None:
+            item.add_marker(pytest.mark.long)
+    items.sort(key=lambda item: item.get_closest_marker("service") is None)
 
 
 @functools.cache
@@ -178,7 +210,8 @@ def own_stack(tmp_path: Path) -> Iterator[Callable[..., LocalStack]]:
 def prefix(request: pytest.FixtureRequest) -> str:
     """A name of this test's own, fit to begin names of topics, groups and Redis keys."""
     name = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name)[:60]
-    return f"{name}-{next(_counter)}-"
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    return f"{name}-{worker}{next(_counter)}-"
 
 
 @pytest.fixture

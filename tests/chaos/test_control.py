@@ -1,7 +1,7 @@
 """A control worker that is killed at every step and at random, against a real webhook server.
 
 Every alert comes at least once, none comes that nobody asked for, and whoever heeds the id takes
-none twice. The short form runs with all tests; `CHAOS=long` kills more often.
+none twice. The short form runs with all tests; `make test-long` kills more often.
 """
 
 import asyncio
@@ -29,11 +29,12 @@ from streams.edge.webhooks import signature_of
 from streams.ports import NewRecord
 from streams.settings import load_settings
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
+from tests.conftest import LONG
 from tests.core.given import Given, assistant, compacting, failed
 from tests.flow.derive_kit import until
 from tests.web_kit import web_server
 
-LONG = os.environ.get("CHAOS") == "long"
+pytestmark = pytest.mark.has_long_form
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
 RANDOM_KILLS = 15 if LONG else 2
 ROUNDS = 4 if LONG else 1

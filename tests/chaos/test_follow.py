@@ -4,7 +4,7 @@ Publisher, derive and project workers, broker and Redis are killed at random whi
 grow, are replaced by longer copies, and appear. The short form runs with all tests. The long one
 takes ten minutes:
 
-    CHAOS=long .venv/bin/pytest tests/chaos/test_follow.py -s
+    make test-long TESTS=tests/chaos/test_follow.py
 
 `CHAOS_SEED` chooses another course of events.
 """
@@ -29,9 +29,9 @@ import pytest
 from streams.edge.local_stack import LocalStack, Name
 from streams.edge.redis_views import RedisViews
 from streams.flow.simulator import Casting, Simulated, simulate
-from tests.conftest import Command, command_environment
+from tests.conftest import LONG, Command, command_environment
 
-LONG = os.environ.get("CHAOS") == "long"
+pytestmark = pytest.mark.has_long_form
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
 DURATION_S = 600.0 if LONG else 18.0
 PAUSE_S = (2.0, 8.0) if LONG else (1.0, 3.0)

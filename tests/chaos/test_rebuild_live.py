@@ -1,16 +1,15 @@
 """A rebuild under live load, with readers that poll: no reader error, no mixture, all equal.
 
 Real workers, the real command, a real Kafka and a real Redis; messages come in at a steady rate
-the whole time. The short form runs with all tests. The long form, with 10 000 sessions, tells its
+the whole time. The short form runs with all tests. The long form, with 10 000 sessions, reports its
 figures:
 
-    REBUILD=long .venv/bin/pytest tests/chaos/test_rebuild_live.py -s
+    make test-long TESTS=tests/chaos/test_rebuild_live.py
 """
 
 import asyncio
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -35,11 +34,11 @@ from streams.flow.simulator import Casting, simulate
 from streams.ports import NewRecord
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.chaos.test_chaos import read_events, until_projected
-from tests.conftest import Command
+from tests.conftest import LONG, Command
 from tests.flow.derive_kit import DeriveKit, until
 from tests.flow.rebuild_kit import polling
 
-LONG = os.environ.get("REBUILD") == "long"
+pytestmark = pytest.mark.has_long_form
 
 
 class Load(NamedTuple):

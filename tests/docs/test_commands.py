@@ -141,6 +141,7 @@ class Shell:
         assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
 
 
+@pytest.mark.service
 @pytest.mark.parametrize("path", WITH_COMMANDS, ids=_name)
 def test_the_commands_of_a_document_work_one_after_the_other(
     path: Path, tmp_path: Path, request: pytest.FixtureRequest, prefix: str

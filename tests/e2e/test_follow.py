@@ -23,11 +23,10 @@ from streams.edge.local_stack import LocalStack
 from streams.flow.funnel import Funnel, Intake
 from streams.flow.simulator import Casting, simulate
 from streams.ports import LogRecord
-from tests.conftest import Command, command_environment
+from tests.conftest import LONG, Command, command_environment
 from tests.flow.derive_kit import until as until_true
 from tests.flow.test_publish import everything
 
-LONG = os.environ.get("CHAOS") == "long"
 PARTITIONS = 2
 
 
@@ -246,6 +245,7 @@ def read_up_to(path: Path, checkpoint: Path) -> int:
     return next((at["offset"] for at in positions if at["inode"] == inode), -1)
 
 
+@pytest.mark.has_long_form
 def test_a_publisher_killed_at_random_leaves_nothing_out(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
