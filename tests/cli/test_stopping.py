@@ -18,6 +18,8 @@ import pytest
 from streams.cli.exits import Exit, by_signal
 from tests.conftest import command_environment
 
+pytestmark = pytest.mark.service
+
 _PATIENCE_S = 60.0
 
 _SCRIPT = """

@@ -22,6 +22,8 @@ from streams.cli.exits import Exit, by_signal
 from streams.edge.processes import start_mark
 from tests.conftest import command_environment
 
+pytestmark = pytest.mark.service
+
 _PATIENCE_S = 60.0
 
 _SCRIPT = """
