@@ -30,10 +30,12 @@ from streams.edge.local_stack import LocalStack, MissingPartError, Name
 LONG = bool(os.environ.get("LONG_TESTS"))
 """Whether `make test-long` runs: tests that have two forms run their long one."""
 
-_SERVICE_FOLDERS = frozenset({"bench", "chaos", "e2e", "page", "secure"})
+_SERVICE_FOLDERS = frozenset({"chaos", "e2e", "page", "secure"})
 """Where all tests start something, the quick ones with them."""
 
-_PARTS = frozenset({"_stack", "browser", "command", "own_stack", "secured_folder", "stack_parts"})
+_PARTS = frozenset(
+    {"_stack", "browser", "command", "own_stack", "promtool", "secured_folder", "stack_parts"}
+)
 """The fixtures that start something outside of the pytest process."""
 
 # Quick starts matter more than throughput here: each saves a broker some seconds of CPU time.
