@@ -33,6 +33,9 @@ LONG = bool(os.environ.get("LONG_TESTS"))
 _SERVICE_FOLDERS = frozenset({"chaos", "e2e", "page", "secure"})
 """Where all tests start something, the quick ones with them."""
 
+_ONE_WORKER_FOLDERS = frozenset({"page", "secure"})
+"""One pytest worker runs all tests of such a folder, with one Chromium, one secured Kafka."""
+
 _PARTS = frozenset(
     {"_stack", "browser", "command", "own_stack", "promtool", "secured_folder", "stack_parts"}
 )
@@ -52,9 +55,12 @@ def pytest_configure() -> None:
     os.environ.setdefault("JDK_JAVA_OPTIONS", _JAVA_OPTIONS)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs a service, and run it first: what is left at the end is short."""
     for item in items:
+        if item.path.parent.name in _ONE_WORKER_FOLDERS:
+            item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
         fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.parent.name in _SERVICE_FOLDERS or not fixtures.isdisjoint(_PARTS):
             item.add_marker(pytest.mark.service)
