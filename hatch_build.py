@@ -25,48 +25,41 @@ ROOT = Path(__file__).parent
 ASKED = "CONTEXTGAUGE_COMPILE"
 
 MODULES = (
+    "contextgauge/containers.py",
     *(
-        f"streams/core/{name}.py"
+        f"contextgauge/normalise/{name}.py"
+        for name in ("__init__", "claude", "codex", "fields", "responses", "signals", "usage")
+    ),
+    "streams/codec/__init__.py",
+    *(
+        f"streams/core/derivation/{name}.py"
         for name in (
             "attempts",
             "boundaries",
-            "containers",
             "derive",
-            "facts",
-            "identity",
-            "known",
+            "known_causes",
             "limits",
             "readings",
+            "record_ids",
             "responses",
             "rules",
-            "signals",
+            "session_info",
             "state",
             "step",
             "windows",
         )
     ),
+    "streams/flow/common/provenance.py",
+    "streams/flow/dead_letters/letters.py",
     *(
-        f"streams/core/normalise/{name}.py"
-        for name in ("__init__", "claude", "codex", "fields", "responses", "usage")
-    ),
-    "streams/edge/codec.py",
-    *(
-        f"streams/flow/{name}.py"
-        for name in (
-            "dead_letters",
-            "funnel",
-            "intake",
-            "partition_state",
-            "partition_time",
-            "provenance",
-            "stored_sessions",
-        )
+        f"streams/flow/derive/{name}.py"
+        for name in ("deriver", "intake", "partition_state", "partition_time", "stored_sessions")
     ),
 )
 """What is compiled: what every message passes. One library holds all of it, so that calls between
 them stay in C."""
 
-READER = "streams/edge/usual.pyx"
+READER = "streams/codec/usual.pyx"
 """Written in Cython, and there only where it is compiled; see docs/adr/0036-*."""
 
 NEEDED = ("mypy>=2.0", "cython>=3.1", "setuptools>=70.1", "orjson", "pydantic")

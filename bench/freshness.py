@@ -36,9 +36,9 @@ from redis.connection import HiredisRespSerializer
 from bench import steady, workload
 from bench.measure import Broker
 from bench.systems import ROOT, our_environment
-from streams.edge.local_stack import LocalStack
-from streams.edge.redis_keys import Keys
-from streams.flow.derive_config import GROUP
+from streams.edge.local_stack.stack import LocalStack
+from streams.edge.redis.keys import Keys
+from streams.flow.derive.config import GROUP
 
 PREFIX = "fresh."
 _SOURCE, _EVENTS = f"{PREFIX}agent.messages", f"{PREFIX}context.events"

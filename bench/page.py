@@ -24,10 +24,10 @@ import uvicorn
 from playwright.async_api import async_playwright
 
 from schemas.records import Record
-from streams.core.rules import Rules
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.deriver import Funnel, Intake
 from tests.page.conftest import FLAGS, WIDE
 from tests.serve.kit import GrowingViews, api_over
 

@@ -23,7 +23,7 @@ from playwright.async_api import Page, async_playwright
 from bench.freshness import PREFIX, pipeline, settings_of
 from bench.systems import ROOT
 from contextgauge import Publisher
-from streams.edge.local_stack import LocalStack
+from streams.edge.local_stack.stack import LocalStack
 from tests.page.conftest import FLAGS, WIDE
 
 SESSION = "0d0d0d0d-0000-4000-8000-000000000000"

@@ -23,20 +23,20 @@ from typing import Any
 from redis.asyncio import Redis
 
 from bench import workload
+from contextgauge.clock import SystemClock
+from contextgauge.partitioner import partition_of
 from schemas.views import SESSION_IDLE_MS
-from streams.core.rules import Rules
-from streams.edge.catalog import bundled
-from streams.edge.clock import SystemClock
-from streams.edge.health import HealthBoard
-from streams.edge.local_stack import LocalStack
-from streams.edge.metrics import NoTelemetry
-from streams.edge.partitioner import partition_of
-from streams.edge.redis_views import RedisViews
-from streams.flow.derive_config import DeriveConfig
-from streams.flow.partition_state import PartitionState
-from streams.flow.partition_state import Place as DerivePlace
-from streams.flow.project_partition import PartitionProjector, Place
-from streams.flow.retry import Patience
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.local_stack.stack import LocalStack
+from streams.edge.redis.views import RedisViews
+from streams.edge.telemetry.health import HealthBoard
+from streams.edge.telemetry.metrics import NoTelemetry
+from streams.flow.common.retry import Patience
+from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.partition_state import PartitionState
+from streams.flow.derive.partition_state import Place as DerivePlace
+from streams.flow.project.partition import PartitionProjector, Place
 from streams.ports import Batch, LogRecord
 
 _DERIVED = 2_000

@@ -34,7 +34,7 @@ from bench.systems import (
     build_java,
     measured_build,
 )
-from streams.edge.local_stack import LocalStack
+from streams.edge.local_stack.stack import LocalStack
 
 RESULTS = workload.CACHE / "results"
 

@@ -25,18 +25,18 @@ import uvloop
 
 from bench.process import cost, load
 from bench.systems import ROOT
+from contextgauge.clock import SystemClock
+from contextgauge.partitioner import partition_of
 from schemas.records import ContextLimits, ContextReading, Record, RecordData, SessionInfo
 from schemas.views import SESSION_IDLE_MS
-from streams.edge import codec
-from streams.edge.clock import SystemClock
-from streams.edge.health import HealthBoard
-from streams.edge.local_stack import LocalStack
-from streams.edge.metrics import NoTelemetry
-from streams.edge.partitioner import partition_of
-from streams.edge.redis_views import RedisViews
-from streams.edge.status_server import listening, port_of
-from streams.flow.project_partition import PartitionProjector, Place
-from streams.flow.retry import Patience
+from streams import codec
+from streams.edge.local_stack.stack import LocalStack
+from streams.edge.redis.views import RedisViews
+from streams.edge.telemetry.health import HealthBoard
+from streams.edge.telemetry.metrics import NoTelemetry
+from streams.edge.telemetry.server import listening, port_of
+from streams.flow.common.retry import Patience
+from streams.flow.project.partition import PartitionProjector, Place
 from streams.ports import Batch, LogRecord, Told
 
 PARTITIONS = 4

@@ -26,21 +26,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.process import apart
+from contextgauge.clock import SystemClock
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.partitioner import partition_of
 from schemas.topics import CONTEXT_STATE
-from streams.cli.collector import look_among_the_young
-from streams.core.rules import Rules
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.edge.changelog import ChangelogStateStore
-from streams.edge.clock import SystemClock
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.local_stack import LocalStack
-from streams.edge.metrics import NoTelemetry
-from streams.edge.partitioner import partition_of
-from streams.flow.derive_config import DeriveConfig
-from streams.flow.partition_state import PartitionState, Place, Work
-from streams.flow.restoring import restore
+from streams import codec
+from streams.cli.workers.collector import look_among_the_young
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.kafka.changelog import ChangelogStateStore
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.local_stack.stack import LocalStack
+from streams.edge.telemetry.metrics import NoTelemetry
+from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.partition_state import PartitionState, Place, Work
+from streams.flow.derive.restoring import restore
 from streams.flow.simulator import Casting, simulate
 from streams.ports import LogRecord, NewRecord
 

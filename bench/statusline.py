@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from bench.systems import ROOT
 from schemas.topics import MIB
-from streams.edge.local_stack import LocalStack
+from streams.edge.local_stack.stack import LocalStack
 from streams.flow.simulator import Casting, simulate
 from tests.cli.views_kit import records_of, write_views
 

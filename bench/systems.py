@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from streams.core.rules import Rules
-from streams.edge.catalog import bundled
-from streams.flow.derive_config import GROUP
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.config import GROUP
 
 BENCH: Final = Path(__file__).parent
 ROOT: Final = BENCH.parent

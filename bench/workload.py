@@ -22,9 +22,9 @@ from typing import NamedTuple
 from aiokafka import AIOKafkaProducer
 from aiokafka.producer.message_accumulator import BatchBuilder
 
+from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
-from streams.edge import codec
-from streams.edge.partitioner import partition_of
+from streams import codec
 from streams.flow.simulator import Casting, Plan, plans
 from streams.flow.simulator.scene import Emitted
 from streams.flow.simulator.story import tell

@@ -7,7 +7,7 @@ their closed union. `docs/RULES.md` tells what every field means and where it co
 
 from typing import TYPE_CHECKING
 
-from schemas.records import (
+from contextgauge.records import (
     Category,
     CompactBoundary,
     CompactionComplete,
@@ -25,18 +25,18 @@ from schemas.records import (
     RecordData,
     SessionInfo,
 )
-from schemas.views import ChainView, Compaction, SessionView
+from contextgauge.views import ChainView, Compaction, SessionView
 
 if TYPE_CHECKING:
     from contextgauge.blocking import BlockingPublisher
-    from contextgauge.publisher import Fate, Publisher, PublisherStats, Stream, WhenFull
-    from streams.core.errors import (
+    from contextgauge.errors import (
         ClosedError,
         ConfigError,
         ContextgaugeError,
         RetryError,
         UndeliveredError,
     )
+    from contextgauge.publisher import Fate, Publisher, PublisherStats, Stream, WhenFull
 
     __version__: str
 
@@ -76,15 +76,15 @@ __all__ = [
 
 _LATE = {
     "BlockingPublisher": "contextgauge.blocking",
-    "ClosedError": "streams.core.errors",
-    "ConfigError": "streams.core.errors",
-    "ContextgaugeError": "streams.core.errors",
+    "ClosedError": "contextgauge.errors",
+    "ConfigError": "contextgauge.errors",
+    "ContextgaugeError": "contextgauge.errors",
     "Fate": "contextgauge.publisher",
     "Publisher": "contextgauge.publisher",
     "PublisherStats": "contextgauge.publisher",
-    "RetryError": "streams.core.errors",
+    "RetryError": "contextgauge.errors",
     "Stream": "contextgauge.publisher",
-    "UndeliveredError": "streams.core.errors",
+    "UndeliveredError": "contextgauge.errors",
     "WhenFull": "contextgauge.publisher",
 }
 """Imported when first asked for: who reads records needs no Kafka client."""

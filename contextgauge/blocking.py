@@ -8,8 +8,8 @@ from concurrent.futures import CancelledError, Future
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from streams.core.errors import ClosedError
-from streams.flow.delivery import Fate, PublisherStats
+from contextgauge.delivery import Fate, PublisherStats
+from contextgauge.errors import ClosedError
 
 if TYPE_CHECKING:
     from contextgauge.publisher import Publisher

@@ -6,18 +6,18 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from contextgauge.blocking import BlockingPublisher
+from contextgauge.claude_tap import tap
+from contextgauge.clock import SystemClock
+from contextgauge.delivery import Delivery, DeliveryConfig, Fate, PublisherStats
+from contextgauge.errors import ClosedError, UndeliveredError
+from contextgauge.keyed import headers_of
+from contextgauge.outgoing import Form, Talk, is_talk
+from contextgauge.partitioner import partition_of
+from contextgauge.send_queue import WhenFull
+from contextgauge.sender import SenderConfig
+from contextgauge.state_folder import state_folder, text_key
 from schemas.topics import AGENT_MESSAGES, MIB
 from streams import wiring
-from streams.core.errors import ClosedError, UndeliveredError
-from streams.edge.claude_tap import tap
-from streams.edge.clock import SystemClock
-from streams.edge.partitioner import partition_of
-from streams.edge.state_folder import state_folder, text_key
-from streams.flow.delivery import Delivery, DeliveryConfig, Fate, PublisherStats
-from streams.flow.keyed import headers_of
-from streams.flow.outbox import WhenFull
-from streams.flow.outgoing import Form, Talk, is_talk
-from streams.flow.sender import SenderConfig
 from streams.ports import Log
 from streams.settings import Settings
 

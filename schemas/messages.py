@@ -1,64 +1,28 @@
-"""Inbound messages: what a runtime published, before anything is known of its provider.
+"""Inbound messages and what publishers write alongside them, on `agent.messages`.
 
-The body is any JSON object: unknown types, subtypes and fields are ignored and a wrong type in
-a known field makes that field absent (R3), so no stricter shape is declared. What can be
-relied on is the wrapping below, which says where the body came from.
+Defined in the library, which agents install on its own.
 """
 
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from contextgauge.messages import (
+    AGENT_ID_HEADER,
+    MAX_DEPTH,
+    OBSERVED_HEADER,
+    OBSERVED_LIVE,
+    REDRIVEN_HEADER,
+    TASK_ID_HEADER,
+    DeadLetter,
+    DeadReason,
+    Message,
+)
 
-from schemas.records import Json
-
-OBSERVED_HEADER: Final = "observed"
-"""Kafka header; the value `live` says that the record's CreateTime is when it was seen (R28)."""
-OBSERVED_LIVE: Final = b"live"
-TASK_ID_HEADER: Final = "task_id"
-"""Kafka header, or field of the message, by which a publisher names a task."""
-AGENT_ID_HEADER: Final = "agent_id"
-"""Kafka header by which a publisher names the agent that runs the session: one agent has many
-sessions. It is not the `agent_id` in a message, which names a subagent's chain (R2)."""
-REDRIVEN_HEADER: Final = "redriven_from"
-"""Kafka header of a message that was a dead letter: which one, as `PARTITION:OFFSET`. It tells
-where the message came from, and changes no record."""
-
-DeadReason: TypeAlias = Literal[
-    "not_utf8",
-    "byte_order_mark",
-    "not_json",
-    "not_object",
-    "too_deep",
-    "too_large",
-    "no_session",
-    "misrouted",
+__all__ = [
+    "AGENT_ID_HEADER",
+    "MAX_DEPTH",
+    "OBSERVED_HEADER",
+    "OBSERVED_LIVE",
+    "REDRIVEN_HEADER",
+    "TASK_ID_HEADER",
+    "DeadLetter",
+    "DeadReason",
+    "Message",
 ]
-"""Why a message cannot be derived from (R5). Nothing else is a dead letter."""
-
-MAX_DEPTH: Final = 1024
-"""Deepest nesting that is read (R5); the outermost object is 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message as it came.
-
-    `body` is the parsed object, `raw` its bytes without the line end. `session_hint` is what
-    the container says (R1): the Kafka key, or the file's session. `received_ms` is the record's
-    CreateTime where the publisher marked it live, in milliseconds since 1970. `task_id` and
-    `publisher_agent_id` are the publisher's headers.
-    """
-
-    body: dict[str, Json]
-    raw: bytes
-    session_hint: str | None = None
-    received_ms: int | None = None
-    task_id: str | None = None
-    publisher_agent_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A message that cannot be derived from: why, and a sentence that says what to do."""
-
-    reason: DeadReason
-    detail: str

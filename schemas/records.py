@@ -1,360 +1,78 @@
-"""The derived records: what everything downstream is a function of.
+"""The derived records, the values on `context.events`: the contract of everything downstream.
 
-A record is immutable and self-contained. `data` is one of the thirteen dataclasses below, told
-apart by its class (`kind` is the name on the wire); `Record` is the CloudEvents 1.0 envelope
-around it. Token counts are whole tokens, durations whole milliseconds, percentages are floored
-to two decimals. A field is null where the source did not tell it: nothing is made up.
-
-The source of every field is `docs/RULES.md`; the numbers R1 to R30 there are the rules' names.
+Defined in the library, which agents install on its own.
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
-
-from schemas.quick_init import quick_init
-
-SPEC_VERSION: Final = "1.0"
-"""CloudEvents version of the envelope."""
-
-SCHEMA_VERSION: Final = 1
-"""Version of every record type, the `.v1` of `contextgauge.<kind>.v1`."""
-
-MAIN_CHAIN: Final = "main"
-"""Subject of the main conversation; a subagent's chain is named by its agent id (R2)."""
-
-if TYPE_CHECKING:
-    Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
-    """Any JSON value, as the standard parser gives it."""
-else:
-    # A validator of the recursive type stops at 255 levels; R5 allows 1 024. The parser has
-    # seen to it already that what is here is JSON.
-    Json = Any
-
-WindowSource: TypeAlias = Literal["configured", "runtime", "catalog", "default", "exceeded"]
-"""Where a window is known from, best first; `exceeded`: the assumed one was proven wrong."""
-
-Trigger: TypeAlias = Literal["manual", "auto"]
-TriggerReason: TypeAlias = Literal["manual", "threshold_exceeded"]
-TokenSource: TypeAlias = Literal["reported", "last_reading"]
-DurationSource: TypeAlias = Literal["reported", "paired"]
-Outcome: TypeAlias = Literal["failed", "blocked", "unknown"]
-Runtime: TypeAlias = Literal["claude-code", "codex", "gemini", "openai", "other"]
-ExhaustedReason: TypeAlias = Literal[
-    "prompt_too_long", "blocking_limit", "rapid_refill_breaker", "model_context_window_exceeded"
-]
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
-    """What every record's data carries.
-
-    `model` is the chain's model without a `[1m]`-like suffix. `task_id` is what the publisher
-    set on the source message. `subagent_type` is the chain's, where a message told it.
-    """
-
-    session_id: str
-    chain: str
-    model: str | None
-    task_id: str | None
-    subagent_type: str | None
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextReading(Common):
-    """The size of a chain's context, told by one API response (R6 to R10).
-
-    `used_tokens` is input + cache creation + cache read, without output. A part that was not
-    told is null and counts 0. `messages` counts since the last boundary or reset (R23), this
-    response included; `messages_total` since the session's start.
-    """
-
-    kind: ClassVar[Literal["context_reading"]] = "context_reading"
-    response_id: str | None
-    used_tokens: int
-    input_tokens: int | None
-    cache_creation_tokens: int | None
-    cache_read_tokens: int | None
-    previous_output_tokens: int | None
-    window: int | None
-    window_source: WindowSource
-    used_percent: float | None
-    messages: int
-    messages_total: int
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextWarning(Common):
-    """A reading crossed thresholds that were not yet announced in the chain's epoch.
-
-    Thresholds are in percent used. `threshold_percent` is the highest newly crossed,
-    `thresholds_crossed` all of them, ascending.
-    """
-
-    kind: ClassVar[Literal["context_warning"]] = "context_warning"
-    threshold_percent: int
-    thresholds_crossed: tuple[int, ...]
-    context_used_percent: float
-    context_remaining_percent: float
-    used_tokens: int
-    input_tokens: int | None
-    cache_tokens: int
-    context_window: int
-    window_source: WindowSource
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Category:
-    """One row of a runtime's own account of its context."""
-
-    id: str | None
-    name: str | None
-    kind: str | None
-    tokens: int | None
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextLimits(Common):
-    """What is known of a chain's limits, at first and whenever it changes (R12).
-
-    `total_tokens` and `categories` are there only on the record that a context-usage answer
-    caused.
-    """
-
-    kind: ClassVar[Literal["context_limits"]] = "context_limits"
-    window: int | None
-    window_source: WindowSource
-    auto_compact_enabled: bool | None
-    auto_compact_threshold: int | None
-    effective_window: int | None
-    total_tokens: int | None
-    categories: tuple[Category, ...] | None
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionStart(Common):
-    """A compaction attempt opened (R14). `attempt_id` is this record's own id.
-
-    `trigger_reason` is null while no hint told it (R24); size and percentage are the last
-    reading's, null while the size is unknown.
-    """
-
-    kind: ClassVar[Literal["compaction_start"]] = "compaction_start"
-    attempt_id: str
-    trigger_reason: TriggerReason | None
-    context_used_percent: float | None
-    used_tokens: int | None
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionProgress(Common):
-    """A heartbeat of the open attempt (R15)."""
-
-    kind: ClassVar[Literal["compaction_progress"]] = "compaction_progress"
-    attempt_id: str
-    elapsed_ms: int | None
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactBoundary(Common):
-    """A compaction succeeded (R19 to R22).
-
-    `attempt_id` is null where no start was seen. `post_tokens` is what the runtime reported:
-    the summary and the kept messages, not the context's size. `number` counts the chain's
-    boundaries from 1. `metadata` is the whole original object, keys as they came.
-    """
-
-    kind: ClassVar[Literal["compact_boundary"]] = "compact_boundary"
-    attempt_id: str | None
-    trigger: Trigger | None
-    pre_tokens: int | None
-    pre_tokens_source: TokenSource | None
-    post_tokens: int | None
-    duration_ms: int | None
-    duration_source: DurationSource | None
-    number: int
-    messages_since_last: int
-    metadata: dict[str, Json]
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionSummary(Common):
-    """The summary that replaced the history (R23). `boundary_id` is the boundary record's id."""
-
-    kind: ClassVar[Literal["compaction_summary"]] = "compaction_summary"
-    boundary_id: str
-    summary: str
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionComplete(Common):
-    """A compaction was measured by the chain's next reading, or ended unmeasured (nulls).
-
-    `tokens_saved` is before minus after and may be negative.
-    """
-
-    kind: ClassVar[Literal["compaction_complete"]] = "compaction_complete"
-    boundary_id: str
-    trigger: Trigger | None
-    tokens_before: int | None
-    tokens_after: int | None
-    tokens_saved: int | None
-    duration_ms: int | None
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionFailed(Common):
-    """An attempt ended without a boundary (R17, R18); `attempt_id` is null without a start."""
-
-    kind: ClassVar[Literal["compaction_failed"]] = "compaction_failed"
-    attempt_id: str | None
-    outcome: Outcome
-    error: str | None
-    duration_ms: int | None
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextEdit(Common):
-    """Content was removed without a compaction (R26). `edits` are the whole original objects."""
-
-    kind: ClassVar[Literal["context_edit"]] = "context_edit"
-    edits: tuple[dict[str, Json], ...]
-    cleared_input_tokens: int | None
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextReset(Common):
-    """The conversation was cleared (R27): size unknown, a new epoch, history kept."""
-
-    kind: ClassVar[Literal["context_reset"]] = "context_reset"
-    reason: str
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextExhausted(Common):
-    """A turn ended for lack of room."""
-
-    kind: ClassVar[Literal["context_exhausted"]] = "context_exhausted"
-    reason: ExhaustedReason
-
-
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionInfo(Common):
-    """Facts of the session, when first told and when one changes.
-
-    The inherited `model` is this record's fact, not the chain's: `init` may tell it with a
-    `[1m]`-like suffix, and a response's model never changes it. `publisher_agent_id` is the
-    agent that the publisher's header `agent_id` named, left out where it named none.
-    """
-
-    kind: ClassVar[Literal["session_info"]] = "session_info"
-    runtime: Runtime | None
-    runtime_version: str | None
-    cwd: str | None
-    forked_from: str | None
-    publisher_agent_id: str | None = None
-
-
-RecordData: TypeAlias = (
-    ContextReading
-    | ContextWarning
-    | ContextLimits
-    | CompactionStart
-    | CompactionProgress
-    | CompactBoundary
-    | CompactionSummary
-    | CompactionComplete
-    | CompactionFailed
-    | ContextEdit
-    | ContextReset
-    | ContextExhausted
-    | SessionInfo
-)
-
-DATA_CLASSES: Final[tuple[type[RecordData], ...]] = (
-    ContextReading,
-    ContextWarning,
-    ContextLimits,
-    CompactionStart,
-    CompactionProgress,
+from contextgauge.records import (
+    DATA_CLASS_BY_KIND,
+    DATA_CLASSES,
+    LATER_FIELDS,
+    MAIN_CHAIN,
+    SCHEMA_VERSION,
+    SPEC_VERSION,
+    Category,
+    Common,
     CompactBoundary,
-    CompactionSummary,
     CompactionComplete,
     CompactionFailed,
+    CompactionProgress,
+    CompactionStart,
+    CompactionSummary,
     ContextEdit,
-    ContextReset,
     ContextExhausted,
+    ContextLimits,
+    ContextReading,
+    ContextReset,
+    ContextWarning,
+    DurationSource,
+    ExhaustedReason,
+    Json,
+    Kind,
+    Outcome,
+    Record,
+    RecordData,
+    Runtime,
     SessionInfo,
+    TokenSource,
+    Trigger,
+    TriggerReason,
+    WindowSource,
+    event_type,
 )
-"""Every class of `RecordData`; the union is closed."""
 
-Kind: TypeAlias = Literal[
-    "context_reading",
-    "context_warning",
-    "context_limits",
-    "compaction_start",
-    "compaction_progress",
-    "compact_boundary",
-    "compaction_summary",
-    "compaction_complete",
-    "compaction_failed",
-    "context_edit",
-    "context_reset",
-    "context_exhausted",
-    "session_info",
+__all__ = [
+    "DATA_CLASSES",
+    "DATA_CLASS_BY_KIND",
+    "LATER_FIELDS",
+    "MAIN_CHAIN",
+    "SCHEMA_VERSION",
+    "SPEC_VERSION",
+    "Category",
+    "Common",
+    "CompactBoundary",
+    "CompactionComplete",
+    "CompactionFailed",
+    "CompactionProgress",
+    "CompactionStart",
+    "CompactionSummary",
+    "ContextEdit",
+    "ContextExhausted",
+    "ContextLimits",
+    "ContextReading",
+    "ContextReset",
+    "ContextWarning",
+    "DurationSource",
+    "ExhaustedReason",
+    "Json",
+    "Kind",
+    "Outcome",
+    "Record",
+    "RecordData",
+    "Runtime",
+    "SessionInfo",
+    "TokenSource",
+    "Trigger",
+    "TriggerReason",
+    "WindowSource",
+    "event_type",
 ]
-
-DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls in DATA_CLASSES}
-
-LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
-    SessionInfo: ("publisher_agent_id",)
-}
-"""Fields that a kind got after its first records were written. Where null they are left out, so
-that the messages of then still give the same bytes."""
-
-
-@quick_init
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A CloudEvents 1.0 event: one derived record.
-
-    `id` is a UUIDv5 of session, chain, kind and cause, so a message published twice gives the
-    same id. `time` is event time in milliseconds since 1970 (R28), null where none is known.
-    `sequence` counts 1, 2, … within the session. `rules` names the rules and limits in force.
-    """
-
-    id: str
-    subject: str
-    time_ms: int | None
-    sequence: int
-    rules: str
-    data: RecordData
-
-    @property
-    def kind(self) -> str:
-        """The record's kind, `context_reading` and so on."""
-        return self.data.kind
-
-    @property
-    def type(self) -> str:
-        """The CloudEvents type, `contextgauge.<kind>.v1`."""
-        return event_type(self.data.kind)
-
-
-def event_type(kind: str) -> str:
-    """Return the CloudEvents type of a kind."""
-    return f"contextgauge.{kind}.v{SCHEMA_VERSION}"

@@ -1,355 +1,84 @@
-"""The views: JSON documents that the projection keeps and readers get.
+"""The views in Redis: the contract of the readers.
 
-A view is the fold of a session's records in order (`streams/core/project.py`); it holds absolute
-values and the position they came from. Times are milliseconds since 1970 as the records told
-them (R28), sizes whole tokens, percentages floored to two decimals; null is «not known» and never
-0. Nothing here is derived from a clock: whether an open attempt is stalled or a figure stale is
-for the reader's own clock to say.
+Defined in the library, which agents install on its own.
 """
 
-from bisect import bisect_left
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
-
-from schemas.records import (
-    Category,
-    DurationSource,
-    Json,
-    Outcome,
-    Runtime,
-    TokenSource,
-    Trigger,
-    TriggerReason,
-    WindowSource,
+from contextgauge.views import (
+    DURATION_EDGES_MS,
+    FORMAT_VERSION,
+    GROWTH_DIFFERENCES,
+    HOUR_FIELD,
+    HOURS_KEPT_MS,
+    LAST_COMPACTIONS,
+    LEFT_KEPT_MS,
+    LIVE_ENTRIES,
+    MAX_CHAINS,
+    MODEL_FIELD,
+    OVER,
+    PARTITION_FIELD,
+    SESSION_IDLE_MS,
+    STREAM_ENTRIES,
+    TOKEN_EDGES,
+    TOTAL_FIELD,
+    UNKNOWN_HOUR,
+    UNTOLD_MODEL_FIELD,
+    VIEW_VERSION,
+    Aggregates,
+    AttemptView,
+    Breakdown,
+    ChainView,
+    Compaction,
+    CompactionBrief,
+    CompactionOutcome,
+    CompactionsView,
+    Distribution,
+    EntryStream,
+    Identity,
+    LiveEntry,
+    PartitionView,
+    PendingCompaction,
+    SessionView,
+    SizeState,
+    TriggerAggregates,
+    bucket,
 )
-from schemas.topics import DAY_MS
 
-VIEW_VERSION = 1
-"""Version of every document below; a reader that meets another must not guess."""
-
-FORMAT_VERSION = 2
-"""Version of the keys and what they hold, kept beside each partition's position.
-
-2 has the sessions of each agent, which 1 had not: an index that knows some would tell wrong.
-"""
-
-LAST_COMPACTIONS = 5
-"""Compactions that a session's view tells in short; the others are documents of their own."""
-
-GROWTH_DIFFERENCES = 10
-"""Positive differences that growth is the median of: enough to be steady, few enough to follow."""
-
-MAX_CHAINS = 64
-"""Chains kept in one view, as in the deriver's state (R2); the least recent leaves first."""
-
-STREAM_ENTRIES = 2_000
-"""Entries kept of a session's records, and as many of its readings."""
-
-LIVE_ENTRIES = 10_000
-"""Entries kept of a partition's live feed: minutes of a busy partition, some MB of memory."""
-
-SESSION_IDLE_MS = 90 * DAY_MS
-"""A session idle for so long leaves the views; a default, the settings win."""
-
-HOURS_KEPT_MS = 400 * DAY_MS
-"""Hours older than this leave the aggregates: a year can be compared with the one before."""
-
-LEFT_KEPT_MS = HOURS_KEPT_MS
-"""That a session left for idleness is remembered so long: if it comes back, nothing was lost."""
-
-EntryStream: TypeAlias = Literal["events", "readings"]
-"""The two streams kept of a session's records: its readings, and all else but heartbeats."""
-
-SizeState: TypeAlias = Literal["measured", "unknown", "compacting", "estimated"]
-"""How a chain's size is known: told by an API response; not since the last boundary or reset; a
-compaction is under way (the figures are those before it); told by the runtime's own estimate."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breakdown:
-    """The parts of a measured size; a part that was not told is null and counts 0."""
-
-    input_tokens: int | None
-    cache_creation_tokens: int | None
-    cache_read_tokens: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingCompaction:
-    """A chain's last boundary while its summary or its measurement may still come."""
-
-    boundary_id: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainView:
-    """One conversation with a model: the main one or a subagent's.
-
-    `used_tokens` to `as_of_ms` are the size; `categories` the runtime's own account, where it
-    gave one. `until_compaction_tokens` is the auto-compact threshold minus the size, and may be
-    negative; null where the threshold is not known or auto-compaction is off. `peak_percent` is
-    that of the reading with the most tokens. `messages` counts since the last boundary or reset,
-    `oldest_ms` is when the oldest of them was seen: after a boundary, the boundary's time.
-    `differences` are the last positive ones between readings of this epoch, `growth_tokens`
-    their median, `responses_left` how many more such steps fit. `last_sequence` is the
-    sequence of the chain's last record.
-    """
-
-    chain: str
-    model: str | None = None
-    subagent_type: str | None = None
-    state: SizeState = "unknown"
-    used_tokens: int | None = None
-    used_percent: float | None = None
-    window: int | None = None
-    window_source: WindowSource | None = None
-    breakdown: Breakdown | None = None
-    categories: tuple[Category, ...] | None = None
-    as_of_ms: int | None = None
-    auto_compact_enabled: bool | None = None
-    auto_compact_threshold: int | None = None
-    effective_window: int | None = None
-    until_compaction_tokens: int | None = None
-    peak_tokens: int | None = None
-    peak_percent: float | None = None
-    messages: int = 0
-    messages_total: int = 0
-    oldest_ms: int | None = None
-    differences: tuple[int, ...] = ()
-    growth_tokens: int | None = None
-    responses_left: int | None = None
-    pending: PendingCompaction | None = None
-    last_sequence: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """What is known of the session itself; each fact as last told.
-
-    `publisher_agent_id` is the agent that the publisher named as the session's.
-    """
-
-    runtime: Runtime | None = None
-    runtime_version: str | None = None
-    model: str | None = None
-    cwd: str | None = None
-    forked_from: str | None = None
-    task_id: str | None = None
-    publisher_agent_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptView:
-    """The open compaction attempt. `elapsed_ms` is what its last heartbeat told."""
-
-    attempt_id: str
-    chain: str
-    trigger_reason: TriggerReason | None
-    started_ms: int | None
-    last_heartbeat_ms: int | None
-    elapsed_ms: int | None
-    used_tokens: int | None
-    used_percent: float | None
-
-
-CompactionOutcome: TypeAlias = Literal["succeeded"] | Outcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionBrief:
-    """A compaction in short. `record_id` is its boundary's, or its failure's.
-
-    `number` and `messages_since_last` are null for one that failed, `error` for one that did not.
-    """
-
-    record_id: str
-    chain: str
-    number: int | None
-    outcome: CompactionOutcome
-    trigger: Trigger | None
-    error: str | None
-    time_ms: int | None
-    tokens_before: int | None
-    tokens_after: int | None
-    tokens_saved: int | None
-    duration_ms: int | None
-    messages_since_last: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionsView:
-    """All compactions of a session; `untold` are those whose runtime tells no trigger.
-
-    `messages` is the sum of the messages before each, `messages_per_compaction` their floored
-    mean. `last` are the latest in short, the newest last.
-    """
-
-    manual: int = 0
-    automatic: int = 0
-    untold: int = 0
-    failed: int = 0
-    messages: int = 0
-    messages_per_compaction: int | None = None
-    last: tuple[CompactionBrief, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionView:
-    """A session, folded from its records.
-
-    `position` is the offset after the last record that is in it, `sequence` that record's own.
-    `first_ms` is the time of the first record that has one, `last_ms` the latest of all.
-    """
-
-    version: int = VIEW_VERSION
-    session_id: str
-    position: int
-    sequence: int
-    first_ms: int | None
-    last_ms: int | None
-    identity: Identity
-    chains: dict[str, ChainView]
-    attempt: AttemptView | None
-    compactions: CompactionsView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction:
-    """One compaction that succeeded, whole. `number` counts those of its chain, from 1.
-
-    `tokens_after` and `tokens_saved` are measured by the chain's next reading; `complete` says
-    that this has happened, or that it can no longer happen.
-    """
-
-    version: int = VIEW_VERSION
-    chain: str
-    number: int
-    boundary_id: str
-    attempt_id: str | None
-    trigger: Trigger | None
-    time_ms: int | None
-    tokens_before: int | None
-    tokens_before_source: TokenSource | None
-    post_tokens: int | None
-    tokens_after: int | None
-    tokens_saved: int | None
-    duration_ms: int | None
-    duration_source: DurationSource | None
-    messages_since_last: int
-    complete: bool
-    metadata: dict[str, Json]
-    summary: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveEntry:
-    """What push readers get of one record: who, what, and the chain's size after it."""
-
-    version: int = VIEW_VERSION
-    record_id: str
-    kind: str
-    session_id: str
-    chain: str
-    time_ms: int | None
-    sequence: int
-    state: SizeState
-    used_tokens: int | None
-    used_percent: float | None
-
-
-_SERIES = (100, 125, 160, 200, 250, 315, 400, 500, 630, 800)
-"""Steps of a decade, each about a quarter more: a percentile is right within that."""
-
-TOKEN_EDGES: tuple[int, ...] = (
-    *(step * 10**power for power in range(1, 5) for step in _SERIES),
-    10_000_000,
-)
-"""Upper edges, inclusive, of the buckets of token counts: 1 000 to 10 million."""
-
-DURATION_EDGES_MS: tuple[int, ...] = (
-    *(step * 10**power for power in range(5) for step in _SERIES),
-    10_000_000,
-)
-"""Upper edges, inclusive, of the buckets of durations: 0.1 s to 2.8 h."""
-
-OVER = "over"
-"""The bucket above the last edge."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
-    """Whole numbers counted. `buckets` has counts by upper edge (as text), empty ones left out."""
-
-    count: int = 0
-    sum: int = 0
-    min: int | None = None
-    max: int | None = None
-    buckets: dict[str, int] = field(default_factory=dict)
-
-
-def bucket(edges: tuple[int, ...], value: int) -> str:
-    """Return the name of the bucket that a value is counted in."""
-    index = bisect_left(edges, value)
-    return str(edges[index]) if index < len(edges) else OVER
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TriggerAggregates:
-    """Attempts of one trigger by outcome, and how long those that succeeded lasted.
-
-    `unknown`: no end was ever told (R18).
-    """
-
-    succeeded: int = 0
-    failed: int = 0
-    blocked: int = 0
-    unknown: int = 0
-    duration_ms: Distribution = Distribution()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregates:
-    """Compactions counted: of a partition, of an hour, or of a model.
-
-    `untold` are those whose runtime tells no trigger. Of `measured` compactions the size before
-    and after is known: `saved_tokens` is the sum of the differences (one may be negative),
-    `measured_before_tokens` that of the sizes before. `messages` sums the messages before each.
-    """
-
-    version: int = VIEW_VERSION
-    manual: TriggerAggregates = TriggerAggregates()
-    automatic: TriggerAggregates = TriggerAggregates()
-    untold: TriggerAggregates = TriggerAggregates()
-    pre_tokens: Distribution = Distribution()
-    measured: int = 0
-    measured_before_tokens: int = 0
-    saved_tokens: int = 0
-    messages: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionView:
-    """What the fold of a partition remembers of all its sessions together.
-
-    `newest_ms` is the latest time that a record told, `logged_ms` the latest Kafka timestamp: by
-    the first hours leave, by the second idle sessions do. `leaving` says that sessions idle since
-    before the day of `logged_ms` may still be there.
-    """
-
-    version: int = VIEW_VERSION
-    records: int = 0
-    newest_ms: int | None = None
-    logged_ms: int | None = None
-    leaving: bool = False
-
-
-UNKNOWN_HOUR = "unknown"
-"""The hour of records without a time."""
-
-PARTITION_FIELD = "partition"
-TOTAL_FIELD = "total"
-HOUR_FIELD = "hour:"
-MODEL_FIELD = "model:"
-UNTOLD_MODEL_FIELD = "model"
-"""Fields of a partition's stats; after the colon the hour (UTC, `2026-02-11T20`) or the model."""
+__all__ = [
+    "DURATION_EDGES_MS",
+    "FORMAT_VERSION",
+    "GROWTH_DIFFERENCES",
+    "HOURS_KEPT_MS",
+    "HOUR_FIELD",
+    "LAST_COMPACTIONS",
+    "LEFT_KEPT_MS",
+    "LIVE_ENTRIES",
+    "MAX_CHAINS",
+    "MODEL_FIELD",
+    "OVER",
+    "PARTITION_FIELD",
+    "SESSION_IDLE_MS",
+    "STREAM_ENTRIES",
+    "TOKEN_EDGES",
+    "TOTAL_FIELD",
+    "UNKNOWN_HOUR",
+    "UNTOLD_MODEL_FIELD",
+    "VIEW_VERSION",
+    "Aggregates",
+    "AttemptView",
+    "Breakdown",
+    "ChainView",
+    "Compaction",
+    "CompactionBrief",
+    "CompactionOutcome",
+    "CompactionsView",
+    "Distribution",
+    "EntryStream",
+    "Identity",
+    "LiveEntry",
+    "PartitionView",
+    "PendingCompaction",
+    "SessionView",
+    "SizeState",
+    "TriggerAggregates",
+    "bucket",
+]

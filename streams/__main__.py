@@ -8,7 +8,7 @@ def main() -> None:
     """Run the command line; a status line before all that only the other commands need."""
     if sys.argv[1:] in (["statusline"], ["statusline", "--verbose"], ["statusline", "-v"]):
         gc.disable()  # it is over before there is anything to collect
-        from streams.cli import statusline  # noqa: PLC0415 -- ADR 0032
+        from streams.cli.statusline import command as statusline  # noqa: PLC0415 -- ADR 0032
 
         statusline.main(sys.argv[2:])
     else:

@@ -25,7 +25,7 @@ from typing import IO
 
 import pytest
 
-from streams.edge.local_stack import LocalStack, MissingPartError, Name
+from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
 
 LONG = bool(os.environ.get("LONG_TESTS"))
 """Whether `make test-long` runs: tests that have two forms run their long one."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import hatch_build
+from streams import codec
 from streams.cli import build
-from streams.edge import codec
 
 ROOT = Path(__file__).parents[1]
 COMPILED_RUN = bool(os.environ.get("CHECK_COMPILED"))

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
+from contextgauge.errors import ConfigError
 from schemas.topics import CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS, MIB, TOPICS
 from streams import wiring
-from streams.core.errors import ConfigError
-from streams.core.rules import DEFAULT_THRESHOLDS
+from streams.core.derivation.rules import DEFAULT_THRESHOLDS
 from streams.settings import Settings, load_settings
 from streams.settings.forms import PREFIX
 

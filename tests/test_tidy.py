@@ -33,7 +33,7 @@ BANNED_CALLS = {
     "uuid4": "ids are functions of their cause",
     "uuid.uuid4": "ids are functions of their cause",
     "uuid.uuid1": "ids are functions of their cause",
-    "print": "results go through streams/cli/screen.py, the rest is logged",
+    "print": "results go through streams/cli/screen/output.py, the rest is logged",
 }
 
 STRAY = (

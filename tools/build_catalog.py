@@ -1,4 +1,4 @@
-"""Builds `streams/edge/catalog.json`, the bundled context windows, from two public tables.
+"""Builds `streams/edge/files/catalog.json`, the bundled context windows, from two public tables.
 
     python tools/build_catalog.py --litellm FILE --models-dev FOLDER
 
@@ -31,9 +31,9 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streams.core.windows import Catalog, plain_name
+from streams.core.derivation.windows import Catalog, plain_name
 
-TARGET = Path(__file__).parent.parent / "streams" / "edge" / "catalog.json"
+TARGET = Path(__file__).parent.parent / "streams" / "edge" / "files" / "catalog.json"
 
 
 class Limits(NamedTuple):

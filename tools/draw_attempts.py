@@ -7,7 +7,7 @@ A test fails while the file differs from the table.
 
 from pathlib import Path
 
-from streams.core.transitions import TABLE, Effect, Event, Move, Phase
+from streams.core.derivation.transitions import TABLE, Effect, Event, Move, Phase
 
 TARGET = Path(__file__).parent.parent / "docs" / "attempts.md"
 
@@ -17,7 +17,7 @@ _TEXT = """\
 One main chain has at most one attempt. An attempt begins with `status: compacting` and ends with a
 boundary, with a failure, or unseen; then the session's own next messages tell that it is lost.
 A message moves the attempt by this table and by nothing else. It is drawn from the table in
-`streams/core/transitions.py`: change it there, then run `python tools/draw_attempts.py`.
+`streams/core/derivation/transitions.py`: change it there, then run `python tools/draw_attempts.py`.
 
 ```mermaid
 {diagram}

@@ -8,7 +8,7 @@ A test fails when the document is stale.
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from streams.edge.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE, Metric
+from streams.edge.telemetry.catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE, Metric
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "METRICS.md"
 

@@ -19,13 +19,13 @@ from typing import Literal
 import uvicorn
 from playwright.async_api import Browser, ViewportSize, async_playwright
 
+from streams import codec
 from streams.cli.simulate import ending_now
-from streams.core.rules import Rules
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.flow.funnel import Funnel, Intake
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.simulator import Casting, Simulated, simulate
-from streams.serve.page import FOLDER
+from streams.serve.api.page import FOLDER
 from tests.page.conftest import FLAGS, NARROW, WIDE
 from tests.serve.kit import GrowingViews, api_over
 

@@ -10,27 +10,31 @@ from typing import Annotated
 
 import typer
 
+from contextgauge.errors import ContextgaugeError, RetryError
 from streams.cli import (
     build,
     control,
-    dead,
-    demo,
-    doctor,
     exits,
-    files,
     logs,
-    read,
-    rebuild,
     schemas,
-    serve,
     stack,
     terminal,
     topics,
-    workers,
 )
-from streams.cli.lines import discard_output
-from streams.cli.screen import err, forgive_encodings, out, safe
-from streams.core.errors import ContextgaugeError, RetryError
+from streams.cli import (
+    replay as files,
+)
+from streams.cli import (
+    sessions as read,
+)
+from streams.cli.dead import command as dead
+from streams.cli.demo import command as demo
+from streams.cli.doctor import command as doctor
+from streams.cli.rebuild import command as rebuild
+from streams.cli.screen.lines import discard_output
+from streams.cli.screen.output import err, forgive_encodings, out, safe
+from streams.cli.serve import command as serve
+from streams.cli.workers import commands as workers
 
 AWAY = (
     "Is it running? `contextgauge stack up` starts Kafka and Redis on this machine; "

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-_ONE_OF_THEM = "streams.core.derive"
+_ONE_OF_THEM = "streams.core.derivation.derive"
 """Of the compiled modules; `hatch_build.py` compiles all of them or none."""
 
 

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError
 from streams import wiring
-from streams.cli import workers
 from streams.cli.exits import Exit
-from streams.cli.screen import out, safe
+from streams.cli.screen.output import out, safe
+from streams.cli.workers import commands as workers
 from streams.core.alerts.rules import (
     AlertPlan,
     Exhausted,
@@ -21,11 +23,9 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrash,
 )
-from streams.core.errors import ConfigError
-from streams.edge.alert_file import addresses, read_plan
-from streams.edge.clock import SystemClock
-from streams.edge.health import HealthBoard
-from streams.edge.metrics import PrometheusTelemetry
+from streams.edge.alerts.rules_file import addresses, read_plan
+from streams.edge.telemetry.health import HealthBoard
+from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.settings import Settings
 from streams.settings.forms import PREFIX
 
@@ -86,7 +86,7 @@ def control(*, rules: Rules = None, check: Check = None, test: Test = None) -> N
         stop: asyncio.Event,
     ) -> None:
         # Faust takes a second to import, which no other command shall wait for.
-        from streams import wiring_control  # noqa: PLC0415 -- as said
+        from streams.wiring import control as wiring_control  # noqa: PLC0415 -- as said
 
         await wiring_control.control(
             chosen,
@@ -105,7 +105,7 @@ def _try(path: Path) -> None:
     """Send test alerts. Raises ConfigError, and Exit where a target did not take its own."""
     plan = read_plan(path)
     found = addresses(plan)
-    from streams import wiring_control  # noqa: PLC0415 -- as above
+    from streams.wiring import control as wiring_control  # noqa: PLC0415 -- as above
 
     answers = asyncio.run(wiring_control.try_targets(plan, found, SystemClock()))
     for name, answer in answers.items():

@@ -8,7 +8,7 @@ import traceback
 from enum import IntEnum
 from typing import Self
 
-from streams.core.errors import (
+from contextgauge.errors import (
     ConfigError,
     DeadLetterFlood,
     PositionError,

@@ -17,9 +17,9 @@ from schemas.records import (
     RecordData,
     event_type,
 )
-from streams.cli.screen import err
-from streams.edge import codec
-from streams.edge.local_stack import PROJECT_FOLDER
+from streams import codec
+from streams.cli.screen.output import err
+from streams.edge.local_stack.stack import PROJECT_FOLDER
 
 SCHEMA_FOLDER = PROJECT_FOLDER / "schemas" / "json"
 

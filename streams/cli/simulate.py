@@ -12,15 +12,15 @@ from typing import Annotated
 
 import typer
 
+from contextgauge.clock import SystemClock
+from contextgauge.containers import Line
+from contextgauge.errors import ConfigError
 from streams import wiring
-from streams.cli.lines import quiet_pipe, write_lines
-from streams.cli.publishing import publish_blocks
-from streams.cli.screen import err
-from streams.core.containers import Line
-from streams.core.errors import ConfigError
-from streams.edge.clock import SystemClock
-from streams.edge.folders import write_folder
-from streams.flow.publish import paced
+from streams.cli.publish.publishing import publish_blocks
+from streams.cli.screen.lines import quiet_pipe, write_lines
+from streams.cli.screen.output import err
+from streams.edge.files.folders import write_folder
+from streams.flow.publish.publish import paced
 from streams.flow.simulator import PROVIDERS, Casting, Simulated, sample_sessions
 from streams.flow.simulator import simulate as simulate_sessions
 

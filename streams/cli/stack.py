@@ -7,8 +7,8 @@ import typer
 from rich.table import Table
 
 from streams.cli.exits import Exit
-from streams.cli.screen import err, out, write_json
-from streams.edge.local_stack import (
+from streams.cli.screen.output import err, out, write_json
+from streams.edge.local_stack.stack import (
     DEFAULT_HEAP_MIB,
     STACK_FOLDER,
     LocalStack,

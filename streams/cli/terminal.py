@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from streams.cli import statusline as bare
-from streams.cli import top
+from streams.cli.statusline import command as bare
+from streams.cli.top import command as top
 
 
 def statusline(

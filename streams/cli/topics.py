@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from contextgauge.errors import ConfigError
 from schemas.topics import CO_PARTITIONED, DAY_MS, TOPICS, Topic
 from streams import wiring
 from streams.cli.exits import Exit
-from streams.cli.screen import err, out, write_json
-from streams.core.errors import ConfigError
+from streams.cli.screen.output import err, out, write_json
 from streams.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="The topics: make them, look at them.")

@@ -15,6 +15,7 @@ from typing import get_args
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict
 
+from contextgauge.errors import ConfigError
 from schemas.topics import (
     AGENT_MESSAGES,
     CONTEXT_COMMANDS,
@@ -25,8 +26,7 @@ from schemas.topics import (
     MESSAGE_LIMIT_BYTES,
     Topic,
 )
-from streams.core.errors import ConfigError
-from streams.edge.secret_files import read_secret
+from streams.edge.files.secrets import read_secret
 from streams.settings import kafka, redis
 from streams.settings.alerts import AlertSettings
 from streams.settings.connections import ConnectionSettings

@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode
 
-from streams.core.rules import DEFAULT_THRESHOLDS, DEFAULT_WINDOW
-from streams.edge import codec
+from streams import codec
+from streams.core.derivation.rules import DEFAULT_THRESHOLDS, DEFAULT_WINDOW
 
 
 class DerivationSettings(BaseSettings):

@@ -10,11 +10,11 @@ from bench.compare import compare_topics
 from bench.measure import Broker, run
 from bench.peers.quix.derivation import derive
 from bench.run import SOURCE_CONFIG
-from streams.core.rules import Rules
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.edge.local_stack import LocalStack
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.local_stack.stack import LocalStack
+from streams.flow.derive.deriver import Funnel, Intake
 from tests.conftest import require
 
 Facts = tuple[str, str, str, int, str | None, object]

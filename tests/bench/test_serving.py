@@ -4,9 +4,9 @@ import asyncio
 from unittest.mock import Mock
 
 from bench.serving import Reader, Writer, ask
-from streams.edge.clock import SystemClock
-from streams.edge.redis_views import RedisViews
-from streams.serve.feed import written
+from contextgauge.clock import SystemClock
+from streams.edge.redis.views import RedisViews
+from streams.serve.feed.feed import written
 
 
 async def test_a_reader_counts_events_and_their_delay() -> None:

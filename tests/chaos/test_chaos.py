@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from contextgauge.kafka.options import KafkaOptions
 from schemas.records import Record
-from streams.edge import codec
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.redis_views import RedisViews
-from streams.flow.fold import Placed
-from streams.flow.fold_views import fold_views
+from streams import codec
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.redis.views import RedisViews
+from streams.flow.project.fold import Placed
+from streams.flow.replay.views import fold_views
 from streams.flow.simulator import Casting, simulate
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, Chaos, Plan, WorkerProcess
 from tests.conftest import LONG

@@ -17,15 +17,15 @@ from typing import Any, Literal, TypeAlias, get_args
 import pytest
 from aiohttp import web
 
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.topics import CONTEXT_EVENTS
+from streams import codec
 from streams.core.alerts.watch import Watch
-from streams.edge import codec
-from streams.edge.alert_file import read_plan
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.partitioner import partition_of
-from streams.edge.webhooks import signature_of
+from streams.edge.alerts.rules_file import read_plan
+from streams.edge.alerts.webhooks import signature_of
+from streams.edge.kafka.log import KafkaLog
 from streams.ports import NewRecord
 from streams.settings import load_settings
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess

@@ -26,8 +26,8 @@ from typing import Any
 
 import pytest
 
-from streams.edge.local_stack import LocalStack, Name
-from streams.edge.redis_views import RedisViews
+from streams.edge.local_stack.stack import LocalStack, Name
+from streams.edge.redis.views import RedisViews
 from streams.flow.simulator import Casting, Simulated, simulate
 from tests.conftest import LONG, Command, command_environment
 

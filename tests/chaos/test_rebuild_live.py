@@ -22,14 +22,15 @@ from typing import NamedTuple
 
 import pytest
 
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.partitioner import partition_of
 from schemas.views import PARTITION_FIELD, PartitionView
-from streams.edge import codec, view_codec
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.local_stack import LocalStack
-from streams.edge.partitioner import partition_of
-from streams.edge.redis_views import RedisViews
-from streams.flow.fold_views import fold_views
+from streams import codec
+from streams.codec import views as view_codec
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.local_stack.stack import LocalStack
+from streams.edge.redis.views import RedisViews
+from streams.flow.replay.views import fold_views
 from streams.flow.simulator import Casting, simulate
 from streams.ports import NewRecord
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess

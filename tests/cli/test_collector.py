@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from streams.cli.collector import look_among_the_young
+from streams.cli.workers.collector import look_among_the_young
 
 
 class _Cycle:

@@ -8,8 +8,8 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from streams.cli import connections
-from streams.edge.status_server import listening, port_of
+from streams.cli.serve import connections
+from streams.edge.telemetry.server import listening, port_of
 from tests.serve.redis_kit import become
 
 PATIENCE_S = 20.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from streams.edge.webhooks import signature_of
+from streams.edge.alerts.webhooks import signature_of
 from tests.conftest import Command
 from tests.web_kit import web_server
 

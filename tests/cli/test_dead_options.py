@@ -5,12 +5,12 @@ from typing import get_args
 
 import pytest
 
+from contextgauge.errors import ConfigError
 from schemas.messages import DeadReason
 from schemas.topics import DAY_MS, HOUR_MS
-from streams.cli.dead_options import Reason, parse_address, parse_time, selection
-from streams.core.errors import ConfigError
-from streams.flow.dead_letters import UNKNOWN_REASON
-from streams.flow.dead_reading import Selection, Span
+from streams.cli.dead.options import Reason, parse_address, parse_time, selection
+from streams.flow.dead_letters.letters import UNKNOWN_REASON
+from streams.flow.dead_letters.reading import Selection, Span
 
 NOW_MS = 1_800_000_000_000
 

@@ -8,12 +8,13 @@ import pytest
 from rich.console import Console, RenderableType
 
 from schemas.messages import DeadReason
-from streams.cli import dead_screen, screen
-from streams.cli.dead_options import parse_address
-from streams.edge import codec
-from streams.flow.dead_letters import Letter, letter_of
-from streams.flow.dead_reading import Selection, Span
-from streams.flow.redrive import Left, Redriven
+from streams import codec
+from streams.cli.dead import screen as dead_screen
+from streams.cli.dead.options import parse_address
+from streams.cli.screen import output as screen
+from streams.flow.dead_letters.letters import Letter, letter_of
+from streams.flow.dead_letters.reading import Selection, Span
+from streams.flow.dead_letters.redrive import Left, Redriven
 from streams.ports import Headers, LogRecord
 from tests.flow.dead_kit import died
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from contextgauge import errors
 from streams.cli.exits import Exit, by_signal, code_of, where
-from streams.core import errors
 from tests.conftest import Command
 
 

@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from streams.cli import following
-from streams.cli.publishing import Connection
-from streams.core.errors import RetryError
-from streams.edge.checkpoint import Stored
+from contextgauge.errors import RetryError
+from streams.cli.publish import following
+from streams.cli.publish.publishing import Connection
+from streams.edge.files.checkpoint import Stored
 
 
 class Reconnecting:

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from streams.cli import rebuild_screen
-from streams.cli.rebuild_screen import Screen, as_json, say_outcome, say_status
-from streams.edge.clock import SystemClock
-from streams.flow.compare import Compared, Difference
-from streams.flow.rebuild import Cut, PartitionProgress, Progress, Rebuilt
+from contextgauge.clock import SystemClock
+from streams.cli.rebuild import screen as rebuild_screen
+from streams.cli.rebuild.screen import Screen, as_json, say_outcome, say_status
+from streams.flow.rebuild.compare import Compared, Difference
+from streams.flow.rebuild.rebuild import Cut, PartitionProgress, Progress, Rebuilt
 
 
 class HandClock(SystemClock):

@@ -24,7 +24,8 @@ from schemas.views import (
     Identity,
     SessionView,
 )
-from streams.cli.render import (
+from streams.cli.screen.output import GUESS_EXPLAINED
+from streams.cli.screen.render import (
     bar,
     chain_labels,
     sessions_table,
@@ -32,12 +33,11 @@ from streams.cli.render import (
     status_box,
     status_line,
 )
-from streams.cli.screen import GUESS_EXPLAINED
-from streams.cli.timeline import LOG_ORDER, describe, timeline
-from streams.core.project import project
-from streams.core.rules import Rules
-from streams.edge.catalog import bundled
-from streams.flow.funnel import Funnel, Intake
+from streams.cli.screen.timeline import LOG_ORDER, describe, timeline
+from streams.core.derivation.rules import Rules
+from streams.core.projection.project import project
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.simulator import Casting, sample_sessions
 
 NOW_MS = 1_800_000_000_000

@@ -10,8 +10,8 @@ from jsonschema.exceptions import ValidationError
 from referencing import Registry, Resource
 
 from schemas.records import DATA_CLASS_BY_KIND, ContextReading, Record, SessionInfo
+from streams import codec
 from streams.cli.schemas import SCHEMA_FOLDER, documents, write
-from streams.edge import codec
 
 READING = ContextReading(
     session_id="s",

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from streams.cli.screen import ago, cell, duration, exact, percent, safe, thousands
+from streams.cli.screen.output import ago, cell, duration, exact, percent, safe, thousands
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_controls_are_escaped() -> None:
 )
 def test_what_an_encoding_lacks_is_replaced(encoding: str, shown: bytes) -> None:
     script = (
-        "from streams.cli.screen import forgive_encodings, out\n"
+        "from streams.cli.screen.output import forgive_encodings, out\n"
         "forgive_encodings()\n"
         "out.print('██░░ 1 → 2 \xe9')\n"
     )

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from contextgauge.errors import ConfigError
 from streams import wiring
 from streams.cli import stack
 from streams.cli.app import app
-from streams.core.errors import ConfigError
-from streams.edge.local_stack import LocalStack
+from streams.edge.local_stack.stack import LocalStack
 
 
 @pytest.fixture

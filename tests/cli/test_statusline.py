@@ -9,18 +9,20 @@ from typing import Any
 import pytest
 
 from schemas.views import SessionView
-from streams.cli import statusline as bare
-from streams.cli.render import status_line
-from streams.cli.statusline_line import draw
-from streams.core.rules import Rules
-from streams.edge import codec, transcript_tail, view_codec
-from streams.edge.catalog import bundled
-from streams.edge.folders import write_folder
-from streams.flow.fold_views import fold_records
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.cli.screen.render import status_line
+from streams.cli.statusline import command as bare
+from streams.cli.statusline.line import draw
+from streams.codec import views as view_codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files import transcript_tail
+from streams.edge.files.catalog import bundled
+from streams.edge.files.folders import write_folder
+from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.replay.views import fold_records
 from streams.flow.simulator import Casting, simulate
-from streams.serve import transcript_end
-from streams.serve.statusline import figures_of
+from streams.serve.statusline import transcript_end
+from streams.serve.statusline.figures import figures_of
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "claude-code"
 NOW_MS = 1_800_000_000_000

@@ -25,7 +25,7 @@ _PATIENCE_S = 60.0
 _SCRIPT = """
 import asyncio, sys, time
 from streams.cli import app, logs, workers
-from streams.core.errors import PositionError
+from contextgauge.errors import PositionError
 
 async def orderly(chosen, telemetry, health, stop):
     health.worker("member")

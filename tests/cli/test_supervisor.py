@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from streams.cli.exits import Exit, by_signal
-from streams.edge.processes import start_mark
+from streams.edge.local_stack.processes import start_mark
 from tests.conftest import command_environment
 
 pytestmark = pytest.mark.service
@@ -30,7 +30,7 @@ _SCRIPT = """
 import asyncio, os, signal, sys
 import structlog
 from streams.cli import app, workers
-from streams.core.errors import PositionError
+from contextgauge.errors import PositionError
 
 logger = structlog.get_logger()
 

@@ -14,7 +14,7 @@ from schemas.views import (
     Identity,
     SessionView,
 )
-from streams.cli.top_columns import header_and_rows
+from streams.cli.top.columns import header_and_rows
 
 NOW_MS = 1_800_000_000_000
 ATTEMPT = AttemptView(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from schemas.views import AttemptView, ChainView, CompactionsView, Identity, SessionView
-from streams.cli.top_keys import Keys
-from streams.cli.top_state import Chosen, live_first, matching, place_of, press, state_of
+from streams.cli.top.keys import Keys
+from streams.cli.top.state import Chosen, live_first, matching, place_of, press, state_of
 
 
 def view(session_id: str, model: str = "m", cwd: str | None = None) -> SessionView:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streams.cli.exits import Exit
-from streams.edge.local_stack import LocalStack
+from streams.edge.local_stack.stack import LocalStack
 from tests.conftest import Command
 
 _PATIENCE_S = 60.0

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
+from contextgauge.clock import SystemClock
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
-from streams.core.rules import Rules
-from streams.edge.catalog import bundled
-from streams.edge.clock import SystemClock
-from streams.edge.partitioner import partition_of
-from streams.edge.redis_views import RedisViews
-from streams.flow.fold_views import fold_records
-from streams.flow.funnel import Funnel, Intake
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.redis.views import RedisViews
+from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.replay.views import fold_records
 from streams.ports import ViewChanges, ViewPosition
 from streams.ports.views import Told
 

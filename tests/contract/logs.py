@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from contextgauge.clock import SystemClock
+from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
-from streams.edge.clock import SystemClock
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.memory_log import MemoryLog
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.memory.log import MemoryLog
 from streams.ports import (
     GroupReader,
     Log,

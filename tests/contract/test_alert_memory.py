@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from streams.core.errors import ConfigError, RetryError
-from streams.edge.alert_memories import (
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError, RetryError
+from streams.edge.alerts.memories import (
     KEPT_S,
     FileAlertMemory,
     MemoryAlertMemory,
     RedisAlertMemory,
 )
-from streams.edge.clock import SystemClock
 from streams.ports import AlertMemory
 
 Again = Callable[[], AlertMemory]
@@ -108,7 +108,7 @@ async def test_a_file_that_cannot_be_used_is_told_at_the_start(tmp_path: Path) -
 async def test_a_file_that_is_locked_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.edge.alert_memories._BUSY_S", 0.01)
+    monkeypatch.setattr("streams.edge.alerts.memories._BUSY_S", 0.01)
     path = tmp_path / "alerted.sqlite"
     memory = FileAlertMemory(path, SystemClock())
     await memory.start()

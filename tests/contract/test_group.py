@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from streams.core.errors import RetryError
+from contextgauge.errors import RetryError
 from streams.ports import Ends
 from tests.contract.logs import PATIENCE_S, LogUnderTest, Member
 from tests.flow.derive_kit import until

@@ -10,10 +10,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.producer.message_accumulator import BatchBuilder
 
+from contextgauge.errors import ConfigError
+from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import AGENT_MESSAGES, HOUR_MS, MIB, TOPICS, Topic
-from streams.core.errors import ConfigError
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
+from streams.edge.kafka.log import KafkaLog
 from streams.ports import NewRecord
 from tests.contract.logs import PATIENCE_S, Member
 

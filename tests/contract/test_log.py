@@ -5,18 +5,18 @@ import os
 
 import pytest
 
-from schemas.topics import MIB, Topic
-from streams.core.errors import (
+from contextgauge.clock import SystemClock
+from contextgauge.errors import (
     ConfigError,
     ContextgaugeError,
     FencedError,
     PositionError,
     RetryError,
 )
-from streams.edge.clock import SystemClock
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.memory_log import MemoryLog
+from contextgauge.kafka.options import KafkaOptions
+from schemas.topics import MIB, Topic
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.memory.log import MemoryLog
 from streams.ports import Batch, Ends, NewRecord
 from tests.contract.logs import PATIENCE_S, LogUnderTest
 from tests.flow.derive_kit import until

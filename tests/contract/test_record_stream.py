@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
-from streams.edge.clock import SystemClock
-from streams.edge.faust_stream import FaustStream
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.memory_log import MemoryLog
-from streams.edge.memory_stream import MemoryRecordStream
+from streams.edge.faust.stream import FaustStream
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.memory.log import MemoryLog
+from streams.edge.memory.record_stream import MemoryRecordStream
 from streams.ports import Arrival, Log, NewRecord, RecordStream
 
 HOUR_MS = 3_600_000

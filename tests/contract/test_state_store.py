@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from streams.edge.changelog import ChangelogStateStore
-from streams.edge.memory_log import MemoryLog
+from streams.edge.kafka.changelog import ChangelogStateStore
+from streams.edge.memory.log import MemoryLog
 from tests.contract.logs import LogUnderTest
 
 

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias, TypeVar
 
 from schemas.messages import DeadReason
 from schemas.records import CompactBoundary, ContextLimits, Record, RecordData
-from streams.core.rules import Rules
-from streams.core.state import Chain, Session
-from streams.core.windows import Catalog
-from streams.flow.funnel import Funnel, Intake
+from streams.core.derivation.rules import Rules
+from streams.core.derivation.state import Chain, Session
+from streams.core.derivation.windows import Catalog
+from streams.flow.derive.deriver import Funnel, Intake
 
 Body: TypeAlias = dict[str, Any]
 Data = TypeVar("Data", bound=RecordData)

@@ -29,7 +29,7 @@ from schemas.records import (
     TriggerReason,
 )
 from schemas.views import SessionView
-from streams.core.project import project
+from streams.core.projection.project import project
 
 START_MS = 1_793_534_400_000
 WINDOW = 200_000

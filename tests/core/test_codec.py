@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.messages import MAX_DEPTH, DeadLetter
 from schemas.topics import MESSAGE_LIMIT_BYTES
-from streams.edge import codec
+from streams import codec
 from tests.core.given import (
     depth_of,
     nested,

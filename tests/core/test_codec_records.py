@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from contextgauge.errors import VersionError
 from schemas.messages import MAX_DEPTH
 from schemas.records import DATA_CLASS_BY_KIND, CompactBoundary, ContextReading, Record
-from streams.core.errors import VersionError
-from streams.edge import codec
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.flow.derive.deriver import Funnel, Intake
 from tests.core.given import (
     RULES,
     SESSION,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from streams.core.containers import Scout
-from streams.core.normalise import session_of
+from contextgauge.containers import Scout
+from contextgauge.normalise import session_of
 
 Body = dict[str, Any]
 

@@ -21,10 +21,10 @@ from schemas.records import (
     Record,
     SessionInfo,
 )
-from streams.core.rules import Rules
-from streams.core.windows import Catalog
-from streams.edge import codec
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.core.derivation.windows import Catalog
+from streams.flow.derive.deriver import Funnel, Intake
 from tests.core.given import every, kinds, one
 
 FOLDER = Path(__file__).parents[3] / "shared" / "fixtures"

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.records import Record
-from streams.core.known import KEPT
-from streams.core.rules import Rules
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.core.derivation.known_causes import KEPT
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.deriver import Funnel, Intake
 from tests.core.strategies import SESSIONS, Action, Chained, write
 
 RULES = Rules(bundled())

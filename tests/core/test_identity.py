@@ -19,9 +19,9 @@ from schemas.records import (
     ContextWarning,
     Record,
 )
-from streams.core.identity import record_id
-from streams.edge import codec
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.core.derivation.record_ids import record_id
+from streams.flow.derive.deriver import Funnel, Intake
 from tests.core.given import (
     RULES,
     SESSION,

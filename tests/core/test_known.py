@@ -7,10 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.core import known, responses
-from streams.core.known import CHUNK, HASH_BYTES, KEPT, NOTHING_KNOWN, SEGMENT, SLOTS, STEP, Known
-from streams.core.responses import Remembered
-from streams.core.signals import Usage
+from contextgauge.normalise.signals import Usage
+from streams.core.derivation import known_causes as known
+from streams.core.derivation import responses
+from streams.core.derivation.known_causes import (
+    CHUNK,
+    HASH_BYTES,
+    KEPT,
+    NOTHING_KNOWN,
+    SEGMENT,
+    SLOTS,
+    STEP,
+    Known,
+)
+from streams.core.derivation.responses import Remembered
 
 
 def cause(number: int) -> bytes:

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.containers import Line
+from contextgauge.privacy import LEFT_OUT, MARK, without_text
+from contextgauge.strip_text import strip_text
 from schemas.messages import DeadLetter
 from schemas.records import CompactionSummary, Record
-from streams.core.containers import Line
-from streams.core.no_text import LEFT_OUT, MARK, without_text
-from streams.core.rules import Rules
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.flow.funnel import Funnel, Intake
-from streams.flow.no_text import strip_text
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.simulator import PROVIDERS, Casting, sample_sessions, simulate
 from tests.core.given import SESSION, assistant, boundary, compacting, one, summary, user
 from tests.core.strategies import SESSIONS, Action, write

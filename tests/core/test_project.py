@@ -18,7 +18,7 @@ from schemas.views import (
     Identity,
     SessionView,
 )
-from streams.core.project import leading_chain, project
+from streams.core.projection.project import leading_chain, project
 from tests.core.history import START_MS, WINDOW, History, view_of
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from schemas.records import Record
 from schemas.views import Compaction, EntryStream, LiveEntry
-from streams.core.project import project
-from streams.core.project_documents import (
+from streams.core.projection.documents import (
     compaction,
     entry_stream,
     live_entry,
@@ -13,6 +12,7 @@ from streams.core.project_documents import (
     recency,
     touched_compaction,
 )
+from streams.core.projection.project import project
 from tests.core.history import START_MS, History, view_of
 
 TOLD = History()

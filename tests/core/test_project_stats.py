@@ -18,7 +18,7 @@ from schemas.views import (
     TriggerAggregates,
     bucket,
 )
-from streams.core.project_stats import (
+from streams.core.projection.statistics import (
     CLOCK_AHEAD_MS,
     advance,
     counted,

@@ -3,8 +3,8 @@
 import pytest
 
 from schemas.records import ContextReading, SessionInfo
-from streams.core.state import pack, unpack
-from streams.edge import codec
+from streams import codec
+from streams.core.derivation.state import pack, unpack
 from tests.core.given import (
     SESSION,
     Body,

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, dataclass, field
 
 import pytest
 
-from schemas.quick_init import quick_init
+from contextgauge.quick_init import quick_init
 from schemas.records import DATA_CLASSES, Category, Record, RecordData
 
 

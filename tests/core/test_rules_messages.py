@@ -11,7 +11,7 @@ from schemas.records import (
     ContextReading,
     SessionInfo,
 )
-from streams.flow.funnel import Funnel, Intake
+from streams.flow.derive.deriver import Funnel, Intake
 from tests.core.given import (
     RULES,
     SESSION,

@@ -5,7 +5,7 @@ import pytest
 from schemas.records import (
     ContextReading,
 )
-from streams.core.rules import Rules
+from streams.core.derivation.rules import Rules
 from tests.core.given import (
     CATALOG,
     MODEL,

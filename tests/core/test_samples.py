@@ -24,7 +24,7 @@ from schemas.records import (
     Record,
     SessionInfo,
 )
-from streams.flow.funnel import Funnel, Intake
+from streams.flow.derive.deriver import Funnel, Intake
 from tests.core.given import RULES, Given, every, kinds, one
 
 FOLDER = Path(__file__).parents[3] / "shared" / "samples"

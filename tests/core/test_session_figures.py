@@ -1,8 +1,8 @@
 """What is said of many sessions at once, given real messages."""
 
 from schemas.views import SessionView
-from streams.core.project import project
-from streams.core.session_figures import AT_WORK_MS, BANDS, session_figures
+from streams.core.projection.project import project
+from streams.core.session_status import AT_WORK_MS, BANDS, session_figures
 from tests.core.given import (
     AUTO,
     START_MS,

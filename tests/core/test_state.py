@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.errors import VersionError
 from schemas.records import Record
-from streams.core.errors import VersionError
-from streams.core.known import KEPT, SLOTS
-from streams.core.state import (
+from streams import codec
+from streams.core.derivation.known_causes import KEPT, SLOTS
+from streams.core.derivation.state import (
     SESSION_PART,
     STATE_VERSION,
     Chain,
@@ -23,9 +24,8 @@ from streams.core.state import (
     part_names,
     unpack,
 )
-from streams.core.transitions import start_of
-from streams.edge import codec
-from streams.flow.funnel import Funnel, Intake
+from streams.core.derivation.transitions import start_of
+from streams.flow.derive.deriver import Funnel, Intake
 from tests.core.given import (
     LARGE,
     MODEL,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.stub import KEPT_CHARACTERS, MARK, shorten
 from schemas.records import Json
-from streams.core.stub import KEPT_CHARACTERS, MARK, shorten
-from streams.edge import codec
+from streams import codec
 
 
 def short(body: dict[str, Any], limit: int) -> dict[str, Any] | None:

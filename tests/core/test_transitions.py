@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.core.transitions import (
+from streams.core.derivation.transitions import (
     IDLE,
     TABLE,
     Effect,

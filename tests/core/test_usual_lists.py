@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from streams.core.normalise import normalise_body
-from streams.edge import codec
+from contextgauge.normalise import normalise_body
+from streams import codec
 from tests.core.usual_kit import UNUSUAL, USUAL
 
-SOURCE = Path(__file__).parents[2] / "streams" / "edge" / "usual.pyx"
+SOURCE = Path(__file__).parents[2] / "streams" / "codec" / "usual.pyx"
 KINDS = ("user", "assistant", "stream_event", "progress")
 
 pytestmark = pytest.mark.skipif(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from streams.core.normalise import normalise_body, normalise_usual
-from streams.edge import codec
+from contextgauge.normalise import normalise_body, normalise_usual
+from streams import codec
 from tests.core.given import (
     SESSION,
     any_message,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from streams.core.windows import Catalog, base_name, plain_name
-from streams.edge.catalog import bundled
+from streams.core.derivation.windows import Catalog, base_name, plain_name
+from streams.edge.files.catalog import bundled
 
 
 def row(prefix: object, context: object = 1_000, **more: object) -> dict[str, object]:

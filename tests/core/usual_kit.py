@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from contextgauge.normalise import normalise_body, normalise_usual
+from contextgauge.normalise.signals import Normal
 from schemas.messages import DeadLetter
-from streams.core.normalise import normalise_body, normalise_usual
-from streams.core.signals import Normal
-from streams.edge import codec
+from streams import codec
 from tests.core.given import (
     any_message,
     assistant,

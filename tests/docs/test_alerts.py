@@ -5,10 +5,10 @@ import tomllib
 from collections.abc import Callable
 from typing import get_args
 
+from streams import codec
 from streams.core.alerts.check import check_plan
 from streams.core.alerts.rules import AlertKind, Pressure
-from streams.edge import codec
-from streams.edge.webhooks import _FINAL, signature_of
+from streams.edge.alerts.webhooks import _FINAL, signature_of
 from streams.flow.control.bodies import body_of, body_of_test
 from tests.core.test_alerts_watch import Watched, at, rule
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section

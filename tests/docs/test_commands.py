@@ -20,7 +20,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from streams.cli.app import app
-from streams.edge.folders import write_folder
+from streams.edge.files.folders import write_folder
 from streams.flow.simulator import Casting, simulate
 from tests.conftest import command_environment
 from tests.docs.test_docs import DOCUMENTS, ROOT, _blocks, _name, _prose

@@ -8,16 +8,16 @@ from typing import get_args
 
 import pytest
 
+from contextgauge.normalise.signals import Signal
 from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND, Category, Common, WindowSource
 from schemas.topics import CONTEXT_COMMANDS, DAY_MS, MIB, TOPICS, Topic
-from streams.core.rules import Rules
-from streams.core.signals import Signal
-from streams.core.step import Rank
-from streams.core.transitions import Phase
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.core.derivation.step import Rank
+from streams.core.derivation.transitions import Phase
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.deriver import Funnel, Intake
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

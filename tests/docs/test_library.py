@@ -10,12 +10,12 @@ from typing import get_args
 import pytest
 
 from contextgauge import PublisherStats, WhenFull
+from contextgauge.delivery import Fate
 from schemas.records import Record
-from streams.core.rules import Rules
-from streams.edge.catalog import bundled
-from streams.flow.delivery import Fate
-from streams.flow.funnel import Funnel
-from streams.flow.intake import intake
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.deriver import Funnel
+from streams.flow.derive.intake import intake
 from tests.conftest import command_environment
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 from tests.e2e.test_publisher import create, written

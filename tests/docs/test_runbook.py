@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import get_args
 
 import streams
+from contextgauge import errors
 from streams.cli.exits import Exit, code_of, runbook_title
-from streams.core import errors
-from streams.edge.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
-from streams.flow.membership import Worker
+from streams.edge.telemetry.catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
+from streams.flow.common.membership import Worker
 from tests.docs.test_docs import DOCS, _rows, _section
 
 RUNBOOK = (DOCS / "RUNBOOK.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from redis import Redis
 
 from schemas.topics import DAY_MS, TOPICS
-from streams.edge.local_stack import LocalStack
+from streams.edge.local_stack.stack import LocalStack
 from tests.conftest import Command
 
 PATIENCE_S = 60

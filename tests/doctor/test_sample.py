@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER
-from streams.edge.partitioner import partition_of
 from streams.flow.doctor.facts import Keying
 from streams.flow.doctor.sample import KeyingSample
 from streams.ports import LogRecord

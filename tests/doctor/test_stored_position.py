@@ -2,13 +2,13 @@
 
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE
-from streams.edge import codec
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog, MemoryPartitionReader
-from streams.edge.partitioner import partition_of
+from streams import codec
+from streams.edge.memory.log import MemoryLog, MemoryPartitionReader
+from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor.topics import Topics
-from streams.flow.stored_sessions import POSITION_KEY
 from streams.ports import Batch, Clock, NewRecord
 from streams.ports.inspection import Cluster, Group, TopicFacts, TopicPartition
 from tests.doctor.cases import EXPECTED

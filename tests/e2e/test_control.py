@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, web
 
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.partitioner import partition_of
 from schemas.topics import CONTEXT_EVENTS
-from streams.edge import codec
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.local_stack import LocalStack
-from streams.edge.partitioner import partition_of
+from streams import codec
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.local_stack.stack import LocalStack
 from streams.ports import NewRecord
 from streams.settings import load_settings
 from tests.conftest import Command

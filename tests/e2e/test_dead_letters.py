@@ -8,13 +8,13 @@ from collections import defaultdict
 
 import pytest
 
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
-from streams.edge import codec
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.partitioner import partition_of
-from streams.flow.dead_letters import misrouted_check
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.edge.kafka.log import KafkaLog
+from streams.flow.dead_letters.letters import misrouted_check
+from streams.flow.derive.deriver import Funnel, Intake
 from streams.ports import NewRecord
 from tests.conftest import Command
 from tests.flow.derive_kit import RULES, DeriveKit, Sent, expected, samples, until

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from contextgauge.kafka.options import KafkaOptions
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from schemas.topics import AGENT_MESSAGES
-from streams.core.rules import Rules
-from streams.edge.catalog import bundled
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.local_stack import LocalStack
-from streams.flow.funnel import Funnel, Intake
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.local_stack.stack import LocalStack
+from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.simulator import Casting, simulate
 from streams.ports import LogRecord
 from tests.conftest import LONG, Command, command_environment

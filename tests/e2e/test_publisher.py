@@ -19,18 +19,18 @@ from contextgauge import (
     RetryError,
     UndeliveredError,
 )
+from contextgauge.containers import Line
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.partitioner import partition_of
+from contextgauge.state_folder import text_key
+from contextgauge.strip_text import strip_text
 from schemas.topics import AGENT_MESSAGES
-from streams.core.containers import Line
-from streams.core.rules import Rules
-from streams.edge.catalog import bundled
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.local_stack import LocalStack
-from streams.edge.partitioner import partition_of
-from streams.edge.state_folder import text_key
-from streams.flow.funnel import Funnel
-from streams.flow.intake import intake
-from streams.flow.no_text import strip_text
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.local_stack.stack import LocalStack
+from streams.flow.derive.deriver import Funnel
+from streams.flow.derive.intake import intake
 from streams.ports import LogRecord
 
 PARTITIONS = 4

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import pytest
 from redis.asyncio import Redis
 
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.redis_views import RedisViews
+from contextgauge.kafka.options import KafkaOptions
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.redis.views import RedisViews
 from tests.conftest import Command
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import ProjectKit, sample_records

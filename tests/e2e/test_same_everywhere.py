@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from streams.edge import codec
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.redis_views import RedisViews
+from contextgauge.kafka.options import KafkaOptions
+from streams import codec
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.redis.views import RedisViews
 from tests.conftest import Command
 from tests.flow.derive_kit import DeriveKit, until
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from streams.edge.status_server import listening, port_of
+from streams.edge.telemetry.server import listening, port_of
 from tests.conftest import Command
 from tests.serve.redis_kit import PATIENCE_S, Served, become, listen
 

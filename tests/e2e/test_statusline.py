@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.edge.local_stack import LocalStack
+from streams.edge.local_stack.stack import LocalStack
 from tests.cli.views_kit import records_of, write_views
 from tests.conftest import command_environment
 
@@ -94,7 +94,7 @@ def test_nothing_is_imported_that_takes_long(transcript: Path) -> None:
     )
     assert " 30% 60K/200K" in done.stdout
     loaded = set(done.stderr.split())
-    assert "streams.core.derive" in loaded
+    assert "streams.core.derivation.derive" in loaded
     assert loaded & HEAVY == set()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from schemas.records import CompactionStart, Record
-from streams.edge.local_stack import LocalStack
+from streams.edge.local_stack.stack import LocalStack
 from streams.flow.simulator import Casting, sample_sessions
 from tests.cli.terminal_kit import Terminal
 from tests.cli.views_kit import records_of, write_views

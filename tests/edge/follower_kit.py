@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streams.edge import files
-from streams.edge.follower import Follower
-from streams.edge.pieces import Event, Piece
-from streams.edge.positions import Position, from_entry, to_entry
-from streams.edge.watch import Found, Watch
+from streams.edge.files import reading as files
+from streams.edge.files.follower import Follower
+from streams.edge.files.pieces import Event, Piece
+from streams.edge.files.positions import Position, from_entry, to_entry
+from streams.edge.files.watch import Found, Watch
 
 
 @dataclass

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.core.errors import ConfigError
-from streams.edge.alert_file import addresses, line_of, read_plan
+from contextgauge.errors import ConfigError
+from streams.edge.alerts.rules_file import addresses, line_of, read_plan
 
 GOOD = """\
 [[targets]]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from streams.core.errors import ConfigError
-from streams.edge.checkpoint import Checkpoint, Stored, Target
-from streams.edge.positions import Position
-from streams.edge.state_folder import checkpoint_file, state_folder, text_key
+from contextgauge.errors import ConfigError
+from contextgauge.state_folder import checkpoint_file, state_folder, text_key
+from streams.edge.files.checkpoint import Checkpoint, Stored, Target
+from streams.edge.files.positions import Position
 
 TARGET = Target("cluster", "agent.messages")
 DAY_S = 86_400

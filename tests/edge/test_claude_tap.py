@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from streams.core.errors import ConfigError
-from streams.edge.claude_tap import tap
+from contextgauge.claude_tap import tap
+from contextgauge.errors import ConfigError
 
 FRAMES: list[dict[str, Any]] = [
     {"type": "system", "subtype": "init", "session_id": "s"},

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from streams.edge.faust_stream import FaustStream
-from streams.edge.kafka_common import KafkaOptions
+from contextgauge.kafka.options import KafkaOptions
+from streams.edge.faust.stream import FaustStream
 from streams.ports import Arrival
 
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from streams.core.errors import ConfigError
-from streams.edge.watch import Watch
+from contextgauge.errors import ConfigError
+from streams.edge.files.watch import Watch
 from tests.edge.follower_kit import Bench, Hands, add, told
 
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the follower's pauses pass at once: the clock is the test's."""
-    monkeypatch.setattr("streams.edge.follower.POLL_S", 0.0)
+    monkeypatch.setattr("streams.edge.files.follower.POLL_S", 0.0)
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def test_lines_that_tell_nothing_are_waited_for_a_moment_only(
 def test_a_line_longer_than_a_block_comes_whole(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.edge.tail._BLOCK_BYTES", 64)
+    monkeypatch.setattr("streams.edge.files.tail._BLOCK_BYTES", 64)
     long = f'{{"sessionId":"s","text":"{"x" * 500}"}}'
     add(path, told(1), long, told(2), long[:300], end="")
     bench = Bench([str(path)])
@@ -222,7 +222,7 @@ def test_a_line_longer_than_a_block_comes_whole(
     add(path, long[300:])
     assert bench.places() == [("s.jsonl", 4, "s")]
     add(path, told(5))
-    monkeypatch.setattr("streams.edge.tail.HELD_LINE_BYTES", 100)
+    monkeypatch.setattr("streams.edge.files.tail.HELD_LINE_BYTES", 100)
     add(path, long)
     pieces = bench.pieces()
     (first,), (second,) = (piece.lines for piece in pieces)
@@ -266,7 +266,7 @@ def test_stopping_ends_between_two_pieces(tmp_path: Path) -> None:
 def test_a_file_that_is_rewritten_while_it_is_read_is_read_from_its_beginning(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.edge.tail._BLOCK_BYTES", 64)
+    monkeypatch.setattr("streams.edge.files.tail._BLOCK_BYTES", 64)
     add(path, told(1), told(2), told(3))
     bench = Bench([str(path)])
     pieces = bench.follower.pieces()

@@ -11,7 +11,7 @@ from tests.edge.follower_kit import Bench, add, told
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the follower's pauses pass at once: the clock is the test's."""
-    monkeypatch.setattr("streams.edge.follower.POLL_S", 0.0)
+    monkeypatch.setattr("streams.edge.files.follower.POLL_S", 0.0)
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from streams.edge.clock import SystemClock
-from streams.edge.health import HealthBoard
+from contextgauge.clock import SystemClock
+from streams.edge.telemetry.health import HealthBoard
 
 
 class FakeClock(SystemClock):

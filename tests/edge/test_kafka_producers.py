@@ -6,10 +6,10 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaTimeoutError
 
+from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.kafka_producers import KafkaProducer
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.kafka.producers import KafkaProducer
 from streams.ports import NewRecord
 from tests.flow.derive_kit import until
 

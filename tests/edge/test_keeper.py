@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from streams.core.containers import Line
-from streams.edge.checkpoint import Checkpoint, Target
-from streams.edge.keeper import Keeper
-from streams.edge.pieces import Piece, grouped, nothing
+from contextgauge.containers import Line
+from streams.edge.files.checkpoint import Checkpoint, Target
+from streams.edge.files.checkpoint_keeper import Keeper
+from streams.edge.files.pieces import Piece, grouped, nothing
 from tests.edge.follower_kit import Bench, add, told
 
 TARGET = Target("cluster", "agent.messages")
@@ -17,7 +17,7 @@ TARGET = Target("cluster", "agent.messages")
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.edge.follower.POLL_S", 0.0)
+    monkeypatch.setattr("streams.edge.files.follower.POLL_S", 0.0)
 
 
 def keeper(bench: Bench, folder: Path) -> Keeper:

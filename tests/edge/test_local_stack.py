@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from streams.core.errors import StopError
-from streams.edge import processes
-from streams.edge.local_stack import PROJECT_FOLDER, STATE_FILE, LocalStack, MissingPartError
+from contextgauge.errors import StopError
+from streams.edge.local_stack import processes
+from streams.edge.local_stack.stack import (
+    PROJECT_FOLDER,
+    STATE_FILE,
+    LocalStack,
+    MissingPartError,
+)
 
 
 def _connects(address: str) -> bool:

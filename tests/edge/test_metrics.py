@@ -7,13 +7,13 @@ from typing import get_args
 import pytest
 from prometheus_client import generate_latest
 
-from streams.edge import metrics
-from streams.edge.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS
-from streams.edge.metrics import PrometheusTelemetry
+from streams.edge.telemetry import metrics
+from streams.edge.telemetry.catalogue import COUNTERS, GAUGES, HISTOGRAMS
+from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.ports import CounterName, GaugeName, HistogramName
 from tools.list_metrics import DOCUMENT, document
 
-STREAMS = Path(metrics.__file__).parents[1]
+STREAMS = Path(metrics.__file__).parents[2]
 
 
 def test_the_catalogue_is_that_of_the_port() -> None:
@@ -26,7 +26,7 @@ def test_every_metric_is_reported_by_the_code() -> None:
     paths = [path for part in ("flow", "serve", "cli") for path in (STREAMS / part).rglob("*.py")]
     used = {
         name
-        for path in (*paths, STREAMS / "edge" / "metrics.py")
+        for path in (*paths, STREAMS / "edge" / "telemetry" / "metrics.py")
         for name in re.findall(r'"([a-z]+_[a-z_]+)"', path.read_text(encoding="utf-8"))
     }
     assert [name for name in (*COUNTERS, *GAUGES, *HISTOGRAMS) if name not in used] == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streams.edge.partitioner import partition_of
+from contextgauge.partitioner import partition_of
 
 # murmur2 as signed 32-bit integers, from the tests of Apache Kafka's `Utils.murmur2`.
 JAVA = {

@@ -12,15 +12,17 @@ from urllib.parse import quote
 import pytest
 from redis import Redis
 
+from contextgauge.partitioner import partition_of
 from schemas.topics import MIB
 from schemas.views import FORMAT_VERSION, VIEW_VERSION
-from streams.core.rules import DEFAULT_WINDOW
-from streams.edge import glance_settings, local_stack, redis_glance
-from streams.edge.glance_settings import GlanceSettings, read_settings
-from streams.edge.partitioner import partition_of
-from streams.edge.redis_glance import NoGlanceError, glance
-from streams.edge.redis_keys import Keys
-from streams.serve import statusline
+from streams.core.derivation.rules import DEFAULT_WINDOW
+from streams.edge.files import plain_settings as glance_settings
+from streams.edge.files.plain_settings import GlanceSettings, read_settings
+from streams.edge.local_stack import stack as local_stack
+from streams.edge.redis import single_view as redis_glance
+from streams.edge.redis.keys import Keys
+from streams.edge.redis.single_view import NoGlanceError, glance
+from streams.serve.statusline import figures as statusline
 from streams.settings import Settings
 from tests.conftest import require
 

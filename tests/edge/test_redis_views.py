@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from redis.asyncio import Redis
 
-from streams.core.errors import ConfigError, RetryError, StopError, VersionError
-from streams.edge.local_stack import LocalStack
-from streams.edge.redis_keys import Keys, entry_id, entry_offset
-from streams.edge.redis_views import RedisViews
+from contextgauge.errors import ConfigError, RetryError, StopError, VersionError
+from streams.edge.local_stack.stack import LocalStack
+from streams.edge.redis.keys import Keys, entry_id, entry_offset
+from streams.edge.redis.views import RedisViews
 from streams.ports import ApplyResult, Entry, Generations, ViewChanges, ViewPosition
 
 NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, (), {})

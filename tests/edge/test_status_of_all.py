@@ -7,10 +7,10 @@ from http import HTTPStatus
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streams.edge.health import HealthBoard
-from streams.edge.metrics import PrometheusTelemetry
-from streams.edge.status_of_all import LOOPBACK, of_all
-from streams.edge.status_server import Answer, StatusServer, answers, listening, port_of
+from streams.edge.telemetry.combined import LOOPBACK, of_all
+from streams.edge.telemetry.health import HealthBoard
+from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.edge.telemetry.server import Answer, StatusServer, answers, listening, port_of
 from tests.edge.test_health import FakeClock
 
 

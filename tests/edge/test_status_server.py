@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from streams.edge.health import HealthBoard
-from streams.edge.metrics import PrometheusTelemetry
-from streams.edge.status_server import StatusServer, answers, listening, port_of
+from streams.edge.telemetry.health import HealthBoard
+from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.edge.telemetry.server import StatusServer, answers, listening, port_of
 from tests.edge.test_health import FakeClock
 
 

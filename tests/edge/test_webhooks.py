@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from streams.core.errors import ConfigError
-from streams.edge.clock import SystemClock
-from streams.edge.webhook_key import key_of
-from streams.edge.webhooks import HttpWebhook, signature_of
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError
+from streams.edge.alerts.webhook_key import key_of
+from streams.edge.alerts.webhooks import HttpWebhook, signature_of
 from tests.secure.certificates import Authority
 from tests.web_kit import web_server
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
+from contextgauge.clock import SystemClock
+from streams.edge.memory.log import MemoryLog
 from tests.flow.derive_kit import DeriveKit, HastyClock
 
 

@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from contextgauge.clock import SystemClock
+from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter, DeadReason
 from schemas.topics import DAY_MS, HOUR_MS
-from streams.edge.clock import SystemClock
-from streams.edge.partitioner import partition_of
-from streams.flow.dead_letters import Letter, dead_record
-from streams.flow.dead_reading import DeadReading, Selection
-from streams.flow.provenance import source_headers
-from streams.flow.redrive import RedriveConfig, Redriven, redrive
+from streams.flow.common.provenance import source_headers
+from streams.flow.dead_letters.letters import Letter, dead_record
+from streams.flow.dead_letters.reading import DeadReading, Selection
+from streams.flow.dead_letters.redrive import RedriveConfig, Redriven, redrive
 from streams.ports import Clock, Headers, LogRecord, NewRecord
 from tests.flow.derive_kit import RULES, DeriveKit
 

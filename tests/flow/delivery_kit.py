@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from contextgauge.clock import SystemClock
+from contextgauge.delivery import Delivery, DeliveryConfig
+from contextgauge.outgoing import Form, Talk
+from contextgauge.partitioner import partition_of
+from contextgauge.send_queue import WhenFull
+from contextgauge.sender import SenderConfig
 from schemas.topics import AGENT_MESSAGES, Topic
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.edge.partitioner import partition_of
-from streams.flow.delivery import Delivery, DeliveryConfig
-from streams.flow.outbox import WhenFull
-from streams.flow.outgoing import Form, Talk
-from streams.flow.sender import SenderConfig
+from streams.edge.memory.log import MemoryLog
 from streams.ports import Clock, LogRecord
 
 PARTITIONS = 3

@@ -8,18 +8,18 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
+from contextgauge.clock import SystemClock
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.topics import TOPICS
-from streams.core.rules import Rules
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.edge.changelog import ChangelogStateStore
-from streams.edge.clock import SystemClock
-from streams.edge.health import HealthBoard
-from streams.edge.partitioner import partition_of
-from streams.flow.derive import run_derive
-from streams.flow.derive_config import DeriveConfig
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.kafka.changelog import ChangelogStateStore
+from streams.edge.telemetry.health import HealthBoard
+from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.worker import run_derive
 from streams.flow.simulator import Casting, sample_sessions
 from streams.ports import (
     Clock,

@@ -10,23 +10,23 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import RetryError
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.topics import CONTEXT_EVENTS, DAY_MS
 from schemas.views import SESSION_IDLE_MS
-from streams.core.errors import RetryError
-from streams.core.rules import Rules
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.edge.clock import SystemClock
-from streams.edge.memory_views import MemoryViews
-from streams.edge.partitioner import partition_of
-from streams.flow.fold import Placed
-from streams.flow.fold_views import fold_views
-from streams.flow.funnel import Funnel, Intake
-from streams.flow.project import run_project
-from streams.flow.project_config import ProjectConfig
-from streams.flow.project_partition import PartitionProjector, Place
-from streams.flow.retry import Patience
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.memory.views import MemoryViews
+from streams.flow.common.retry import Patience
+from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.project.config import ProjectConfig
+from streams.flow.project.fold import Placed
+from streams.flow.project.partition import PartitionProjector, Place
+from streams.flow.project.worker import run_project
+from streams.flow.replay.views import fold_views
 from streams.ports import (
     Batch,
     Clock,

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from contextgauge.partitioner import partition_of
 from schemas.views import EntryStream, SessionView
-from streams.edge.partitioner import partition_of
-from streams.flow.rebuild import Progress, Rebuild, Rebuilt
+from streams.flow.rebuild.rebuild import Progress, Rebuild, Rebuilt
 from streams.ports import (
     Clock,
     Entry,
@@ -18,7 +18,7 @@ from streams.ports import (
     ViewReader,
     ViewStore,
 )
-from streams.serve.sessions import Sessions
+from streams.serve.api.sessions import Sessions
 from tests.flow.project_kit import HastyClock
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from streams.edge.clock import SystemClock
-from streams.flow.backoff import Backoff
+from contextgauge.backoff import Backoff
+from contextgauge.clock import SystemClock
 
 
 class Pauses(SystemClock):

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from contextgauge.errors import LostError
 from schemas.records import ContextReading
 from schemas.topics import DAY_MS
 from schemas.views import STREAM_ENTRIES
-from streams.core.errors import LostError
-from streams.edge.memory_views import MemoryPartition, MemoryViews
-from streams.flow.compare import Compared, Difference, Pair, PartitionComparison
+from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.flow.rebuild.compare import Compared, Difference, Pair, PartitionComparison
 from streams.ports import LogRecord, SessionsLook, ViewPosition
 from tests.core.history import START_MS
 from tests.flow.project_kit import SAMPLE, Told, on_log, sample_records, wanted

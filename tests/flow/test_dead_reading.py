@@ -5,13 +5,13 @@ from typing import get_args
 
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import RetryError
 from schemas.messages import DeadReason
-from streams.core.errors import RetryError
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.flow.dead_letters import MENDS, UNKNOWN_REASON, Origin, letter_of
-from streams.flow.dead_reading import CLOCKS_MS, Selection, Span
-from streams.flow.redrive import STAY_MENDS, StayReason
+from streams.edge.memory.log import MemoryLog
+from streams.flow.dead_letters.letters import MENDS, UNKNOWN_REASON, Origin, letter_of
+from streams.flow.dead_letters.reading import CLOCKS_MS, Selection, Span
+from streams.flow.dead_letters.redrive import STAY_MENDS, StayReason
 from streams.ports import Batch, LogRecord, NewRecord
 from tests.flow.dead_kit import NOW_MS, addresses, died, reading
 from tests.flow.derive_kit import DeriveKit

@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 import pytest
 
+from contextgauge.errors import ClosedError
+from contextgauge.outgoing import is_talk
 from schemas.topics import MIB
-from streams.core.errors import ClosedError
-from streams.flow.outgoing import is_talk
 from tests.flow.delivery_kit import (
     LIMIT,
     delivery_over,
@@ -160,7 +160,7 @@ async def test_a_message_that_cannot_be_shortened_for_an_unknown_reason_holds_no
 
     log = await memory()
     async with opened(log) as (delivery, told):
-        monkeypatch.setattr("streams.flow.outgoing.keyed", fail)
+        monkeypatch.setattr("contextgauge.outgoing.keyed", fail)
         await delivery.submit(message(1) | {"message": "x" * LIMIT}, talk())
         await delivery.submit(message(2), talk())
     assert numbers(log) == [2]

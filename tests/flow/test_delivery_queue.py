@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.containers import Line
+from contextgauge.delivery import Delivery
+from contextgauge.errors import ClosedError, ConfigError, RetryError
+from contextgauge.keyed import keyed
+from contextgauge.outgoing import Outgoing
+from contextgauge.send_queue import Outbox, WhenFull
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES
-from streams.core.containers import Line
-from streams.core.errors import ClosedError, ConfigError, RetryError
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog, MemoryProducer
-from streams.flow.delivery import Delivery
-from streams.flow.keyed import keyed
-from streams.flow.outbox import Outbox, WhenFull
-from streams.flow.outgoing import Outgoing
+from streams.edge.memory.log import MemoryLog, MemoryProducer
 from streams.ports import NewRecord
 from tests.flow.delivery_kit import (
     LIMIT,
@@ -101,7 +101,7 @@ async def test_a_sender_that_was_cancelled_with_all_other_tasks_still_sends_what
 async def test_a_slow_shortening_is_not_taken_for_a_broker_that_is_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("streams.flow.sender._SILENCE_S", 0.05)
+    monkeypatch.setattr("contextgauge.sender._SILENCE_S", 0.05)
     usual, released = keyed, threading.Event()
 
     def slow(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
@@ -111,7 +111,7 @@ async def test_a_slow_shortening_is_not_taken_for_a_broker_that_is_silent(
     log = await memory()
     async with opened(log) as (delivery, told):
         await delivery.connected(5)
-        monkeypatch.setattr("streams.flow.outgoing.keyed", slow)
+        monkeypatch.setattr("contextgauge.outgoing.keyed", slow)
         await delivery.submit(message(1) | {"message": "x" * LIMIT}, talk())
         await asyncio.sleep(0.2)
         assert delivery.stats.connected

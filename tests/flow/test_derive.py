@@ -5,17 +5,13 @@ from functools import partial
 
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError, PositionError, VersionError
+from contextgauge.partitioner import partition_of
 from schemas.topics import Topic
-from streams.core.errors import (
-    ConfigError,
-    PositionError,
-    VersionError,
-)
-from streams.edge import codec
-from streams.edge.changelog import ChangelogStateStore
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.edge.partitioner import partition_of
+from streams import codec
+from streams.edge.kafka.changelog import ChangelogStateStore
+from streams.edge.memory.log import MemoryLog
 from streams.ports import NewRecord
 from tests.flow.derive_kit import DeriveKit, HastyClock, Sent, expected, samples, until
 

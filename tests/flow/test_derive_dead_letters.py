@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from streams.core.errors import DeadLetterFlood
-from streams.edge import codec
-from streams.edge.memory_log import MemoryLog
-from streams.edge.partitioner import partition_of
+from contextgauge.errors import DeadLetterFlood
+from contextgauge.partitioner import partition_of
+from streams import codec
+from streams.edge.memory.log import MemoryLog
 from streams.ports import NewRecord
 from tests.flow.derive_kit import DeriveKit, expected, samples
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.local_stack import LocalStack
-from streams.edge.partitioner import partition_of
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.partitioner import partition_of
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.local_stack.stack import LocalStack
 from streams.ports import NewRecord
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
 

@@ -6,10 +6,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from schemas.views import SessionView
-from streams.edge import codec, view_codec
-from streams.flow.fold import PARTITION_KEY, Fold
-from streams.flow.fold_views import ViewFold, fold_records
-from streams.flow.project_partition import Call
+from streams import codec
+from streams.codec import views as view_codec
+from streams.flow.project.fold import PARTITION_KEY, Fold
+from streams.flow.project.partition import Call
+from streams.flow.replay.views import ViewFold, fold_records
 from streams.ports import LogRecord
 from tests.flow.project_kit import SAMPLE, logs, placed, sample_records, wanted
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.containers import Line
+from contextgauge.errors import RetryError
+from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
-from streams.core.containers import Line
-from streams.core.errors import RetryError
-from streams.edge.clock import SystemClock
-from streams.edge.partitioner import partition_of
-from streams.edge.pieces import Piece
-from streams.flow.follow import publish_pieces, until
-from streams.flow.in_thread import in_thread
-from streams.flow.publish import PublishConfig, Sender
+from streams.edge.files.pieces import Piece
+from streams.flow.common.in_thread import in_thread
+from streams.flow.publish.follow import publish_pieces, until
+from streams.flow.publish.publish import PublishConfig, Sender
 from streams.ports import NewRecord
 
 CONFIG = PublishConfig(topic="t", partitions=1, partition_of=partition_of)

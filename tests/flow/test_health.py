@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from streams.core.errors import RetryError
-from streams.edge.changelog import ChangelogStateStore
-from streams.edge.clock import SystemClock
-from streams.edge.health import HealthBoard
-from streams.edge.memory_log import MemoryLog
-from streams.edge.memory_views import MemoryViews
-from streams.edge.partitioner import partition_of
-from streams.flow import project_partition
-from streams.flow.derive import run_derive
+from contextgauge.clock import SystemClock
+from contextgauge.errors import RetryError
+from contextgauge.partitioner import partition_of
+from streams.edge.kafka.changelog import ChangelogStateStore
+from streams.edge.memory.log import MemoryLog
+from streams.edge.memory.views import MemoryViews
+from streams.edge.telemetry.health import HealthBoard
+from streams.flow.derive.worker import run_derive
+from streams.flow.project import partition as project_partition
 from streams.ports import ApplyResult, LogRecord, Restored, ViewChanges, ViewPosition
 from tests.flow.derive_kit import RULES, DeriveKit, Figures, samples, until
 from tests.flow.project_kit import ProjectKit, sample_records

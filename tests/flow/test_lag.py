@@ -1,7 +1,7 @@
 """How far behind a partition is said to be."""
 
-from streams.edge.clock import SystemClock
-from streams.flow.lag import Lag
+from contextgauge.clock import SystemClock
+from streams.flow.common.lag import Lag
 from tests.flow.derive_kit import Figures
 
 NIGHT_MS = 8 * 3_600_000

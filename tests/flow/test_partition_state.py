@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import pytest
 
+from contextgauge.errors import VersionError
+from contextgauge.partitioner import partition_of
 from schemas.records import Record, SessionInfo
 from schemas.topics import DAY_MS, HOUR_MS
-from streams.core.errors import VersionError
-from streams.edge import codec
-from streams.edge.partitioner import partition_of
-from streams.flow.derive_config import DeriveConfig
-from streams.flow.partition_state import PartitionState, Place
-from streams.flow.partition_time import CLAIMS
+from streams import codec
+from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.partition_state import PartitionState, Place
+from streams.flow.derive.partition_time import CLAIMS
 from streams.ports import Headers, LogRecord
 from tests.flow.derive_kit import RULES, expected, samples
 

@@ -9,13 +9,13 @@ from typing import cast
 
 import pytest
 
-from streams.core.errors import RetryError
-from streams.edge.memory_group import MemoryGroupReader
-from streams.edge.memory_log import MemoryLog
-from streams.edge.partitioner import partition_of
-from streams.flow.group_offsets import GroupOffsets
-from streams.flow.partition_state import Place, Work
-from streams.flow.partition_task import PartitionTask, ReaderLostError, Tools
+from contextgauge.errors import RetryError
+from contextgauge.partitioner import partition_of
+from streams.edge.memory.group import MemoryGroupReader
+from streams.edge.memory.log import MemoryLog
+from streams.flow.derive.group_offsets import GroupOffsets
+from streams.flow.derive.partition_state import Place, Work
+from streams.flow.derive.partition_task import PartitionTask, ReaderLostError, Tools
 from streams.ports import Batch, GroupReader, TransactionalProducer
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
 
@@ -26,7 +26,7 @@ MESSAGES = samples()
 async def test_what_comes_while_one_commits_joins_the_next_batch_up_to_its_limits(
     kit: DeriveKit, monkeypatch: pytest.MonkeyPatch, batch_messages: int, batch_bytes: int
 ) -> None:
-    monkeypatch.setattr("streams.flow.partition_task._BATCH_BYTES", batch_bytes)
+    monkeypatch.setattr("streams.flow.derive.partition_task._BATCH_BYTES", batch_bytes)
     held, commit = asyncio.Event(), PartitionTask._commit  # noqa: SLF001 -- to hold it up
 
     async def hold(task: PartitionTask, producer: TransactionalProducer, work: Work) -> None:
@@ -74,7 +74,7 @@ async def test_the_group_is_told_how_far_it_is_however_often_that_fails(
 async def test_the_group_knows_the_last_position_once_a_worker_has_stopped(
     kit: DeriveKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.flow.group_offsets.TELL_S", 1_000.0)
+    monkeypatch.setattr("streams.flow.derive.group_offsets.TELL_S", 1_000.0)
     await kit.publish(MESSAGES)
     async with kit.running() as worker:
         await until(lambda: worker.has_derived(len(MESSAGES) - 1))
@@ -96,7 +96,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[Partitio
             super().__init__(tools, place, reader, offsets)
             made.append(weakref.ref(self))
 
-    monkeypatch.setattr("streams.flow.derive.PartitionTask", Watched)
+    monkeypatch.setattr("streams.flow.derive.worker.PartitionTask", Watched)
     gc.collect()
     gc.disable()
     yield made

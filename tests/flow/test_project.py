@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError, PositionError, VersionError
 from schemas.topics import Topic
-from streams.core.errors import ConfigError, PositionError, VersionError
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog, MemoryPartitionReader
-from streams.edge.memory_views import MemoryViews
-from streams.flow.generations import Watch
+from streams.edge.memory.log import MemoryLog, MemoryPartitionReader
+from streams.edge.memory.views import MemoryViews
+from streams.flow.common.generations import Watch
 from streams.ports import Batch, Generations, NewRecord, ViewChanges, ViewPosition
 from tests.flow.derive_kit import Figures, until
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records

@@ -6,9 +6,9 @@ from itertools import zip_longest
 
 import pytest
 
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.edge.memory_views import MemoryViews
+from contextgauge.clock import SystemClock
+from streams.edge.memory.log import MemoryLog
+from streams.edge.memory.views import MemoryViews
 from streams.ports import Generations
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, HastyClock, ProjectKit, sample_records

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
+from contextgauge.errors import ConfigError, VersionError
 from schemas.records import Record
 from schemas.topics import DAY_MS
 from schemas.views import PartitionView, SessionView
-from streams.core.errors import ConfigError, VersionError
-from streams.edge import view_codec
-from streams.edge.memory_views import MemoryViews
+from streams.codec import views as view_codec
+from streams.edge.memory.views import MemoryViews
 from streams.ports import LogRecord
 from tests.core.history import START_MS, History
 from tests.flow.project_kit import (

@@ -6,14 +6,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from contextgauge.errors import LostError, ReseekError
 from schemas.views import Aggregates, Compaction, SessionView
-from streams.core.errors import LostError, ReseekError
-from streams.core.project import project
-from streams.core.project_stats import counted
-from streams.edge import codec, view_codec
-from streams.edge.memory_views import MemoryViews
-from streams.flow import project_partition
-from streams.flow.project_partition import MAX_BYTES, MAX_DOCUMENTS
+from streams import codec
+from streams.codec import views as view_codec
+from streams.core.projection.project import project
+from streams.core.projection.statistics import counted
+from streams.edge.memory.views import MemoryViews
+from streams.flow.project import partition as project_partition
+from streams.flow.project.partition import MAX_BYTES, MAX_DOCUMENTS
 from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
 from tests.core.history import History
 from tests.flow.project_kit import (
@@ -318,7 +319,7 @@ async def test_damage_is_a_loss() -> None:
 
 
 async def test_views_are_forgotten_and_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.flow.fold.Fold.forget_sessions.__defaults__", (2,))
+    monkeypatch.setattr("streams.flow.project.fold.Fold.forget_sessions.__defaults__", (2,))
     store = MemoryViews()
     await project_all(store, batches(SAMPLE, range(0, len(SAMPLE), 7)))
     assert stored(store) == wanted(SAMPLE)

@@ -5,12 +5,12 @@ from itertools import zip_longest
 
 from redis.asyncio import Redis
 
-from streams.edge.clock import SystemClock
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.local_stack import LocalStack
-from streams.edge.memory_log import MemoryLog
-from streams.edge.redis_views import RedisViews
+from contextgauge.clock import SystemClock
+from contextgauge.kafka.options import KafkaOptions
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.local_stack.stack import LocalStack
+from streams.edge.memory.log import MemoryLog
+from streams.edge.redis.views import RedisViews
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import ProjectKit, sample_records
 

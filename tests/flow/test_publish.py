@@ -11,27 +11,28 @@ from pathlib import Path
 import pytest
 from aiokafka.partitioner import DefaultPartitioner
 
+from contextgauge.clock import SystemClock
+from contextgauge.containers import Line
+from contextgauge.errors import ConfigError, RetryError
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.keyed import headers_of
+from contextgauge.partitioner import partition_of
+from contextgauge.stub import MARK
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES, MIB, Topic
-from streams.core.containers import Line
-from streams.core.errors import ConfigError, RetryError
-from streams.core.rules import Rules
-from streams.core.stub import MARK
-from streams.edge import codec, files
-from streams.edge.catalog import bundled
-from streams.edge.clock import SystemClock
-from streams.edge.folders import write_folder
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.local_stack import LocalStack
-from streams.edge.memory_log import MemoryLog
-from streams.edge.partitioner import partition_of
-from streams.flow.funnel import Funnel, Intake
-from streams.flow.in_thread import in_thread
-from streams.flow.keyed import headers_of
-from streams.flow.publish import PublishConfig, Published, paced, publish
-from streams.flow.replay import replay
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files import reading as files
+from streams.edge.files.catalog import bundled
+from streams.edge.files.folders import write_folder
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.local_stack.stack import LocalStack
+from streams.edge.memory.log import MemoryLog
+from streams.flow.common.in_thread import in_thread
+from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.publish.publish import PublishConfig, Published, paced, publish
+from streams.flow.replay.replay import replay
 from streams.flow.simulator import Casting, sample_sessions
 from streams.ports import Log, LogRecord, NewRecord
 from tests.conftest import Command

@@ -8,13 +8,13 @@ from itertools import zip_longest
 import pytest
 from structlog.testing import capture_logs
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import StopError
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
-from streams.core.errors import StopError
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.edge.memory_views import MemoryViews
-from streams.edge.partitioner import partition_of
-from streams.flow.rebuild import Rebuilt
+from streams.edge.memory.log import MemoryLog
+from streams.edge.memory.views import MemoryViews
+from streams.flow.rebuild.rebuild import Rebuilt
 from streams.ports import Generations
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from streams.core.errors import RetryError, StopError
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.edge.memory_views import MemoryPartition, MemoryViews
-from streams.flow.rebuild import Rebuilt
+from contextgauge.clock import SystemClock
+from contextgauge.errors import RetryError, StopError
+from streams.edge.memory.log import MemoryLog
+from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.flow.rebuild.rebuild import Rebuilt
 from streams.ports import Generations, ViewPosition
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, SAMPLE, HastyClock, ProjectKit, wanted

@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError, RetryError
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.partitioner import partition_of
+from contextgauge.stub import MARK
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, REDRIVEN_HEADER, TASK_ID_HEADER
 from schemas.records import Record
 from schemas.topics import DAY_MS, HOUR_MS
-from streams.core.errors import ConfigError, RetryError
-from streams.core.stub import MARK
-from streams.edge import codec
-from streams.edge.clock import SystemClock
-from streams.edge.kafka_common import KafkaOptions
-from streams.edge.kafka_log import KafkaLog
-from streams.edge.memory_log import MemoryLog
-from streams.edge.partitioner import partition_of
-from streams.flow.dead_letters import letter_of
-from streams.flow.dead_reading import Selection, Span
-from streams.flow.funnel import Funnel, Intake
-from streams.flow.redrive import Ready, Redriven, Stays, prepare, redrive
+from streams import codec
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.memory.log import MemoryLog
+from streams.flow.dead_letters.letters import letter_of
+from streams.flow.dead_letters.reading import Selection, Span
+from streams.flow.dead_letters.redrive import Ready, Redriven, Stays, prepare, redrive
+from streams.flow.derive.deriver import Funnel, Intake
 from streams.ports import Headers, LogRecord, NewRecord, Producer
 from tests.flow.dead_kit import NOW_MS, config_of, died, reading, redriven
 from tests.flow.derive_kit import RULES, DeriveKit, Sent, samples

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
+from contextgauge.containers import Line
+from contextgauge.errors import ConfigError
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
-from streams.core.containers import Line
-from streams.core.errors import ConfigError
-from streams.core.rules import Rules
-from streams.edge import codec, files
-from streams.edge.catalog import bundled
-from streams.flow.funnel import Funnel
-from streams.flow.replay import replay
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files import reading as files
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.deriver import Funnel
+from streams.flow.replay.replay import replay
 from tests.conftest import Command
 
 TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "fixtures"

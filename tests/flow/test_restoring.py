@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Iterator
 import pytest
 import structlog
 
+from contextgauge.clock import SystemClock
 from schemas.topics import MIB
-from streams.edge import codec
-from streams.edge.changelog import ChangelogStateStore
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.flow.restoring import TELL_EVERY_S, restore
+from streams import codec
+from streams.edge.kafka.changelog import ChangelogStateStore
+from streams.edge.memory.log import MemoryLog
+from streams.flow.derive.restoring import TELL_EVERY_S, restore
 from streams.ports import LogRecord, Restored
 from tests.flow.derive_kit import DeriveKit, Figures, samples, until
 from tests.flow.test_partition_state import START_MS, at, new_state, restored

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from streams.core.errors import RetryError
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.edge.memory_views import MemoryViews
-from streams.flow.session_figures import SessionGauges
+from contextgauge.clock import SystemClock
+from contextgauge.errors import RetryError
+from streams.edge.memory.log import MemoryLog
+from streams.edge.memory.views import MemoryViews
+from streams.flow.project.session_counts import SessionGauges
 from tests.core.given import START_MS, Given, assistant, compacting
 from tests.flow.derive_kit import Figures, until
 from tests.flow.project_kit import ProjectKit

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.containers import Line
+from contextgauge.partitioner import partition_of
+from contextgauge.shorten import fit
+from contextgauge.stub import MARK
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES
-from streams.core.containers import Line
-from streams.core.rules import Rules
-from streams.core.stub import MARK
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.edge.partitioner import partition_of
-from streams.flow.funnel import Funnel, Intake
-from streams.flow.publish import PublishConfig, Published, publish
-from streams.flow.replay import replay
-from streams.flow.shorten import fit
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.memory.log import MemoryLog
+from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.publish.publish import PublishConfig, Published, publish
+from streams.flow.replay.replay import replay
 
 
 def response(content: object) -> dict[str, Any]:
@@ -75,7 +75,7 @@ async def test_shortening_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyP
         seen.append(loops_turn.wait(5.0))
         return fit(line, limit)
 
-    monkeypatch.setattr("streams.flow.keyed.fit", slow)
+    monkeypatch.setattr("contextgauge.keyed.fit", slow)
     publishing = asyncio.create_task(published(line_of(codec.dumps(response("x" * 9_000))), 4_096))
     turning = asyncio.create_task(asyncio.sleep(0.01))
     turning.add_done_callback(lambda _: loops_turn.set())

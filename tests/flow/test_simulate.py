@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args
 
 import pytest
 
+from contextgauge.containers import Line
 from schemas.records import (
     CompactBoundary,
     CompactionFailed,
@@ -17,12 +18,11 @@ from schemas.records import (
     Kind,
     Record,
 )
-from streams.core.containers import Line
-from streams.core.rules import Rules
-from streams.edge import files
-from streams.edge.catalog import bundled
-from streams.flow.funnel import Funnel
-from streams.flow.replay import replay
+from streams.core.derivation.rules import Rules
+from streams.edge.files import reading as files
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.deriver import Funnel
+from streams.flow.replay.replay import replay
 from streams.flow.simulator import Casting, Simulated, plans, sample_sessions, simulate
 from streams.flow.simulator.scene import Plan, SpellingName
 from streams.flow.simulator.stage import interleave

@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from playwright.async_api import Browser, Page, ViewportSize, async_playwright
 
-from streams.serve.page import FOLDER, add_page
+from streams.serve.api.page import FOLDER, add_page
 from tests.page.pretend import Api
 
 ROOT = Path(__file__).parents[2]

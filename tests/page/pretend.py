@@ -10,16 +10,16 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from playwright.async_api import Page, Route
 
+from contextgauge.containers import Line
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import STREAM_ENTRIES
-from streams.core.containers import Line
-from streams.core.rules import Rules
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.edge.partitioner import partition_of
-from streams.flow.fold_views import fold_records
-from streams.flow.funnel import Funnel
-from streams.flow.replay import replay
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.flow.derive.deriver import Funnel
+from streams.flow.replay.replay import replay
+from streams.flow.replay.views import fold_records
 from streams.flow.simulator import Casting, sample_sessions
 from streams.ports import PartitionDump
 

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from streams.serve.totals import added_up
+from streams.serve.api.totals import added_up
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

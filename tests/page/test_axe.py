@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from streams.serve.totals import added_up
+from streams.serve.api.totals import added_up
 from tests.page.conftest import NARROW, WIDE
 from tests.page.pretend import Api, folded, records_of, sample_lines
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from streams.serve.page import FOLDER, add_page, read_page
+from streams.serve.api.page import FOLDER, add_page, read_page
 
 LINK = re.compile(r'(?:src|href)="([^"#]+)"')
 

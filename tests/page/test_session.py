@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
-from streams.core.containers import Line
+from contextgauge.containers import Line
 from tests.page.agent import THRESHOLD, Agent
 from tests.page.conftest import NARROW
 from tests.page.pretend import Api, folded, records_of

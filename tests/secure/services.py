@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 from redis import Redis
 
-from streams.edge import processes
-from streams.edge.local_stack import (
+from streams.edge.local_stack import processes
+from streams.edge.local_stack.processes import Running
+from streams.edge.local_stack.stack import (
     PROJECT_FOLDER,
     STOP_TIMEOUT_S,
     LocalStack,
@@ -20,7 +21,6 @@ from streams.edge.local_stack import (
     _redis_answers,
     _wait,
 )
-from streams.edge.processes import Running
 from tests.secure.certificates import Authority
 
 LISTENERS = ("plaintext", "ssl", "mutual", "sasl_ssl", "sasl_plaintext", "misnamed")

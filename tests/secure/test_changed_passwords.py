@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from streams.edge import processes
-from streams.edge.redis_access import RedisAccess
-from streams.edge.redis_views import RedisViews
+from streams.edge.local_stack import processes
+from streams.edge.redis.access import RedisAccess
+from streams.edge.redis.views import RedisViews
 from tests.conftest import Command, require
 from tests.secure.services import PASSWORD, Secured
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from redis.exceptions import NoPermissionError
 
-from streams.core.errors import ConfigError
-from streams.edge.redis_access import RedisAccess
-from streams.edge.redis_views import RedisViews
+from contextgauge.errors import ConfigError
+from streams.edge.redis.access import RedisAccess
+from streams.edge.redis.views import RedisViews
 from streams.ports import ViewPosition
 from tests.conftest import Command
 from tests.contract.stores import one_view

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.edge.redis_access import RedisAccess
-from streams.edge.redis_views import RedisViews
+from contextgauge.clock import SystemClock
+from streams.edge.memory.log import MemoryLog
+from streams.edge.redis.access import RedisAccess
+from streams.edge.redis.views import RedisViews
 from tests.flow.project_kit import ProjectKit
 from tests.flow.rebuild_kit import Run
 from tests.flow.test_rebuild import MORE, SOME, drip

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from streams.core.errors import ConfigError
+from contextgauge.errors import ConfigError
 from streams.settings import Settings, load_settings
 from streams.settings.forms import PREFIX
 

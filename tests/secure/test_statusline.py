@@ -5,8 +5,8 @@ import secrets
 import pytest
 
 from schemas.views import FORMAT_VERSION
-from streams.edge.glance_settings import GlanceSettings, read_settings
-from streams.edge.redis_glance import NoGlanceError, glance
+from streams.edge.files.plain_settings import GlanceSettings, read_settings
+from streams.edge.redis.single_view import NoGlanceError, glance
 from tests.secure.documented import redis_acl
 from tests.secure.services import PASSWORD, Secured
 

@@ -3,8 +3,8 @@
 import pytest
 
 from schemas.records import Record
-from streams.serve import feed as feed_module
-from streams.serve import moment
+from streams.serve.api import snapshot as moment
+from streams.serve.feed import feed as feed_module
 from tests.serve.kit import sample_records
 
 

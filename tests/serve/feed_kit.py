@@ -5,14 +5,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import NamedTuple
 
+from contextgauge.clock import SystemClock
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
-from streams.edge import codec
-from streams.edge.clock import SystemClock
-from streams.edge.metrics import PrometheusTelemetry
-from streams.edge.partitioner import partition_of
-from streams.serve.feed import Feed, Place, parse_place
-from streams.serve.listening import Listener
-from streams.serve.moment import Moments
+from streams import codec
+from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.serve.api.snapshot import Moments
+from streams.serve.feed.feed import Feed, Place, parse_place
+from streams.serve.feed.listening import Listener
 from tests.serve.kit import GrowingViews
 
 PATIENCE_S = 20.0

@@ -7,23 +7,23 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
+from contextgauge.clock import SystemClock
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import LIVE_ENTRIES
-from streams.core.rules import Rules
-from streams.edge import codec
-from streams.edge.catalog import bundled
-from streams.edge.clock import SystemClock
-from streams.edge.health import HealthBoard
-from streams.edge.memory_views import MemoryPartition, MemoryViews
-from streams.edge.metrics import PrometheusTelemetry
-from streams.edge.partitioner import partition_of
-from streams.edge.status_server import answers
-from streams.flow.fold import Placed
-from streams.flow.fold_views import ViewFold
-from streams.flow.funnel import Funnel, Intake
+from streams import codec
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.telemetry.health import HealthBoard
+from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.edge.telemetry.server import answers
+from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.project.fold import Placed
+from streams.flow.replay.views import ViewFold
 from streams.flow.simulator import Casting, sample_sessions
 from streams.ports import Entry, Generations, Told, ViewPosition, ViewReader
-from streams.serve.api import Serving, create_app
+from streams.serve.api.app import Serving, create_app
 
 PARTITIONS = 3
 

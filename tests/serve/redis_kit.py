@@ -9,15 +9,15 @@ from typing import Any
 
 import httpx
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import RetryError
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import SESSION_IDLE_MS
-from streams.core.errors import RetryError
-from streams.edge import codec
-from streams.edge.clock import SystemClock
-from streams.edge.partitioner import partition_of
-from streams.edge.redis_views import RedisViews
-from streams.flow.project_partition import PartitionProjector, Place
-from streams.flow.retry import Patience
+from streams import codec
+from streams.edge.redis.views import RedisViews
+from streams.flow.common.retry import Patience
+from streams.flow.project.partition import PartitionProjector, Place
 from streams.ports import Batch, LogRecord, Told
 from tests.conftest import Command
 from tests.flow.derive_kit import Figures, board

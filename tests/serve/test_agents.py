@@ -17,8 +17,8 @@ from schemas.records import (
 )
 from schemas.views import EntryStream
 from streams.ports import Entry
-from streams.serve import moment
-from streams.serve.agents import Kept, rounded
+from streams.serve.api import snapshot as moment
+from streams.serve.api.agents import Kept, rounded
 from tests.core.history import START_MS, History
 from tests.serve.kit import GrowingViews, api_over, sample_records
 

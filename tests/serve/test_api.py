@@ -7,13 +7,14 @@ from statistics import median
 
 import pytest
 
+from contextgauge.clock import SystemClock
 from schemas.records import CompactBoundary, Record
-from streams.edge import codec
-from streams.edge.clock import SystemClock
-from streams.edge.memory_views import MemoryPartition
+from streams import codec
+from streams.edge.memory.views import MemoryPartition
 from streams.ports import Generations, Told
-from streams.serve import moment, summaries, totals
-from streams.serve.cursors import Cursor
+from streams.serve.api import snapshot as moment
+from streams.serve.api import summaries, totals
+from streams.serve.api.cursors import Cursor
 from tests.serve.kit import Api, GrowingViews, api_over, document
 
 

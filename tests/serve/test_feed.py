@@ -7,8 +7,8 @@ import pytest
 
 from schemas.records import Record
 from streams.ports import Entry, Told
-from streams.serve import feed as feed_module
-from streams.serve.feed import Place, parse_place
+from streams.serve.feed import feed as feed_module
+from streams.serve.feed.feed import Place, parse_place
 from tests.serve.feed_kit import (
     Heard,
     Server,

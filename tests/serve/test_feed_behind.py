@@ -6,8 +6,8 @@ from contextlib import aclosing
 import pytest
 
 from schemas.records import Record
-from streams.serve import feed as feed_module
-from streams.serve.feed import Place
+from streams.serve.feed import feed as feed_module
+from streams.serve.feed.feed import Place
 from tests.serve.feed_kit import (
     Server,
     by_partition,

@@ -7,12 +7,13 @@ from typing import get_args
 
 import pytest
 
+from contextgauge.errors import ConfigError, RetryError, StopError, VersionError
 from schemas.views import SizeState
-from streams.core.errors import ConfigError, RetryError, StopError, VersionError
-from streams.edge.memory_views import MemoryViews
-from streams.edge.token_file import TokenFile, hashed, line_of, new_token
+from streams.edge.files.tokens import TokenFile, hashed, line_of, new_token
+from streams.edge.memory.views import MemoryViews
 from streams.ports import Generations
-from streams.serve import guard, limits, moment
+from streams.serve.api import guard, limits
+from streams.serve.api import snapshot as moment
 from tests.serve.kit import Api, GrowingViews, api_over
 from tests.serve.redis_kit import become
 

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from schemas.records import CompactBoundary
-from streams.serve.guard import STREAM
+from streams.serve.api.guard import STREAM
 from tests.serve.kit import GrowingViews, api_over, sample_records
 
 RECORDS = sample_records()

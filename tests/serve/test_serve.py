@@ -9,13 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import VersionError
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
-from streams.cli import server
-from streams.core.errors import VersionError
-from streams.edge.clock import SystemClock
-from streams.edge.local_stack import LocalStack
-from streams.edge.partitioner import partition_of
-from streams.edge.status_server import listening, port_of
+from streams.cli.serve import server
+from streams.edge.local_stack.stack import LocalStack
+from streams.edge.telemetry.server import listening, port_of
 from tests.conftest import Command
 from tests.secure.documented import redis_acl
 from tests.serve.redis_kit import PARTITIONS, PATIENCE_S, Projection, Served, become, listen, until

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from contextgauge.partitioner import partition_of
 from schemas.records import CompactBoundary, Record
-from streams.edge import codec
-from streams.edge.memory_views import MemoryPartition, MemoryViews
-from streams.edge.partitioner import partition_of
-from streams.flow.fold_views import fold_records
+from streams import codec
+from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.flow.replay.views import fold_records
 from streams.ports import Generations, ViewPosition
-from streams.serve.sessions import SessionLookupError, Sessions
+from streams.serve.api.sessions import SessionLookupError, Sessions
 
 PARTITIONS = 3
 

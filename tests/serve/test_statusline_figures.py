@@ -13,9 +13,9 @@ from schemas.views import (
     Identity,
     SessionView,
 )
-from streams.core.readings import used_percent
-from streams.edge import codec
-from streams.serve.statusline import Figures, Told, figures_of, told_by, with_told
+from streams import codec
+from streams.core.derivation.readings import used_percent
+from streams.serve.statusline.figures import Figures, Told, figures_of, told_by, with_told
 
 NOBODY = told_by({})
 ATTEMPT = AttemptView(

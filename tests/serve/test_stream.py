@@ -10,11 +10,11 @@ import pytest
 import uvicorn
 
 from schemas.records import Record
-from streams.edge.status_server import listening, port_of
-from streams.edge.token_file import hashed
+from streams.edge.files.tokens import hashed
+from streams.edge.telemetry.server import listening, port_of
 from streams.ports import Entry, Generations
-from streams.serve import listening as listening_module
-from streams.serve import stream
+from streams.serve.feed import listening as listening_module
+from streams.serve.feed import stream
 from tests.serve.kit import Api, GrowingViews, api_over
 from tests.serve.redis_kit import become, listen
 

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.clock import SystemClock
 from schemas.views import TOKEN_EDGES, Aggregates, Distribution, TriggerAggregates, bucket
-from streams.edge import codec, view_codec
-from streams.edge.clock import SystemClock
+from streams import codec
+from streams.codec import views as view_codec
 from streams.ports import Told, ViewPosition
-from streams.serve.moment import Moment
-from streams.serve.totals import Fields, Totals, added, added_up, percentile
+from streams.serve.api.snapshot import Moment
+from streams.serve.api.totals import Fields, Totals, added, added_up, percentile
 
 
 def _manual(count: int, *durations: int) -> Aggregates:

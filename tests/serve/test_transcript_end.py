@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.core.rules import Rules
-from streams.edge.catalog import bundled
-from streams.edge.folders import write_folder
-from streams.edge.transcript_tail import BodyLine, Tail, read_tail
-from streams.flow.glance import look
+from streams.core.derivation.rules import Rules
+from streams.edge.files.catalog import bundled
+from streams.edge.files.folders import write_folder
+from streams.edge.files.transcript_tail import BodyLine, Tail, read_tail
+from streams.flow.replay.glance import look
 from streams.flow.simulator import Casting, simulate
-from streams.serve.statusline import Figures
-from streams.serve.transcript_end import plain_end
+from streams.serve.statusline.figures import Figures
+from streams.serve.statusline.transcript_end import plain_end
 
 RULES = Rules(bundled())
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "claude-code"

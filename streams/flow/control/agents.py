@@ -5,10 +5,11 @@ from typing import Final
 
 import structlog
 
+from contextgauge.errors import RetryError, VersionError
 from schemas.views import SessionView
+from streams import codec
+from streams.codec import views as view_codec
 from streams.core.alerts.watch import Who
-from streams.core.errors import RetryError, VersionError
-from streams.edge import codec, view_codec
 from streams.ports import Clock, ViewReader
 
 _REST_S: Final = 10.0

@@ -3,10 +3,10 @@
 from typing import Final
 
 from schemas.records import MAIN_CHAIN
+from streams import codec
 from streams.core.alerts.rules import Format
 from streams.core.alerts.watch import Alert
 from streams.core.alerts.words import sentence
-from streams.edge import codec
 
 ALERT_TYPE: Final = "contextgauge.alert.v1"
 

@@ -15,9 +15,9 @@ from typing import Final
 
 import structlog
 
+from contextgauge.backoff import sleep_until
 from streams.core.alerts.rules import Target
 from streams.core.alerts.watch import Alert
-from streams.flow.backoff import sleep_until
 from streams.flow.control.bodies import body_of
 from streams.flow.control.memory import Remembered
 from streams.ports import Clock, Telemetry, Webhook

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from streams.core.errors import RetryError
+from contextgauge.errors import RetryError
 from streams.ports import AlertMemory, Clock, Health, Telemetry
 
 _MOST_RECENT: Final = 10_000

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.records import DATA_CLASS_BY_KIND, event_type
+from streams import codec
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Alert, Watch
-from streams.edge import codec
-from streams.flow.lag import Lag
-from streams.flow.retry import Patience
+from streams.flow.common.lag import Lag
+from streams.flow.common.retry import Patience
 from streams.ports import Arrival, Headers, Log, LogRecord
 
 

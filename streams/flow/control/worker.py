@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import structlog
 
+from contextgauge.backoff import sleep_until
+from contextgauge.errors import RetryError
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import Alert, Who
-from streams.core.errors import RetryError
-from streams.flow.backoff import sleep_until
+from streams.flow.common.lag import Lag
+from streams.flow.common.retry import Patience
 from streams.flow.control.delivery import Delivery, TargetQueue
 from streams.flow.control.memory import Remembered
 from streams.flow.control.partition import ControlPartition, Waiting
-from streams.flow.lag import Lag
-from streams.flow.retry import Patience
 from streams.ports import (
     AlertMemory,
     Arrival,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from streams.core.errors import ConfigError, ContextgaugeError, VersionError
+from contextgauge.errors import ConfigError, ContextgaugeError, VersionError
 from streams.flow.doctor.facts import DeadLetters, Expected, Facts, Keying, Progress, Views
 from streams.flow.doctor.topics import Topics
 from streams.ports import Clock, Log, ViewPosition, ViewReader

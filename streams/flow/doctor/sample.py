@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+from contextgauge.normalise import normalise, session_of
 from schemas.messages import DeadLetter, Message
-from streams.core.normalise import normalise, session_of
-from streams.edge import codec
+from streams import codec
+from streams.flow.derive.intake import text_of
 from streams.flow.doctor.facts import AHEAD_MS, Keying, Wrong
-from streams.flow.intake import text_of
 from streams.ports import LogRecord
 
 _HEADERS = 8

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from streams.core.errors import ConfigError
-from streams.edge import codec
+from contextgauge.errors import ConfigError
+from streams import codec
+from streams.flow.derive.intake import text_of
+from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor.facts import DeadLetters, Expected, Keying, Progress
 from streams.flow.doctor.sample import KeyingSample
-from streams.flow.intake import text_of
-from streams.flow.stored_sessions import POSITION_KEY
 from streams.ports import Batch, Clock, Log, LogRecord, PartitionReader
 from streams.ports.inspection import Cluster, Failure, Group, TopicFacts
 

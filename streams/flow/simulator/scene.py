@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from schemas.records import Json
-from streams.core.windows import base_name
+from streams.core.derivation.windows import base_name
 from streams.flow.simulator.draw import Draw
 
 SpellingName: TypeAlias = Literal[

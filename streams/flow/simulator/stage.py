@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from streams.edge import codec
+from streams import codec
 from streams.flow.simulator.cast import Casting, plans, sample_plans
 from streams.flow.simulator.scene import Emitted, Plan
 from streams.flow.simulator.story import tell

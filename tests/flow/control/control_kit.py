@@ -8,8 +8,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import RetryError
 from schemas.records import Record
 from schemas.topics import CONTEXT_EVENTS
+from streams import codec
 from streams.core.alerts.rules import (
     AlertPlan,
     Condition,
@@ -20,12 +23,9 @@ from streams.core.alerts.rules import (
     Target,
 )
 from streams.core.alerts.watch import Who
-from streams.core.errors import RetryError
-from streams.edge import codec
-from streams.edge.alert_memories import MemoryAlertMemory
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.edge.memory_stream import MemoryRecordStream
+from streams.edge.alerts.memories import MemoryAlertMemory
+from streams.edge.memory.log import MemoryLog
+from streams.edge.memory.record_stream import MemoryRecordStream
 from streams.flow.control.worker import ControlPorts, ControlWorker
 from streams.ports import AlertMemory, Answer, NewRecord
 from tests.core.given import START_MS, Given, assistant

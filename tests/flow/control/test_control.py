@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from contextgauge.clock import SystemClock
+from contextgauge.errors import RetryError, VersionError
+from contextgauge.partitioner import partition_of
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.alerts.watch import Who
-from streams.core.errors import RetryError, VersionError
-from streams.edge.alert_memories import MemoryAlertMemory
-from streams.edge.clock import SystemClock
-from streams.edge.memory_log import MemoryLog
-from streams.edge.memory_views import MemoryViews
-from streams.edge.partitioner import partition_of
+from streams.edge.alerts.memories import MemoryAlertMemory
+from streams.edge.memory.log import MemoryLog
+from streams.edge.memory.views import MemoryViews
 from streams.flow.control import delivery, worker
 from streams.flow.control import memory as remembering
 from streams.flow.control.agents import AgentLookup

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from contextgauge.errors import RetryError
 from streams.core.alerts.rules import Stalled
-from streams.core.errors import RetryError
-from streams.edge.alert_memories import MemoryAlertMemory
-from streams.edge.memory_stream import MemoryRecordStream
+from streams.edge.alerts.memories import MemoryAlertMemory
+from streams.edge.memory.record_stream import MemoryRecordStream
 from streams.flow.control import delivery
 from streams.ports import Answer
 from tests.core.given import START_MS, Given, assistant, compacting

@@ -1,0 +1,86 @@
+"""What the container of a line says of its session (R1): a transcript, a rollout or a stream.
+
+A container is one file or pipe. A `Scout` looks at its lines first and tells what it is; the
+`Container` it makes then gives each line's hint, in order. The message's own session always
+comes before the hint.
+"""
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from contextgauge.normalise.claude import is_transcript
+from contextgauge.normalise.fields import mapping, text
+from contextgauge.normalise.signals import Body
+
+ContainerKind: TypeAlias = Literal["transcript", "rollout", "stream"]
+
+SIGN_FIELDS: Final = (b'"sessionId"', b'"isSidechain"', b'"parentUuid"', b'"session_meta"')
+"""JSON spellings without which a line cannot tell a transcript or a rollout from a stream."""
+
+
+class Line(NamedTuple):
+    """One line of a file: where it stands, its bytes without the line end, and its hint.
+
+    `size` is the line's length in bytes; it exceeds `len(value)` where only the beginning of a
+    gigantic line was kept.
+    """
+
+    file: str
+    number: int
+    value: bytes
+    size: int
+    session_hint: str | None
+
+
+class Container:
+    """The hint for each line of one container."""
+
+    __slots__ = ("hint", "kind")
+
+    def __init__(self, kind: ContainerKind, hint: str | None) -> None:
+        self.kind = kind
+        self.hint = hint
+        """The session of the next line that names none; constant but in a stream."""
+
+    def pass_over(self, body: Body) -> None:
+        """Note a line's own session: in a stream it serves the lines after it."""
+        if self.kind == "stream":
+            self.hint = text(body, "session_id", "sessionId") or self.hint
+
+
+class Scout:
+    """Finds out what a container is, from its lines' bodies in order.
+
+    One line with `sessionId`, `isSidechain` or `parentUuid` makes it a transcript, a
+    `session_meta` a rollout; whichever comes first counts. A stream has neither.
+    """
+
+    def __init__(self) -> None:
+        self._kind: ContainerKind = "stream"
+        self._session: str | None = None
+        self.in_stream = False
+        """Whether a line in the stream's spelling was seen: what a pipe is taken by."""
+
+    def look(self, body: Body) -> bool:
+        """Take one line into account; return True when no later line can change the answer."""
+        if self._kind == "stream":
+            if is_transcript(body):
+                self._kind = "transcript"
+            elif body.get("type") == "session_meta":
+                self._kind = "rollout"
+            else:
+                self.in_stream = self.in_stream or text(body, "session_id") is not None
+        if self._kind == "transcript":
+            self._session = text(body, "sessionId")
+        elif self._kind == "rollout" and body.get("type") == "session_meta":
+            self._session = text(mapping(body, "payload") or {}, "id")
+        return self._session is not None
+
+    def container(self, name: str | None, fallback: str | None) -> Container:
+        """Return the container.
+
+        `name` is the session that the file's name stands for, which serves a transcript that
+        never tells its own; `fallback` is the caller's, for lines that nothing else gives one.
+        """
+        if self._kind == "transcript":
+            return Container("transcript", self._session or name or fallback)
+        return Container(self._kind, self._session or fallback)

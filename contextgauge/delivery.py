@@ -1,0 +1,211 @@
+"""A program's messages on their way to the broker: taken at once, sent in the background.
+
+What a message is like never raises, whatever it is: it is counted and told. Only a call that
+cannot be meant does: a thing that is no message, or one that comes when the publisher is closed.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from contextgauge.claude_objects import lacks_usage
+from contextgauge.errors import ClosedError, ConfigError, RetryError
+from contextgauge.messages import DeadLetter
+from contextgauge.outgoing import Outgoing, Talk, body_of, outgoing
+from contextgauge.send_queue import Outbox, WhenFull
+from contextgauge.sender import Sender, SenderConfig, Trouble
+from streams.ports import Clock, Log
+
+Fate: TypeAlias = Literal["queued", "dropped", "refused", "ignored"]
+"""What became of a message: it will be sent; there was no room for it; it cannot be sent; it is of
+no session and means nothing."""
+
+_TOLD_EVERY_S = 30.0
+"""Each kind of trouble is told at once and then at most so often: an agent's log stays readable."""
+
+_YIELD_EVERY = 64
+"""After so many messages the sender gets its turn, where the caller never waits for anything."""
+
+
+_NO_USAGE = (
+    "this version of the Claude Agent SDK drops the usage of responses: no size will be known; "
+    "use Publisher.tap(client) instead"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryConfig:
+    """Where to, and what may wait. Sizes in messages and bytes; raises ConfigError."""
+
+    sender: SenderConfig
+    when_full: WhenFull
+    max_messages: int
+    max_bytes: int
+
+    def __post_init__(self) -> None:
+        if self.when_full not in {"wait", "drop_new", "drop_oldest"}:
+            raise ConfigError(
+                f"when_full is {self.when_full!r}: give it wait, drop_new or drop_oldest"
+            )
+        if self.max_messages < 1 or self.max_bytes < 1:
+            raise ConfigError("max_messages and max_bytes must be at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublisherStats:
+    """What became of the messages so far.
+
+    Each that was accepted is by now one of sent (acknowledged by the broker), dropped, refused,
+    waiting or unacknowledged (with the broker). `refused` and `dropped` count those that were not
+    accepted, too.
+    """
+
+    accepted: int
+    sent: int
+    sent_bytes: int
+    shortened: int
+    dropped: int
+    refused: int
+    ignored: int
+    waiting: int
+    waiting_bytes: int
+    unacknowledged: int
+    connected: bool
+    problem: str | None
+    """Why nothing is sent at the moment; null where nothing is wrong."""
+
+
+class Delivery:
+    """The way of one publisher's messages; `tell` gets a line of text where something is wrong."""
+
+    def __init__(
+        self, log: Log, clock: Clock, config: DeliveryConfig, tell: Callable[[str], None]
+    ) -> None:
+        self._log, self._clock, self._config = log, clock, config
+        self._tell_user = tell
+        self._told_s: dict[Trouble, float] = {}
+        self._outbox = Outbox(config.when_full, config.max_messages, config.max_bytes)
+        self._sender = Sender(log, clock, self._outbox, config.sender, self.tell)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_open = False
+        self._accepted = self._refused = self._ignored = 0
+        self._told_dropped = 0
+
+    def start(self) -> None:
+        """Begin to connect and to send, in the background."""
+        self._loop = asyncio.get_running_loop()
+        self._task = self._sending()
+        self._is_open = True
+
+    def _sending(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self._sender.run(), name="contextgauge-publisher")
+
+    async def connected(self, timeout_s: float) -> None:
+        """Wait until the broker has been found. Raises why it was not."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._sender.sent.connected.wait()
+        except TimeoutError:
+            problem = self._sender.sent.problem
+            raise problem or RetryError(f"no broker in {timeout_s:g} s") from None
+
+    async def submit(self, message: object, talk: Talk) -> Fate:
+        """Take a message of a conversation, and note its session there.
+
+        Raises TypeError for what is no message, ClosedError where the publisher is not open.
+        """
+        if not self._is_open:
+            raise ClosedError("the publisher is not open: publish inside its `async with`")
+        if asyncio.get_running_loop() is not self._loop:
+            raise ClosedError("the publisher belongs to another event loop than this one")
+        body = body_of(message)
+        if lacks_usage(message):
+            self.tell("no_usage", _NO_USAGE)
+        form = self._config.sender.form
+        found = body if isinstance(body, DeadLetter) else outgoing(body, talk, form)
+        if found is None:
+            self._ignored += 1
+            return "ignored"
+        if isinstance(found, DeadLetter):
+            self._refused += 1
+            remedy = "; or give a session_id" if found.reason == "no_session" else ""
+            self.tell("refused", f"a message cannot be sent: {found.detail}{remedy}")
+            return "refused"
+        talk.session_id = found.session_id or found.hint
+        return await self._queue(found)
+
+    async def _queue(self, item: Outgoing) -> Fate:
+        dropped = self._outbox.dropped
+        if self._config.when_full != "wait" and len(self._outbox) >= self._config.max_messages:
+            await asyncio.sleep(0)  # the sender may be about to make room
+        fate: Fate = "queued" if await self._outbox.put(item) else "dropped"
+        self._accepted += fate == "queued"
+        if self._outbox.dropped > dropped:
+            so_far = f"{self._outbox.dropped:,} so far"
+            if self.tell("dropped", f"the queue is full, messages are dropped: {so_far}"):
+                self._told_dropped = self._outbox.dropped
+        if self._accepted % _YIELD_EVERY == 0:
+            await asyncio.sleep(0)
+        return fate
+
+    async def close(self, timeout_s: float) -> int:
+        """Send what waits, for so long at most; return how many were not acknowledged by then."""
+        if self._task is None:
+            return 0
+        self._is_open = False
+        self._outbox.close()
+        self._sender.hurry()
+        until_s = self._clock.monotonic_s() + timeout_s
+        try:
+            await asyncio.wait([self._task], timeout=timeout_s)
+            if self._task.cancelled():
+                # A program that ends cancels all tasks, this one with the agent's.
+                self._task = self._sending()
+                self._sender.hurry()
+                left_s = max(0.0, until_s - self._clock.monotonic_s())
+                await asyncio.wait([self._task], timeout=left_s)
+        finally:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            await self._log.stop()
+            self._tell_dropped()
+        return len(self._outbox) + len(self._sender.held)
+
+    def _tell_dropped(self) -> None:
+        """Tell at the end how many were dropped in all, where more were than was told."""
+        if self._outbox.dropped > self._told_dropped:
+            self._told_dropped = self._outbox.dropped
+            self._tell_user(
+                f"the queue was full, messages were dropped: {self._told_dropped:,} in all"
+            )
+
+    def tell(self, kind: Trouble, text: str) -> bool:
+        """Tell the user of trouble, now and then; return whether it was told now."""
+        now_s = self._clock.monotonic_s()
+        last_s = self._told_s.get(kind)
+        if last_s is None or now_s - last_s >= _TOLD_EVERY_S:
+            self._told_s[kind] = now_s
+            self._tell_user(text)
+            return True
+        return False
+
+    @property
+    def stats(self) -> PublisherStats:
+        """What became of the messages so far."""
+        sent = self._sender.sent
+        return PublisherStats(
+            accepted=self._accepted,
+            sent=sent.messages,
+            sent_bytes=sent.bytes,
+            shortened=sent.shortened,
+            dropped=self._outbox.dropped,
+            refused=self._refused + sent.refused,
+            ignored=self._ignored,
+            waiting=len(self._outbox),
+            waiting_bytes=self._outbox.bytes,
+            unacknowledged=len(self._sender.held),
+            connected=self._task is not None and not self._task.done() and sent.connected.is_set(),
+            problem=None if sent.problem is None else str(sent.problem),
+        )

@@ -1,0 +1,180 @@
+"""Why no connection to Kafka comes about: a setting, which trying again does not mend, or not.
+
+aiokafka logs why it cannot connect, and raises the same error for a broker that is away as for a
+wrong password. So after a failure one connection is tried here, and what it says is told.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import errors
+from aiokafka.conn import AIOKafkaConnection, collect_hosts, create_conn
+from aiokafka.protocol.admin import SaslHandShakeRequest
+from aiokafka.protocol.metadata import MetadataRequest
+
+from contextgauge.errors import ConfigError, RetryError
+from contextgauge.kafka.options import KafkaOptions, translated
+from contextgauge.kafka.security import KafkaSecurity
+from contextgauge.tls import refusal, speaks_tls
+
+_PROBE_MS = 3_000
+"""A broker that is there answers in milliseconds, over the world in one second."""
+
+_LIMIT_S = 10.0
+"""Of all brokers together: the reason is worth a moment, not another outage."""
+
+_VARIABLES = "CONTEXTGAUGE_KAFKA_"
+_PROTOCOL = f"{_VARIABLES}SECURITY_PROTOCOL"
+
+_NO_ANSWER = (OSError, errors.KafkaError, ValueError)
+"""What a probe may fail with: no connection, no Kafka, or an answer that makes no sense."""
+
+
+@asynccontextmanager
+async def connecting(options: KafkaOptions, action: str) -> AsyncIterator[None]:
+    """Raise Kafka's errors as this project's; ConfigError where a setting keeps us out."""
+    try:
+        with translated(action):
+            yield
+    except RetryError as error:
+        unknown: list[str] = []
+        wrong = await diagnose(options, unknown)
+        if wrong is not None:
+            raise ConfigError(f"{action}: {wrong}") from error
+        if unknown:
+            raise RetryError(f"{error}; no such host: {', '.join(unknown)}") from error
+        raise
+
+
+async def diagnose(options: KafkaOptions, unknown: list[str] | None = None) -> str | None:
+    """Say which setting keeps us from connecting; None where the brokers are just away.
+
+    Hosts whose names lead nowhere are added to `unknown`: a name may come back, as in a cluster
+    that starts, so that is no wrong setting.
+    """
+    try:
+        async with asyncio.timeout(_LIMIT_S):
+            return await _look(options, [] if unknown is None else unknown)
+    except TimeoutError:
+        return None
+
+
+async def _look(options: KafkaOptions, unknown: list[str]) -> str | None:
+    known = [(host, port) for host, port, _ in collect_hosts(options.bootstrap_servers)]
+    told: list[tuple[str, int]] = []
+    for host, port in known:
+        wrong = await _try(options.security, host, port, told, unknown)
+        if wrong is not None:
+            return wrong if len(known) == 1 else f"{host}:{port}: {wrong}"
+    for host, port in dict.fromkeys(told):
+        if (host, port) not in known:
+            wrong = await _try(options.security, host, port, [], unknown)
+            if wrong is not None:
+                return f"{host}:{port} (as its brokers call themselves): {wrong}"
+    return None
+
+
+async def _try(
+    security: KafkaSecurity,
+    host: str,
+    port: int,
+    told: list[tuple[str, int]],
+    unknown: list[str],
+) -> str | None:
+    """Connect as all clients do and ask for the brokers; return what a setting did wrong."""
+    try:
+        connection = await _connection(host, port, security.arguments())
+        try:
+            answer = await connection.send(MetadataRequest([]))
+        finally:
+            connection.close()
+    except socket.gaierror:
+        unknown.append(host)
+        return None
+    except _NO_ANSWER as error:
+        return await _explain(error, security, host, port)
+    told += [(broker[1], broker[2]) for broker in answer.brokers]
+    return None
+
+
+async def _connection(host: str, port: int, arguments: dict[str, Any]) -> AIOKafkaConnection:
+    return await create_conn(
+        host, port, client_id="contextgauge-check", request_timeout_ms=_PROBE_MS, **arguments
+    )
+
+
+async def _explain(
+    error: BaseException, security: KafkaSecurity, host: str, port: int
+) -> str | None:
+    refused = refusal(error, _VARIABLES, host)
+    if refused is not None:
+        return refused
+    if isinstance(error, ConnectionRefusedError):
+        return None
+    if isinstance(error, errors.SaslAuthenticationFailed | errors.AuthenticationFailedError):
+        return (
+            f"the user {security.username} is refused ({_said(error)}): correct "
+            f"{_VARIABLES}USERNAME, {_VARIABLES}PASSWORD (or what its file holds) or "
+            f"{_VARIABLES}SASL_MECHANISM"
+        )
+    if isinstance(error, errors.IllegalSaslStateError):
+        return (
+            f"this listener asks for no user: set {_PROTOCOL} to "
+            f"{security.protocol.removeprefix('sasl_')}, or name the port of one that does"
+        )
+    if security.asks_for_user and type(error) is ValueError:
+        # What a broker proves by SCRAM is wrong: it does not know the password, and is another.
+        return f"the broker does not prove to know the password of {security.username}: {error}"
+    if security.encrypts != await speaks_tls(host, port):
+        return await _other_encryption(security, host, port)
+    mechanisms = await _mechanisms(security, host, port)
+    if mechanisms and not security.asks_for_user:
+        wanted = "sasl_ssl" if security.encrypts else "sasl_plaintext"
+        return (
+            f"this listener asks for a user: set {_PROTOCOL}={wanted}, "
+            f"{_VARIABLES}SASL_MECHANISM (it has {', '.join(mechanisms)}), "
+            f"{_VARIABLES}USERNAME and {_VARIABLES}PASSWORD"
+        )
+    if mechanisms and security.mechanism not in mechanisms:
+        return (
+            f"{_VARIABLES}SASL_MECHANISM={security.mechanism} is not one of this listener's: set "
+            f"it to one of {', '.join(mechanisms)}"
+        )
+    return None
+
+
+def _said(error: BaseException) -> str:
+    """Return a broker's own words without the error's name and number in front."""
+    return str(error).rpartition(f"{type(error).__name__}: ")[2].rstrip(".") or "it says no more"
+
+
+async def _other_encryption(security: KafkaSecurity, host: str, port: int) -> str | None:
+    if not security.encrypts:
+        wanted = "sasl_ssl" if security.asks_for_user else "ssl"
+        return f"this listener speaks TLS: set {_PROTOCOL}={wanted}"
+    try:
+        connection = await _connection(host, port, KafkaSecurity().arguments())
+    except _NO_ANSWER:
+        return None  # neither with TLS nor without: it is away, or no Kafka
+    connection.close()
+    wanted = "sasl_plaintext" if security.asks_for_user else "plaintext"
+    return (
+        f"this listener speaks no TLS: set {_PROTOCOL}={wanted}, or name the port of one that does"
+    )
+
+
+async def _mechanisms(security: KafkaSecurity, host: str, port: int) -> list[str]:
+    """Return how users may prove who they are; none where no one has to."""
+    nobody = KafkaSecurity("ssl" if security.encrypts else "plaintext", security.ssl_context)
+    try:
+        connection = await _connection(host, port, nobody.arguments())
+        try:
+            answer = await connection.send(SaslHandShakeRequest(security.mechanism or "none"))
+        finally:
+            connection.close()
+    except _NO_ANSWER:
+        return []
+    return sorted(answer.enabled_mechanisms or [])

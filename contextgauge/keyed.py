@@ -1,0 +1,52 @@
+"""What a publisher makes of one line: its session, the bytes to send, what goes beside them."""
+
+from contextgauge.containers import Line
+from contextgauge.errors import ConfigError
+from contextgauge.messages import (
+    AGENT_ID_HEADER,
+    OBSERVED_HEADER,
+    OBSERVED_LIVE,
+    TASK_ID_HEADER,
+    DeadLetter,
+    Message,
+)
+from contextgauge.normalise import normalise, session_of
+from contextgauge.normalise.fields import MAX_NAME
+from contextgauge.shorten import fit
+from streams import codec
+from streams.flow.derive.deriver import NO_SESSION
+from streams.ports import Headers
+
+
+def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
+    """Return a line's session and the bytes to send; None where it means nothing to anyone.
+
+    What is no message at all goes to its container's session: the deriver will keep it as a
+    dead letter, whole.
+    """
+    value = fit(line, limit)
+    if isinstance(value, DeadLetter):
+        return value
+    body = codec.decode(value, limit)
+    if isinstance(body, DeadLetter):
+        return body if line.session_hint is None else (line.session_hint, value)
+    session_id = session_of(body, line.session_hint)
+    if session_id is not None:
+        return session_id, value
+    return None if normalise(Message(body, value)) is None else NO_SESSION
+
+
+def headers_of(*, is_live: bool, task_id: str | None, agent_id: str | None) -> Headers:
+    """Return what a publisher says beside a message: seen now, the task, the session's agent.
+
+    Raises ConfigError for a name that the deriver would not take.
+    """
+    live = ((OBSERVED_HEADER, OBSERVED_LIVE),) if is_live else ()
+    named = ((TASK_ID_HEADER, task_id), (AGENT_ID_HEADER, agent_id))
+    return live + tuple((name, _name(name, told)) for name, told in named if told is not None)
+
+
+def _name(header: str, told: str) -> bytes:
+    if not 0 < len(told) <= MAX_NAME:
+        raise ConfigError(f"the {header} has {len(told)} characters: give it 1 to {MAX_NAME}")
+    return codec.key_bytes(told)

@@ -1,0 +1,245 @@
+"""Any inbound spelling or provider to one small union of signals.
+
+The only place that knows providers. `normalise` is total: whatever object comes, it answers
+with the message's signals, or with None where the message says nothing that could change any
+record, now or later (R4).
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from contextgauge.messages import Message
+from contextgauge.normalise import claude, codex, responses
+from contextgauge.normalise.fields import (
+    MAX_LONG_NAME,
+    MAX_NAME,
+    flag,
+    in_range,
+    long_name,
+    mapping,
+    moment_ms,
+    name,
+    text,
+)
+from contextgauge.normalise.signals import (
+    Body,
+    Normal,
+    Response,
+    ResponseEnd,
+    SessionFacts,
+    Signal,
+    Usage,
+)
+
+OWN_CALL_PREFIX: Final = "acompact"
+"""Agent ids of a compaction's own call begin so; their chains emit nothing (R11)."""
+
+USUAL_USER: Final = 1
+USUAL_RESPONSE: Final = 2
+USUAL_RESPONSE_END: Final = 3
+"""What `usual.pyx` says of a message: its kind. Another is a line that says nothing."""
+
+Reader = Callable[[Body], tuple[Signal, ...]]
+
+
+def _nothing(_: Body) -> tuple[Signal, ...]:
+    return ()
+
+
+def _system(body: Body) -> tuple[Signal, ...]:
+    """Read a `system` message by its subtype; one without a subtype may be an early `status`."""
+    return _SYSTEM.get(text(body, "subtype") or "status", _nothing)(body)
+
+
+def _autocompact_state(body: Body) -> tuple[Signal, ...]:
+    return claude.auto_compact(mapping(body, "autocompact_state", "autocompactState") or body)
+
+
+_SYSTEM: Final[dict[str, Reader]] = {
+    "init": claude.init,
+    "status": claude.status,
+    "compact_boundary": claude.compact_boundary,
+    "microcompact_boundary": claude.microcompact_boundary,
+    "model_refusal_fallback": claude.model_fallback,
+    "autocompact_state": _autocompact_state,
+    "hook_started": claude.hook_frame,
+    "hook_response": claude.hook_frame,
+    "conversation_reset": claude.conversation_reset,
+}
+
+_TYPES: Final[dict[str, Reader]] = {
+    "assistant": claude.assistant,
+    "user": claude.user,
+    "result": claude.result,
+    "system": _system,
+    "stream_event": responses.stream_event,
+    "conversation_reset": claude.conversation_reset,
+    "autocompact_state": _autocompact_state,
+    "control_response": claude.control_response,
+    "control_request": claude.control_request,
+    "session_meta": codex.session_meta,
+    "turn_context": codex.turn_context,
+    "response_item": codex.response_item,
+    "event_msg": codex.event_msg,
+    "compacted": codex.compacted,
+}
+
+
+_SELDOM: Final = frozenset(
+    {"agent_id", "agentId", "parentToolUseId", "subagent_type", "subagentType", "task_id"}
+).union(("isSidechain", "is_sidechain"), claude.TRANSCRIPT_FIELDS)
+"""Fields of a subagent or a transcript: most frames of a stream have none, which one look tells."""
+
+
+def _untyped(body: Body) -> tuple[Signal, ...]:
+    """Read what has no `type`: a hook's input, or a provider's bare response."""
+    return claude.hook_input(body) or responses.raw_response(body)
+
+
+def normalise(message: Message) -> Normal | None:
+    """Return what the message says, or None where it is ignorable. Never raises."""
+    return normalise_body(
+        message.body,
+        message.raw,
+        message.session_hint,
+        message.received_ms,
+        message.task_id,
+        message.publisher_agent_id,
+    )
+
+
+def normalise_body(
+    body: Body,
+    raw: bytes,
+    session_hint: str | None,
+    received_ms: int | None,
+    own_task_id: str | None,
+    publisher_agent_id: str | None,
+) -> Normal | None:
+    """Do what `normalise` does, for who has no `Message` and needs none."""
+    kind = body.get("type")
+    signals = _TYPES.get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
+    if body.keys().isdisjoint(_SELDOM):
+        if not signals:
+            return None
+        agent_id = subagent_type = task_id = None
+        sidechain = False
+        parent_id = name(body, "parent_tool_use_id")
+    else:
+        agent_id = name(body, "agent_id", "agentId")
+        parent_id = name(body, "parent_tool_use_id", "parentToolUseId")
+        sidechain = flag(body, "isSidechain", "is_sidechain")
+        subagent_type = name(body, "subagent_type", "subagentType")
+        task_id = name(body, "task_id")
+        if kind != "system" or body.get("subtype") != "init":
+            only_new = sidechain or parent_id is not None or not signals
+            signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
+        own_call = _is_own_call(agent_id, sidechain=sidechain)
+        if not signals or (own_call and parent_id is None):
+            return None
+    if agent := _short(publisher_agent_id, MAX_NAME):
+        signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
+    uuid = name(body, "uuid")
+    return Normal(
+        session_of(body, session_hint),
+        _digest(raw) if uuid is None else uuid,
+        moment_ms(body.get("timestamp")),
+        None if received_ms is None else in_range(received_ms),
+        agent_id,
+        parent_id,
+        sidechain,
+        subagent_type,
+        _short(own_task_id, MAX_NAME) or task_id,
+        signals,
+    )
+
+
+def normalise_usual(
+    said: tuple[Any, ...],
+    raw: bytes,
+    session_hint: str | None,
+    received_ms: int | None,
+    own_task_id: str | None,
+    publisher_agent_id: str | None,
+) -> Normal | None:
+    """Do what `normalise` does, for what `usual.pyx` says of a message."""
+    kind: int = said[0]
+    uuid: str | None = said[2]
+    parent_id: str | None = said[4]
+    agent_id: str | None = said[5]
+    is_transcript: bool = said[7]
+    sidechain: bool = said[8]
+    signals: tuple[Signal, ...] = ()
+    if kind == USUAL_USER:
+        signals = claude.COUNTED_LINE
+    elif kind == USUAL_RESPONSE:
+        key: str | None = said[11]
+        usage = Usage(said[13], said[14], said[15])
+        output: int | None = said[16] if is_transcript else None
+        signals = (Response(key, key, said[12], usage, output, (), exhausted=False, boundary=None),)
+    elif kind == USUAL_RESPONSE_END:
+        signals = (ResponseEnd(said[16], (), exhausted=False),)
+    if is_transcript:
+        only_new = sidechain or parent_id is not None or not signals
+        signals = (*claude.facts_of(said[9], said[10], None, only_new=only_new), *signals)
+        own_call = _is_own_call(agent_id, sidechain=sidechain)
+        if not signals or (own_call and parent_id is None):
+            return None
+    if agent := _short(publisher_agent_id, MAX_NAME):
+        signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
+    session_id: str | None = said[1]
+    return Normal(
+        _short(session_hint, MAX_LONG_NAME) if session_id is None else session_id,
+        _digest(raw) if uuid is None else uuid,
+        moment_ms(said[3]),
+        None if received_ms is None else in_range(received_ms),
+        agent_id,
+        parent_id,
+        sidechain,
+        said[6],
+        _short(own_task_id, MAX_NAME),
+        signals,
+    )
+
+
+def _is_own_call(agent_id: str | None, *, sidechain: bool) -> bool:
+    """Return whether a line is a compaction's own call (R11)."""
+    return sidechain and agent_id is not None and agent_id.startswith(OWN_CALL_PREFIX)
+
+
+def _of_agent(signals: tuple[Signal, ...], agent: str, *, only_new: bool) -> tuple[Signal, ...]:
+    """Add the agent that the publisher named to what the message tells of its session.
+
+    It goes into the facts that are there, so that one message gives one record of them.
+    """
+    for place, signal in enumerate(signals):
+        if isinstance(signal, SessionFacts):
+            told = signal._replace(publisher_agent_id=agent)
+            return (*signals[:place], told, *signals[place + 1 :])
+    return (SessionFacts(None, None, None, None, None, only_new, agent), *signals)
+
+
+def _short(told: str | None, limit: int) -> str | None:
+    """Return what the wrapping told, unless it is empty or longer than any such name is."""
+    return told if told and len(told) <= limit else None
+
+
+def _digest(raw: bytes) -> str:
+    """Return the SHA-256 of the raw bytes without the line end."""
+    return hashlib.sha256(raw.removesuffix(b"\n").removesuffix(b"\r")).hexdigest()
+
+
+def session_of(body: Body, hint: str | None) -> str | None:
+    """Return the session by R1: the message's own, else the container's.
+
+    A hook callback belongs to the stream's session, its input's own is the last resort; so is
+    a rollout's own id for its head.
+    """
+    own = long_name(body, "session_id", "sessionId") or _short(hint, MAX_LONG_NAME)
+    if own is not None:
+        return own
+    if body.get("type") == "session_meta":
+        return long_name(mapping(body, "payload") or {}, "id")
+    request = mapping(body, "request") or {}
+    return long_name(mapping(request, "input") or {}, "session_id", "sessionId")

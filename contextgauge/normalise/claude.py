@@ -1,0 +1,316 @@
+"""Claude messages: the Agent SDK's stream and the transcript on disk, in either spelling."""
+
+import re
+from typing import Final
+
+from contextgauge.normalise.fields import (
+    MAX_NAME,
+    count,
+    flag,
+    items,
+    long_name,
+    mapping,
+    name,
+    text,
+    truth,
+    window,
+)
+from contextgauge.normalise.responses import is_no_response, read_response, text_of
+from contextgauge.normalise.signals import (
+    AutoCompact,
+    Body,
+    Boundary,
+    Compacting,
+    CompactionRefused,
+    CompactionSucceeded,
+    ContextUsage,
+    Exhausted,
+    MicroCompaction,
+    ModelTold,
+    ModelWindow,
+    Reset,
+    RuntimeWindows,
+    SessionFacts,
+    Signal,
+    StatusCleared,
+    TriggerHint,
+    TurnEnded,
+    UserLine,
+)
+from contextgauge.records import Category, ExhaustedReason, Runtime, Trigger
+
+MAX_CATEGORIES: Final = 1_000
+"""Rows of a context-usage answer; a longer list is none. Real ones have about ten."""
+
+TRANSCRIPT_FIELDS: Final[tuple[str, ...]] = ("sessionId", "isSidechain", "parentUuid")
+UNCOUNTED: Final = ("<local-command-", "<command-")
+"""Beginnings of user lines that are no messages (R23)."""
+COMMAND: Final = re.compile(r"(?:<command-name>)?/(clear|compact)(?![\w:-])")
+"""The two commands that matter; `/clear` only in its tag (R27), `/compact` also as typed (R24)."""
+_TRIGGERS: Final[tuple[Trigger, ...]] = ("manual", "auto")
+_MARKUP: Final = ("<", "/")
+"""A user's line that begins otherwise is no command, and no command's output."""
+_MARKS: Final = frozenset(
+    {"isCompactSummary", "is_compact_summary", "isSynthetic", "is_synthetic"}
+).union(("isMeta", "is_meta", "isReplay", "is_replay"))
+COUNTED_LINE: Final = (UserLine(True, None, None, None),)  # noqa: FBT003 -- as the field says
+_RUNTIMES: Final[tuple[Runtime, ...]] = ("claude-code", "codex", "gemini", "openai", "other")
+_EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
+    "prompt_too_long",
+    "blocking_limit",
+    "rapid_refill_breaker",
+)
+
+
+def is_transcript(body: Body) -> bool:
+    """Return whether a line is a transcript's (R1)."""
+    return "sessionId" in body or "isSidechain" in body or "parentUuid" in body
+
+
+def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
+    """Return the facts of the session that a transcript line tells.
+
+    `only_new` is for a subagent's line, whose folder is its own, and for a line that says
+    nothing else, of which there are thousands: they fill what is not known and change nothing.
+    """
+    if not is_transcript(body):
+        return ()
+    version, cwd = name(body, "version"), long_name(body, "cwd")
+    return facts_of(version, cwd, _forked_from(body), only_new=only_new)
+
+
+def facts_of(
+    version: str | None, cwd: str | None, forked: str | None, *, only_new: bool
+) -> tuple[SessionFacts, ...]:
+    """Return the facts of Claude Code's session, if any is told."""
+    if version is None and cwd is None and forked is None:
+        return ()
+    return (SessionFacts("claude-code", version, None, cwd, forked, only_new),)
+
+
+def _forked_from(body: Body) -> str | None:
+    origin = mapping(body, "forked_from", "forkedFrom")
+    if origin is not None:
+        return long_name(origin, "session_id", "sessionId")
+    return long_name(body, "forked_from", "forkedFrom")
+
+
+def assistant(body: Body) -> tuple[Signal, ...]:
+    """Return what an `assistant` frame or line says."""
+    message = mapping(body, "message") or {}
+    if is_no_response(body, message):
+        told = mapping(body, "context_usage", "contextUsage")
+        return () if told is None else context_usage(told)
+    return (read_response(body, message, output_is_final=is_transcript(body)),)
+
+
+def user(body: Body) -> tuple[Signal, ...]:
+    """Return what a `user` frame or line says (R23, R24, R27)."""
+    message = body.get("message")
+    content = message.get("content") if isinstance(message, dict) else message
+    begin = _first_text(content)
+    if not begin.startswith(_MARKUP) and body.keys().isdisjoint(_MARKS):
+        return COUNTED_LINE
+    signals: list[Signal] = []
+    command = COMMAND.match(begin)
+    if command is not None and command[1] == "compact":
+        signals.append(TriggerHint("manual"))
+    if command is not None and command[1] == "clear" and begin.startswith("<"):
+        signals.append(Reset("clear"))
+    compacted = flag(body, "isCompactSummary", "is_compact_summary")
+    synthetic = flag(body, "isSynthetic", "is_synthetic")
+    counted = not (
+        compacted
+        or synthetic
+        or flag(body, "isMeta", "is_meta")
+        or flag(body, "isReplay", "is_replay")
+        or begin.startswith(UNCOUNTED)
+    )
+    if compacted:
+        signals.append(UserLine(counted, "compact_summary", name(body, "uuid"), text_of(content)))
+    elif synthetic:
+        signals.append(UserLine(counted, "synthetic", name(body, "uuid"), text_of(content)))
+    elif counted:
+        signals.append(UserLine(counted, None, None, None))
+    return tuple(signals)
+
+
+def _first_text(content: object) -> str:
+    if isinstance(content, list):
+        content = content[0] if content else None
+        content = content.get("text") if isinstance(content, dict) else None
+    return content if isinstance(content, str) else ""
+
+
+def result(body: Body) -> tuple[Signal, ...]:
+    """Return what a `result` says: a turn's end, windows by model, perhaps exhaustion."""
+    signals: list[Signal] = [TurnEnded()]
+    usage = mapping(body, "modelUsage", "model_usage") or {}
+    entries = tuple(
+        ModelWindow(model, name(entry, "canonicalModel", "canonical_model"), told)
+        for model, entry in usage.items()
+        if isinstance(entry, dict)
+        and len(model) <= MAX_NAME
+        and (told := window(entry, "contextWindow", "context_window")) is not None
+    )
+    if entries:
+        signals.append(RuntimeWindows(entries))
+    signals.extend(auto_compact(mapping(body, "autocompact_state", "autocompactState")))
+    reason = body.get("terminal_reason", body.get("terminalReason"))
+    signals.extend(Exhausted(known) for known in _EXHAUSTED if known == reason)
+    return tuple(signals)
+
+
+def init(body: Body) -> tuple[Signal, ...]:
+    """Return what `system/init` says: facts of the session, and the main chain's model."""
+    told = body.get("runtime")
+    runtime: Runtime = next((known for known in _RUNTIMES if known == told), "claude-code")
+    model = name(body, "model")
+    facts = SessionFacts(
+        runtime,
+        name(body, "claude_code_version", "claudeCodeVersion", "runtime_version"),
+        model,
+        long_name(body, "cwd"),
+        _forked_from(body),
+        only_new=False,
+    )
+    signals: list[Signal] = [facts]
+    if model is not None:
+        signals.append(ModelTold(model, is_init=True))
+    signals.extend(auto_compact(mapping(body, "autocompact_state", "autocompactState")))
+    return tuple(signals)
+
+
+def status(body: Body) -> tuple[Signal, ...]:
+    """Return what `system/status` says; a null status and an absent one differ (R14 to R17)."""
+    if body.get("status") == "compacting":
+        return (Compacting(),)
+    if body.get("status", "") is not None:
+        return ()
+    outcome = body.get("compact_result", body.get("compactResult"))
+    if outcome == "success":
+        return (CompactionSucceeded(),)
+    if outcome == "failed":
+        error = text(body, "compact_error", "compactError")
+        return (CompactionRefused(error, names_hook_block(error or "")),)
+    return (StatusCleared(),)
+
+
+def names_hook_block(error: str) -> bool:
+    """Return whether an error says that a hook blocked the compaction (R17)."""
+    words = error.lower()
+    return "hook" in words and "block" in words
+
+
+def compact_boundary(body: Body) -> tuple[Signal, ...]:
+    """Return the boundary that a `compact_boundary` is (R19 to R22)."""
+    metadata = mapping(body, "compact_metadata", "compactMetadata") or {}
+    trigger = next((known for known in _TRIGGERS if known == metadata.get("trigger")), None)
+    kept = mapping(metadata, "preserved_messages", "preservedMessages") or {}
+    segment = mapping(metadata, "preserved_segment", "preservedSegment") or {}
+    boundary = Boundary(
+        trigger=trigger,
+        pre_tokens=count(metadata, "pre_tokens", "preTokens"),
+        post_tokens=count(metadata, "post_tokens", "postTokens"),
+        duration_ms=count(metadata, "duration_ms", "durationMs"),
+        anchor=name(kept, "anchor_uuid", "anchorUuid")
+        or name(segment, "anchor_uuid", "anchorUuid"),
+        metadata=metadata,
+        summary=None,
+    )
+    return (boundary,)
+
+
+def microcompact_boundary(body: Body) -> tuple[Signal, ...]:
+    """Return the context edit that a micro-compaction is (R26)."""
+    metadata = mapping(body, "microcompactMetadata", "microcompact_metadata")
+    saved = None if metadata is None else count(metadata, "tokensSaved", "tokens_saved")
+    return (MicroCompaction(metadata, saved),)
+
+
+def model_fallback(body: Body) -> tuple[Signal, ...]:
+    """Return the model that a refusal fell back to (R12)."""
+    model = name(body, "fallback_model", "fallbackModel")
+    return () if model is None else (ModelTold(model, is_init=False),)
+
+
+def auto_compact(state: Body | None) -> tuple[AutoCompact, ...]:
+    """Return the auto-compact facts that an `autocompact_state` tells."""
+    if state is None:
+        return ()
+    facts = AutoCompact(
+        truth(state, "enabled"),
+        count(state, "threshold"),
+        window(state, "effective_window", "effectiveWindow"),
+    )
+    return () if facts == (None, None, None) else (facts,)
+
+
+def context_usage(answer: Body) -> tuple[Signal, ...]:
+    """Return what a context-usage answer says of limits (R12); it is no reading (R6)."""
+    raw_max = window(answer, "rawMaxTokens", "raw_max_tokens")
+    listed = answer.get("categories")
+    has_rows = isinstance(listed, list) and len(listed) <= MAX_CATEGORIES
+    usage = ContextUsage(
+        model=name(answer, "model"),
+        total_tokens=count(answer, "totalTokens", "total_tokens"),
+        raw_max_tokens=raw_max,
+        categories=_categories(answer) if has_rows else None,
+    )
+    facts = AutoCompact(
+        truth(answer, "isAutoCompactEnabled", "is_auto_compact_enabled"),
+        count(answer, "autoCompactThreshold", "auto_compact_threshold"),
+        raw_max,
+    )
+    return (facts, usage)
+
+
+def _categories(answer: Body) -> tuple[Category, ...]:
+    return tuple(
+        Category(
+            id=name(row, "id"),
+            name=name(row, "name"),
+            kind=name(row, "kind"),
+            tokens=count(row, "tokens"),
+        )
+        for row in items(answer, "categories")
+    )
+
+
+def control_response(body: Body) -> tuple[Signal, ...]:
+    """Return what an answered `get_context_usage` says."""
+    answer = mapping(mapping(body, "response") or {}, "response") or {}
+    if "categories" in answer or "totalTokens" in answer or "total_tokens" in answer:
+        return context_usage(answer)
+    return ()
+
+
+def control_request(body: Body) -> tuple[Signal, ...]:
+    """Return what a hook callback's input says (R24)."""
+    request = mapping(body, "request") or {}
+    if request.get("subtype") != "hook_callback":
+        return ()
+    return hook_input(mapping(request, "input") or {})
+
+
+def hook_input(body: Body) -> tuple[Signal, ...]:
+    """Return the hint that a `PreCompact` hook's input is (R24); others say nothing (R25)."""
+    if text(body, "hook_event_name", "hookEventName") != "PreCompact":
+        return ()
+    return _hint(body.get("trigger"))
+
+
+def hook_frame(body: Body) -> tuple[Signal, ...]:
+    """Return the hint that a `PreCompact` hook frame is: its name ends in the trigger."""
+    if text(body, "hook_event", "hookEvent") != "PreCompact":
+        return ()
+    return _hint((text(body, "hook_name", "hookName") or "").rpartition(":")[2])
+
+
+def _hint(trigger: object) -> tuple[Signal, ...]:
+    return tuple(TriggerHint(known) for known in _TRIGGERS if known == trigger)
+
+
+def conversation_reset(body: Body) -> tuple[Signal, ...]:
+    """Return the reset that a `conversation_reset` is (R27)."""
+    return (Reset(text(body, "trigger") or "clear"),)

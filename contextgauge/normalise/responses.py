@@ -1,0 +1,127 @@
+"""API responses of any provider: usage, edits, compactions inside a response (R6 to R10, R29)."""
+
+from typing import Final
+
+from contextgauge.normalise.fields import flag, items, mapping, name
+from contextgauge.normalise.signals import Body, Boundary, Response, ResponseEnd, Signal
+from contextgauge.normalise.usage import find_usage, read_output, read_usage
+from contextgauge.records import Json
+
+SYNTHETIC_MODEL: Final = "<synthetic>"
+_WINDOW_EXCEEDED: Final = "model_context_window_exceeded"
+_COMPACTION_CALL: Final = "response.compaction"
+"""An OpenAI compaction's own response: its usage is that of the compacting call (R11)."""
+
+PROVIDER_OBJECTS: Final = ("chat.completion", "response")
+"""Beginnings of the `object` by which a bare response is known."""
+
+
+def is_no_response(body: Body, message: Body) -> bool:
+    """Return whether an assistant frame stands for no API response (R10)."""
+    return message.get("model") == SYNTHETIC_MODEL or flag(
+        body, "isApiErrorMessage", "is_api_error_message"
+    )
+
+
+def read_response(body: Body, message: Body, *, output_is_final: bool) -> Response:
+    """Return the response that an assistant frame, a transcript line or a raw response is."""
+    key = name(message, "id", "responseId", "response_id") or name(body, "request_id", "requestId")
+    usage = find_usage(message) or find_usage(body)
+    own_call = message.get("object") == _COMPACTION_CALL
+    return Response(
+        key,
+        key,
+        name(message, "model", "modelVersion", "model_version"),
+        None if usage is None or own_call else read_usage(usage),
+        read_output(usage) if usage is not None and output_is_final else None,
+        applied_edits(message),
+        message.get("stop_reason") == _WINDOW_EXCEEDED,
+        _inner_boundary(message),
+    )
+
+
+def applied_edits(holder: Body) -> tuple[dict[str, Json], ...]:
+    """Return the context edits that the API applied (R26)."""
+    management = mapping(holder, "context_management", "contextManagement")
+    return () if management is None else tuple(items(management, "applied_edits", "appliedEdits"))
+
+
+def text_of(content: object) -> str | None:
+    """Return a content's text: the string, or its text blocks joined by a blank line."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    found = (block.get("text") for block in content if isinstance(block, dict))
+    texts = [text for text in found if isinstance(text, str)]
+    return "\n\n".join(texts) if texts else None
+
+
+def _inner_boundary(message: Body) -> Boundary | None:
+    """Return the compaction told by a block or an item; several are one (R29)."""
+    content, output = _compactions(message, "content"), _compactions(message, "output")
+    if not content and not output:
+        return None
+    found: Boundary | None = None
+    for block in (*(block for block in content if _says_compacted(block)), *output):
+        summary = text_of(block.get("content")) or None
+        if found is None:
+            found = Boundary(None, None, None, None, None, block, summary)
+        elif found.summary is None:
+            found = found._replace(summary=summary)
+    return found
+
+
+def _compactions(message: Body, name: str) -> list[dict[str, Json]]:
+    """Return the compactions among a message's blocks or items."""
+    blocks = message.get(name)
+    if not isinstance(blocks, list):
+        return _NO_BLOCKS
+    return [
+        block for block in blocks if isinstance(block, dict) and block.get("type") == "compaction"
+    ]
+
+
+_NO_BLOCKS: Final[list[dict[str, Json]]] = []
+
+
+def _says_compacted(block: dict[str, Json]) -> bool:
+    """Return whether a content block tells of a compaction: one without content does not.
+
+    An OpenAI item among the content has no such field, and counts by what it carries encrypted.
+    """
+    if "content" in block:
+        return block["content"] is not None
+    return isinstance(block.get("encrypted_content"), str)
+
+
+def stream_event(body: Body) -> tuple[Signal, ...]:
+    """Return what a partial-message event says: the start is a reading, the delta never is."""
+    event = mapping(body, "event")
+    if event is None:
+        return ()
+    kind = event.get("type")
+    if kind == "message_start":
+        message = mapping(event, "message")
+        if message is None or is_no_response(body, message):
+            return ()
+        return (read_response(body, message, output_is_final=False),)
+    if kind != "message_delta":
+        return ()
+    usage = mapping(event, "usage")
+    delta = mapping(event, "delta")
+    end = ResponseEnd(
+        output=None if usage is None else read_output(usage),
+        edits=applied_edits(event),
+        exhausted=delta is not None and delta.get("stop_reason") == _WINDOW_EXCEEDED,
+    )
+    return (end,) if end != (None, (), False) else ()
+
+
+def raw_response(body: Body) -> tuple[Signal, ...]:
+    """Return what a provider's bare response object says, published as it is."""
+    told = body.get("object")
+    known = isinstance(told, str) and told.startswith(PROVIDER_OBJECTS)
+    if known or mapping(body, "usageMetadata", "usage_metadata") is not None:
+        return (read_response(body, body, output_is_final=False),)
+    return ()

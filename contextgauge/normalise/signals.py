@@ -1,0 +1,298 @@
+"""What a message says, freed of its provider and spelling: the derivation's only input.
+
+A message that says nothing of this is ignorable. Signals are listed in the order in which they
+apply. Token counts are whole tokens; a None is «not told».
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from contextgauge.records import Category, ExhaustedReason, Json, Runtime, Trigger
+
+
+@dataclass(slots=True, init=False)
+class Usage:
+    """Input-side counts of one API response: `input` is beside the cached parts (R7)."""
+
+    input: int | None
+    creation: int | None
+    read: int | None
+
+    def __init__(
+        self,
+        input: int | None,
+        creation: int | None,
+        read: int | None,
+    ) -> None:
+        self.input = input
+        self.creation = creation
+        self.read = read
+
+    @property
+    def used(self) -> int:
+        """Size of the context, tokens (R7)."""
+        return (self.input or 0) + (self.creation or 0) + (self.read or 0)
+
+
+class Boundary(NamedTuple):
+    """A compaction succeeded. `anchor` is its summary's uuid, `summary` what came along (R29)."""
+
+    trigger: Trigger | None
+    pre_tokens: int | None
+    post_tokens: int | None
+    duration_ms: int | None
+    anchor: str | None
+    metadata: dict[str, Json]
+    summary: str | None
+
+
+@dataclass(slots=True, init=False)
+class Response:
+    """One line or frame of an API response (R9).
+
+    `key` identifies the response in the chain's memory, `response_id` in records. `output` is
+    the response's output as far as this line tells it finally. `boundary` is a compaction told
+    inside the response (R29).
+    """
+
+    key: str | None
+    response_id: str | None
+    model: str | None
+    usage: Usage | None
+    output: int | None
+    edits: tuple[dict[str, Json], ...]
+    exhausted: bool
+    boundary: Boundary | None
+
+    def __init__(
+        self,
+        key: str | None,
+        response_id: str | None,
+        model: str | None,
+        usage: Usage | None,
+        output: int | None,
+        edits: tuple[dict[str, Json], ...],
+        exhausted: bool,
+        boundary: Boundary | None,
+    ) -> None:
+        self.key = key
+        self.response_id = response_id
+        self.model = model
+        self.usage = usage
+        self.output = output
+        self.edits = edits
+        self.exhausted = exhausted
+        self.boundary = boundary
+
+
+class ResponseEnd(NamedTuple):
+    """A stream's `message_delta`: the final output of the response under way; never a reading."""
+
+    output: int | None
+    edits: tuple[dict[str, Json], ...]
+    exhausted: bool
+
+
+@dataclass(slots=True, init=False)
+class UserLine:
+    """A `user` line. `mark` says that it may be a compaction's summary (R23).
+
+    Then `text` is what it says, None where its content is no text.
+    """
+
+    counted: bool
+    mark: Literal["compact_summary", "synthetic"] | None
+    uuid: str | None
+    text: str | None
+
+    def __init__(
+        self,
+        counted: bool,
+        mark: Literal["compact_summary", "synthetic"] | None,
+        uuid: str | None,
+        text: str | None,
+    ) -> None:
+        self.counted = counted
+        self.mark = mark
+        self.uuid = uuid
+        self.text = text
+
+
+class Compacting(NamedTuple):
+    """`status: compacting`: an attempt opens, or its heartbeat."""
+
+
+class CompactionSucceeded(NamedTuple):
+    """`compact_result: success`; the boundary is still to come."""
+
+
+class StatusCleared(NamedTuple):
+    """A null status without a result: older runtimes end the phase so."""
+
+
+class CompactionRefused(NamedTuple):
+    """`compact_result: failed`."""
+
+    error: str | None
+    blocked: bool
+
+
+class Reset(NamedTuple):
+    """The conversation was cleared."""
+
+    reason: str
+
+
+class TurnEnded(NamedTuple):
+    """A `result`."""
+
+
+class Exhausted(NamedTuple):
+    """A turn ended for lack of room, told outside a response."""
+
+    reason: ExhaustedReason
+
+
+class ModelWindow(NamedTuple):
+    """One entry of `modelUsage`. Names are as told; `canonical` may be the same model's other."""
+
+    name: str
+    canonical: str | None
+    window: int
+
+
+class RuntimeWindows(NamedTuple):
+    """The runtime told windows by model name (R12)."""
+
+    entries: tuple[ModelWindow, ...]
+
+
+class OwnWindow(NamedTuple):
+    """The runtime told the window of the main chain's model without naming it."""
+
+    window: int
+
+
+class ModelTold(NamedTuple):
+    """The main chain's model was told outside a response; `init` also brings its suffix (R12)."""
+
+    model: str
+    is_init: bool
+
+
+class AutoCompact(NamedTuple):
+    """Auto-compact facts of the main chain; what is None was not told and stays."""
+
+    enabled: bool | None
+    threshold: int | None
+    effective_window: int | None
+
+
+class ContextUsage(NamedTuple):
+    """A runtime's own account of its context (`get_context_usage`, `/context`)."""
+
+    model: str | None
+    total_tokens: int | None
+    raw_max_tokens: int | None
+    categories: tuple[Category, ...] | None
+
+
+class SessionFacts(NamedTuple):
+    """Facts of the session; what is None was not told. `only_new`: fills gaps, changes nothing."""
+
+    runtime: Runtime | None
+    runtime_version: str | None
+    model: str | None
+    cwd: str | None
+    forked_from: str | None
+    only_new: bool
+    publisher_agent_id: str | None = None
+
+
+class TriggerHint(NamedTuple):
+    """What triggers the next attempt (R24)."""
+
+    trigger: Trigger
+
+
+class MicroCompaction(NamedTuple):
+    """A `microcompact_boundary` (R26); `metadata` is None where it came without."""
+
+    metadata: dict[str, Json] | None
+    saved: int | None
+
+
+Signal: TypeAlias = (
+    SessionFacts
+    | ModelTold
+    | RuntimeWindows
+    | OwnWindow
+    | AutoCompact
+    | ContextUsage
+    | TriggerHint
+    | Compacting
+    | CompactionSucceeded
+    | StatusCleared
+    | CompactionRefused
+    | Boundary
+    | Reset
+    | TurnEnded
+    | Exhausted
+    | MicroCompaction
+    | Response
+    | ResponseEnd
+    | UserLine
+)
+
+
+@dataclass(slots=True, init=False)
+class Normal:
+    """One relevant message (R4), normalised.
+
+    `cause` identifies it: its uuid, else the SHA-256 of its bytes. `own_ms` is its own
+    timestamp where valid, `live_ms` when a publisher saw it live (R28); both in milliseconds
+    since 1970. `agent_id`, `parent_id` and `sidechain` name the chain (R2).
+    """
+
+    session_id: str | None
+    cause: str
+    own_ms: int | None
+    live_ms: int | None
+    agent_id: str | None
+    parent_id: str | None
+    sidechain: bool
+    subagent_type: str | None
+    task_id: str | None
+    signals: tuple[Signal, ...]
+
+    def __init__(
+        self,
+        session_id: str | None,
+        cause: str,
+        own_ms: int | None,
+        live_ms: int | None,
+        agent_id: str | None,
+        parent_id: str | None,
+        sidechain: bool,
+        subagent_type: str | None,
+        task_id: str | None,
+        signals: tuple[Signal, ...],
+    ) -> None:
+        self.session_id = session_id
+        self.cause = cause
+        self.own_ms = own_ms
+        self.live_ms = live_ms
+        self.agent_id = agent_id
+        self.parent_id = parent_id
+        self.sidechain = sidechain
+        self.subagent_type = subagent_type
+        self.task_id = task_id
+        self.signals = signals
+
+    @property
+    def time_ms(self) -> int | None:
+        """Event time (R28)."""
+        return self.live_ms if self.own_ms is None else self.own_ms
+
+
+Body: TypeAlias = dict[str, Json]

@@ -1,0 +1,136 @@
+"""What a program hands to a publisher becomes the bytes of one message and the session it is of.
+
+Whatever it hands over gives a result and no error: the program is an agent at work.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+
+from contextgauge.claude_objects import is_claude_object, stream_body
+from contextgauge.containers import Line
+from contextgauge.keyed import keyed
+from contextgauge.messages import DeadLetter, Message
+from contextgauge.normalise import normalise, session_of
+from contextgauge.strip_text import strip_text
+from schemas.topics import MIB
+from streams import codec
+from streams.ports import Headers
+
+_CONTROL = ("control_", "transcript_mirror", "keep_alive")
+"""Frames between an SDK and its runtime begin so; they are no part of the conversation."""
+
+
+@dataclass(slots=True)
+class Talk:
+    """A conversation: the session of what names none, and what goes beside its messages."""
+
+    session_id: str | None
+    headers: Headers
+
+
+class Outgoing(NamedTuple):
+    """One message to send.
+
+    `session_id` is null while it still has to be brought into its form; `hint` is its session then,
+    as far as it is known (R1).
+    """
+
+    session_id: str | None
+    value: bytes
+    hint: str | None
+    headers: Headers
+
+    @property
+    def size(self) -> int:
+        """What it is counted with, bytes."""
+        return len(self.value)
+
+
+@runtime_checkable
+class _Model(Protocol):
+    """What the model SDKs answer with: an object of pydantic."""
+
+    def model_dump(self, *, mode: str, exclude_unset: bool) -> dict[str, object]: ...
+
+
+def body_of(message: object) -> Mapping[str, object] | bytes | DeadLetter:
+    """Return a message's object, or the bytes of its line. Raises TypeError for what is neither."""
+    match message:
+        case bytes():
+            return message
+        case bytearray() | memoryview():
+            return bytes(message)
+        case str():
+            return codec.utf8(message)
+        case Mapping():
+            return message
+    if is_claude_object(message):
+        body = stream_body(message)
+        return body or DeadLetter("not_object", f"a {type(message).__name__} is no message")
+    if isinstance(message, _Model):
+        try:
+            return message.model_dump(mode="json", exclude_unset=True)
+        except Exception as error:  # noqa: BLE001 -- the model's own code; the agent works on
+            return DeadLetter("not_json", f"its model_dump raised {type(error).__name__}")
+    raise TypeError(
+        "a message is a mapping, one line of JSON (bytes or str), a message of the Claude Agent "
+        f"SDK or an answer of a model SDK, and no {type(message).__name__}"
+    )
+
+
+class Form(NamedTuple):
+    """In what form messages leave: none over the limit, and with a `text_key` without texts."""
+
+    limit_bytes: int
+    text_key: bytes | None = None
+
+    @property
+    def at_once_bytes(self) -> int:
+        """Up to here a message is brought into its form at once; more takes too long for that."""
+        return self.limit_bytes if self.text_key is None else min(self.limit_bytes, MIB)
+
+    def of(self, value: bytes, hint: str | None) -> tuple[str, bytes] | DeadLetter | None:
+        """Return a message's session and the bytes to send; see `keyed`."""
+        line = Line("", 0, value, len(value), hint)
+        if self.text_key is None:
+            return keyed(line, self.limit_bytes)
+        stripped = strip_text(line, self.text_key)
+        return stripped if isinstance(stripped, DeadLetter) else keyed(stripped, self.limit_bytes)
+
+
+def outgoing(
+    body: Mapping[str, object] | bytes, talk: Talk, form: Form
+) -> Outgoing | DeadLetter | None:
+    """Return what to send; None where it means nothing to anyone, a dead letter where it cannot."""
+    hint, headers = talk.session_id, talk.headers
+    if isinstance(body, bytes):
+        value = body.removesuffix(b"\n").removesuffix(b"\r")
+        if not value or value.isspace():
+            return None
+    else:
+        try:
+            plain: dict[str, Any] = body if isinstance(body, dict) else dict(body)
+            value = codec.dumps(plain)
+        except Exception as error:  # noqa: BLE001 -- a mapping's own code; the agent works on
+            why = type(error).__name__
+            return DeadLetter("not_json", f"it holds what JSON has no form for: {why}")
+        hint = session_of(plain, hint)
+        if form.text_key is None and hint is not None:
+            ready = len(value) <= form.limit_bytes
+            return Outgoing(hint if ready else None, value, hint, headers)
+    if len(value) > form.at_once_bytes:
+        return Outgoing(None, value, hint, headers)
+    found = form.of(value, hint)
+    return Outgoing(*found, hint, headers) if isinstance(found, tuple) else found
+
+
+def is_talk(frame: Mapping[str, object]) -> bool:
+    """Whether a frame of an SDK is of the conversation, or tells of its context nevertheless.
+
+    An SDK and its runtime talk of permissions, tools and accounts too, which is nobody's concern.
+    """
+    kind = frame.get("type")
+    if not isinstance(kind, str) or not kind.startswith(_CONTROL):
+        return True
+    return normalise(Message(cast("dict[str, Any]", dict(frame)), b"")) is not None

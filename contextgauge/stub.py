@@ -1,0 +1,238 @@
+"""Shortening of over-long messages: the largest content gives way to a marked stub.
+
+What derivation reads stays: identity, session, type, model, usage, metadata, times. `publish`
+and `replay` shorten alike, so both give the same records (golden property 5). A message with a
+`uuid` keeps its cause; one without has the hash of the shortened line for it, which differs for
+different originals since the mark holds the original's own hash.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias, cast
+
+from contextgauge.records import Json
+
+MARK = "contextgauge_shortened"
+"""Field that a shortened message carries: the original's size in bytes and SHA-256 (hex)."""
+
+KEPT_CHARACTERS = 256
+"""Beginning of a replaced text that stays: command tags stand there (R23, R27)."""
+
+SMALLEST_BYTES = 1024
+"""A shorter text, list or object is not replaced by itself: its stub would save little."""
+
+_TOGETHER = 32
+"""So many values of a list or object are measured at once: fewer are not worth the attempt."""
+
+_ATTEMPTS = 8
+"""Attempts to measure values together that find them large cost at most so many of the line's
+lengths: where wide lists stand in wide lists, each level would write all below it once more."""
+
+Dump: TypeAlias = Callable[[Json], bytes]
+
+_WRAPPERS = frozenset({"message", "event", "payload", "response", "request", "input"})
+"""Objects that derivation looks into, where nothing but such objects is around them."""
+
+_KEPT_FIELDS = frozenset(
+    {
+        "uuid", "parentUuid", "parent_uuid", "logicalParentUuid", "logical_parent_uuid",
+        "session_id", "sessionId", "id", "requestId", "request_id", "agentId", "agent_id",
+        "parent_tool_use_id", "parentToolUseId", "task_id", "subagent_type", "subagentType",
+        "type", "subtype", "object", "role", "status", "model", "modelVersion", "model_version",
+        "timestamp", "version", "claude_code_version", "cli_version", "runtime", "cwd",
+        "usage", "modelUsage", "model_usage", "usageMetadata", "usage_metadata", "info",
+        "compact_metadata", "compactMetadata", "microcompactMetadata", "microcompact_metadata",
+        "context_management", "context_usage", "contextUsage", "autocompact_state",
+        "autocompactState", "categories", "terminal_reason", "terminalReason", "compact_result",
+        "compact_error", "fallback_model", "fallbackModel", "trigger", "hook_event_name",
+        "hook_event", "hook_name", "forked_from", "forkedFrom", "forked_from_id", MARK,
+    }
+)  # fmt: skip
+"""Fields of the message and its wrappers that stay whole: derivation reads them."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """A value that may be large. `parent.value[step]` is where it stands; `size`: as JSON.
+
+    The value is the message's own until something in it is replaced, which happens in a copy.
+    """
+
+    parent: "_Node | None"
+    step: str | int
+    value: Json
+    size: int
+    replaceable: bool
+    is_wrapper: bool = False
+    is_copy: bool = False
+
+    @property
+    def is_outermost(self) -> bool:
+        """Whether this may be replaced, and what is around it not."""
+        return self.replaceable and self.parent is not None and not self.parent.replaceable
+
+
+def shorten(
+    body: Mapping[str, Json], original: bytes, limit: int, dump: Dump
+) -> dict[str, Json] | None:
+    """Return the message with stubs, so that `dump` gives at most `limit` bytes; None: it cannot.
+
+    Texts go first, the largest before the others; then lists and objects, the smallest that is
+    enough by itself, else the largest. `original` is the line as it came.
+    """
+    mark: Json = {"bytes": len(original), "sha256": hashlib.sha256(original).hexdigest()}
+    root = _Node(None, 0, {**body, MARK: mark}, 0, replaceable=False, is_wrapper=True)
+    texts: list[_Node] = []
+    branches: list[_Node] = []
+    for node in _Walk(SMALLEST_BYTES, dump, len(original)).large(root):
+        if node.replaceable and isinstance(node.value, str):
+            texts.append(node)
+        elif node.is_outermost:
+            branches.append(node)
+    for node in sorted(texts, key=lambda text: -text.size):
+        if root.size <= limit:
+            break
+        _replace(node, dump)
+    branches.sort(key=lambda branch: -branch.size)
+    for place, branch in enumerate(branches):
+        if root.size <= limit:
+            break
+        # A stub takes some room too, so what is just the excess is not quite enough.
+        excess = root.size - limit + 2 * SMALLEST_BYTES
+        if branch.size < excess:
+            _replace(branch, dump)
+        else:
+            walk = _Walk(excess, dump, len(original))
+            _replace(min(walk.branches(branches[place:]), key=lambda node: node.size), dump)
+    # Measured once more: a serialiser may spell a number differently in company.
+    fits = root.size <= limit and len(dump(root.value)) <= limit
+    return root.value if fits and isinstance(root.value, dict) else None
+
+
+class _Walk:
+    """Finds the values of at least `least` bytes of JSON, and keeps nothing about the others.
+
+    A line of millions of small values would else take many times its size.
+    """
+
+    def __init__(self, least: int, dump: Dump, line_size: int) -> None:
+        self._least = least
+        self._dump = dump
+        self._together = max(_TOGETHER, least // _TOGETHER)
+        self._allowance = _ATTEMPTS * line_size
+
+    def branches(self, starts: list[_Node]) -> Iterator[_Node]:
+        """Yield the large lists and objects in such, themselves among them."""
+        for start in starts:
+            if start.size >= self._least:
+                yield from (node for node in self.large(start) if not isinstance(node.value, str))
+
+    def large(self, start: _Node) -> Iterator[_Node]:
+        """Yield the large values in a list or object, with their sizes; itself is the last."""
+        walked = [(start, self._parts(start))]
+        while walked:
+            node, parts = walked[-1]
+            part = next(parts, None)
+            if part is not None:
+                walked.append((part, self._parts(part)))
+                continue
+            walked.pop()
+            if walked:
+                walked[-1][0].size += node.size
+            if node.size >= self._least:
+                yield node
+
+    def _parts(self, node: _Node) -> Iterator[_Node]:
+        """Set the node's size, without the large values in it; yield these.
+
+        A list or object that is not known to be small is yielded too.
+        """
+        value = node.value
+        if not isinstance(value, dict | list):
+            return
+        node.size = 1 + max(len(value), 1)
+        if len(value) <= _TOGETHER:
+            yield from self._singly(node, _steps(value, 0), are_many=False)
+            return
+        for begin, run in _runs(value, self._together):
+            size = self._small_size(run)
+            if size is None:
+                yield from self._singly(node, _steps(run, begin), are_many=True)
+            else:
+                node.size += size - 1 - len(run)
+
+    def _singly(
+        self, node: _Node, steps: Iterable[tuple[str | int, Json]], *, are_many: bool
+    ) -> Iterator[_Node]:
+        for step, value in steps:
+            if isinstance(step, str):
+                node.size += len(self._dump(step)) + 1
+            if isinstance(value, dict | list):
+                size = self._small_size(value) if are_many else None
+                if size is None:
+                    yield _part(node, step, value, 0)
+                    continue
+            else:
+                size = len(self._dump(value))
+                if size >= self._least and isinstance(value, str):
+                    yield _part(node, step, value, size)
+                    continue
+            node.size += size
+
+    def _small_size(self, value: Json) -> int | None:
+        """Return the JSON length; None where it is large, or no more attempts are allowed."""
+        if self._allowance <= 0:
+            return None
+        size = len(self._dump(value))
+        if size < self._least:
+            return size
+        self._allowance -= size
+        return None
+
+
+def _part(node: _Node, step: str | int, value: Json, size: int) -> _Node:
+    part = _Node(node, step, value, size, replaceable=node.replaceable)
+    if node.is_wrapper:
+        part.is_wrapper = step in _WRAPPERS and isinstance(value, dict)
+        part.replaceable = not part.is_wrapper and step not in _KEPT_FIELDS
+    return part
+
+
+def _steps(holder: dict[str, Json] | list[Json], begin: int) -> Iterable[tuple[str | int, Json]]:
+    """Return keys or places, and values; `begin` is the place of a list's first."""
+    return holder.items() if isinstance(holder, dict) else enumerate(holder, begin)
+
+
+def _runs(
+    holder: dict[str, Json] | list[Json], length: int
+) -> Iterator[tuple[int, dict[str, Json] | list[Json]]]:
+    """Cut a list or object into such of at most `length` values, with the place of the first."""
+    starts = range(0, len(holder), length)
+    if isinstance(holder, list):
+        yield from ((begin, holder[begin : begin + length]) for begin in starts)
+    else:
+        items = iter(holder.items())
+        yield from ((begin, dict(islice(items, length))) for begin in starts)
+
+
+def _replace(node: _Node, dump: Dump) -> None:
+    """Put a stub in the node's place, in copies of all around it, and correct their sizes."""
+    if isinstance(node.value, str):
+        content = node.value.encode("utf-8", "surrogatepass")
+        begin = node.value[:KEPT_CHARACTERS]
+    else:
+        content, begin = dump(node.value), ""
+    digest = hashlib.sha256(content).hexdigest()
+    stub = f"{begin}[contextgauge: {len(content)} bytes left out, sha256 {digest}]"
+    saved = node.size - len(dump(stub))
+    node.value = stub
+    at = node
+    while at.parent is not None:
+        part, at = at, at.parent
+        at.size -= saved
+        if not at.is_copy:
+            at.value, at.is_copy = copy(at.value), True
+        cast("dict[str | int, Json]", at.value)[part.step] = part.value

@@ -1,0 +1,135 @@
+"""Which dead letters: the options that `contextgauge dead` takes, and what they mean."""
+
+import re
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Final
+
+import typer
+
+from contextgauge.errors import ConfigError
+from schemas.topics import DAY_MS, HOUR_MS
+from streams.flow.dead_letters.letters import UNKNOWN_REASON
+from streams.flow.dead_letters.reading import Selection, Span
+
+_ADDRESS = re.compile(r"(\d{1,9}):(?:(\d{1,18})(?:(-)(\d{1,18})?)?)?", re.ASCII)
+_AGO = re.compile(r"(\d{1,9})\s*(s|m|min|h|d|w)", re.ASCII)
+_UNITS_MS: Final = {
+    "s": 1_000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": HOUR_MS,
+    "d": DAY_MS,
+    "w": 7 * DAY_MS,
+}
+
+
+class Reason(StrEnum):
+    """Why a message is a dead letter: those of `DeadReason`, and none told."""
+
+    not_utf8 = "not_utf8"
+    byte_order_mark = "byte_order_mark"
+    not_json = "not_json"
+    not_object = "not_object"
+    too_deep = "too_deep"
+    too_large = "too_large"
+    no_session = "no_session"
+    misrouted = "misrouted"
+    unknown = UNKNOWN_REASON
+
+
+_FORMS = "PARTITION:OFFSET (0:1234), PARTITION:FROM-TO (0:1200-1300) or PARTITION: (0:)"
+
+Addresses = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ADDRESS",
+        help=f"Which, as `dead list` names them: {_FORMS}. None: of all partitions.",
+        show_default=False,
+    ),
+]
+Reasons = Annotated[
+    list[Reason] | None,
+    typer.Option(
+        "--reason",
+        help="Only those that died for this reason; may be given several times.",
+        show_default=False,
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Only those that died then or later: 90s, 15m, 2h, 3d or 1w ago, or a time such as "
+        "2026-05-01 or 2026-05-01T14:30 (UTC where no zone is told).",
+        show_default=False,
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only those that died before that.", show_default=False),
+]
+OfSession = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="ID",
+        help="Only those of this session, by the message itself, else by its key.",
+        show_default=False,
+    ),
+]
+
+
+def selection(
+    addresses: list[str] | None,
+    reasons: list[Reason] | None,
+    since: str | None,
+    until: str | None,
+    session: str | None,
+    now_ms: int,
+) -> Selection:
+    """Return what the options select. Raises ConfigError for what cannot be read."""
+    since_ms = None if since is None else parse_time("--since", since, now_ms)
+    until_ms = None if until is None else parse_time("--until", until, now_ms)
+    if since_ms is not None and until_ms is not None and since_ms >= until_ms:
+        raise ConfigError(f"--since {since} is not before --until {until}: nothing is between them")
+    return Selection(
+        spans=tuple(parse_address(address) for address in addresses or ()),
+        reasons=frozenset(reasons or ()),
+        since_ms=since_ms,
+        until_ms=until_ms,
+        session_id=session,
+    )
+
+
+def parse_address(text: str) -> Span:
+    """Read an address. Raises ConfigError."""
+    found = _ADDRESS.fullmatch(text.strip())
+    if found is None:
+        raise ConfigError(f"{text!r} is no address: give {_FORMS}")
+    partition, begin, dash, last = found.groups()
+    if begin is None:
+        return Span(int(partition), 0, None)
+    if dash is None:
+        return Span(int(partition), int(begin), int(begin) + 1)
+    span = Span(int(partition), int(begin), None if last is None else int(last) + 1)
+    if span.end is not None and span.end <= span.begin:
+        raise ConfigError(f"{text!r} ends before it begins: give PARTITION:FROM-TO")
+    return span
+
+
+def parse_time(option: str, text: str, now_ms: int) -> int:
+    """Read a time, or how long ago, as milliseconds since 1970. Raises ConfigError."""
+    ago = _AGO.fullmatch(text.strip().removesuffix(" ago").removesuffix("ago"))
+    if ago is not None:
+        return max(0, now_ms - int(ago[1]) * _UNITS_MS[ago[2]])
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        return max(
+            0, int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+        )
+    except (ValueError, OverflowError):
+        raise ConfigError(
+            f"{option} {text!r} is no time: give how long ago, such as 90s, 15m, 2h, 3d or 1w, or "
+            "a time such as 2026-05-01 or 2026-05-01T14:30:00Z"
+        ) from None

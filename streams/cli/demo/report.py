@@ -1,0 +1,167 @@
+"""What `contextgauge demo` prints at its end: sums, sessions, one timeline, what to try next."""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.text import Text
+
+from contextgauge.clock import SystemClock
+from schemas.records import MAIN_CHAIN, CompactionComplete, Record
+from schemas.views import CompactionBrief, SessionView
+from streams.cli.screen.output import count, duration, exact, out
+from streams.cli.screen.render import sessions_table, short_ids
+from streams.cli.screen.timeline import timeline
+from streams.flow.publish.publish import Published
+
+_BEFORE, _AFTER = 8, 4
+"""Records of the timeline that are shown before and after the compaction's end."""
+
+
+def say(what: str, *, done: bool = False) -> None:
+    """Tell of a step: under way, or done."""
+    line = Text("✓ " if done else "· ", style="green" if done else "dim")
+    out.print(line.append(what, style="" if done else "dim"), soft_wrap=True)
+
+
+def title(what: str) -> None:
+    """Begin a part."""
+    out.print()
+    out.print(Rule(Text(what, style="bold"), align="left", style="dim"))
+
+
+def print_sums(published: Published, records: int, dead: Counter[str], seconds: float) -> None:
+    """Tell what went through, and what could not be read."""
+    say(
+        f"{exact(published.messages)} messages of {exact(len(published.sessions))} sessions became "
+        f"{exact(records)} records in {seconds:.1f} s, the workers' start included",
+        done=True,
+    )
+    if dead:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dead.items()))
+        say(f"{exact(dead.total())} could not be read and are kept as dead letters: {reasons}")
+    if published.refused:
+        say(f"{exact(published.refused)} lines could not be sent: no session, or far too large")
+
+
+def print_sessions(views: Sequence[SessionView], total: int) -> None:
+    """Print the table of sessions."""
+    title("Sessions")
+    out.print(sessions_table(views, SystemClock().now_ms(), out.width))
+    if total > len(views):
+        out.print(
+            f"and {exact(total - len(views))} more, which were active before these", style="dim"
+        )
+
+
+def most_telling(
+    views: Sequence[SessionView],
+) -> tuple[SessionView, CompactionBrief | None] | None:
+    """Return the session to show, and its compaction: the one that most is known of."""
+
+    def told(brief: CompactionBrief) -> int:
+        figures = (brief.duration_ms, brief.tokens_before, brief.tokens_after, brief.time_ms)
+        return sum(figure is not None for figure in figures)
+
+    found = [
+        (view, brief)
+        for view in views
+        for brief in view.compactions.last
+        if brief.outcome == "succeeded" and brief.chain == MAIN_CHAIN
+    ]
+    if found:
+        return max(found, key=lambda each: told(each[1]))
+    return (views[0], None) if views else None
+
+
+def print_timeline(
+    view: SessionView, brief: CompactionBrief | None, records: Sequence[Record]
+) -> None:
+    """Print a session's records around a compaction, and the compaction in one line."""
+    (short,) = short_ids([view.session_id])
+    title(f"What happened in session {short}")
+    shown, earlier, later = _around(records, brief)
+    if earlier:
+        out.print(f"{count(earlier, 'record')} before these", style="dim")
+    out.print(timeline(shown))
+    if later:
+        out.print(f"{count(later, 'record')} after these", style="dim")
+    if brief is None:
+        out.print("\nNo session here was compacted.")
+        return
+    out.print()
+    out.print(Padding(_in_short(brief), (0, 0, 0, 2)))
+
+
+def _around(
+    records: Sequence[Record], brief: CompactionBrief | None
+) -> tuple[Sequence[Record], int, int]:
+    """Return the records around the end of a compaction, and how many are left out."""
+    end = 0
+    for index, record in enumerate(records):
+        if brief is None:
+            break
+        if record.id == brief.record_id:
+            end = index
+        complete = record.data
+        if isinstance(complete, CompactionComplete) and complete.boundary_id == brief.record_id:
+            end = index
+            break
+    first, beyond = max(0, end - _BEFORE), min(len(records), end + 1 + _AFTER)
+    return records[first:beyond], first, len(records) - beyond
+
+
+def _in_short(brief: CompactionBrief) -> Text:
+    told = Text.assemble(
+        "Compaction ",
+        (f"#{brief.number}", "bold"),
+        f" ({brief.trigger or 'trigger unknown'}) took ",
+        (
+            "an unknown time" if brief.duration_ms is None else duration(brief.duration_ms),
+            "bold magenta",
+        ),
+        ": ",
+        (exact(brief.tokens_before), "bold"),
+        " → ",
+        (exact(brief.tokens_after), "bold"),
+        " tokens",
+    )
+    if brief.tokens_saved is not None and brief.tokens_before:
+        share = brief.tokens_saved * 100 // brief.tokens_before
+        told.append(f", {exact(brief.tokens_saved)} saved ({share}%)")
+    return told
+
+
+def print_next(path: str | None, *, served: bool) -> None:
+    """Say what to try next."""
+    called = Path(sys.argv[0])
+    command = str(called)
+    if called.is_absolute() and called.is_relative_to(Path.cwd()):
+        command = str(called.relative_to(Path.cwd()))
+    steps = [
+        (
+            f"{command} stack up",
+            "a Kafka and a Redis that stay",
+        ),
+        (f"{command} replay --view FILE", "one transcript's figures, without a broker"),
+        (f"{command} simulate --help", "made-up sessions of every kind, at any rate"),
+    ]
+    given = f"{command} demo --serve"
+    if not served:
+        steps.insert(
+            0, (given if path is None else f"{given} PATH", "this, and the web page over it")
+        )
+    if path is None:
+        steps.insert(
+            0, ("SESSIONS=~/.claude/projects make demo", "this, with your own transcripts")
+        )
+    width = max(len(step) for step, _ in steps)
+    lines = Text("\n").join(
+        Text.assemble((step.ljust(width + 2), "bold"), (why, "dim")) for step, why in steps
+    )
+    out.print()
+    out.print(Panel(lines, title="Try next", title_align="left", expand=False, padding=(0, 1)))

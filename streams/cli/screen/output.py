@@ -1,0 +1,61 @@
+"""What all commands share of the screen: two consoles, cells, JSON, and the words of `figures`.
+
+Results go to standard output and everything else to standard error, so a command can be piped.
+"""
+
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from streams import codec
+from streams.cli.screen.figures import (
+    GUESS,
+    UNKNOWN,
+    ago,
+    count,
+    duration,
+    exact,
+    forgive_encodings,
+    percent,
+    safe,
+    size,
+    thousands,
+)
+
+__all__ = [
+    "GUESS",
+    "GUESS_EXPLAINED",
+    "UNKNOWN",
+    "ago",
+    "cell",
+    "count",
+    "duration",
+    "err",
+    "exact",
+    "forgive_encodings",
+    "out",
+    "percent",
+    "safe",
+    "size",
+    "thousands",
+    "write_json",
+]
+
+GUESS_EXPLAINED = f"{GUESS} the window was not told: the default one is assumed"
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def cell(text: str | None, style: str = "") -> Text:
+    """Return text for a table: no markup is read in it, and nothing known is `unknown`."""
+    return Text(UNKNOWN, style="dim") if text is None else Text(safe(text), style=style)
+
+
+def write_json(value: Any) -> None:  # noqa: ANN401 -- any JSON value
+    """Write one JSON value and a line end to standard output, byte for byte."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(codec.dumps(value) + b"\n")
+    sys.stdout.buffer.flush()

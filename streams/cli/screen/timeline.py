@@ -1,0 +1,259 @@
+"""How a session's records look at the terminal: one line for each, in the order of the log."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import assert_never
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from schemas.records import (
+    MAIN_CHAIN,
+    CompactBoundary,
+    CompactionComplete,
+    CompactionFailed,
+    CompactionProgress,
+    CompactionStart,
+    CompactionSummary,
+    ContextEdit,
+    ContextExhausted,
+    ContextLimits,
+    ContextReading,
+    ContextReset,
+    ContextWarning,
+    Record,
+    RecordData,
+    SessionInfo,
+)
+from streams.cli.screen.figures import FULL_PERCENT
+from streams.cli.screen.output import (
+    GUESS,
+    GUESS_EXPLAINED,
+    UNKNOWN,
+    count,
+    duration,
+    exact,
+    percent,
+    safe,
+    thousands,
+)
+from streams.cli.screen.render import chain_labels, guess
+
+_STYLES = {
+    CompactionStart.kind: "magenta",
+    CompactBoundary.kind: "magenta",
+    CompactionComplete.kind: "bold magenta",
+    CompactionFailed.kind: "red",
+    ContextExhausted.kind: "bold red",
+    ContextReset.kind: "cyan",
+}
+
+
+_LEAST_FIGURES = 28
+"""Columns that figures need beside the rest; with less they go below it."""
+
+LOG_ORDER = "in the order of the log: the times of some are earlier than of those before them"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One record as text; all is safe for a terminal."""
+
+    day: str
+    moment: str
+    chain: Text
+    kind: Text
+    figures: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Timeline:
+    """Lines that are a table where the screen has the room, and else two lines for each."""
+
+    lines: tuple[_Line, ...]
+    notes: tuple[str, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        chain = max([len("Chain"), *[line.chain.cell_len for line in self.lines]])
+        kind = max([len("What"), *[line.kind.cell_len for line in self.lines]])
+        beside = len("00:00:00") + chain + kind + 3 * 2
+        if options.max_width - beside >= _LEAST_FIGURES:
+            yield _as_table(self.lines)
+        else:
+            yield from _as_pairs(self.lines)
+        yield from (Text(note, style="dim") for note in self.notes)
+
+
+def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> RenderableType:
+    """Return a session's records for the terminal; a new day (UTC) is a row of its own.
+
+    `chains` are all of the session's, so that one is called here as it is elsewhere.
+    """
+    labels = chain_labels({*chains, *(record.subject for record in records)})
+    guessed: dict[str, bool] = {}
+    was_guessed = False
+    lines = []
+    for record in records:
+        data, chain = record.data, record.subject
+        if isinstance(data, ContextReading | ContextWarning | ContextLimits):
+            guessed[chain] = data.window_source == "default"
+            was_guessed = was_guessed or guessed[chain]
+        moment = "" if record.time_ms is None else _moment(record.time_ms)
+        line = _Line(
+            day=moment[:10],
+            moment=moment[11:] or UNKNOWN,
+            chain=Text(labels[chain], style="dim" if chain == MAIN_CHAIN else ""),
+            kind=Text(data.kind, style=_style(data)),
+            figures=safe(describe(data, guessed=guessed.get(chain, False))),
+        )
+        lines.append(line)
+    times = [record.time_ms for record in records if record.time_ms is not None]
+    notes = []
+    if any(after < before for before, after in pairwise(times)):
+        notes.append(LOG_ORDER)
+    if was_guessed:
+        notes.append(GUESS_EXPLAINED)
+    return _Timeline(tuple(lines), tuple(notes))
+
+
+def _as_table(lines: Sequence[_Line]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("UTC", no_wrap=True)
+    table.add_column("Chain", no_wrap=True)
+    table.add_column("What", no_wrap=True)
+    table.add_column("Figures", overflow="fold")
+    for new_day, line in _with_days(lines):
+        if new_day:
+            table.add_row(Text(new_day, style="bold dim"))
+        table.add_row(Text(line.moment, style="dim"), line.chain, line.kind, Text(line.figures))
+    return table
+
+
+def _as_pairs(lines: Sequence[_Line]) -> Iterator[RenderableType]:
+    """Yield the time and the kind, and below them the chain, if not the main one, and figures."""
+    for new_day, line in _with_days(lines):
+        if new_day:
+            yield Text(f"{new_day} UTC", style="bold dim")
+        yield Text.assemble((line.moment, "dim"), "  ", line.kind)
+        chain = "" if line.chain.plain == MAIN_CHAIN else line.chain.plain
+        below = " · ".join(part for part in (chain, line.figures) if part)
+        yield Padding(Text(below, overflow="fold"), (0, 0, 0, 2))
+
+
+def _with_days(lines: Sequence[_Line]) -> Iterator[tuple[str, _Line]]:
+    """Yield each line, with its day where that is another than the one before."""
+    day = ""
+    for line in lines:
+        new_day = line.day if line.day != day else ""
+        day = line.day or day
+        yield new_day, line
+
+
+def _moment(time_ms: int) -> str:
+    return f"{datetime.fromtimestamp(time_ms // 1_000, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _style(data: RecordData) -> str:
+    if isinstance(data, ContextWarning):
+        return "red" if data.threshold_percent >= FULL_PERCENT else "yellow"
+    return _STYLES.get(data.kind, "")
+
+
+def describe(data: RecordData, *, guessed: bool = False) -> str:
+    """Return a record's figures in words; `guessed` where the chain's window was not told.
+
+    A record that has a window tells by itself whether it is a guess.
+    """
+    match data:
+        case ContextReading() | ContextWarning() | ContextLimits():
+            return _describe_size(data)
+        case (
+            CompactionStart()
+            | CompactionProgress()
+            | CompactBoundary()
+            | CompactionSummary()
+            | CompactionComplete()
+            | CompactionFailed()
+        ):
+            return _describe_compaction(data, GUESS if guessed else "")
+        case ContextEdit():
+            cleared = data.cleared_input_tokens
+            told = "" if cleared is None else f" · {exact(cleared)} tokens cleared"
+            return f"{count(len(data.edits), 'edit')}{told}"
+        case ContextReset() | ContextExhausted():
+            return data.reason
+        case SessionInfo():
+            runtime = " ".join(part for part in (data.runtime, data.runtime_version) if part)
+            fork = None if data.forked_from is None else f"fork of {data.forked_from}"
+            agent = None if data.publisher_agent_id is None else f"agent {data.publisher_agent_id}"
+            parts = (runtime, data.model, data.cwd, fork, agent)
+            return " · ".join(part for part in parts if part)
+        case _:
+            assert_never(data)
+
+
+def _describe_size(data: ContextReading | ContextWarning | ContextLimits) -> str:
+    match data:
+        case ContextReading():
+            used = guess(percent(data.used_percent), data.window_source)
+            size = f"{exact(data.used_tokens)} tokens · {used}"
+            return f"{size} · {count(data.messages, 'message')}"
+        case ContextWarning():
+            crossed = ", ".join(f"{threshold}%" for threshold in data.thresholds_crossed)
+            used = guess(percent(data.context_used_percent), data.window_source)
+            window = guess(thousands(data.context_window), data.window_source)
+            return f"crossed {crossed} · at {used} ({thousands(data.used_tokens)} of {window})"
+        case ContextLimits():
+            size = guess(thousands(data.window), data.window_source)
+            window = f"window {size} ({data.window_source})"
+            if data.auto_compact_enabled is False:
+                return f"{window} · compacts only when told to"
+            if data.auto_compact_threshold is None:
+                return window
+            return f"{window} · compacts at {thousands(data.auto_compact_threshold)}"
+        case _:
+            assert_never(data)
+
+
+def _describe_compaction(
+    data: CompactionStart
+    | CompactionProgress
+    | CompactBoundary
+    | CompactionSummary
+    | CompactionComplete
+    | CompactionFailed,
+    mark: str,
+) -> str:
+    match data:
+        case CompactionStart():
+            reasons = {"manual": "by hand", "threshold_exceeded": "threshold exceeded", None: ""}
+            used = percent(data.context_used_percent)
+            used = used if used == UNKNOWN else mark + used
+            size = f"at {used} ({thousands(data.used_tokens)})"
+            return " · ".join(part for part in (reasons[data.trigger_reason], size) if part)
+        case CompactionProgress():
+            known = data.elapsed_ms is not None
+            return "still at work" + (f" after {duration(data.elapsed_ms)}" if known else "")
+        case CompactBoundary():
+            return (
+                f"#{data.number} {data.trigger or 'trigger unknown'} · "
+                f"{exact(data.pre_tokens)} tokens, {count(data.messages_since_last, 'message')} "
+                f"· took {duration(data.duration_ms)}"
+            )
+        case CompactionSummary():
+            return f"{exact(len(data.summary))} characters"
+        case CompactionComplete():
+            return (
+                f"{exact(data.tokens_before)} → {exact(data.tokens_after)} tokens · "
+                f"saved {exact(data.tokens_saved)} · took {duration(data.duration_ms)}"
+            )
+        case CompactionFailed():
+            outcome = "its end was never told" if data.outcome == "unknown" else data.outcome
+            why = "" if data.error is None else f" · {data.error}"
+            return f"{outcome} · after {duration(data.duration_ms)}{why}"
+        case _:
+            assert_never(data)

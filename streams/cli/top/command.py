@@ -1,0 +1,205 @@
+"""`contextgauge top`: all sessions, live, in the terminal."""
+
+import asyncio
+import errno
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+from rich.live import Live
+
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError, RetryError
+from contextgauge.partitioner import partition_of
+from streams import wiring
+from streams.cli.screen.output import out
+from streams.cli.top.keys import KeyByKey, Keys
+from streams.cli.top.screen import Frame, Known, once
+from streams.cli.top.state import Chosen, live_first, matching, press
+from streams.ports import Clock
+from streams.serve.api.overview import Detail, Overview, Overviews
+from streams.serve.api.sessions import SessionLookupError, ViewsGoneError
+
+_DRAW_S = 1.0
+"""Elapsed times are drawn anew so often, whatever the views do."""
+
+_KEY_BYTES = 1_024
+
+
+def top(
+    *,
+    show_once: Annotated[
+        bool, typer.Option("--once", help="Print one frame and end: for pipes and files.")
+    ] = False,
+    interval_s: Annotated[
+        float,
+        typer.Option("--interval", min=0.2, max=60.0, help="Read the views every so many seconds."),
+    ] = 1.0,
+    limit: Annotated[
+        int, typer.Option(min=1, max=5_000, help="Show so many sessions at most.")
+    ] = 200,
+) -> None:
+    """Watch all sessions live: how full each is, which are compacting, and for how long.
+
+    Keys: `p` and `r` sort by pressure and by last activity, `/` filters by id, model, folder or
+    state, the arrows select and Enter opens a session with its compactions, `q` ends.
+    """
+    chosen = wiring.settings()
+    if not show_once and not (sys.stdin.isatty() and out.is_terminal):
+        raise ConfigError(
+            "contextgauge top needs a terminal to draw on and to read keys from: --once prints "
+            "one frame, `contextgauge sessions` a table"
+        )
+
+    async def run() -> None:
+        store = wiring.redis_views(chosen)
+        clock = SystemClock()
+        overviews = Overviews(store, partition_of, clock)
+        try:
+            if show_once:
+                await store.start()
+                known = Known(_live_first(await overviews.read("pressure", limit), clock.now_ms()))
+                out.print(once(known, clock.now_ms(), out.width), soft_wrap=True)
+            else:
+                await _Top(overviews, clock, interval_s, limit).run()
+        finally:
+            await store.stop()
+
+    asyncio.run(run())
+
+
+def _live_first(overview: Overview, now_ms: int) -> Overview:
+    if overview.ranking != "pressure":
+        return overview
+    return overview._replace(views=live_first(overview.views, now_ms))
+
+
+class _Top:
+    """The live view: a task that reads, and one that draws whenever something has changed."""
+
+    def __init__(self, overviews: Overviews, clock: Clock, interval_s: float, limit: int) -> None:
+        self._overviews, self._clock = overviews, clock
+        self._interval_s, self._limit = interval_s, limit
+        self._known, self._chosen = Known(), Chosen()
+        self._keys = Keys()
+        self._changed, self._wanted = asyncio.Event(), asyncio.Event()
+
+    async def run(self) -> None:
+        """Show sessions until the user, or a signal, ends it."""
+        reading = asyncio.create_task(self._read())
+        try:
+            with (
+                KeyByKey(sys.stdin.fileno()) as keyboard,
+                Live(console=out, screen=True, auto_refresh=False) as live,
+                self._listening(keyboard, live),
+            ):
+                while not self._chosen.leaving and not reading.done():
+                    self._draw(live)
+                    await self._something()
+        except OSError as error:
+            if error.errno != errno.EIO:  # a terminal that was closed needs nothing back
+                raise
+        finally:
+            reading.cancel()
+            # An error that waiting does not mend ended it: it is told on a screen that is back.
+            await asyncio.gather(reading, return_exceptions=True)
+        if not reading.cancelled() and (failure := reading.exception()) is not None:
+            raise failure
+
+    async def _something(self) -> None:
+        """Wait for a key, for news or for the next second."""
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(_DRAW_S):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _draw(self, live: Live) -> None:
+        frame = Frame(self._known, self._chosen, self._clock.now_ms())
+        live.update(frame, refresh=True)
+        if self._chosen.opened is not None:
+            scroll = min(self._chosen.scroll, frame.last_scroll)
+            self._chosen = replace(self._chosen, scroll=scroll)
+
+    async def _read(self) -> None:
+        """Read the views over and over; while Redis is away, say so and try again."""
+        while True:
+            self._wanted.clear()
+            try:
+                self._known = await self._news()
+            except (RetryError, ViewsGoneError) as error:
+                self._known = self._known._replace(problem=str(error))
+            self._changed.set()
+            try:
+                async with asyncio.timeout(self._interval_s):
+                    await self._wanted.wait()
+            except TimeoutError:
+                continue
+
+    async def _news(self) -> Known:
+        overview = await self._overviews.read(self._chosen.ranking, self._limit)
+        overview = _live_first(overview, self._clock.now_ms())
+        detail: Detail | None = None
+        opened = self._chosen.opened
+        if opened is not None:
+            try:
+                detail = await self._overviews.detail(opened)
+            except SessionLookupError:
+                self._chosen = replace(self._chosen, opened=None)
+        return Known(overview, detail, self._clock.now_ms())
+
+    @contextmanager
+    def _listening(self, keyboard: KeyByKey, live: Live) -> Iterator[None]:
+        """Take keys, and the signals of a terminal: another size, being stopped, the end."""
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            # Back to the shell with its own screen; the shell says when to go on.
+            live.stop()
+            keyboard.give_back()
+            os.kill(os.getpid(), signal.SIGSTOP)
+            keyboard.__enter__()
+            live.start()
+            self._changed.set()
+
+        def leave() -> None:
+            self._chosen = replace(self._chosen, leaving=True)
+            self._changed.set()
+
+        handlers = {
+            signal.SIGWINCH: self._changed.set,
+            signal.SIGTSTP: stop,
+            signal.SIGINT: leave,
+            signal.SIGTERM: leave,
+            signal.SIGHUP: leave,
+        }
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler)
+        loop.add_reader(sys.stdin.fileno(), self._take)
+        try:
+            yield
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+            for number in handlers:
+                loop.remove_signal_handler(number)
+
+    def _take(self) -> None:
+        try:
+            data = os.read(sys.stdin.fileno(), _KEY_BYTES)
+        except OSError:
+            data = b""  # the terminal is gone
+        if not data:
+            self._chosen = replace(self._chosen, leaving=True)
+        for key in self._keys.read(data):
+            before = self._chosen
+            views = () if self._known.overview is None else self._known.overview.views
+            self._chosen = press(before, key, matching(views, before.filter, self._clock.now_ms()))
+            if (before.ranking, before.opened) != (self._chosen.ranking, self._chosen.opened):
+                self._wanted.set()
+        self._changed.set()

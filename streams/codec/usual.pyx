@@ -1,0 +1,516 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, embedsignature=True
+"""Reads the messages that come most often without making what nothing looks at.
+
+A user's line, an API response, a frame of a response's stream and a transcript's `progress` make up nine
+tenths of what Claude's runtimes send and write, and of their bytes next to all are words. This reader
+checks that a message is JSON from its first byte to its last, makes the values that the derivation looks
+at, and gives up on whatever is not usual: any field, type, escape or number that it was not made for.
+What it gives up on is read in full, so it decides nothing: it must only never say what a full reading
+would not (docs/adr/0036-usual-messages-are-read-in-short.md).
+"""
+
+from libc.string cimport memset
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+
+from streams.codec.json_scan cimport (
+    Bytes,
+    is_name,
+    is_utf8,
+    next_one,
+    once,
+    open_object,
+    read_count,
+    read_empty_list,
+    read_name,
+    read_text,
+    read_truth,
+    Reader,
+    skip_any,
+    skip_blank,
+    skip_string,
+    skip_word,
+    Text,
+)
+
+cdef enum Kind:  # as streams/core/normalise names them
+    LINE = 0  # a transcript's, that says nothing of its own
+    USER = 1
+    RESPONSE = 2
+    RESPONSE_END = 3
+
+cdef struct Counts:
+    long long input  # -1: null, or not there
+    long long creation
+    long long read
+    long long output
+
+cdef struct Frame:
+    unsigned int seen
+    Text type
+    Text session
+    Text uuid
+    Text timestamp
+    Text parent
+    Text agent
+    Text subagent
+    Text request
+    Text version
+    Text folder
+    bint is_transcript
+    bint is_side
+
+cdef struct Response:
+    unsigned int seen
+    Text id
+    Text model
+    Counts counts
+    bint has_counts
+    bint is_marked  # its words begin like a command, or like a command's output
+
+
+cdef inline bint _is_of_no_interest_in_usage(Text name) noexcept nogil:
+    return (
+        is_name(name, b"cache_creation", 14)
+        or is_name(name, b"service_tier", 12)
+        or is_name(name, b"inference_geo", 13)
+        or is_name(name, b"server_tool_use", 15)
+        or is_name(name, b"speed", 5)
+        or is_name(name, b"model", 5)
+    )
+
+
+cdef bint _usage(Reader* r, Counts* counts, Text* kind) noexcept nogil:
+    """Read an object of token counts, Anthropic's; or an iteration of one, which has a `kind`."""
+    cdef Text name
+    cdef Counts counted
+    cdef bint is_empty, is_iterated = False
+    cdef unsigned int seen = 0
+    cdef int more
+    if not open_object(r, &is_empty) or is_empty:
+        return False
+    while True:
+        if not read_name(r, &name):
+            return False
+        if is_name(name, b"input_tokens", 12):
+            if not once(&seen, 1) or not read_count(r, &counts.input):
+                return False
+        elif is_name(name, b"cache_creation_input_tokens", 27):
+            if not once(&seen, 2) or not read_count(r, &counts.creation):
+                return False
+        elif is_name(name, b"cache_read_input_tokens", 23):
+            if not once(&seen, 4) or not read_count(r, &counts.read):
+                return False
+        elif is_name(name, b"output_tokens", 13):
+            if not once(&seen, 8) or not read_count(r, &counts.output):
+                return False
+        elif kind != NULL and is_name(name, b"type", 4):
+            if not once(&seen, 16) or not read_text(r, kind):
+                return False
+        elif kind == NULL and is_name(name, b"iterations", 10):
+            if not once(&seen, 32) or not _iterations(r, &counted, &is_iterated):
+                return False
+        elif not _is_of_no_interest_in_usage(name) or not skip_any(r):
+            return False
+        more = next_one(r, c'}')
+        if more < 0:
+            return False
+        if more == 0:
+            break
+    if is_iterated:
+        counts.input, counts.creation, counts.read = counted.input, counted.creation, counted.read
+    return True
+
+
+cdef bint _iterations(Reader* r, Counts* counted, bint* is_iterated) noexcept nogil:
+    """Read a response's calls of the model: the last that is the conversation's counts (R8)."""
+    cdef Counts counts
+    cdef Text kind
+    cdef int more
+    if r.at[0] == c'n':
+        return skip_word(r, b"null", 4)
+    if r.at[0] != c'[':
+        return False
+    r.at += 1
+    skip_blank(r)
+    if r.at[0] == c']':
+        r.at += 1
+        return True
+    while True:
+        counts.input = counts.creation = counts.read = counts.output = -1
+        kind.at = NULL
+        if not _usage(r, &counts, &kind):
+            return False
+        if kind.at != NULL and (
+            is_name(kind, b"message", 7) or is_name(kind, b"fallback_message", 16)
+        ):
+            counted[0], is_iterated[0] = counts, True
+        more = next_one(r, c']')
+        if more <= 0:
+            return more == 0
+
+
+cdef bint _no_edits(Reader* r) noexcept nogil:
+    """Read a `context_management` without an edit."""
+    cdef Text name
+    cdef bint is_empty
+    if r.at[0] == c'n':
+        return skip_word(r, b"null", 4)
+    if not open_object(r, &is_empty):
+        return False
+    if is_empty:
+        return True
+    return (
+        read_name(r, &name)
+        and is_name(name, b"applied_edits", 13)
+        and read_empty_list(r)
+        and next_one(r, c'}') == 0
+    )
+
+
+cdef bint _stop_reason(Reader* r) noexcept nogil:
+    """Read why a response ended, unless it was for lack of room."""
+    cdef Text reason
+    return read_text(r, &reason) and (
+        reason.at == NULL or not is_name(reason, b"model_context_window_exceeded", 29)
+    )
+
+
+cdef inline void _mark(Reader* r, bint* is_marked) noexcept nogil:
+    """Note whether a string that comes begins with `<` or `/`, as it stands or escaped."""
+    cdef unsigned char c
+    if r.at[0] == c'"':
+        c = r.at[1]
+        if c == c'\\':
+            c = r.at[2]
+            is_marked[0] |= c == c'u' or c == c'/'
+        else:
+            is_marked[0] |= c == c'<' or c == c'/'
+
+
+cdef bint _block(Reader* r, bint* is_marked, bint is_first) noexcept nogil:
+    """Read a content block that is no compaction."""
+    cdef Text name, kind
+    cdef bint is_empty
+    cdef int more
+    if not open_object(r, &is_empty):
+        return False
+    if is_empty:
+        return True
+    while True:
+        if not read_name(r, &name):
+            return False
+        if is_name(name, b"type", 4):
+            if not read_text(r, &kind) or kind.at == NULL or is_name(kind, b"compaction", 10):
+                return False
+        else:
+            if is_first and is_name(name, b"text", 4):
+                _mark(r, is_marked)
+            if not skip_any(r):
+                return False
+        more = next_one(r, c'}')
+        if more <= 0:
+            return more == 0
+
+
+cdef bint _content(Reader* r, bint* is_marked) noexcept nogil:
+    """Read a message's words: a string, or blocks."""
+    cdef bint is_first = True
+    cdef int more
+    if r.at[0] == c'"':
+        _mark(r, is_marked)
+        r.at += 1
+        return skip_string(r)
+    if r.at[0] != c'[':
+        return False
+    r.at += 1
+    skip_blank(r)
+    if r.at[0] == c']':
+        r.at += 1
+        return True
+    while True:
+        if not _block(r, is_marked, is_first):
+            return False
+        is_first = False
+        more = next_one(r, c']')
+        if more <= 0:
+            return more == 0
+
+
+cdef inline bint _is_of_no_interest_in_message(Text name) noexcept nogil:
+    return (
+        is_name(name, b"role", 4)
+        or is_name(name, b"type", 4)
+        or is_name(name, b"stop_sequence", 13)
+        or is_name(name, b"stop_details", 12)
+        or is_name(name, b"diagnostics", 11)
+        or is_name(name, b"container", 9)
+    )
+
+
+cdef bint _message(Reader* r, Response* response) noexcept nogil:
+    """Read the message inside a frame, a user's or a response."""
+    cdef Text name
+    cdef bint is_empty
+    cdef int more
+    if not open_object(r, &is_empty) or is_empty:
+        return False
+    while True:
+        if not read_name(r, &name):
+            return False
+        if is_name(name, b"content", 7):
+            if not once(&response.seen, 1) or not _content(r, &response.is_marked):
+                return False
+        elif is_name(name, b"usage", 5):
+            if not once(&response.seen, 2) or not _usage(r, &response.counts, NULL):
+                return False
+            response.has_counts = True
+        elif is_name(name, b"id", 2):
+            if not once(&response.seen, 4) or not read_text(r, &response.id):
+                return False
+        elif is_name(name, b"model", 5):
+            if not once(&response.seen, 8) or not read_text(r, &response.model):
+                return False
+            if response.model.at != NULL and is_name(response.model, b"<synthetic>", 11):
+                return False
+        elif is_name(name, b"stop_reason", 11):
+            if not _stop_reason(r):
+                return False
+        elif is_name(name, b"context_management", 18):
+            if not _no_edits(r):
+                return False
+        elif not _is_of_no_interest_in_message(name) or not skip_any(r):
+            return False
+        more = next_one(r, c'}')
+        if more <= 0:
+            return more == 0
+
+
+cdef bint _delta(Reader* r) noexcept nogil:
+    """Read what a stream's event adds, unless it says that there was no room."""
+    cdef Text name
+    cdef bint is_empty
+    cdef int more
+    if not open_object(r, &is_empty):
+        return False
+    if is_empty:
+        return True
+    while True:
+        if not read_name(r, &name):
+            return False
+        if not (_stop_reason(r) if is_name(name, b"stop_reason", 11) else skip_any(r)):
+            return False
+        more = next_one(r, c'}')
+        if more <= 0:
+            return more == 0
+
+
+cdef inline bint _is_of_no_interest_in_event(Text name) noexcept nogil:
+    return is_name(name, b"index", 5) or is_name(name, b"content_block", 13)
+
+
+cdef bint _event(Reader* r, Text* kind, Response* response) noexcept nogil:
+    """Read an event of a response's stream."""
+    cdef Text name
+    cdef bint is_empty
+    cdef unsigned int seen = 0
+    cdef int more
+    if not open_object(r, &is_empty) or is_empty:
+        return False
+    while True:
+        if not read_name(r, &name):
+            return False
+        if is_name(name, b"type", 4):
+            if not once(&seen, 1) or not read_text(r, kind):
+                return False
+        elif is_name(name, b"delta", 5):
+            if not _delta(r):
+                return False
+        elif is_name(name, b"usage", 5):
+            # The end's own counts are beside a message, the start's are in it: never both.
+            if response.seen or not once(&seen, 2) or not _usage(r, &response.counts, NULL):
+                return False
+            response.has_counts = True
+        elif is_name(name, b"message", 7):
+            if response.has_counts or not once(&seen, 4) or not _message(r, response):
+                return False
+        elif is_name(name, b"context_management", 18):
+            if not _no_edits(r):
+                return False
+        elif not _is_of_no_interest_in_event(name) or not skip_any(r):
+            return False
+        more = next_one(r, c'}')
+        if more <= 0:
+            return more == 0 and kind.at != NULL
+
+
+cdef bint _field(Reader* r, Frame* frame, Text name) noexcept nogil:
+    """Read a field beside the message: in the stream's spelling, the transcript's, or both the same."""
+    cdef unsigned int bit
+    cdef Text* text
+    if is_name(name, b"type", 4):
+        bit, text = 1, &frame.type
+    elif is_name(name, b"session_id", 10):
+        bit, text = 2, &frame.session
+    elif is_name(name, b"uuid", 4):
+        bit, text = 4, &frame.uuid
+    elif is_name(name, b"timestamp", 9):
+        bit, text = 8, &frame.timestamp
+    elif is_name(name, b"parent_tool_use_id", 18):
+        bit, text = 16, &frame.parent
+    elif is_name(name, b"request_id", 10) or is_name(name, b"requestId", 9):
+        bit, text = 32, &frame.request
+    elif is_name(name, b"agent_id", 8) or is_name(name, b"agentId", 7):
+        bit, text = 64, &frame.agent
+    elif is_name(name, b"subagent_type", 13):
+        bit, text = 128, &frame.subagent
+    elif is_name(name, b"sessionId", 9):
+        frame.is_transcript = True
+        bit, text = 2, &frame.session
+    elif is_name(name, b"version", 7):
+        bit, text = 256, &frame.version
+    elif is_name(name, b"cwd", 3):
+        bit, text = 512, &frame.folder
+    elif is_name(name, b"isSidechain", 11):
+        frame.is_transcript = True
+        return once(&frame.seen, 1024) and read_truth(r, &frame.is_side)
+    elif is_name(name, b"parentUuid", 10):
+        frame.is_transcript = True
+        return skip_any(r)
+    else:
+        return _is_of_no_interest(name) and skip_any(r)
+    return once(&frame.seen, bit) and read_text(r, text)
+
+
+cdef inline bint _is_of_no_interest(Text name) noexcept nogil:
+    """Return whether nothing looks at a field beside a message."""
+    return (
+        is_name(name, b"tool_use_result", 15)
+        or is_name(name, b"toolUseResult", 13)
+        or is_name(name, b"userType", 8)
+        or is_name(name, b"gitBranch", 9)
+        or is_name(name, b"slug", 4)
+        or is_name(name, b"entrypoint", 10)
+        or is_name(name, b"permissionMode", 14)
+        or is_name(name, b"sourceToolAssistantUUID", 23)
+        or is_name(name, b"sourceToolUseID", 15)
+        or is_name(name, b"thinkingMetadata", 16)
+        or is_name(name, b"todos", 5)
+        or is_name(name, b"isVisibleInTranscriptOnly", 25)
+        or is_name(name, b"promptId", 8)
+        or is_name(name, b"data", 4)
+        or is_name(name, b"toolUseID", 9)
+        or is_name(name, b"parentToolUseID", 15)
+    )
+
+
+cdef inline bint _says_nothing(Text event) noexcept nogil:
+    """Return whether an event of a response's stream is only a piece of it."""
+    return (
+        is_name(event, b"content_block_delta", 19)
+        or is_name(event, b"content_block_start", 19)
+        or is_name(event, b"content_block_stop", 18)
+        or is_name(event, b"message_stop", 12)
+        or is_name(event, b"ping", 4)
+    )
+
+
+cdef inline object _str(Text text):
+    if text.at == NULL:
+        return None
+    return PyUnicode_DecodeUTF8(<const char*>text.at, text.size, NULL)
+
+
+cdef inline object _int(long long count):
+    return None if count < 0 else count
+
+
+cdef tuple _said(Kind kind, Frame* frame, Response* response):
+    cdef Text key = frame.request if response.id.at == NULL else response.id
+    return (
+        <int>kind, _str(frame.session), _str(frame.uuid), _str(frame.timestamp), _str(frame.parent),
+        _str(frame.agent), _str(frame.subagent),
+        frame.is_transcript, frame.is_side, _str(frame.version), _str(frame.folder),
+        _str(key) if kind == RESPONSE else None, _str(response.model),
+        _int(response.counts.input), _int(response.counts.creation), _int(response.counts.read),
+        _int(response.counts.output),
+    )
+
+
+def read(value, /):
+    """Return what a message says, or None where it is not usual.
+
+    A message that says nothing gives an empty tuple. Else it is its kind; session id, uuid, timestamp,
+    parent's tool use, agent id and subagent's type as they stand; whether it is a transcript's and a
+    side line; the runtime's version and folder; and of a response its id, model, input, cache
+    creation, cache read and output tokens. What is null or not there is None.
+    """
+    cdef Reader r
+    cdef Frame frame
+    cdef Response response
+    cdef Text name, event
+    cdef bint is_empty, has_message = False, has_event = False
+    cdef int more
+    if not PyBytes_CheckExact(value):
+        return None
+    r.at = <Bytes>PyBytes_AS_STRING(value)
+    r.end = r.at + PyBytes_GET_SIZE(value)
+    r.bits = 0
+    memset(&frame, 0, sizeof(frame))
+    memset(&response, 0, sizeof(response))
+    event.at = NULL
+    response.counts.input = response.counts.creation = -1
+    response.counts.read = response.counts.output = -1
+    if not open_object(&r, &is_empty) or is_empty:
+        return None
+    while True:
+        if not read_name(&r, &name):
+            return None
+        if is_name(name, b"message", 7):
+            if has_message or not _message(&r, &response):
+                return None
+            has_message = True
+        elif is_name(name, b"event", 5):
+            if has_event or not _event(&r, &event, &response):
+                return None
+            has_event = True
+        elif not _field(&r, &frame, name):
+            return None
+        more = next_one(&r, c'}')
+        if more < 0:
+            return None
+        if more == 0:
+            break
+    skip_blank(&r)
+    if r.at != r.end or frame.type.at == NULL:
+        return None
+    if r.bits and not is_utf8(<Bytes>PyBytes_AS_STRING(value), r.end):
+        return None
+    if has_message == has_event:
+        if has_event or not is_name(frame.type, b"progress", 8):
+            return None
+        return _said(LINE, &frame, &response) if frame.is_transcript else None
+    if is_name(frame.type, b"user", 4):
+        return None if has_event or response.is_marked else _said(USER, &frame, &response)
+    if is_name(frame.type, b"assistant", 9):
+        if has_event:
+            return None
+    elif is_name(frame.type, b"stream_event", 12):
+        if has_message or frame.is_transcript:
+            return None
+        if is_name(event, b"message_delta", 13):
+            if not response.has_counts or response.seen or response.counts.output < 0:
+                return None
+            return _said(RESPONSE_END, &frame, &response)
+        if _says_nothing(event):
+            return ()
+        if not is_name(event, b"message_start", 13):
+            return None
+        if not response.seen:
+            return None
+    else:
+        return None
+    if response.counts.input < 0 and response.counts.creation < 0 and response.counts.read < 0:
+        return None
+    return _said(RESPONSE, &frame, &response)

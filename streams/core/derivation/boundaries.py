@@ -1,0 +1,143 @@
+"""Boundaries, resets and what follows them: summaries and completions (R19 to R23, R27, R29)."""
+
+from contextgauge.normalise.signals import Boundary, Reset, UserLine
+from schemas.records import (
+    MAIN_CHAIN,
+    CompactBoundary,
+    CompactionComplete,
+    CompactionSummary,
+    ContextReset,
+    DurationSource,
+    TokenSource,
+)
+from streams.core.derivation.attempts import duration_ms, move
+from streams.core.derivation.state import AwaitedSummary, Chain, Unmeasured
+from streams.core.derivation.step import Rank, Step
+from streams.core.derivation.transitions import Event, Start
+
+
+def bound(step: Step, boundary: Boundary) -> None:
+    """Apply a boundary of the message's chain: a new epoch, size unknown."""
+    name = step.subject
+    start: Start | None = None
+    if name == MAIN_CHAIN:
+        start = move(step, Event.BOUNDARY)
+        step.hint = None
+    chain = step.chains[name]
+    complete(step, name, chain, None)
+    pre_tokens, source = _pre_tokens(boundary, chain)
+    duration, duration_source = _duration(step, boundary, start)
+    boundary_id = step.record_id(name, "compact_boundary")
+    step.emit(
+        Rank.BOUNDARY,
+        boundary_id,
+        CompactBoundary(
+            **step.common(name, chain.model),
+            attempt_id=None if start is None else start.attempt_id,
+            trigger=boundary.trigger,
+            pre_tokens=pre_tokens,
+            pre_tokens_source=source,
+            post_tokens=boundary.post_tokens,
+            duration_ms=duration,
+            duration_source=duration_source,
+            number=chain.boundaries + 1,
+            messages_since_last=chain.since_boundary,
+            metadata=boundary.metadata,
+        ),
+    )
+    awaited = AwaitedSummary(boundary_id, boundary.anchor)
+    if boundary.summary is not None:
+        _summarise(step, boundary_id, boundary.summary)
+    chain = step.edit(name)
+    chain.used = chain.percent = None
+    chain.messages = chain.since_boundary = 0
+    chain.announced = ()
+    chain.boundaries += 1
+    chain.awaited = awaited if boundary.summary is None else None
+    chain.unmeasured = Unmeasured(boundary_id, boundary.trigger, pre_tokens, duration)
+
+
+def reset(step: Step, signal: Reset) -> None:
+    """Apply a reset of the message's chain; the second form of one clear is nothing (R27)."""
+    name = step.subject
+    step.last_reset = name
+    if step.was_reset == name:
+        return
+    if name == MAIN_CHAIN:
+        move(step, Event.RESET)
+        step.hint = None
+    chain = step.chains[name]
+    step.emit(
+        Rank.RESET,
+        step.record_id(name, "context_reset"),
+        ContextReset(**step.common(name, chain.model), reason=signal.reason),
+    )
+    complete(step, name, chain, None)
+    chain = step.edit(name)
+    chain.used = chain.percent = chain.unmeasured = None
+    chain.messages = 0
+    chain.announced = ()
+
+
+def user_line(step: Step, line: UserLine) -> None:
+    """Take a user line as the awaited summary, or count it (R23)."""
+    chain = step.edit(step.subject)
+    awaited = chain.awaited
+    if line.mark is not None and awaited is not None:
+        fits = line.mark == "compact_summary" or awaited.anchor in (None, line.uuid)
+        if fits and line.text is not None:
+            _summarise(step, awaited.boundary_id, line.text)
+            chain.awaited = None
+    elif line.counted:
+        chain.messages += 1
+        chain.since_boundary += 1
+        chain.total += 1
+
+
+def complete(step: Step, name: str, chain: Chain, tokens_after: int | None) -> None:
+    """Emit the completion of the chain's unmeasured boundary, if there is one."""
+    pending = chain.unmeasured
+    if pending is None:
+        return
+    saved: int | None = None
+    if pending.tokens_before is not None and tokens_after is not None:
+        saved = pending.tokens_before - tokens_after
+    step.emit(
+        Rank.FORCED_COMPLETE if tokens_after is None else Rank.COMPLETE,
+        step.record_id(name, "compaction_complete", pending.boundary_id),
+        CompactionComplete(
+            **step.common(name, chain.model),
+            boundary_id=pending.boundary_id,
+            trigger=pending.trigger,
+            tokens_before=pending.tokens_before,
+            tokens_after=tokens_after,
+            tokens_saved=saved,
+            duration_ms=pending.duration_ms,
+        ),
+    )
+
+
+def _pre_tokens(boundary: Boundary, chain: Chain) -> tuple[int | None, TokenSource | None]:
+    if boundary.pre_tokens is not None:
+        return boundary.pre_tokens, "reported"
+    return chain.used, None if chain.used is None else "last_reading"
+
+
+def _duration(
+    step: Step, boundary: Boundary, start: Start | None
+) -> tuple[int | None, DurationSource | None]:
+    if boundary.duration_ms is not None:
+        return boundary.duration_ms, "reported"
+    paired = None if start is None else duration_ms(start, step.normal)
+    return paired, None if paired is None else "paired"
+
+
+def _summarise(step: Step, boundary_id: str, summary: str) -> None:
+    chain = step.chains[step.subject]
+    step.emit(
+        Rank.SUMMARY,
+        step.record_id(step.subject, "compaction_summary"),
+        CompactionSummary(
+            **step.common(step.subject, chain.model), boundary_id=boundary_id, summary=summary
+        ),
+    )

@@ -1,0 +1,207 @@
+"""The one funnel: a session's state and one message give the next state and its records.
+
+Pure and total: no clock, no randomness, no IO, and no message raises. A message that is already
+known gives no records (R4).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, assert_never
+
+from contextgauge.normalise import OWN_CALL_PREFIX
+from contextgauge.normalise.signals import (
+    AutoCompact,
+    Boundary,
+    Compacting,
+    CompactionRefused,
+    CompactionSucceeded,
+    ContextUsage,
+    Exhausted,
+    MicroCompaction,
+    ModelTold,
+    Normal,
+    OwnWindow,
+    Reset,
+    Response,
+    ResponseEnd,
+    RuntimeWindows,
+    SessionFacts,
+    Signal,
+    StatusCleared,
+    TriggerHint,
+    TurnEnded,
+    UserLine,
+)
+from schemas.records import MAIN_CHAIN, Record
+from streams.core.derivation import (
+    attempts,
+    boundaries,
+    limits,
+    readings,
+)
+from streams.core.derivation import (
+    known_causes as known,
+)
+from streams.core.derivation import (
+    session_info as facts,
+)
+from streams.core.derivation.rules import Rules
+from streams.core.derivation.state import NEW_SESSION, Session
+from streams.core.derivation.step import MAX_CHAINS, Step
+from streams.core.derivation.transitions import Event
+
+_SIDECHAIN: Final = "sidechain"
+"""Chain of a side line that names no agent (R2)."""
+
+_NOT_MAIN: Final = "agent:main"
+"""Chain of a subagent that calls itself `main`: it must not touch the main one (R2)."""
+
+_OF_A_CHAIN: Final = frozenset(
+    {Response, UserLine, ResponseEnd, Boundary, MicroCompaction, Reset, TriggerHint}
+)
+"""Signals that belong to the message's chain; all others are the main chain's (R2)."""
+
+
+def derive(
+    rules: Rules, state: Session | None, normal: Normal, session_id: str
+) -> tuple[Session, tuple[Record, ...]]:
+    """Apply one message to its session.
+
+    Returns the next state and the records in their order. Where nothing was to apply, the state
+    comes back as the same object.
+    """
+    session = NEW_SESSION if state is None else state
+    signals = normal.signals
+    only_fills, of_a_chain, bounds = _survey(signals)
+    if only_fills:
+        return _fill(rules, session, session_id, normal)
+    cause = known.cause_hash(normal.cause)
+    if known.is_known(session.known, cause):
+        return _refresh(session, cause), ()
+    chain, aliases = _chain_of(session, normal)
+    if chain.startswith(OWN_CALL_PREFIX):
+        if aliases is session.facts.aliases:
+            return session, ()
+        return replace(session, facts=session.facts._replace(aliases=aliases)), ()
+    step = Step(rules, session, session_id, normal, chain if of_a_chain else MAIN_CHAIN)
+    if aliases is not step.facts.aliases:
+        step.facts = step.facts._replace(aliases=aliases)
+    time_ms = normal.time_ms
+    last_ms = session.last_ms
+    if time_ms is not None and last_ms is not None and time_ms - last_ms > attempts.GAP_MS:
+        attempts.move(step, Event.GAP)
+    for signal in signals:
+        _apply(step, signal)
+    if step.limits_touched:
+        limits.tell_limits(step)
+    causes = session.known
+    after = Session(
+        session.sequence + len(step.emitted),
+        session.applied + 1,
+        last_ms if time_ms is None else time_ms,
+        known.add_boundary(causes, cause) if bounds else known.add(causes, cause),
+        step.chains,
+        step.attempt,
+        step.hint,
+        step.last_reset,
+        step.facts,
+    )
+    return after, step.records(session.sequence)
+
+
+def _survey(signals: tuple[Signal, ...]) -> tuple[bool, bool, bool]:
+    """Return whether a message only fills gaps, is its chain's, and has a boundary."""
+    only_fills, of_a_chain, bounds = True, False, False
+    for signal in signals:
+        if isinstance(signal, SessionFacts):
+            only_fills = only_fills and signal.only_new
+            continue
+        only_fills = False
+        if type(signal) in _OF_A_CHAIN:
+            of_a_chain = True
+            if isinstance(signal, Boundary) or (isinstance(signal, Response) and signal.boundary):
+                bounds = True
+    return only_fills, of_a_chain, bounds
+
+
+def _refresh(session: Session, cause: bytes) -> Session:
+    """Return the session with a repeated cause as its newest: what was seen last is kept last."""
+    refreshed = known.refresh(session.known, cause)
+    return session if refreshed is session.known else replace(session, known=refreshed)
+
+
+def _fill(
+    rules: Rules, session: Session, session_id: str, normal: Normal
+) -> tuple[Session, tuple[Record, ...]]:
+    """Take facts that only fill gaps: applied or remembered is no such line, floods have many."""
+    step = Step(rules, session, session_id, normal, MAIN_CHAIN)
+    for signal in normal.signals:
+        _apply(step, signal)
+    if not step.emitted:
+        return session, ()
+    sequence = session.sequence + len(step.emitted)
+    return replace(session, sequence=sequence, facts=step.facts), step.records(session.sequence)
+
+
+def _chain_of(session: Session, normal: Normal) -> tuple[str, Mapping[str, str]]:
+    """Return the message's chain, and what is known of which tool use runs which agent (R2)."""
+    aliases = session.facts.aliases
+    parent_id, agent_id = normal.parent_id, normal.agent_id
+    if parent_id is None and not normal.sidechain:
+        return MAIN_CHAIN, aliases
+    if agent_id is None:
+        name = _SIDECHAIN if parent_id is None else aliases.get(parent_id, parent_id)
+    else:
+        name = agent_id
+        if parent_id is not None and parent_id not in aliases:
+            learned = {**aliases, parent_id: agent_id}
+            if len(learned) > MAX_CHAINS:
+                del learned[next(iter(learned))]
+            aliases = learned
+    return _NOT_MAIN if name == MAIN_CHAIN else name, aliases
+
+
+def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one arm per signal
+    match signal:
+        case Response():
+            readings.respond(step, signal)
+        case UserLine():
+            boundaries.user_line(step, signal)
+        case ResponseEnd():
+            readings.end_response(step, signal)
+        case SessionFacts():
+            facts.tell_facts(step, signal)
+        case Boundary():
+            boundaries.bound(step, signal)
+        case Reset():
+            boundaries.reset(step, signal)
+        case Compacting():
+            attempts.move(step, Event.COMPACTING)
+        case CompactionSucceeded():
+            attempts.move(step, Event.SUCCESS)
+        case StatusCleared():
+            attempts.move(step, Event.CLEARED)
+        case CompactionRefused():
+            attempts.move(step, Event.FAILED, signal)
+        case TurnEnded():
+            attempts.move(step, Event.RESULT)
+            step.hint = None
+        case TriggerHint():
+            if step.subject == MAIN_CHAIN:
+                step.hint = signal.trigger
+        case ModelTold():
+            limits.tell_model(step, signal)
+        case RuntimeWindows():
+            limits.tell_windows(step, signal)
+        case OwnWindow():
+            limits.tell_own_window(step, signal)
+        case AutoCompact():
+            limits.tell_auto_compact(step, signal)
+        case ContextUsage():
+            limits.tell_usage(step, signal)
+        case Exhausted():
+            readings.exhaust(step, MAIN_CHAIN, signal.reason)
+        case MicroCompaction():
+            readings.micro_compact(step, signal)
+        case _:
+            assert_never(signal)

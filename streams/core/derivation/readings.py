@@ -1,0 +1,197 @@
+"""Responses: sizes, warnings, edits, exhaustion and what they count (R6 to R10, R23, R26)."""
+
+from bisect import bisect_right
+
+from contextgauge.normalise.signals import MicroCompaction, Response, ResponseEnd, Usage
+from schemas.records import (
+    MAIN_CHAIN,
+    ContextEdit,
+    ContextExhausted,
+    ContextReading,
+    ContextWarning,
+    ExhaustedReason,
+    Json,
+    WindowSource,
+)
+from streams.core.derivation import limits, responses
+from streams.core.derivation.attempts import move
+from streams.core.derivation.boundaries import bound, complete
+from streams.core.derivation.state import Chain
+from streams.core.derivation.step import Rank, Step
+from streams.core.derivation.transitions import Event
+from streams.core.derivation.windows import base_name
+
+
+def respond(step: Step, response: Response) -> None:
+    """Apply one line or frame of a response to its chain."""
+    name = step.subject
+    key = responses.key_hash(response.key, step.normal.cause)
+    chain = step.edit(name)
+    found = responses.find(chain.memory, key)
+    marks = 0 if found is None else found.marks
+    if response.model is not None:
+        limits.set_model(step, name, base_name(response.model)[0])
+    if response.boundary is not None and not marks & responses.BOUNDARY_MARK:
+        marks |= responses.BOUNDARY_MARK
+        bound(step, response.boundary)
+    previous_output = _begin(step, chain, key) if found is None else found.previous_output
+    _take_output(chain, key, response.output)
+    if response.edits or response.exhausted:
+        marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
+    known = found
+    if known is None:
+        known = responses.Remembered(key, responses.NOT_COUNTED, previous_output, marks)
+    elif marks != known.marks:
+        known = known.with_marks(marks)
+    usage = response.usage
+    if usage is not None and usage.used > 0:
+        counted = known.with_reading(usage)
+        if counted is not known:
+            _read(step, response.response_id, usage, previous_output)
+            known = counted
+    if known is not found:
+        chain.memory = responses.remember(chain.memory, known)
+
+
+def end_response(step: Step, end: ResponseEnd) -> None:
+    """Apply the end of the chain's latest response; without one there is nothing to end."""
+    chain = step.edit(step.subject)
+    found = responses.find(chain.memory, chain.response) if chain.response else None
+    if found is None:
+        return
+    _take_output(chain, chain.response, end.output)
+    marks = found.marks | _once(step, found.marks, edits=end.edits, exhausted=end.exhausted)
+    if marks != found.marks:
+        chain.memory = responses.remember(chain.memory, found.with_marks(marks))
+
+
+def micro_compact(step: Step, micro: MicroCompaction) -> None:
+    """Emit the edit that a micro-compaction is."""
+    _edit(step, () if micro.metadata is None else (micro.metadata,), micro.saved)
+
+
+def exhaust(step: Step, name: str, reason: ExhaustedReason) -> None:
+    """Emit that a turn ended for lack of room."""
+    step.emit(
+        Rank.EXHAUSTED,
+        step.record_id(name, "context_exhausted"),
+        ContextExhausted(**step.common(name, step.chains[name].model), reason=reason),
+    )
+
+
+def _begin(step: Step, chain: Chain, key: bytes) -> int | None:
+    """Count a response that was not seen before, and return the output of the one before it.
+
+    A new response of the main chain moves the attempt.
+    """
+    if step.subject == MAIN_CHAIN:
+        move(step, Event.RESPONSE)
+    before = chain.output
+    chain.response = key
+    chain.output = None
+    chain.messages += 1
+    chain.since_boundary += 1
+    chain.total += 1
+    return before
+
+
+def _take_output(chain: Chain, key: bytes, output: int | None) -> None:
+    if output is not None and chain.response == key:
+        chain.output = output
+
+
+def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhausted: bool) -> int:
+    """Emit what a response tells once, and return its marks."""
+    added = 0
+    if edits and not marks & responses.EDITS_MARK:
+        added |= responses.EDITS_MARK
+        cleared = [edit.get("cleared_input_tokens") for edit in edits]
+        counts = [value for value in cleared if type(value) is int and value >= 0]
+        _edit(step, edits, sum(counts) if counts else None)
+    if exhausted and not marks & responses.EXHAUSTED_MARK:
+        added |= responses.EXHAUSTED_MARK
+        exhaust(step, step.subject, "model_context_window_exceeded")
+    return added
+
+
+def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -> None:
+    name = step.subject
+    step.emit(
+        Rank.EDIT,
+        step.record_id(name, "context_edit"),
+        ContextEdit(
+            **step.common(name, step.chains[name].model),
+            edits=edits,
+            cleared_input_tokens=cleared,
+        ),
+    )
+
+
+def _read(step: Step, response_id: str | None, usage: Usage, previous_output: int | None) -> None:
+    """Emit a reading, the completion that it measures and the warning that it causes."""
+    name = step.subject
+    chain = step.edit(name)
+    used = usage.used
+    if chain.told is None:
+        step.limits_touched = True
+        step.first_read = name
+    window, source = limits.disprove(step, chain.model, used)
+    percent = None if window is None else used_percent(used, window)
+    step.emit(
+        Rank.READING,
+        step.record_id(name, "context_reading"),
+        ContextReading(
+            **step.common(name, chain.model),
+            response_id=response_id,
+            used_tokens=used,
+            input_tokens=usage.input,
+            cache_creation_tokens=usage.creation,
+            cache_read_tokens=usage.read,
+            previous_output_tokens=previous_output,
+            window=window,
+            window_source=source,
+            used_percent=percent,
+            messages=chain.messages,
+            messages_total=chain.total,
+        ),
+    )
+    complete(step, name, chain, used)
+    if window is not None and percent is not None:
+        chain.announced = _warn(step, chain, usage, window, source, percent)
+    chain.used, chain.percent = used, percent
+    chain.awaited = chain.unmeasured = None
+
+
+def _warn(
+    step: Step, chain: Chain, usage: Usage, window: int, source: WindowSource, percent: float
+) -> tuple[int, ...]:
+    """Emit a warning for thresholds newly crossed, and return all that are announced."""
+    used = usage.used
+    thresholds, announced = step.rules.thresholds, chain.announced
+    reached = thresholds[: bisect_right(thresholds, used * 100 // window)]  # they ascend
+    crossed = tuple(threshold for threshold in reached if threshold not in announced)
+    if not crossed:
+        return announced
+    name = step.subject
+    step.emit(
+        Rank.WARNING,
+        step.record_id(name, "context_warning", crossed[-1]),
+        ContextWarning(
+            **step.common(name, chain.model),
+            threshold_percent=crossed[-1],
+            thresholds_crossed=crossed,
+            context_used_percent=percent,
+            context_remaining_percent=used_percent(window - used, window),
+            used_tokens=used,
+            input_tokens=usage.input,
+            cache_tokens=(usage.creation or 0) + (usage.read or 0),
+            context_window=window,
+            window_source=source,
+        ),
+    )
+    return (*announced, *crossed)
+
+
+def used_percent(tokens: int, window: int) -> float:
+    """Return tokens as a percentage of the window, floored to two decimals in integers."""
+    return (tokens * 10_000 // window) / 100

@@ -1,0 +1,118 @@
+"""The chain's memory of responses (R9): what the last 32 counted, packed.
+
+One response comes as several lines or frames. A hash of its counts is remembered, so that a further
+line is a new reading only if they differ, and what may be emitted once per response is marked.
+"""
+
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+from contextgauge.normalise.signals import Usage
+from streams.core.derivation.known_causes import HASH_BYTES, cause_hash
+
+KEPT: Final = 32
+"""How many responses a chain remembers (R9)."""
+
+BOUNDARY_MARK: Final = 1
+EDITS_MARK: Final = 2
+EXHAUSTED_MARK: Final = 4
+"""What was already emitted for the response."""
+
+READ_MARK: Final = 8
+"""The response gave a reading; without it the counts are empty."""
+
+_ENTRY: Final = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sqB")
+_COUNTS: Final = struct.Struct("<QQQ")
+_NOT_TOLD: Final = -1
+
+NOT_COUNTED: Final = bytes(HASH_BYTES)
+"""Stands for the counts of a response that gave no reading."""
+
+
+_FRAMES_TOGETHER: Final = 4_096
+"""Responses whose lines and frames may come in turns while their keys' hashes are still at hand."""
+
+
+@dataclass(slots=True, init=False)
+class Remembered:
+    """One response: the hash of its key, that of its counts, its marks. Never changed.
+
+    `previous_output` is what the response before it put out, as far as that was told.
+    """
+
+    key: bytes
+    counts: bytes
+    previous_output: int | None
+    marks: int
+
+    def __init__(
+        self,
+        key: bytes,
+        counts: bytes = NOT_COUNTED,
+        previous_output: int | None = None,
+        marks: int = 0,
+    ) -> None:
+        self.key = key
+        self.counts = counts
+        self.previous_output = previous_output
+        self.marks = marks
+
+    def with_marks(self, marks: int) -> "Remembered":
+        """Return it with other marks."""
+        return Remembered(self.key, self.counts, self.previous_output, marks)
+
+    def with_reading(self, usage: Usage) -> "Remembered":
+        """Return it with the counts of its latest reading; itself where they are no news (R9)."""
+        counts, marks = _counts_hash(usage), self.marks
+        if marks & READ_MARK and counts == self.counts:
+            return self
+        return Remembered(self.key, counts, self.previous_output, marks | READ_MARK)
+
+
+def key_hash(key: str | None, cause: str) -> bytes:
+    """Return the bytes by which a response is remembered; one without a key is its message's."""
+    return cause_hash(f"message {cause}") if key is None else _response_hash(key)
+
+
+@lru_cache(_FRAMES_TOGETHER)
+def _response_hash(key: str) -> bytes:
+    """Return what a response's key is remembered by: its lines and frames come close together."""
+    return cause_hash(f"response {key}")
+
+
+def find(memory: bytes, key: bytes) -> Remembered | None:
+    """Return a remembered response."""
+    at = _place(memory, key)
+    if at < 0:
+        return None
+    key, counts, output, marks = _ENTRY.unpack_from(memory, at)
+    previous_output = None if output == _NOT_TOLD else output
+    return Remembered(key, counts, previous_output, marks)
+
+
+def remember(memory: bytes, response: Remembered) -> bytes:
+    """Return the memory with the response: in its old place, or as the newest."""
+    output = response.previous_output
+    told = _NOT_TOLD if output is None else output
+    packed = _ENTRY.pack(response.key, response.counts, told, response.marks)
+    at = _place(memory, response.key)
+    if at >= 0:
+        return memory[:at] + packed + memory[at + _ENTRY.size :]
+    return (memory + packed)[-KEPT * _ENTRY.size :]
+
+
+def _counts_hash(usage: Usage) -> bytes:
+    """Return the bytes by which counts are compared: a third of their size; not told is 0."""
+    counts = _COUNTS.pack(usage.input or 0, usage.creation or 0, usage.read or 0)
+    return blake2b(counts, digest_size=HASH_BYTES).digest()
+
+
+def _place(memory: bytes, key: bytes) -> int:
+    """Return where the response's entry begins, or -1; the newest are looked at first."""
+    at = memory.rfind(key)
+    while at >= 0 and at % _ENTRY.size:
+        at = memory.rfind(key, 0, at + HASH_BYTES - 1)
+    return at

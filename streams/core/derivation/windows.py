@@ -1,0 +1,138 @@
+"""Context windows by model name: the catalog, and how a name is read.
+
+The rows are data (`streams/edge/files/catalog.json`, built by `tools/build_catalog.py`); this
+module only looks names up in them. A row matches every name that begins with its prefix and ends
+or goes on at a name boundary, so `gpt-4` covers `gpt-4-0613` but neither `gpt-4.1` nor `gpt-45`;
+of several rows the longest prefix wins.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+_SUFFIX: Final = re.compile(r"\[([0-9]{1,6})([km])\]\Z", re.IGNORECASE)
+_SUFFIX_UNIT: Final = {"k": 1_000, "m": 1_000_000}
+_VENDOR: Final = re.compile(
+    r"(?:ft:|(?:[a-z]{2,6}(?:-[a-z]{2,4})?\.)?(?:anthropic|openai|google)\.)"
+)
+"""What clouds put before a name: Bedrock's `us.anthropic.`, OpenAI's `ft:` of tuned models."""
+_DIGIT_DOT: Final = re.compile(r"(?<=[0-9])\.(?=[0-9])")
+_REMEMBERED_NAMES: Final = 256
+"""Answers kept: with every reading a name is asked for, and a fleet uses some dozens."""
+_BOUNDARIES: Final = frozenset("-@:_")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRow:
+    """One row of the catalog, tokens each.
+
+    `context` is the window. `input` and `output` are the vendor's limits of one request's two
+    sides, null where the source did not tell them. `source` names where the figures are from.
+    """
+
+    prefix: str
+    context: int
+    input: int | None
+    output: int | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The bundled windows. `digest` changes when any name's window could."""
+
+    rows: tuple[WindowRow, ...]
+    digest: str
+    _context_by_prefix: Mapping[str, int] = field(repr=False, compare=False)
+    _longest: int = field(repr=False, compare=False)
+    _remembered: dict[str, int | None] = field(repr=False, compare=False, default_factory=dict)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, object]]) -> "Catalog":
+        """Build from parsed rows `{prefix, context, input, output, source}`.
+
+        Raises ValueError for a row that is malformed or a prefix that is there twice.
+        """
+        read = tuple(sorted((_row(row) for row in rows), key=lambda row: row.prefix))
+        context_by_prefix = {row.prefix: row.context for row in read}
+        if len(context_by_prefix) != len(read):
+            raise ValueError("the window catalog has two rows for one prefix")
+        digest = hashlib.sha256(repr(sorted(context_by_prefix.items())).encode()).hexdigest()[:8]
+        longest = max(map(len, context_by_prefix), default=0)
+        return cls(read, digest, context_by_prefix, longest)
+
+    def window(self, model: str) -> int | None:
+        """Return the model's window in tokens, None where no row matches.
+
+        A `[1m]`-like suffix is the window itself.
+        """
+        try:
+            return self._remembered[model]
+        except KeyError:
+            found = self._look_up(model)
+        if len(self._remembered) >= _REMEMBERED_NAMES:
+            self._remembered.clear()
+        self._remembered[model] = found
+        return found
+
+    def _look_up(self, model: str) -> int | None:
+        base, told = base_name(model)
+        if told is not None:
+            return told
+        name = plain_name(base)
+        for end in range(min(len(name), self._longest), 0, -1):
+            if end < len(name) and name[end] not in _BOUNDARIES:
+                continue
+            if (context := self._context_by_prefix.get(name[:end])) is not None:
+                return context
+        return None
+
+
+def base_name(model: str) -> tuple[str, int | None]:
+    """Split a `[1m]`-like suffix off: the name without it, and the tokens that it means.
+
+    `claude-sonnet-4-5[1m]` gives `("claude-sonnet-4-5", 1_000_000)`; a name without a suffix
+    comes back as it is, with None.
+    """
+    if not model.endswith("]"):
+        return model, None
+    found = _SUFFIX.search(model)
+    if found is None or (count := int(found[1])) == 0:
+        return model, None
+    return model[: found.start()], count * _SUFFIX_UNIT[found[2].lower()]
+
+
+def plain_name(model: str) -> str:
+    """Return the name as the catalog spells it: lower case, no vendor, Claude's dots as dashes.
+
+    `us.anthropic.claude-opus-4-1-20250805-v1:0` → `claude-opus-4-1-20250805-v1:0`,
+    `publishers/google/models/gemini-2.5-pro` → `gemini-2.5-pro`,
+    `anthropic/claude-opus-4.5` → `claude-opus-4-5`.
+    """
+    name = model.rsplit("/", 1)[-1].strip().lower()
+    if (vendor := _VENDOR.match(name)) is not None:
+        name = name[vendor.end() :]
+    return _DIGIT_DOT.sub("-", name) if name.startswith("claude") else name
+
+
+def _row(row: Mapping[str, object]) -> WindowRow:
+    prefix, source = row.get("prefix"), row.get("source")
+    context, input_limit, output_limit = (
+        _tokens(row, name) for name in ("context", "input", "output")
+    )
+    if not isinstance(prefix, str) or plain_name(prefix) != prefix or not prefix:
+        raise ValueError(f"window catalog: prefix {prefix!r} is not a plain lower-case model name")
+    if context is None or not isinstance(source, str):
+        raise ValueError(f"window catalog: row {prefix!r} lacks its context or its source")
+    return WindowRow(prefix, context, input_limit, output_limit, source)
+
+
+def _tokens(row: Mapping[str, object], name: str) -> int | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"window catalog: {name} {value!r} of {row.get('prefix')!r} is no count")
+    return value

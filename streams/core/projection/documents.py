@@ -1,0 +1,119 @@
+"""What a record adds beside its session's view: the other documents, purely derived.
+
+Each is a function of the record and of views before and after it, so that re-reading a record
+gives the same document again.
+"""
+
+from dataclasses import replace
+
+from schemas.records import (
+    MAIN_CHAIN,
+    CompactBoundary,
+    CompactionComplete,
+    CompactionProgress,
+    CompactionSummary,
+    ContextReading,
+    Record,
+)
+from schemas.views import Compaction, EntryStream, LiveEntry, SessionView
+from streams.core.projection.project import leading_chain
+
+
+def entry_stream(record: Record) -> EntryStream | None:
+    """Return the stream that keeps the record; heartbeats are in the view only."""
+    match record.data:
+        case ContextReading():
+            return "readings"
+        case CompactionProgress():
+            return None
+        case _:
+            return "events"
+
+
+def compaction_name(chain: str, number: int) -> str:
+    """Return a compaction's name among its session's: the number, and whose where not main's."""
+    return str(number) if chain == MAIN_CHAIN else f"{number}:{chain}"
+
+
+def touched_compaction(view: SessionView | None, record: Record) -> str | None:
+    """Return the name of the compaction that the record begins or adds to, if any.
+
+    `view` is the session's before the record: a summary and a completion are those of their
+    chain's last boundary.
+    """
+    data = record.data
+    match data:
+        case CompactBoundary():
+            return compaction_name(data.chain, data.number)
+        case CompactionSummary() | CompactionComplete():
+            chain = None if view is None else view.chains.get(data.chain)
+            pending = None if chain is None else chain.pending
+            if pending is None or pending.boundary_id != data.boundary_id:
+                return None
+            return compaction_name(data.chain, pending.number)
+        case _:
+            return None
+
+
+def compaction(before: Compaction | None, record: Record) -> Compaction | None:
+    """Return the document of the compaction that the record touches, after it."""
+    data = record.data
+    match data:
+        case CompactBoundary():
+            return Compaction(
+                chain=data.chain,
+                number=data.number,
+                boundary_id=record.id,
+                attempt_id=data.attempt_id,
+                trigger=data.trigger,
+                time_ms=record.time_ms,
+                tokens_before=data.pre_tokens,
+                tokens_before_source=data.pre_tokens_source,
+                post_tokens=data.post_tokens,
+                tokens_after=None,
+                tokens_saved=None,
+                duration_ms=data.duration_ms,
+                duration_source=data.duration_source,
+                messages_since_last=data.messages_since_last,
+                complete=False,
+                metadata=data.metadata,
+                summary=None,
+            )
+        case CompactionSummary() if before is not None:
+            return replace(before, summary=data.summary)
+        case CompactionComplete() if before is not None:
+            return replace(
+                before,
+                tokens_after=data.tokens_after,
+                tokens_saved=data.tokens_saved,
+                complete=True,
+            )
+        case _:
+            return before
+
+
+def pressure(view: SessionView) -> float | None:
+    """Return what a session is ranked by: its leading chain's percentage used, if known."""
+    chain = leading_chain(view)
+    return None if chain is None else chain.used_percent
+
+
+def recency(view: SessionView, logged_ms: int | None) -> int:
+    """Return what a session is ranked by in time: its own last time, else its record's Kafka's."""
+    return view.last_ms if view.last_ms is not None else logged_ms or 0
+
+
+def live_entry(view: SessionView, record: Record) -> LiveEntry:
+    """Return the record's entry in the live feed; `view` is the session's after it."""
+    chain = view.chains.get(record.data.chain)
+    return LiveEntry(
+        record_id=record.id,
+        kind=record.kind,
+        session_id=record.data.session_id,
+        chain=record.data.chain,
+        time_ms=record.time_ms,
+        sequence=record.sequence,
+        state="unknown" if chain is None else chain.state,
+        used_tokens=None if chain is None else chain.used_tokens,
+        used_percent=None if chain is None else chain.used_percent,
+    )

@@ -1,0 +1,232 @@
+"""The view of a session: a pure fold of its records, in their order.
+
+`project(None, first)` begins a view, `project(view, next)` goes on. Every field is an absolute
+value, so a view that was stored with its position is all that is needed to go on from there.
+"""
+
+from dataclasses import replace
+
+from schemas.records import (
+    MAIN_CHAIN,
+    CompactBoundary,
+    CompactionComplete,
+    CompactionFailed,
+    CompactionProgress,
+    CompactionStart,
+    ContextLimits,
+    ContextReading,
+    ContextReset,
+    Record,
+    SessionInfo,
+    Trigger,
+)
+from schemas.views import (
+    LAST_COMPACTIONS,
+    MAX_CHAINS,
+    AttemptView,
+    ChainView,
+    CompactionBrief,
+    CompactionsView,
+    Identity,
+    PendingCompaction,
+    SessionView,
+)
+from streams.core.projection.chain import begin_epoch, limit, read, settled
+
+_NOBODY = Identity()
+_NO_COMPACTIONS = CompactionsView()
+
+
+def project(view: SessionView | None, record: Record, offset: int) -> SessionView:
+    """Return the view after a record of its session, read at `offset` of its partition.
+
+    A record below the view's position is in it already: then the view itself is returned.
+    """
+    if view is not None and offset < view.position:
+        return view
+    data, time_ms = record.data, record.time_ms
+    chains = {} if view is None else view.chains
+    attempt = None if view is None else view.attempt
+    compactions = _NO_COMPACTIONS if view is None else view.compactions
+    identity = _NOBODY if view is None else view.identity
+    if isinstance(data, SessionInfo):
+        identity = _identify(identity, data)
+    else:
+        compactions = _compactions(compactions, record, attempt)
+        attempt = _attempt(attempt, record)
+        chains = _with_chain(chains, _chain(chains.get(data.chain), record, attempt))
+    if data.task_id is not None and data.task_id != identity.task_id:
+        identity = replace(identity, task_id=data.task_id)
+    first_ms, last_ms = (None, None) if view is None else (view.first_ms, view.last_ms)
+    return SessionView(
+        session_id=data.session_id,
+        position=offset + 1,
+        sequence=record.sequence,
+        first_ms=time_ms if first_ms is None else first_ms,
+        last_ms=time_ms if last_ms is None else max(last_ms, time_ms or 0),
+        identity=identity,
+        chains=chains,
+        attempt=attempt,
+        compactions=compactions,
+    )
+
+
+def leading_chain(view: SessionView) -> ChainView | None:
+    """Return the chain that stands for the session: the main one, else the most recent."""
+    main = view.chains.get(MAIN_CHAIN)
+    if main is not None or not view.chains:
+        return main
+    return max(view.chains.values(), key=lambda chain: chain.last_sequence)
+
+
+def attempted_trigger(attempt: AttemptView | None) -> Trigger | None:
+    """Return what set an attempt off, in a boundary's words, as far as its start told."""
+    if attempt is None or attempt.trigger_reason is None:
+        return None
+    return "manual" if attempt.trigger_reason == "manual" else "auto"
+
+
+def _identify(identity: Identity, data: SessionInfo) -> Identity:
+    return Identity(
+        runtime=data.runtime or identity.runtime,
+        runtime_version=data.runtime_version or identity.runtime_version,
+        model=data.model or identity.model,
+        cwd=data.cwd or identity.cwd,
+        forked_from=data.forked_from or identity.forked_from,
+        task_id=identity.task_id,
+        publisher_agent_id=data.publisher_agent_id or identity.publisher_agent_id,
+    )
+
+
+def _with_chain(chains: dict[str, ChainView], chain: ChainView) -> dict[str, ChainView]:
+    """Return the chains with this one; of too many the least recent leaves, never main (R2)."""
+    after = {**chains, chain.chain: chain}
+    if len(after) > MAX_CHAINS:
+        others = (other for name, other in after.items() if name != MAIN_CHAIN)
+        del after[min(others, key=lambda other: other.last_sequence).chain]
+    return after
+
+
+def _chain(before: ChainView | None, record: Record, attempt: AttemptView | None) -> ChainView:
+    data, time_ms = record.data, record.time_ms
+    chain = ChainView(chain=data.chain) if before is None else before
+    compacting = attempt is not None and attempt.chain == chain.chain
+    match data:
+        case ContextReading():
+            return read(chain, record, data, compacting=compacting)
+        case ContextLimits():
+            chain = limit(chain, data, time_ms)
+        case ContextReset():
+            chain = begin_epoch(chain, time_ms)
+        case CompactBoundary():
+            pending = PendingCompaction(boundary_id=record.id, number=data.number)
+            chain = replace(begin_epoch(chain, time_ms), pending=pending)
+        case CompactionComplete():
+            chain = replace(chain, pending=None)
+        case _:
+            pass
+    return replace(
+        chain,
+        model=data.model or chain.model,
+        subagent_type=data.subagent_type or chain.subagent_type,
+        oldest_ms=time_ms if chain.oldest_ms is None else chain.oldest_ms,
+        state="compacting" if compacting else settled(chain),
+        last_sequence=record.sequence,
+    )
+
+
+def _attempt(attempt: AttemptView | None, record: Record) -> AttemptView | None:
+    """Return the open attempt after a record; one whose end never comes stays open (R18)."""
+    data = record.data
+    match data:
+        case CompactionStart():
+            return AttemptView(
+                attempt_id=data.attempt_id,
+                chain=data.chain,
+                trigger_reason=data.trigger_reason,
+                started_ms=record.time_ms,
+                last_heartbeat_ms=None,
+                elapsed_ms=None,
+                used_tokens=data.used_tokens,
+                used_percent=data.context_used_percent,
+            )
+        case CompactionProgress() if attempt and attempt.attempt_id == data.attempt_id:
+            return replace(attempt, last_heartbeat_ms=record.time_ms, elapsed_ms=data.elapsed_ms)
+        case CompactBoundary() | CompactionFailed() if attempt and attempt.chain == data.chain:
+            return None
+        case _:
+            return attempt
+
+
+def _compactions(
+    before: CompactionsView, record: Record, attempt: AttemptView | None
+) -> CompactionsView:
+    data = record.data
+    match data:
+        case CompactBoundary():
+            return _succeeded(before, record, data)
+        case CompactionFailed():
+            return replace(
+                before,
+                failed=before.failed + 1,
+                last=(*before.last, _failure(record, data, attempt))[-LAST_COMPACTIONS:],
+            )
+        case CompactionComplete():
+            return replace(before, last=tuple(_measured(brief, data) for brief in before.last))
+        case _:
+            return before
+
+
+def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -> CompactionsView:
+    manual = before.manual + (data.trigger == "manual")
+    automatic = before.automatic + (data.trigger == "auto")
+    untold = before.untold + (data.trigger is None)
+    messages = before.messages + data.messages_since_last
+    brief = CompactionBrief(
+        record_id=record.id,
+        chain=data.chain,
+        number=data.number,
+        outcome="succeeded",
+        trigger=data.trigger,
+        error=None,
+        time_ms=record.time_ms,
+        tokens_before=data.pre_tokens,
+        tokens_after=None,
+        tokens_saved=None,
+        duration_ms=data.duration_ms,
+        messages_since_last=data.messages_since_last,
+    )
+    return CompactionsView(
+        manual=manual,
+        automatic=automatic,
+        untold=untold,
+        failed=before.failed,
+        messages=messages,
+        messages_per_compaction=messages // (manual + automatic + untold),
+        last=(*before.last, brief)[-LAST_COMPACTIONS:],
+    )
+
+
+def _failure(
+    record: Record, data: CompactionFailed, attempt: AttemptView | None
+) -> CompactionBrief:
+    return CompactionBrief(
+        record_id=record.id,
+        chain=data.chain,
+        number=None,
+        outcome=data.outcome,
+        trigger=attempted_trigger(attempt),
+        error=data.error,
+        time_ms=record.time_ms,
+        tokens_before=None if attempt is None else attempt.used_tokens,
+        tokens_after=None,
+        tokens_saved=None,
+        duration_ms=data.duration_ms,
+        messages_since_last=None,
+    )
+
+
+def _measured(brief: CompactionBrief, data: CompactionComplete) -> CompactionBrief:
+    if brief.record_id != data.boundary_id:
+        return brief
+    return replace(brief, tokens_after=data.tokens_after, tokens_saved=data.tokens_saved)

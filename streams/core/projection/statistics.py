@@ -1,0 +1,178 @@
+"""The aggregates of a partition: compactions counted in all, by hour and by model.
+
+Pure: each function returns the new absolute value. Integers only, so that adding partitions up
+in any order gives the same figures.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from schemas.records import (
+    CompactBoundary,
+    CompactionComplete,
+    CompactionFailed,
+    Record,
+    Trigger,
+)
+from schemas.topics import DAY_MS
+from schemas.views import (
+    DURATION_EDGES_MS,
+    HOUR_FIELD,
+    HOURS_KEPT_MS,
+    MODEL_FIELD,
+    TOKEN_EDGES,
+    TOTAL_FIELD,
+    UNKNOWN_HOUR,
+    UNTOLD_MODEL_FIELD,
+    Aggregates,
+    AttemptView,
+    Distribution,
+    PartitionView,
+    TriggerAggregates,
+    bucket,
+)
+from streams.core.projection.project import attempted_trigger
+
+CLOCK_AHEAD_MS = DAY_MS
+"""A time further ahead of the log's own than this is a wrong clock's: it ages no hour."""
+
+
+def advance(partition: PartitionView, record: Record, logged_ms: int | None) -> PartitionView:
+    """Return the partition's own account after a record with this Kafka timestamp.
+
+    Idle sessions begin to leave when the log's time enters a new day: a point that the log
+    itself sets, so every way of reading it gives the same views.
+    """
+    logged = _latest(partition.logged_ms, logged_ms)
+    told = record.time_ms
+    if told is not None and logged is not None and told > logged + CLOCK_AHEAD_MS:
+        told = None
+    return PartitionView(
+        records=partition.records + 1,
+        newest_ms=_latest(partition.newest_ms, told),
+        logged_ms=logged,
+        leaving=partition.leaving or enters_day(partition.logged_ms, logged),
+    )
+
+
+def enters_day(before_ms: int | None, after_ms: int | None) -> bool:
+    """Tell whether time went into another day (UTC)."""
+    if before_ms is None or after_ms is None:
+        return False
+    return after_ms // DAY_MS > before_ms // DAY_MS
+
+
+def counts(record: Record) -> bool:
+    """Tell whether the record is counted at all."""
+    return isinstance(record.data, CompactBoundary | CompactionComplete | CompactionFailed)
+
+
+def fields(record: Record, newest_ms: int | None) -> tuple[str, ...]:
+    """Return the fields of the aggregates that the record is counted in.
+
+    An hour that is too old to be kept is not begun again.
+    """
+    model = record.data.model
+    by_model = UNTOLD_MODEL_FIELD if model is None else MODEL_FIELD + model
+    hour = hour_field(record.time_ms)
+    too_old = record.time_ms is not None and hour < oldest_hour_field(newest_ms)
+    return (TOTAL_FIELD, by_model) if too_old else (TOTAL_FIELD, by_model, hour)
+
+
+def hour_field(time_ms: int | None) -> str:
+    """Return the field of an hour; fields sort as the hours do."""
+    if time_ms is None:
+        return HOUR_FIELD + UNKNOWN_HOUR
+    return HOUR_FIELD + f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H}"
+
+
+def oldest_hour_field(newest_ms: int | None) -> str:
+    """Return the field of the oldest hour that is kept: 400 days before the newest day."""
+    if newest_ms is None or newest_ms < HOURS_KEPT_MS:
+        return HOUR_FIELD
+    return hour_field(newest_ms // DAY_MS * DAY_MS - HOURS_KEPT_MS)
+
+
+def hours_too_old(known: Iterable[str], newest_ms: int | None) -> list[str]:
+    """Return the fields of hours that leave; `unknown` sorts last and stays."""
+    oldest = oldest_hour_field(newest_ms)
+    return [name for name in known if name.startswith(HOUR_FIELD) and name < oldest]
+
+
+def counted(before: Aggregates, record: Record, attempt: AttemptView | None) -> Aggregates:
+    """Return the aggregates with a record counted; `attempt` was open before it."""
+    data = record.data
+    match data:
+        case CompactBoundary():
+            kept = _of_trigger(before, data.trigger)
+            lasted = _add(kept.duration_ms, data.duration_ms, DURATION_EDGES_MS)
+            kept = replace(kept, succeeded=kept.succeeded + 1, duration_ms=lasted)
+            return replace(
+                _with_trigger(before, data.trigger, kept),
+                pre_tokens=_add(before.pre_tokens, data.pre_tokens, TOKEN_EDGES),
+                messages=before.messages + data.messages_since_last,
+            )
+        case CompactionFailed():
+            trigger = attempted_trigger(attempt)
+            return _with_trigger(before, trigger, _fail(_of_trigger(before, trigger), data))
+        case CompactionComplete(tokens_before=int(size), tokens_saved=int(saved)):
+            return replace(
+                before,
+                measured=before.measured + 1,
+                measured_before_tokens=before.measured_before_tokens + size,
+                saved_tokens=before.saved_tokens + saved,
+            )
+        case _:
+            return before
+
+
+def _fail(before: TriggerAggregates, data: CompactionFailed) -> TriggerAggregates:
+    match data.outcome:
+        case "failed":
+            return replace(before, failed=before.failed + 1)
+        case "blocked":
+            return replace(before, blocked=before.blocked + 1)
+        case _:
+            return replace(before, unknown=before.unknown + 1)
+
+
+def _of_trigger(aggregates: Aggregates, trigger: Trigger | None) -> TriggerAggregates:
+    match trigger:
+        case "manual":
+            return aggregates.manual
+        case "auto":
+            return aggregates.automatic
+        case _:
+            return aggregates.untold
+
+
+def _with_trigger(
+    aggregates: Aggregates, trigger: Trigger | None, kept: TriggerAggregates
+) -> Aggregates:
+    match trigger:
+        case "manual":
+            return replace(aggregates, manual=kept)
+        case "auto":
+            return replace(aggregates, automatic=kept)
+        case _:
+            return replace(aggregates, untold=kept)
+
+
+def _add(before: Distribution, value: int | None, edges: tuple[int, ...]) -> Distribution:
+    if value is None:
+        return before
+    name = bucket(edges, value)
+    return Distribution(
+        count=before.count + 1,
+        sum=before.sum + value,
+        min=value if before.min is None else min(before.min, value),
+        max=value if before.max is None else max(before.max, value),
+        buckets={**before.buckets, name: before.buckets.get(name, 0) + 1},
+    )
+
+
+def _latest(before: int | None, now: int | None) -> int | None:
+    if before is None or now is None:
+        return now if before is None else before
+    return max(before, now)

@@ -1,0 +1,170 @@
+"""Which alerts were dealt with: in Redis, in a file of this machine, or in memory.
+
+Redis is for several workers, and for one that moves to another machine. The file is a SQLite
+database, which several processes of one machine may share.
+"""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from contextgauge.errors import ConfigError, RetryError
+from streams.edge.redis.access import NO_ACCESS, RedisAccess
+from streams.edge.redis.errors import translated
+from streams.ports import Clock
+
+KEPT_S: Final = 30 * 24 * 3_600
+"""No epoch of a chain was seen to last so long, and all else is alerted on within minutes."""
+
+_PRUNE = "DELETE FROM alerted WHERE time_ms < ?"
+_PRUNE_EVERY_MS = 24 * 3_600 * 1_000
+"""A worker may run for months."""
+_TIMEOUT_S = 5.0
+"""A reply later than this counts as lost."""
+_BUSY_S = 5.0
+"""Another process writes for milliseconds."""
+
+
+class RedisAlertMemory:
+    """Remembers in Redis: a key of its own for each alert, which Redis deletes after its time.
+
+    `group` is the prefix of the consumer groups: what one group sent, another one has to send.
+    """
+
+    def __init__(
+        self, url: str, prefix: str, access: RedisAccess = NO_ACCESS, group: str = ""
+    ) -> None:
+        self._prefix = f"{prefix}:alerted:{group}:" if group else f"{prefix}:alerted:"
+        try:
+            pool = access.pool(
+                url,
+                socket_timeout=None,
+                socket_connect_timeout=_TIMEOUT_S,
+                retry=Retry(NoBackoff(), 1),
+            )
+        except ValueError:
+            raise ConfigError("CONTEXTGAUGE_REDIS_URL is no URL of Redis") from None
+        self._redis: Any = Redis.from_pool(pool)
+
+    async def start(self) -> None:
+        """Nothing: the first question connects."""
+
+    async def knows(self, key: str) -> bool:
+        """Ask for the key. Raises RetryError while Redis is away."""
+        with translated("asking which alerts were sent"):
+            async with asyncio.timeout(_TIMEOUT_S):
+                return bool(await self._redis.exists(self._key(key)))
+
+    async def remember(self, key: str) -> None:
+        """Set the key. Raises RetryError while Redis is away."""
+        with translated("remembering which alerts were sent"):
+            async with asyncio.timeout(_TIMEOUT_S):
+                await self._redis.set(self._key(key), b"1", ex=KEPT_S)
+
+    async def stop(self) -> None:
+        """Close the connections."""
+        await self._redis.aclose()
+
+    def _key(self, key: str) -> str:
+        return self._prefix + key
+
+
+class FileAlertMemory:
+    """Remembers in a file of this machine, which is made where it is missing."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock = path, clock
+        self._made: sqlite3.Connection | None = None
+        self._pruned_ms = 0
+        self._turn = asyncio.Lock()
+        """Python leaves it to us to have the threads of a connection take turns."""
+
+    async def start(self) -> None:
+        """Open the file, and forget what is too old. Raises ConfigError."""
+        await asyncio.to_thread(self._open)
+
+    def _open(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            made = sqlite3.connect(
+                self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            )
+            made.execute("PRAGMA journal_mode=WAL")
+            made.execute("PRAGMA synchronous=FULL")
+            made.execute(
+                "CREATE TABLE IF NOT EXISTS alerted"
+                " (key TEXT PRIMARY KEY, time_ms INTEGER NOT NULL) WITHOUT ROWID"
+            )
+            made.execute(_PRUNE, [self._clock.now_ms() - KEPT_S * 1_000])
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(
+                f"{self._path} cannot be used ({error}): name another folder with "
+                "CONTEXTGAUGE_STATE_FOLDER, or have alerts remembered by Redis"
+            ) from error
+        self._made, self._pruned_ms = made, self._clock.now_ms()
+
+    async def knows(self, key: str) -> bool:
+        """Look for the key."""
+        rows = await self._run("SELECT 1 FROM alerted WHERE key = ?", [key])
+        return bool(rows)
+
+    async def remember(self, key: str) -> None:
+        """Store the key; it is on the disk when this returns."""
+        await self._run("INSERT OR REPLACE INTO alerted VALUES (?, ?)", [key, self._clock.now_ms()])
+        now_ms = self._clock.now_ms()
+        if now_ms - self._pruned_ms >= _PRUNE_EVERY_MS:
+            self._pruned_ms = now_ms
+            await self._run(_PRUNE, [now_ms - KEPT_S * 1_000])
+
+    async def stop(self) -> None:
+        """Close the file."""
+        made, self._made = self._made, None
+        if made is not None:
+            made.close()
+
+    async def _run(self, statement: str, values: list[object]) -> list[tuple[object, ...]]:
+        made = self._made
+        if made is None:
+            raise RuntimeError("the memory of alerts is not started")
+
+        def run() -> list[tuple[object, ...]]:
+            return made.execute(statement, values).fetchall()
+
+        try:
+            async with self._turn:
+                return await asyncio.to_thread(run)
+        except sqlite3.Error as error:
+            raise RetryError(f"{self._path} cannot be written or read for now ({error})") from error
+
+
+class MemoryAlertMemory:
+    """Remembers for as long as the process lives: for tests, and for a demonstration."""
+
+    def __init__(self) -> None:
+        self.keys: set[str] = set()
+        self.is_away = False
+
+    async def start(self) -> None:
+        """Nothing."""
+
+    async def knows(self, key: str) -> bool:
+        """Look for the key."""
+        self._ask()
+        return key in self.keys
+
+    async def remember(self, key: str) -> None:
+        """Keep the key."""
+        self._ask()
+        self.keys.add(key)
+
+    async def stop(self) -> None:
+        """Nothing."""
+
+    def _ask(self) -> None:
+        if self.is_away:
+            raise RetryError("the memory of alerts is away")

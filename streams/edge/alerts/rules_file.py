@@ -1,0 +1,145 @@
+"""The file of alert rules: TOML, with every fault told by its line, and secrets from elsewhere."""
+
+import os
+import re
+import ssl
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from contextgauge.errors import ConfigError
+from contextgauge.tls_files import TlsFiles, context_of
+from streams.core.alerts.check import Fault, check_plan
+from streams.core.alerts.check import Path as Place
+from streams.core.alerts.rules import AlertPlan, Target
+from streams.edge.alerts.webhook_key import key_of
+from streams.edge.files.secrets import read_secret
+
+_MOST_BYTES = 1024 * 1024
+"""No file of rules is longer; a wrong path may name something that never ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a target is, and what proves to it that it is us. Nothing of it is ever shown."""
+
+    url: str = field(repr=False)
+    secret: str | None = field(repr=False)
+
+
+def read_plan(path: Path) -> AlertPlan:
+    """Return the plan of a file. Raises ConfigError, with a line for each fault."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read ({error.strerror}): name the file of alert rules"
+        ) from None
+    if len(found) > _MOST_BYTES:
+        raise ConfigError(f"{path} is too long for a file of alert rules: name the right file")
+    try:
+        text = found.decode()
+        content = tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text: name the file of alert rules") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is no TOML: {error}") from None
+    plan, faults = check_plan(content)
+    if plan is None:
+        raise ConfigError("\n".join(_told(path, text, fault) for fault in faults))
+    return plan
+
+
+def _told(path: Path, text: str, fault: Fault) -> str:
+    line = line_of(text, fault.path)
+    place = path.name if line is None else f"{path.name}:{line}"
+    return f"{place}: {fault.path[-1]} {fault.said}"
+
+
+def line_of(text: str, place: Place) -> int | None:
+    """Return the line of a key, counted from 1; of its table where the key itself is missing."""
+    lines = text.splitlines()
+    begin, end = 0, len(lines)
+    if len(place) > 1:
+        section, number = str(place[0]), int(place[1])
+        header = re.compile(rf"\s*\[\[\s*{re.escape(section)}\s*\]\]")
+        headers = [at for at, line in enumerate(lines) if header.match(line)]
+        if number >= len(headers):
+            # Written as a list of inline tables: the list's own line is as near as it gets.
+            return line_of(text, (section,))
+        begin = headers[number]
+    for at in range(begin + (len(place) > 1), end):
+        if re.match(r"\s*\[", lines[at]):
+            break
+        if re.match(rf"""\s*["']?{re.escape(str(place[-1]))}["']?\s*=""", lines[at]):
+            return at + 1
+    return begin + 1 if len(place) > 1 else None
+
+
+def addresses(plan: AlertPlan) -> dict[str, Address]:
+    """Return where the targets are, by name. Raises ConfigError, with a line for each fault."""
+    found, faults = {}, []
+    for target in plan.targets:
+        try:
+            url = _one(target, "url", target.url, target.url_env, target.url_file)
+            secret = _one(target, "secret", None, target.secret_env, target.secret_file)
+            found[target.name] = Address(_checked(target, url or ""), secret)
+            _prove(target, secret)
+        except ConfigError as error:
+            faults.append(str(error))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return found
+
+
+def _prove(target: Target, secret: str | None) -> None:
+    """Raise ConfigError where the secret or the authorities of a target cannot be used."""
+    if secret is not None:
+        try:
+            key_of(secret)
+        except ConfigError as error:
+            raise ConfigError(f"target {target.name!r}: {error}") from None
+    authorities_of(target)
+
+
+def authorities_of(target: Target) -> ssl.SSLContext | None:
+    """Return the context of a target's own authorities; None: the system's. Raises ConfigError."""
+    if target.ca_file is None:
+        return None
+    return context_of(
+        TlsFiles(
+            variables=f"target {target.name!r}: ",
+            ca_file=str(Path(target.ca_file).expanduser()),
+        )
+    )
+
+
+def _one(
+    target: Target, what: str, value: str | None, variable: str | None, file: str | None
+) -> str | None:
+    where = f"target {target.name!r}: {what}"
+    if variable is not None:
+        value = os.environ.get(variable, "").strip()
+        if not value:
+            raise ConfigError(f"{where}_env names {variable}, which is not set: set it")
+    if file is not None:
+        value = read_secret(Path(file).expanduser(), f"{where}_file").strip()
+    return value
+
+
+def _checked(target: Target, url: str) -> str:
+    """Return a URL that can be called. Raises ConfigError, which does not show it."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        _ = parts.port
+    except ValueError:
+        good = False
+    if not good:
+        raise ConfigError(
+            f"target {target.name!r}: its url is no address of a webhook: "
+            "write https://host/path, or http://"
+        )
+    return url

@@ -1,0 +1,146 @@
+"""Calls of webhooks, signed as the Standard Webhooks specification says.
+
+The headers are `webhook-id`, the alert's id, the same at every try; `webhook-timestamp`, seconds
+since 1970 of this try; and, with a secret, `webhook-signature`: `v1,` and the Base64 of the HMAC
+with SHA-256 of `id.timestamp.body`. A receiver that has any library for it needs no code of ours.
+"""
+
+import asyncio
+import base64
+import contextlib
+import errno
+import hashlib
+import hmac
+import socket
+import ssl
+from email.utils import parsedate_to_datetime
+from importlib.metadata import version
+
+import aiohttp
+
+from streams.edge.alerts.webhook_key import key_of
+from streams.ports import Answer, Clock
+
+_FINAL = frozenset({400, 405, 410, 411, 413, 414, 415, 422, 431, 501})
+"""Answers that the same call will get again; all others may be mended meanwhile: a proxy that is
+restarted, a token that is renewed, a path that is about to be there."""
+_LONGEST_ASKED_S = 3_600.0
+"""More patience than this nobody can ask for."""
+_REST_S = 1.0
+"""How long the rest of an answer is waited for."""
+_MOST_ANSWER_BYTES = 64 * 1024
+"""Read of an answer, so that the connection can be used again; nobody looks at it."""
+
+
+_REASONS = {
+    errno.ECONNREFUSED: "the connection was refused",
+    errno.ECONNRESET: "it closed the connection",
+    errno.EPIPE: "it closed the connection",
+    errno.ETIMEDOUT: "it timed out",
+    errno.EHOSTUNREACH: "no way leads there",
+    errno.ENETUNREACH: "no way leads there",
+}
+_CERTIFICATES = {10: "has expired", 62: "is another name's", 64: "is another address's"}
+"""By OpenSSL's X509_V_ERR_ codes."""
+
+
+def signature_of(key: bytes, alert_id: str, timestamp_s: int, body: bytes) -> str:
+    """Return the value of `webhook-signature`."""
+    signed = f"{alert_id}.{timestamp_s}.".encode() + body
+    return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+
+
+def _why(error: Exception) -> str:
+    """Say what stands between us and a receiver, without a word of the error's own."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        code = getattr(error.certificate_error, "verify_code", 0)
+        return f"TLS: its certificate {_CERTIFICATES.get(code, 'is of no authority we trust')}"
+    if isinstance(error, ssl.SSLError):
+        return "TLS: no agreement with it"
+    name = "its name is not found"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return name
+    found = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    number = (found.errno if isinstance(found, OSError) else None) or 0
+    why = name if isinstance(found, socket.gaierror) else _REASONS.get(number)
+    if why is None and isinstance(error, aiohttp.ServerDisconnectedError):
+        why = "it closed the connection"
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"the proxy: {why or type(error).__name__}"
+    return why or type(error).__name__
+
+
+class HttpWebhook:
+    """One receiver. `context` is for an authority of one's own; None: the system's."""
+
+    def __init__(
+        self,
+        url: str,
+        secret: str | None,
+        timeout_s: float,
+        clock: Clock,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._url, self._key, self._clock = url, None if secret is None else key_of(secret), clock
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._context = context
+        self._session: aiohttp.ClientSession | None = None
+
+    async def call(self, alert_id: str, body: bytes) -> Answer:
+        """Send a body once."""
+        timestamp_s = self._clock.now_ms() // 1_000
+        headers = {
+            "content-type": "application/json",
+            "user-agent": f"contextgauge/{version('contextgauge')}",
+            "webhook-id": alert_id,
+            "webhook-timestamp": str(timestamp_s),
+        }
+        if self._key is not None:
+            headers["webhook-signature"] = signature_of(self._key, alert_id, timestamp_s, body)
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=self._timeout, trust_env=True)
+        try:
+            async with self._session.post(
+                self._url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,  # elsewhere is not where somebody said that it may go
+                ssl=True if self._context is None else self._context,
+            ) as answer:
+                judged = self._judged(answer.status, answer.headers.get("retry-after"))
+                # What it says besides is nobody's concern, nor whether it ever has said it all.
+                with contextlib.suppress(aiohttp.ClientError, OSError, ValueError, TimeoutError):
+                    async with asyncio.timeout(_REST_S):
+                        await answer.content.read(_MOST_ANSWER_BYTES)
+                return judged
+        except TimeoutError:
+            return Answer("again", "it did not answer in time")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            # Not what the error says: it may show the address, which may be a secret.
+            return Answer("again", f"it cannot be reached: {_why(error)}")
+
+    async def stop(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _judged(self, status: int, asked: str | None) -> Answer:
+        said = f"it answered {status}"
+        if 200 <= status < 300:  # noqa: PLR2004 -- HTTP's own
+            return Answer("delivered", said)
+        if status in _FINAL:
+            return Answer("refused", said)
+        return Answer("again", said, self._pause_s(asked) if asked else None)
+
+    def _pause_s(self, asked: str) -> float | None:
+        """Return the pause of a Retry-After: seconds, or the time until a date."""
+        if asked.strip().isdecimal():
+            seconds = float(asked)
+        else:
+            try:
+                until = parsedate_to_datetime(asked)
+                seconds = until.timestamp() - self._clock.now_ms() / 1_000
+            except (ValueError, OverflowError):
+                return None
+        return min(max(seconds, 0.0), _LONGEST_ASKED_S)

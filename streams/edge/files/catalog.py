@@ -1,0 +1,17 @@
+"""Reads the bundled window catalog, `catalog.json` beside this module."""
+
+import json
+from functools import cache
+from os import path
+
+from streams.core.derivation.windows import Catalog
+
+_FILE = path.join(path.dirname(__file__), "catalog.json")
+
+
+@cache
+def bundled() -> Catalog:
+    """Return the catalog that this version ships with."""
+    # Plainly: the status line has no time for `importlib.resources` and the codec.
+    with open(_FILE, "rb") as file:
+        return Catalog.from_rows(json.load(file)["rows"])

@@ -1,0 +1,152 @@
+"""The file that says how far each file was published: whole, locked, and for one topic only.
+
+It is replaced as a whole: written beside, synchronised, renamed. While a publisher works with it,
+a lock on `FILE.lock` keeps others out; the lock goes with the process, however that ends.
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from contextgauge.errors import ConfigError
+from streams import codec
+from streams.edge.files.positions import Position, from_entry, to_entry
+
+if sys.platform != "win32":
+    import fcntl
+
+FORMAT = 1
+
+_FORGOTTEN_S = 90 * 24 * 3_600
+"""A file that was not seen for so long, and is not there, is forgotten."""
+
+_OWNER_ONLY = 0o600
+_FOLDER_OWNER_ONLY = 0o700
+
+
+class Target(NamedTuple):
+    """What a checkpoint is for: a topic of a cluster."""
+
+    cluster: str
+    topic: str
+
+
+class Stored(NamedTuple):
+    """What was read: positions, and the last known offset of each partition of the topic."""
+
+    positions: list[Position]
+    offsets: dict[int, int]
+
+
+class Checkpoint:
+    """One checkpoint file, held by one publisher; use it as a context manager."""
+
+    def __init__(self, path: Path, target: Target) -> None:
+        self.path = path
+        self._target = target
+        self._lock: int | None = None
+
+    def __enter__(self) -> Self:
+        """Take the lock. Raises ConfigError where another publisher has it."""
+        lock = self.path.with_name(self.path.name + ".lock")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_OWNER_ONLY)
+            self._lock = os.open(lock, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
+            if sys.platform != "win32":
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.__exit__()
+            raise ConfigError(
+                f"another `contextgauge publish` works with the checkpoint {self.path}: end it, "
+                "or give this one a checkpoint of its own with --checkpoint FILE"
+            ) from None
+        except OSError as error:
+            self.__exit__()
+            raise ConfigError(
+                f"the checkpoint {self.path} cannot be written: {error.strerror}. Name another "
+                "place with --checkpoint FILE or CONTEXTGAUGE_STATE_FOLDER"
+            ) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
+
+    def load(self, now_s: int) -> Stored:
+        """Read it; empty where there is none. Raises ConfigError for one that cannot be used."""
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return Stored([], {})
+        except OSError as error:
+            raise ConfigError(f"the checkpoint {self.path}: {error.strerror}") from error
+        try:
+            found = codec.loads(content)
+            if found["format"] != FORMAT:
+                raise ConfigError(
+                    f"the checkpoint {self.path} was written by another version of contextgauge "
+                    f"(format {found['format']}, this one reads {FORMAT}): name another with "
+                    "--checkpoint FILE; what was sent before is then sent again, which changes "
+                    "nothing"
+                )
+            target = Target(found["cluster"], found["topic"])
+            positions = [from_entry(entry) for entry in found["files"]]
+            offsets = {int(partition): int(at) for partition, at in found["offsets"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                f"the checkpoint {self.path} is damaged: delete it, and all files are sent from "
+                "their beginnings, which changes nothing: what is known is ignored"
+            ) from error
+        if target != self._target:
+            raise ConfigError(
+                f"the checkpoint {self.path} is for the topic {target.topic} of the cluster "
+                f"{target.cluster}, not for {self._target.topic} of {self._target.cluster}: "
+                "name another with --checkpoint FILE"
+            )
+        return Stored([p for p in positions if _is_remembered(p, now_s)], offsets)
+
+    def save(self, positions: Iterable[Position], offsets: Mapping[int, int]) -> None:
+        """Replace it. Raises ConfigError where it cannot be written."""
+        content: dict[str, Any] = {
+            "format": FORMAT,
+            "cluster": self._target.cluster,
+            "topic": self._target.topic,
+            "offsets": {str(partition): at for partition, at in sorted(offsets.items())},
+            "files": [to_entry(position) for position in positions],
+        }
+        new = self.path.with_name(self.path.name + ".new")
+        try:
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
+            with os.fdopen(descriptor, "wb") as target:
+                target.write(codec.dumps(content))
+                target.flush()
+                os.fsync(target.fileno())
+            new.replace(self.path)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            raise ConfigError(
+                f"the checkpoint {self.path} cannot be written: {error.strerror}"
+            ) from error
+
+
+def _is_remembered(position: Position, now_s: int) -> bool:
+    if now_s - position.seen_s < _FORGOTTEN_S:
+        return True
+    try:
+        return os.stat(position.path).st_ino == position.inode  # noqa: PTH116 -- done for many
+    except OSError:
+        return False
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the renaming last through a power cut, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,400 @@
+"""Reads files from where they were published to, once or for as long as they grow.
+
+What happens to a file, and what is done then:
+
+- it grows: the new lines are read; its end without a line end is waited for;
+- it is renamed: it is the same file under another name, and read on;
+- it is replaced (rotation): the former file is read to its end first, by the descriptor that is
+  held or under its new name, then the new one from its beginning. A copy that begins with all
+  that was read (as `rsync` makes) is read on;
+- it is cut off or rewritten in its place: read from the beginning, and said;
+- it is deleted: what was written before is read still while the descriptor is held.
+
+All of it blocks: run it in a thread. What was acknowledged comes from another one.
+"""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from streams.edge.files.pieces import Event, Inodes, Piece, absolute, nothing, settling
+from streams.edge.files.positions import Position, print_at
+from streams.edge.files.reading import source_of
+from streams.edge.files.remembered import Remembered
+from streams.edge.files.tail import Tail
+from streams.edge.files.watch import Found
+from streams.ports import Clock
+
+POLL_S = 0.2
+"""How often is looked: what a person calls at once; five looks a second cost next to nothing."""
+
+_LOOK_SHARE = 20
+"""A look at all files may take a twentieth of the time; where there are so many that it takes
+longer, all are looked at less often, and those that changed lately as often as before."""
+
+_SLOWEST_S = 5.0
+_HOT_S = 60.0
+"""A file that changed within this time is looked at each time, and its descriptor held."""
+
+_LIVE_GAP_S = 5.0
+"""What was written between two looks further apart than this was not seen when it was written."""
+
+_RECENT_S = 60.0
+"""A new file that was written to longer ago than this was moved here."""
+
+_GRACE_S = 10.0
+"""A file that lost its name is read on until it has not grown for so long: its writer may take a
+while to let go of it."""
+
+_MOST_OPEN = 128
+"""Descriptors held, and as many opened in one look, one reading and of files without a name: most
+systems allow 1 024, of which others need some."""
+
+
+class Follower:
+    """The files under watch; see the module. `look` returns those that are there, in order."""
+
+    def __init__(
+        self,
+        look: Callable[[float], Sequence[Found]],
+        positions: Iterable[Position],
+        clock: Clock,
+        *,
+        fallback: str | None = None,
+        follow: bool = False,
+        again: bool = False,
+        tell: Callable[[Event], None] = lambda _event: None,
+    ) -> None:
+        self._look_around = look
+        self._clock = clock
+        self._fallback = fallback
+        self._follow = follow
+        self._again = again
+        self._tell = tell
+        self._remembered = Remembered(positions)
+        self._tails: dict[str, Tail] = {}
+        self._orphans: list[Tail] = []
+        self._renamed: list[Tail] = []
+        self._stopping = threading.Event()
+        self._swept_s: float | None = None
+        self._next_sweep_s = 0.0
+        self._inodes = Inodes()
+        self._opened = 0
+        self.already_sent = 0
+        """Lines that were sent by an earlier run."""
+
+    @property
+    def files(self) -> int:
+        """How many files are there."""
+        return len(self._tails)
+
+    @property
+    def lag(self) -> int:
+        """Bytes that are there and were not read yet."""
+        return sum(tail.lag for tail in [*self._tails.values(), *self._orphans])
+
+    @property
+    def total(self) -> int:
+        """Bytes of all files."""
+        return sum(tail.size for tail in list(self._tails.values()))
+
+    def stop(self) -> None:
+        """Let the reading end after the piece in hand; from any thread."""
+        self._stopping.set()
+
+    def rewind(self) -> None:
+        """Read again what was not acknowledged: the next pieces begin there."""
+        for tail in (*self._tails.values(), *self._orphans):
+            tail.rewind()
+            tail.signature = None
+
+    def positions(self) -> list[Position]:
+        """Return how far each file was acknowledged, those of earlier runs too."""
+        now_s = self._clock.now_ms() // 1_000
+        found = self._remembered.all()
+        for tail in [*self._tails.values(), *self._orphans]:
+            at = tail.acknowledged
+            modified_ns = tail.signature[0] if tail.signature and at.end == tail.size else 0
+            found[at.identity] = at._replace(
+                path=absolute(tail.source.name), modified_ns=modified_ns, seen_s=now_s
+            )
+        return list(found.values())
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield what there is to send, without end where it is followed."""
+        while not self._stopping.is_set():
+            now_s = self._clock.monotonic_s()
+            if now_s >= self._next_sweep_s:
+                self._sweep(now_s)
+            else:
+                self._look_at_hot(now_s)
+            yield from self._read_all(now_s)
+            yield Piece((), live=False, settle=nothing)
+            if not self._follow:
+                return
+            self._stopping.wait(POLL_S)
+
+    def _sweep(self, now_s: float) -> None:
+        """Look at all files: new ones, renamed ones, grown ones."""
+        found = self._look_around(now_s)
+        self._inodes = Inodes()
+        self._rename(found)
+        for each in found:
+            tail = self._tails.get(each.path)
+            if tail is not None and tail.read.identity != (each.stat.st_dev, each.stat.st_ino):
+                tail = self._replaced(tail, each)
+            if tail is None:
+                self._tails[each.path] = self._begin(each, now_s)
+            else:
+                self._look_at(tail, each.stat, now_s)
+        self._drop_gone({each.path for each in found})
+        self._tails = {each.path: self._tails[each.path] for each in found}
+        took_s = self._clock.monotonic_s() - now_s
+        self._swept_s = now_s
+        self._next_sweep_s = now_s + min(max(POLL_S, took_s * _LOOK_SHARE), _SLOWEST_S)
+
+    def _rename(self, found: Sequence[Found]) -> None:
+        """Give tails whose file has another name now that name."""
+        at_path = {each.path: (each.stat.st_dev, each.stat.st_ino) for each in found}
+        at_identity = {identity: path for path, identity in at_path.items()}
+        moved = [
+            (path, tail)
+            for path, tail in self._tails.items()
+            if tail.read.identity in at_identity and at_path.get(path) != tail.read.identity
+        ]
+        for path, _ in moved:
+            del self._tails[path]
+        returned = [tail for tail in self._orphans if tail.read.identity in at_identity]
+        for tail in (*(tail for _, tail in moved), *returned):
+            path = at_identity[tail.read.identity]
+            former = self._tails.get(path)
+            if former is not None:
+                former.was_replaced = True
+                self._orphan(former)
+            tail.source = source_of(Path(path))
+            tail.was_replaced = False
+            self._tails[path] = tail
+            self._renamed.append(tail)
+        self._orphans = [tail for tail in self._orphans if tail not in returned]
+
+    def _begin(self, found: Found, now_s: float) -> Tail:
+        """Begin with a file: from its beginning, or from where an earlier run left it."""
+        status = found.stat
+        identity = (status.st_dev, status.st_ino)
+        named = absolute(found.path)
+        tail = Tail(source_of(Path(found.path)), Position(named, *identity), self._fallback)
+        age_s = max(0.0, self._clock.now_ms() / 1_000 - status.st_mtime)
+        tail.size, tail.looked_s, tail.changed_s = status.st_size, now_s, now_s - age_s
+        tail.signature = (status.st_mtime_ns, status.st_size)
+        if self._again and self._swept_s is None:
+            self._remembered.forget(identity, named)
+        stored: Position | None
+        for stored in self._remembered.may_be(identity, named):
+            tail.read = tail.acknowledged = stored._replace(device=identity[0], inode=identity[1])
+            if self._is_as_left(tail, stored, found):
+                self.already_sent += stored.number + bool(stored.unfinished)
+                break
+            tail.read = tail.acknowledged = Position(named, *identity)
+        else:
+            stored = None
+        for former in self._remembered.take_formers(named):
+            held = {orphan.read.identity for orphan in self._orphans}
+            if former is not stored and former.identity not in held:
+                self._resume_former(former, found, now_s)
+        tail.live_from = 0 if self._is_new(found, now_s) else tail.size
+        return tail
+
+    def _is_as_left(self, tail: Tail, stored: Position, found: Found) -> bool:
+        status = found.stat
+        if status.st_size < stored.end:
+            return False
+        untouched = (status.st_size, status.st_mtime_ns) == (stored.end, stored.modified_ns)
+        if untouched and stored.identity == (status.st_dev, status.st_ino):
+            return True  # nothing was written since: it need not be opened
+        try:
+            return tail.holds_what_was_read(tail.open(found.path))
+        except OSError:
+            return True  # it cannot be told: reading it will say why
+        finally:
+            tail.close()
+
+    def _is_new(self, found: Found, now_s: float) -> bool:
+        """Return whether a file came into being under the eyes of this follower."""
+        if not self._follow or self._swept_s is None or now_s - self._swept_s > _LIVE_GAP_S:
+            return False
+        return self._clock.now_ms() / 1_000 - found.stat.st_mtime < _RECENT_S
+
+    def _resume_former(self, former: Position, found: Found, now_s: float) -> None:
+        """Take up a file that had this name when an earlier run ended: rotated since, or gone."""
+        if former.identity == (found.stat.st_dev, found.stat.st_ino):
+            self._tell(Event("rewritten: it is read from its beginning", found.path))
+            return
+        path = self._inodes.find(Path(found.path).parent, former.identity)
+        if path is None:
+            return
+        tail = Tail(source_of(Path(found.path)), former, self._fallback)
+        tail.looked_s = tail.changed_s = now_s
+        try:
+            tail.size = path.stat().st_size
+            if tail.holds_what_was_read(tail.open(str(path))):
+                tail.live_from, tail.was_replaced = tail.size, True
+                self._orphans.append(tail)
+                return
+        except OSError:
+            pass
+        tail.close()
+
+    def _replaced(self, tail: Tail, found: Found) -> Tail | None:
+        """Take note that another file has the name now; return the tail if it goes on there."""
+        try:
+            descriptor = os.open(found.path, os.O_RDONLY)
+        except OSError:
+            return tail
+        try:
+            status = os.fstat(descriptor)
+            is_copy = status.st_size >= tail.read.end > 0 and (
+                print_at(descriptor, tail.read.end) == tail.read.print
+            )
+        finally:
+            os.close(descriptor)
+        self._remembered.drop(tail.acknowledged.identity)
+        if is_copy:
+            tail.close()
+            tail.read = tail.read._replace(device=status.st_dev, inode=status.st_ino)
+            tail.acknowledged = tail.acknowledged._replace(
+                device=status.st_dev, inode=status.st_ino
+            )
+            return tail
+        tail.was_replaced = True
+        self._orphan(tail)
+        return None
+
+    def _orphan(self, tail: Tail) -> None:
+        """Keep a file that lost its name until it is read to its end."""
+        if not tail.is_open:
+            path = self._inodes.find(Path(tail.source.name).parent, tail.read.identity)
+            try:
+                if path is None or len(self._orphans) >= _MOST_OPEN:
+                    raise FileNotFoundError
+                tail.open(str(path))
+            except OSError:
+                # Nothing was unread when it was last looked at, or it would be open.
+                return
+        tail.changed_s = self._clock.monotonic_s()
+        self._orphans.append(tail)
+
+    def _drop_gone(self, paths: set[str]) -> None:
+        for path, tail in list(self._tails.items()):
+            if path not in paths:
+                del self._tails[path]
+                self._remember(tail)
+                self._orphan(tail)
+
+    def _remember(self, tail: Tail) -> None:
+        """Keep how far a file was sent that is not there: it may come back, as a disk does."""
+        now_s = self._clock.now_ms() // 1_000
+        path = absolute(tail.source.name)
+        self._remembered.remember(tail.acknowledged._replace(path=path, seen_s=now_s))
+
+    def _look_at_hot(self, now_s: float) -> None:
+        for path, tail in self._tails.items():
+            if now_s - tail.changed_s < _HOT_S:
+                try:
+                    status = os.stat(path)  # noqa: PTH116 -- done for many, each moment
+                except OSError:
+                    continue
+                if (status.st_dev, status.st_ino) == tail.read.identity:
+                    self._look_at(tail, status, now_s)
+                else:
+                    self._next_sweep_s = now_s  # another file has the name: look at all
+
+    def _look_at(self, tail: Tail, status: os.stat_result, now_s: float) -> None:
+        """Take note of a file's growth, or that its content is another's."""
+        signature = (status.st_mtime_ns, status.st_size)
+        if signature == tail.signature:
+            tail.looked_s = now_s
+            return
+        tail.signature = signature
+        tail.changed_s = now_s
+        if now_s - tail.looked_s > _LIVE_GAP_S or not self._follow:
+            tail.live_from = status.st_size
+        tail.looked_s = now_s
+        tail.size = status.st_size
+        tail.waits = False
+        self._opened += not tail.is_open
+        try:
+            holds = tail.holds_what_was_read(tail.open(tail.source.name))
+        except OSError as error:
+            self._complain(tail, error)
+            return
+        if self._opened > _MOST_OPEN:
+            tail.close()
+        tail.complaint = None
+        if not holds:
+            self._tell(Event("rewritten: it is read from its beginning", tail.source.name))
+            tail.begin_again()
+
+    def _read_all(self, now_s: float) -> Iterator[Piece]:
+        opened = 0
+        renamed, self._renamed = self._renamed, []
+        for tail in renamed:
+            # Whatever has its former name now comes after it.
+            with contextlib.suppress(OSError):
+                tail.size = os.fstat(tail.open(tail.source.name)).st_size
+                yield from self._read(tail, now_s, final=False)
+        for tail in list(self._orphans):
+            yield from self._read_orphan(tail, now_s)
+        for tail in list(self._tails.values()):
+            if tail.read.end < tail.size and not tail.waits:
+                yield from self._read(tail, now_s, final=not self._follow)
+                opened += 1
+                if opened % _MOST_OPEN == 0:
+                    self._close_cold(now_s)
+            if self._stopping.is_set():
+                return
+        self._close_cold(now_s)
+
+    def _read(self, tail: Tail, now_s: float, *, final: bool) -> Iterator[Piece]:
+        try:
+            for found in tail.pieces(now_s, final=final):
+                yield Piece(found.lines, found.live, settling(tail, found.after))
+                if self._stopping.is_set():
+                    return
+        except OSError as error:
+            self._complain(tail, error)
+
+    def _complain(self, tail: Tail, error: OSError) -> None:
+        """Say once why a file cannot be read; the next look at it tries again."""
+        if (complaint := tail.give_up(error)) is not None:
+            self._tell(Event(complaint, tail.source.name))
+
+    def _read_orphan(self, tail: Tail, now_s: float) -> Iterator[Piece]:
+        """Read a file without a name to its end; after a while, its last line is its last."""
+        try:
+            size = os.fstat(tail.open(tail.source.name)).st_size
+        except OSError:  # it could not be read, and let go of then: there is no way back to it
+            self._orphans.remove(tail)
+            return
+        if size > tail.size:
+            tail.size, tail.changed_s = size, now_s
+        is_over = not self._follow or now_s - tail.changed_s > _GRACE_S
+        yield from self._read(tail, now_s, final=is_over)
+        # Until all of it is acknowledged it may have to be read again.
+        if is_over and tail.acknowledged == tail.read and not self._stopping.is_set():
+            tail.close()
+            self._orphans.remove(tail)
+            if tail.was_replaced and self._follow:
+                self._remembered.drop(tail.read.identity)
+            else:
+                self._remember(tail)
+
+    def _close_cold(self, now_s: float) -> None:
+        """Let go of what is not written to any more, and of the oldest where there are many."""
+        self._opened = 0
+        held = [tail for tail in self._tails.values() if tail.is_open]
+        held.sort(key=lambda tail: -tail.changed_s)
+        for place, tail in enumerate(held):
+            if not self._follow or place >= _MOST_OPEN or now_s - tail.changed_s >= _HOT_S:
+                tail.close()

@@ -1,0 +1,309 @@
+"""One growing file: its lines from where the last reading ended, and what happened to it since.
+
+A line is given once it has its end. What was read and what was acknowledged are apart: reading
+goes on, and only what was acknowledged is ever remembered.
+"""
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from contextgauge.containers import SIGN_FIELDS, Container, Line, Scout
+from schemas.messages import DeadLetter
+from schemas.records import Json
+from schemas.topics import MIB
+from streams import codec
+from streams.edge.files.positions import Position, print_at
+from streams.edge.files.reading import (
+    HELD_LINE_BYTES,
+    LOOK_AHEAD_BYTES,
+    LOOK_AHEAD_LINES,
+    Source,
+)
+
+_BLOCK_BYTES = MIB
+
+_UNDECIDED_S = 2.0
+"""A new file whose lines do not tell yet what it is, is waited for so long: runtimes write their
+first lines within moments. Then it is taken for a stream until a line tells otherwise."""
+
+
+class Read(NamedTuple):
+    """Lines of one reading, and the position after them. `live`: seen when they were written."""
+
+    lines: Sequence[Line]
+    after: Position
+    live: bool
+
+
+class Tail:
+    """One file, by inode: it may be renamed, and outlive its name while it is open."""
+
+    def __init__(self, source: Source, position: Position, fallback: str | None) -> None:
+        self.source = source
+        self.acknowledged = position
+        self.read = position
+        self.size = 0
+        """Its size when it was last looked at: reading stops there."""
+        self.live_from = 0
+        """Bytes from here on were seen when they were written."""
+        self.looked_s = 0.0
+        self.changed_s = 0.0
+        self.signature: tuple[int, int] | None = None
+        """Time and size of what was last looked at: the same again is no change."""
+        self.waits = False
+        """Whether all whole lines were read, and the last one has no end yet."""
+        self.was_replaced = False
+        """Whether another file has its name."""
+        self.complaint: str | None = None
+        """What was said of it last: why it cannot be read."""
+        self._fallback = fallback
+        self._descriptor: int | None = None
+        self._container: Container | None = None
+        self._scout: Scout | None = None
+        self._first_seen_s: float | None = None
+        self._searched = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds a descriptor."""
+        return self._descriptor is not None
+
+    @property
+    def lag(self) -> int:
+        """Bytes that were not read yet."""
+        return max(0, self.size - self.read.end)
+
+    def open(self, path: str) -> int:
+        """Open the file, if it is not open. Raises OSError, also where another has the name."""
+        if self._descriptor is None:
+            descriptor = os.open(path, os.O_RDONLY)
+            status = os.fstat(descriptor)
+            if (status.st_dev, status.st_ino) != self.read.identity:
+                os.close(descriptor)
+                raise OSError(errno.ESTALE, "another file has the name now")
+            self._descriptor = descriptor
+        return self._descriptor
+
+    def close(self) -> None:
+        """Let go of the file."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def give_up(self, error: OSError) -> str | None:
+        """Let go of a file that cannot be read, for now; return why where that is news."""
+        self.close()
+        self.signature = None
+        self.size = min(self.size, self.read.end)
+        complaint = f"cannot be read: {error.strerror}"
+        if error.errno in (errno.ESTALE, errno.ENOENT) or complaint == self.complaint:
+            return None
+        self.complaint = complaint
+        return complaint
+
+    def rewind(self) -> None:
+        """Read again what was not acknowledged; it is sent long after it was written."""
+        self.live_from = self.size
+        self._go_to(self.acknowledged)
+
+    def begin_again(self) -> None:
+        """Read from the beginning: what is there is not what was there."""
+        begin = Position(self.read.path, self.read.device, self.read.inode)
+        self.acknowledged = begin
+        self.live_from = self.size
+        self._go_to(begin)
+
+    def _go_to(self, position: Position) -> None:
+        self.read = position
+        self._container = self._scout = None
+        self._searched = 0
+        self.waits = False
+
+    def holds_what_was_read(self, descriptor: int) -> bool:
+        """Return whether a file's bytes before the position are those that were read."""
+        end = self.read.end
+        return end == 0 or (
+            os.fstat(descriptor).st_size >= end and print_at(descriptor, end) == self.read.print
+        )
+
+    def pieces(self, now_s: float, *, final: bool) -> Iterator[Read]:
+        """Yield the lines up to `size`. `final`: the last one is given though it has no end.
+
+        The position moves when the next is asked for, and so not while the lines are being sent.
+        Before each it is looked whether the file still holds what was read: one that is cut off
+        and written anew meanwhile is left for the next look. Raises OSError.
+        """
+        descriptor = self.open(self.source.name)
+        self._end_unfinished(descriptor)
+        while self.read.end < self.size:
+            if self._container is None and not self._decide(descriptor, now_s, final=final):
+                return
+            if not self.holds_what_was_read(descriptor):
+                self.signature = None
+                return
+            found = self._next(descriptor, final=final)
+            if found is None:
+                self.waits = True
+                return
+            yield found
+            self.read = found.after
+
+    def _end_unfinished(self, descriptor: int) -> None:
+        """Pass over a line that was sent without its end, if it has just got that."""
+        at = self.read
+        if not at.unfinished or self.size <= at.end:
+            return
+        if os.pread(descriptor, 1, at.end) == b"\n":
+            after = at._replace(offset=at.end + 1, number=at.number + 1, unfinished=0)
+            self.read = after._replace(print=print_at(descriptor, after.offset))
+        else:
+            self.read = at._replace(unfinished=0, print=print_at(descriptor, at.offset))
+
+    def _next(self, descriptor: int, *, final: bool) -> Read | None:
+        """Return the next lines: those of one block, or a single one that is longer."""
+        begin = self.read.offset
+        is_live = begin >= self.live_from
+        limit = self.size if is_live else min(self.live_from, self.size)
+        content = os.pread(descriptor, min(_BLOCK_BYTES, limit - begin), begin)
+        length = content.rfind(b"\n") + 1
+        if length == 0 and not is_live and begin + len(content) == limit < self.size:
+            # A line was being written when the file was first seen: it ends live.
+            is_live, limit = True, self.size
+            content = os.pread(descriptor, min(_BLOCK_BYTES, limit - begin), begin)
+            length = content.find(b"\n") + 1
+        if length:
+            return self._lines(descriptor, content[: length - 1].split(b"\n"), length, is_live)
+        end = self._line_end(descriptor)
+        if end is None and not final:
+            return None
+        size = (self.size if end is None else end) - begin
+        value = os.pread(descriptor, min(size, HELD_LINE_BYTES), begin)
+        if end is None:
+            return self._unfinished(descriptor, value, size)
+        return self._lines(descriptor, [value], size + 1, is_live, size)
+
+    def _line_end(self, descriptor: int) -> int | None:
+        """Return where the first line ends; what was searched is not searched again."""
+        at = max(self._searched, self.read.offset)
+        while at < self.size:
+            content = os.pread(descriptor, min(_BLOCK_BYTES, self.size - at), at)
+            found = content.find(b"\n")
+            if found >= 0:
+                return at + found
+            if not content:
+                break
+            at += len(content)
+        self._searched = at
+        return None
+
+    def _lines(
+        self,
+        descriptor: int,
+        values: list[bytes],
+        length: int,
+        is_live: bool,  # noqa: FBT001 -- the last of several, all by place
+        size: int | None = None,
+    ) -> Read:
+        at = self.read
+        lines = [
+            self._line(value, number, len(value) if size is None else size)
+            for number, value in enumerate(values, at.number + 1)
+        ]
+        end = at.offset + length
+        after = self._after(descriptor, end, 0)._replace(offset=end, number=at.number + len(lines))
+        return Read(lines, after, is_live)
+
+    def _unfinished(self, descriptor: int, value: bytes, size: int) -> Read:
+        line = self._line(value, self.read.number + 1, size)
+        return Read([line], self._after(descriptor, self.read.offset + size, size), live=False)
+
+    def _after(self, descriptor: int, end: int, unfinished: int) -> Position:
+        container = self._container
+        if container is None:
+            raise AssertionError("a line is read once its container is known")
+        return self.read._replace(
+            unfinished=unfinished,
+            print=print_at(descriptor, end),
+            kind="open" if self._scout is not None else container.kind,
+            hint=container.hint,
+        )
+
+    def _line(self, value: bytes, number: int, size: int) -> Line:
+        container = self._container
+        if container is None:
+            raise AssertionError("a line is read once its container is known")
+        if container.kind == "stream":
+            body = codec.decode(value, limit=HELD_LINE_BYTES)
+            if not isinstance(body, DeadLetter):
+                container = self._told(container, body)
+                hint = container.hint
+                container.pass_over(body)
+                return _made(self.source.name, number, value, size, hint)
+        return _made(self.source.name, number, value, size, container.hint)
+
+    def _told(self, container: Container, body: dict[str, Json]) -> Container:
+        """Return the container, which this line may be the first to tell."""
+        if self._scout is None:
+            return container
+        self._scout.look(body)
+        found = self._scout.container(self.source.session, self._fallback)
+        if found.kind != "stream":
+            found.hint = found.hint or container.hint
+            self._container, self._scout = found, None
+        elif self._scout.in_stream:
+            self._scout = None
+        return self._container or container
+
+    def _decide(self, descriptor: int, now_s: float, *, final: bool) -> bool:
+        """Find out what the file is (R1); false where its lines do not tell yet."""
+        at = self.read
+        if at.kind != "open" or at.offset:
+            kind = "stream" if at.kind == "open" else at.kind
+            self._container = Container(kind, at.hint or self._fallback)
+            self._scout = Scout() if at.kind == "open" else None
+            return True
+        scout, told = Scout(), False
+        examined = 0
+        for lines, value in enumerate(_whole_lines(descriptor, self.size), 1):
+            examined += len(value)
+            is_early = lines <= LOOK_AHEAD_LINES and examined <= LOOK_AHEAD_BYTES
+            if any(sign in value for sign in SIGN_FIELDS) or (
+                is_early and b'"session_id"' in value
+            ):
+                body = codec.decode(value, limit=HELD_LINE_BYTES)
+                if not isinstance(body, DeadLetter) and scout.look(body):
+                    told = True
+                    break
+        container = scout.container(self.source.session, self._fallback)
+        is_known = told or container.kind != "stream" or scout.in_stream
+        if self._first_seen_s is None:
+            self._first_seen_s = now_s
+        if not (is_known or final or now_s - self._first_seen_s >= _UNDECIDED_S):
+            return False
+        self._container = container
+        self._scout = None if is_known else Scout()
+        return True
+
+
+def _made(name: str, number: int, value: bytes, size: int, hint: str | None) -> Line:
+    if value.endswith(b"\r"):
+        return Line(name, number, value[:-1], size - 1, hint)
+    return Line(name, number, value, size, hint)
+
+
+def _whole_lines(descriptor: int, size: int) -> Iterator[bytes]:
+    """Yield the lines up to a size; of one that is too long to be held only its end."""
+    at, rest = 0, b""
+    while at < size:
+        content = os.pread(descriptor, min(_BLOCK_BYTES, size - at), at)
+        if not content:
+            break
+        at += len(content)
+        *whole, rest = (rest + content).split(b"\n")
+        yield from whole
+        if len(rest) > HELD_LINE_BYTES:
+            rest = b""
+    if rest:
+        yield rest

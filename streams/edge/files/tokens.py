@@ -1,0 +1,85 @@
+"""The file of those who may read: a line each, a name and the hash of a token.
+
+A token is 32 random bytes, which nobody guesses, so a plain SHA-256 of it is all that has to be
+kept: what makes hashes of passwords slow is of no use here, and would be paid at each request.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from contextgauge.errors import ConfigError
+from streams.edge.files.secrets import read_secret
+
+_SCHEME: Final = "sha256:"
+_LINE: Final = re.compile(r"([A-Za-z0-9._@-]{1,100})[ \t]+sha256:([0-9a-f]{64})")
+NAME: Final = re.compile(r"[A-Za-z0-9._@-]{1,100}")
+"""What a reader may be called: it stands in logs."""
+
+TOKEN_HEAD: Final = "cg_"  # noqa: S105 -- how every token begins, so that scanners know a leaked one
+_TOKEN_BYTES: Final = 32
+
+
+def new_token() -> str:
+    """Return a new token."""
+    return TOKEN_HEAD + secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+def hashed(token: str) -> str:
+    """Return what the file keeps of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def line_of(name: str, token: str) -> str:
+    """Return the line of a reader. Raises ConfigError for a name that is none."""
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name!r} is no name of a reader: up to 100 letters, digits, and . _ @ -"
+        )
+    return f"{name} {_SCHEME}{hashed(token)}"
+
+
+class TokenFile:
+    """The file, read anew when it changes: a token that is taken out no longer works."""
+
+    def __init__(self, path: Path, variable: str) -> None:
+        self._path, self._variable = path, variable
+        self._seen: tuple[int, int, int] | None = None
+        self._names: dict[str, str] = {}
+
+    def read(self) -> Mapping[str, str]:
+        """Return the names of readers by the hashes of their tokens. Raises ConfigError."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            seen = None
+        else:
+            seen = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if seen is None or seen != self._seen:
+            self._names = self._parsed(read_secret(self._path, self._variable))
+            self._seen = seen
+        return self._names
+
+    def _parsed(self, text: str) -> dict[str, str]:
+        names = {}
+        for number, line in enumerate(text.splitlines(), 1):
+            stripped = line.strip()
+            if not stripped or stripped.startswith("#"):
+                continue
+            match = _LINE.fullmatch(stripped)
+            if match is None:
+                # The line itself is not told: it may be a token in the clear.
+                raise ConfigError(
+                    f"{self._variable}={self._path}, line {number}, is no reader: write a line "
+                    "that `contextgauge token NAME` prints"
+                )
+            names[match[2]] = match[1]
+        if not names:
+            raise ConfigError(
+                f"{self._variable}={self._path} names no reader: add a line with "
+                "`contextgauge token NAME`, or unset it to let everybody read"
+            )
+        return names

@@ -1,0 +1,138 @@
+"""Finds the transcripts below paths, again and again, and cheaply: by asking for metadata only.
+
+Notifications of the kernel do not come from network file systems, from other machines or through
+virtual ones, and have limits that a folder of thousands exceeds; metadata is right everywhere. A
+folder is listed anew only where its time of modification says that entries came or went.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from contextgauge.errors import ConfigError
+from streams.edge.files.reading import SUBAGENTS, SUFFIX, is_session_folder, order_of
+
+_YOUNG_S = 5.0
+"""A folder that changed lately is listed again and again for so long: a second change within the
+tick of the file system's clock (FAT: 2 s) leaves its time the same."""
+
+_WHOLE_S = 60.0
+"""All folders are listed so often, for file systems that do not keep folders' times."""
+
+
+class Found(NamedTuple):
+    """A transcript that is there, and its metadata."""
+
+    path: str
+    stat: os.stat_result
+
+
+@dataclass(slots=True)
+class _Folder:
+    """What is known of a folder: its time when it was listed, and what was in it."""
+
+    modified_ns: int = -1
+    changed_s: float = 0.0
+    files: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+
+
+class Watch:
+    """The transcripts that paths stand for, now and later; see `streams.edge.files.reading`."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._files: list[str] = []
+        self._roots: list[str] = []
+        self._known: dict[str, _Folder] = {}
+        self._listed_s = 0.0
+        # For each root what was there, as it was found and in reading order.
+        self._ordered: dict[str, tuple[list[str], list[str]]] = {}
+        for text in paths:
+            self._add(text)
+
+    def _add(self, text: str) -> None:
+        path = Path(text)
+        if path.is_dir():
+            main = path.with_name(path.absolute().name + SUFFIX)
+            if is_session_folder(path, main):
+                self._files.append(str(main))
+                self._roots.append(str(path / SUBAGENTS))
+            else:
+                self._roots.append(str(path))
+        elif path.exists() and not path.is_file():
+            raise ConfigError(f"{text}: only files and folders can be followed")
+        elif path.exists() or path.parent.is_dir():
+            self._files.append(str(path))
+        else:
+            raise ConfigError(f"{text}: no such file or folder, nor the folder that would hold it")
+
+    @property
+    def missing(self) -> list[str]:
+        """The files that were named and are not there yet."""
+        return [path for path in self._files if not Path(path).exists()]
+
+    def look(self, now_s: float) -> list[Found]:
+        """Return all transcripts that are there, in reading order; what vanishes is left out."""
+        if now_s - self._listed_s >= _WHOLE_S:
+            self._listed_s = now_s
+            self._known.clear()
+        paths = dict.fromkeys(self._files)
+        for root in self._roots:
+            paths |= dict.fromkeys(self._in_order(root, now_s))
+        found = (_found(path) for path in paths)
+        return [each for each in found if each is not None]
+
+    def _in_order(self, root: str, now_s: float) -> list[str]:
+        """Return what is below a root, in reading order; sorting takes longer than looking."""
+        found = list(self._below(root, now_s))
+        known = self._ordered.get(root)
+        if known is None or known[0] != found:
+            known = self._ordered[root] = found, sorted(found, key=order_of)
+        return known[1]
+
+    def _below(self, root: str, now_s: float) -> Iterator[str]:
+        waiting = [root]
+        while waiting:
+            path = waiting.pop()
+            try:
+                folder = self._folder(path, now_s)
+            except OSError:  # it went away, or may not be read
+                self._known.pop(path, None)
+                continue
+            yield from folder.files
+            waiting.extend(folder.folders)
+
+    def _folder(self, path: str, now_s: float) -> _Folder:
+        modified_ns = os.stat(path).st_mtime_ns  # noqa: PTH116 -- done for thousands, each moment
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = _Folder()
+        if known.modified_ns != modified_ns:
+            known.changed_s = now_s
+        elif now_s - known.changed_s > _YOUNG_S:
+            return known
+        known.modified_ns = modified_ns
+        known.files.clear()
+        known.folders.clear()
+        with os.scandir(path) as entries:
+            for entry in entries:
+                # A link to a folder is not followed: it could lead round in a circle.
+                if entry.is_dir(follow_symlinks=False):
+                    known.folders.append(entry.path)
+                elif entry.name.endswith(SUFFIX) and entry.is_file():
+                    known.files.append(entry.path)
+        subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
+        if subagents in known.folders:
+            known.files, known.folders = [], [subagents]
+        return known
+
+
+def _found(path: str) -> Found | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 -- as above
+    except OSError:
+        return None
+    return Found(path, found) if stat.S_ISREG(found.st_mode) else None

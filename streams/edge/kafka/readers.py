@@ -1,0 +1,310 @@
+"""Reading from Kafka, `read_committed`: assigned partitions, or as a member of a group.
+
+aiokafka fetches in the background, one fetch for all partitions of a broker; `poll` takes what
+has come. Positions are stored by the flows, so nothing is ever reset to an end or to the group's
+offsets: `auto_offset_reset` is none.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.consumer.fetcher import FetchError, FetchResult
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.record.default_records import DefaultRecord
+
+from contextgauge.kafka.diagnosis import connecting
+from contextgauge.kafka.options import KafkaOptions, translated
+from streams.ports import AssignmentCallback, Batch, Ends, LogRecord
+
+_NEVER_MS = 2**31 - 1
+"""aiokafka drops a member that has not polled for so long. A partition is not polled while it is
+restored, nor by a worker that stands by without one; a task that fails ends its worker itself."""
+
+_CREATE_TIME = 0
+"""Kafka's timestamp type of a record that carries the producer's clock."""
+
+_UNREAD_PAUSE_S = 0.005
+"""aiokafka fetches for no partition while one has not taken what came, for so long at most. Its
+100 ms would make all partitions wait for the one whose transaction is under way."""
+
+_HEARTBEATS_PER_SESSION = 4
+"""A member may miss some: a session of 10 s has one every 2.5 s."""
+
+_WATCH_S = 1.0
+"""How often a member looks whether it still is one; far below what people notice."""
+
+_STOP_TIMEOUT_S = 5.0
+"""Leaving the group takes one round trip; a broker that is away must not hold the worker."""
+
+
+class KafkaPartitionReader:
+    """Reads partitions that it was told, without a group."""
+
+    def __init__(self, options: KafkaOptions, topic: str, partitions: Sequence[int]) -> None:
+        self._options = options
+        self._topic = topic
+        self._partitions = partitions
+        self._positions: dict[int, int] = {}
+        self._made: AIOKafkaConsumer | None = None
+
+    async def start(self) -> None:
+        """Connect; the partitions are read once they have been sought."""
+        consumer = self._made = self._consumer(None, None)
+        consumer.assign([self._at(partition) for partition in self._partitions])
+        await self._start(consumer)
+
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        """Return the first offset kept and the committed end."""
+        at = self._at(partition)
+        with translated(f"asking for the bounds of {self._topic}-{partition}"):
+            first, end = await asyncio.gather(
+                self._connected().beginning_offsets([at]), self._connected().end_offsets([at])
+            )
+        return first[at], end[at]
+
+    async def offset_at(self, partition: int, timestamp_ms: int) -> int:
+        """Return the first offset of a time or later, the committed end where there is none."""
+        at = self._at(partition)
+        with translated(f"asking for a time's offset in {self._topic}-{partition}"):
+            asked = self._connected().offsets_for_times({at: max(timestamp_ms, 0)})
+            found, end = await asyncio.gather(asked, self._connected().end_offsets([at]))
+        first = found[at]
+        return int(end[at] if first is None else min(first.offset, end[at]))
+
+    def seek(self, partition: int, offset: int) -> None:
+        """Read the partition from an offset."""
+        self._connected().seek(self._at(partition), offset)
+        self._positions[partition] = offset
+
+    async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        """Return what is there; see the port."""
+        with translated(f"reading {self._topic}-{partition}"):
+            return await self._fetch(partition, max_records, timeout_s)
+
+    def ends(self, partition: int) -> Ends | None:
+        """Return where the partition ended by the last fetch; see the port."""
+        consumer, at = self._connected(), self._at(partition)
+        if at not in consumer.assignment():
+            return None
+        stable, high = consumer.last_stable_offset(at), consumer.highwater(at)
+        return None if stable is None or high is None else Ends(stable, high)
+
+    async def stop(self) -> None:
+        """Close. A broker that is away does not hold it up."""
+        consumer, self._made = self._made, None
+        if consumer is None:
+            return
+        if not await _succeeds(consumer.stop()):
+            # Away, or it had failed before, which its reads told. The rest of `stop` was not
+            # reached: at least let go of the connections.
+            await _succeeds(consumer._client.close())  # noqa: SLF001 -- no public way after that
+
+    def _consumer(self, group: str | None, instance_id: str | None) -> AIOKafkaConsumer:
+        return AIOKafkaConsumer(
+            **consumer_arguments(self._options, group, instance_id), auto_offset_reset="none"
+        )
+
+    async def _start(self, consumer: AIOKafkaConsumer) -> None:
+        try:
+            async with connecting(self._options, f"connecting to read {self._topic}"):
+                await consumer.start()
+            fetcher = consumer._fetcher  # noqa: SLF001 -- no option for either
+            fetcher._prefetch_backoff = _UNREAD_PAUSE_S  # noqa: SLF001 -- as above
+            fetcher._records = _Fetched(fetcher._records)  # noqa: SLF001 -- as above
+        except BaseException:
+            await self.stop()
+            raise
+
+    def _at(self, partition: int) -> TopicPartition:
+        return TopicPartition(self._topic, partition)
+
+    def _connected(self) -> AIOKafkaConsumer:
+        if self._made is None:
+            raise RuntimeError(f"the reader of {self._topic} is not started")
+        return self._made
+
+    async def _fetch(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        consumer, at = self._connected(), self._at(partition)
+        found = await consumer.getmany(
+            at, timeout_ms=int(timeout_s * 1000), max_records=max_records
+        )
+        records: list[LogRecord] = found.get(at, [])
+        # Nothing is awaited in between: the position is the one after just these records, beyond
+        # markers and aborted records that follow them in what was fetched.
+        position = self._positions[partition] = await consumer.position(at)
+        return Batch(records, position)
+
+
+class KafkaGroupReader(KafkaPartitionReader):
+    """Reads as a member of a group: eager rebalances, the sticky assignor."""
+
+    def __init__(
+        self, options: KafkaOptions, topic: str, group: str, instance_id: str | None
+    ) -> None:
+        super().__init__(options, topic, ())
+        self._group = group
+        self._instance_id = instance_id
+        self._assigned: frozenset[int] = frozenset()
+        self._polls: dict[int, asyncio.Task[Batch]] = {}
+
+    async def start(self) -> None:
+        """Connect; `join` makes it a member."""
+        consumer = self._made = self._consumer(self._group, self._instance_id)
+        await self._start(consumer)
+
+    async def join(self, on_revoked: AssignmentCallback, on_assigned: AssignmentCallback) -> None:
+        """Join the group; the callbacks get partition numbers, within a rebalance.
+
+        No heartbeat is sent while `on_assigned` runs, so it must be over at once; while
+        `on_revoked` runs the group waits, at most for the rebalance time-out.
+        """
+        self._connected().subscribe(
+            [self._topic], listener=_Listener(self, on_revoked, on_assigned)
+        )
+
+    def resume(self, partition: int) -> None:
+        """Begin to fetch an assigned partition; one that was revoked meanwhile is left alone."""
+        if partition in self._assigned:
+            self._connected().resume(self._at(partition))
+
+    def seek(self, partition: int, offset: int) -> None:
+        """Set the partition's position, which a poll tells even if it was revoked meanwhile."""
+        if partition in self._assigned:
+            super().seek(partition, offset)
+        self._positions[partition] = offset
+
+    async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        """Return what is there; nothing, and at once, where the partition was revoked."""
+        if partition not in self._assigned:
+            await asyncio.sleep(0)
+            return self._nothing(partition)
+        # A task of its own, for the rebalance to end: aiokafka's poll waits for the end of a
+        # rebalance, which waits for the partition's task, which waits for the poll.
+        task = self._polls[partition] = asyncio.create_task(
+            super().poll(partition, max_records, timeout_s)
+        )
+        try:
+            await asyncio.wait([task])
+        finally:
+            del self._polls[partition]
+            task.cancel()
+        return self._nothing(partition) if task.cancelled() else task.result()
+
+    async def tell(self, positions: Mapping[int, int]) -> None:
+        """Commit positions as the group's offsets; see the port."""
+        offsets = {self._at(partition): at for partition, at in positions.items()}
+        with translated(f"telling the group {self._group} how far its partitions are"):
+            await self._connected().commit(offsets)
+
+    async def watch(self) -> None:
+        """Run until the membership fails; see the port."""
+        nowhere = self._at(-1)
+        with translated(f"being a member of the group {self._group}"):
+            while True:
+                # A poll of any partition tells of the group's errors; this one takes no records.
+                await self._connected().getmany(nowhere, timeout_ms=0)
+                await asyncio.sleep(_WATCH_S)
+
+    def _nothing(self, partition: int) -> Batch:
+        return Batch((), self._positions.get(partition, 0))
+
+    def revoke(self) -> frozenset[int]:
+        """End all polls and forget the assignment (for the listener)."""
+        for task in self._polls.values():
+            task.cancel()
+        revoked, self._assigned = self._assigned, frozenset()
+        return revoked
+
+    def assign(self, partitions: frozenset[int]) -> None:
+        """Take a new assignment over, paused (for the listener)."""
+        self._assigned = partitions
+        self._connected().pause(*[self._at(partition) for partition in partitions])
+
+
+async def _succeeds(closing: Coroutine[None, None, None]) -> bool:
+    """Tell whether something closes, in time and without an error.
+
+    In a task of its own: what the client raises while a broker is away may be anything, even the
+    cancellation of a task of its own, which must not be taken for this task's.
+    """
+    task = asyncio.ensure_future(closing)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    try:
+        await asyncio.wait([task], timeout=_STOP_TIMEOUT_S)
+    finally:
+        task.cancel()
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed
+    def __init__(
+        self,
+        reader: KafkaGroupReader,
+        on_revoked: AssignmentCallback,
+        on_assigned: AssignmentCallback,
+    ) -> None:
+        self._reader, self._on_revoked, self._on_assigned = reader, on_revoked, on_assigned
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:  # noqa: ARG002 -- the base names it
+        await self._on_revoked(self._reader.revoke())
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        partitions = frozenset(at.partition for at in assigned)
+        self._reader.assign(partitions)
+        await self._on_assigned(partitions)
+
+
+def consumer_arguments(
+    options: KafkaOptions, group: str | None, instance_id: str | None
+) -> dict[str, Any]:
+    """Return what every consumer of ours is made with; where it begins to read is its own."""
+    return {
+        **options.connection(),
+        "client_id": options.client_id,
+        "group_id": group,
+        "group_instance_id": instance_id,
+        "isolation_level": "read_committed",
+        "enable_auto_commit": False,
+        "fetch_max_wait_ms": options.fetch_wait_ms,
+        # The broker sends a first batch that is larger, so a greater message is no trap.
+        "max_partition_fetch_bytes": options.fetch_bytes,
+        "session_timeout_ms": options.session_timeout_ms,
+        "rebalance_timeout_ms": options.rebalance_timeout_ms,
+        "heartbeat_interval_ms": options.session_timeout_ms // _HEARTBEATS_PER_SESSION,
+        "max_poll_interval_ms": _NEVER_MS,
+        # One of its own: aiokafka keeps a member's assignment on the class itself.
+        "partition_assignment_strategy": (
+            type("OwnStickyPartitionAssignor", (StickyPartitionAssignor,), {}),
+        ),
+    }
+
+
+class _Fetched(OrderedDict[TopicPartition, FetchResult | FetchError]):
+    """What was fetched and not yet taken, by partition: its records come as `LogRecord`.
+
+    aiokafka makes a dataclass of eleven fields of each record when it is taken, and to make
+    another of that would be a third of what reading costs.
+    """
+
+    def __setitem__(self, at: TopicPartition, fetched: FetchResult | FetchError) -> None:
+        """Keep what came of a partition."""
+        if isinstance(fetched, FetchResult):
+            fetched._partition_records._consumer_record = _log_record  # noqa: SLF001 -- no other way
+        super().__setitem__(at, fetched)
+
+
+def _log_record(
+    at: TopicPartition,  # noqa: ARG001 -- aiokafka gives it
+    record: DefaultRecord,
+) -> LogRecord:
+    return LogRecord(
+        record.offset,
+        record.timestamp,
+        record.key,
+        record.value,
+        tuple(record.headers),
+        record.timestamp_type == _CREATE_TIME,
+    )

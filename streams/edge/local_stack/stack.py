@@ -1,0 +1,357 @@
+"""Kafka and Redis on this machine, for development, tests and the demo.
+
+Kafka runs from Apache's own jars, which Maven resolves once into `deploy/kafka/libs`, in KRaft
+mode; Redis is the system's `redis-server` with its append-only file on. Both listen on free
+ports of the loopback, keep their data under one folder, and are ended by pid: exactly what was
+started here, nothing found by name.
+"""
+
+import itertools
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from string import Template
+from typing import Any, Literal, TypeAlias
+
+from contextgauge.errors import StopError
+from streams import codec
+from streams.edge.local_stack import processes
+from streams.edge.local_stack.processes import Running
+
+PROJECT_FOLDER = Path(__file__).parents[3]
+STACK_FOLDER = PROJECT_FOLDER / ".stack"
+"""Where `contextgauge stack up` keeps data, logs and its state; ignored by git."""
+
+STATE_FILE = "stack.json"
+DEFAULT_HEAP_MIB = 512
+"""The broker's heap: holds several 10 MiB messages and still fits a small machine."""
+
+READY_TIMEOUT_S = 90.0
+"""Kafka takes 3 s on an idle machine; a busy one of 2 cores has been seen to take 20."""
+STOP_TIMEOUT_S = 20.0
+"""Kafka's orderly stop takes up to some seconds; after this it is killed."""
+
+_PORTS = range(20_000, 32_768)
+"""Below those that systems give to outgoing connections: while a service is down for a moment,
+its port would be taken by one of its own clients that tries to connect."""
+
+_START_ATTEMPTS = 3
+"""A free port may be taken by another process before the service binds it."""
+
+Part: TypeAlias = Literal["project", "java", "mvn", "kafka-jars", "redis-server"]
+Name: TypeAlias = Literal["kafka", "redis"]
+
+
+class MissingPartError(StopError):
+    """The machine lacks a part of the stack; the message is one line and names the remedy."""
+
+    def __init__(self, part: Part, message: str) -> None:
+        super().__init__(message)
+        self.part = part
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One running service: the address to connect to, and its process."""
+
+    address: str
+    process: Running
+    log_file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Where the stack's own files are. `root` is the project's source folder."""
+
+    root: Path
+
+    @property
+    def kafka(self) -> Path:
+        """`pom.xml`, templates, and `libs` once resolved."""
+        return self.root / "deploy" / "kafka"
+
+    @property
+    def redis_conf(self) -> Path:
+        """The configuration of the local Redis."""
+        return self.root / "deploy" / "redis" / "redis.conf"
+
+
+class LocalStack:
+    """The services of one folder: started by `start`, known again later by the state file.
+
+    `start` and `stop` may be called from different processes; what runs is in
+    `<folder>/stack.json`.
+    """
+
+    def __init__(
+        self, folder: Path, *, root: Path = PROJECT_FOLDER, heap_mib: int = DEFAULT_HEAP_MIB
+    ) -> None:
+        self.folder = folder.resolve()
+        self._project = Project(root)
+        self._heap_mib = heap_mib
+
+    def start(
+        self,
+        wanted: Sequence[Name] = ("kafka", "redis"),
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> dict[Name, Service]:
+        """Start what does not run yet, wait until it answers, and return what runs.
+
+        Raises MissingPartError if a part is missing on this machine, StopError if a service
+        does not come up; then whatever this call started is stopped again.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        running = self.services()
+        missing = [name for name in wanted if name not in running]
+        programs = self.prepare(missing, progress)
+        started: dict[Name, Service] = {}
+        try:
+            for name in missing:
+                progress(f"starting {name.capitalize()}")
+                started[name] = self._start(name, programs[name])
+                self._remember(running | started)
+        except BaseException:
+            for service in started.values():
+                processes.stop(service.process, STOP_TIMEOUT_S)
+            self._remember(running)
+            raise
+        return running | started
+
+    def prepare(
+        self, wanted: Sequence[Name], progress: Callable[[str], None] = lambda _: None
+    ) -> dict[Name, str]:
+        """Make sure that all parts of these services are here; return their programs.
+
+        Kafka's jars are fetched if need be. Raises MissingPartError.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return {name: self._prepare(name, progress) for name in wanted}
+
+    def services(self) -> dict[Name, Service]:
+        """Return the services that this folder's state file tells of and that still run."""
+        found: dict[Name, Service] = {}
+        for name, entry in self._read_state().items():
+            service = Service(entry["address"], Running(**entry["process"]), entry["log_file"])
+            if service.process.alive():
+                found[name] = service
+        return found
+
+    def stop(self) -> list[Name]:
+        """Stop what runs, and return the names. Data stays."""
+        running = self.services()
+        with ExitStack() as stopping:  # whatever becomes of one, the others are stopped
+            for service in running.values():
+                stopping.callback(processes.stop, service.process, STOP_TIMEOUT_S)
+        (self.folder / STATE_FILE).unlink(missing_ok=True)
+        return list(running)
+
+    def kill(self, name: Name) -> None:
+        """End a service at once, as a crash would (for tests of recovery)."""
+        service = self.services()[name]
+        processes.stop(service.process, 0.0)
+
+    def _prepare(self, name: Name, progress: Callable[[str], None]) -> str:
+        """Make sure that all parts of a service are here; return its program."""
+        if not self._project.kafka.joinpath("pom.xml").exists():
+            raise MissingPartError(
+                "project",
+                f"no deploy/ folder in {self._project.root}: the local stack needs the project's "
+                "source; run it from a clone, or set CONTEXTGAUGE_BOOTSTRAP_SERVERS and "
+                "CONTEXTGAUGE_REDIS_URL to services of yours",
+            )
+        if name == "redis":
+            return _program("redis-server", "Redis", "apt-get install redis-server")
+        java = _program("java", "Java 17 or later", "apt-get install default-jre-headless")
+        self._resolve_jars(progress)
+        return java
+
+    def _resolve_jars(self, progress: Callable[[str], None]) -> None:
+        """Have Maven copy Kafka's jars, once per version of the pom."""
+        pom, libs = self._project.kafka / "pom.xml", self._project.kafka / "libs"
+        mark = libs / "resolved-from.xml"
+        if mark.exists() and mark.read_bytes() == pom.read_bytes():
+            return
+        mvn = _program("mvn", "Maven", "apt-get install maven")
+        progress("fetching Kafka's jars with Maven (54 MB, once)")
+        shutil.rmtree(libs, ignore_errors=True)
+        arguments = ["-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={libs}"]
+        done = subprocess.run(  # noqa: S603 -- a list of arguments, no shell
+            [mvn, *arguments],
+            cwd=self._project.kafka,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0 or not any(libs.glob("kafka_*.jar")):
+            log = self.folder / "maven.log"
+            log.write_text(done.stdout + done.stderr)
+            raise MissingPartError(
+                "kafka-jars",
+                f"Maven could not fetch Kafka's jars ({_first_error(done.stdout)}): connect to "
+                f"the network, or copy deploy/kafka/libs from another machine; see {log}",
+            )
+        mark.write_bytes(pom.read_bytes())
+
+    def _start(self, name: Name, program: str) -> Service:
+        launch = self._launch_kafka if name == "kafka" else self._launch_redis
+        for attempt in range(_START_ATTEMPTS):
+            log_file = self.folder / f"{name}.log"
+            log_start = log_file.stat().st_size if log_file.exists() else 0
+            service, ready = launch(program, log_file)
+            try:
+                if _wait(service.process, ready):
+                    return service
+            except BaseException:
+                processes.stop(service.process, 0.0)
+                raise
+            processes.stop(service.process, 0.0)
+            log = log_file.read_bytes()[log_start:].decode("utf-8", "replace")
+            if "Address already in use" not in log or attempt + 1 == _START_ATTEMPTS:
+                break
+        last = next((line for line in reversed(log.splitlines()) if line.strip()), "no output")
+        raise StopError(f"{name} did not start: {last.strip()[:300]}; see {log_file}")
+
+    def _launch_kafka(self, java: str, log_file: Path) -> tuple[Service, Callable[[], bool]]:
+        broker_port, controller_port = self._ports("kafka", 2)
+        data, config = self.folder / "kafka", self.folder / "kafka.properties"
+        template = Template((self._project.kafka / "server.properties").read_text())
+        config.write_text(
+            template.substitute(
+                broker_port=broker_port,
+                controller_port=controller_port,
+                # A backslash begins an escape in Java's properties.
+                data_folder=str(data).replace("\\", "/"),
+            )
+        )
+        java_command = [java, f"-Xmx{self._heap_mib}m", "-cp", f"{self._project.kafka / 'libs'}/*"]
+        if not (data / "meta.properties").exists():
+            cluster_id = str(uuid.uuid5(uuid.NAMESPACE_URL, str(data)))
+            tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
+            formatted = subprocess.run(  # noqa: S603 -- a list of arguments, no shell
+                [*java_command, *tool], capture_output=True, text=True, check=False
+            )
+            if "UnsupportedClassVersionError" in formatted.stderr:
+                raise MissingPartError(
+                    "java",
+                    f"{java} is too old for Kafka: install Java 17 or later "
+                    "(Debian and Ubuntu: apt-get install default-jre-headless)",
+                )
+            if formatted.returncode != 0:
+                reason = (formatted.stderr or formatted.stdout).strip().splitlines()[-1:]
+                raise StopError(f"could not format {data}: {' '.join(reason)}")
+        log4j = f"-Dlog4j2.configurationFile={self._project.kafka / 'log4j2.properties'}"
+        command = [*java_command[:2], log4j, *java_command[2:], "kafka.Kafka", str(config)]
+        log_start = log_file.stat().st_size if log_file.exists() else 0
+        process = processes.start(command, log_file, folder=self.folder)
+
+        def ready() -> bool:
+            with log_file.open("rb") as log:
+                log.seek(log_start)
+                return b"Kafka Server started" in log.read()
+
+        return Service(f"127.0.0.1:{broker_port}", process, str(log_file)), ready
+
+    def _launch_redis(self, program: str, log_file: Path) -> tuple[Service, Callable[[], bool]]:
+        (port,) = self._ports("redis", 1)
+        data = self.folder / "redis"
+        data.mkdir(exist_ok=True)
+        arguments = [str(self._project.redis_conf), "--port", str(port), "--dir", str(data)]
+        process = processes.start([program, *arguments], log_file, folder=self.folder)
+        service = Service(f"redis://127.0.0.1:{port}/0", process, str(log_file))
+        return service, lambda: _redis_answers(port)
+
+    def _read_state(self) -> dict[Name, dict[str, Any]]:
+        try:
+            state: dict[Name, dict[str, Any]] = codec.loads((self.folder / STATE_FILE).read_bytes())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise StopError(
+                f"{self.folder / STATE_FILE} is damaged: end what it names and delete it"
+            ) from error
+        return state
+
+    def _remember(self, services: dict[Name, Service]) -> None:
+        path = self.folder / STATE_FILE
+        partial = path.with_suffix(".part")
+        partial.write_bytes(codec.dumps({name: asdict(item) for name, item in services.items()}))
+        partial.replace(path)
+
+    def _ports(self, name: Name, count: int) -> list[int]:
+        """Return the ports that the service had in this folder if they are free, else new ones.
+
+        Clients of a service that was restarted find it again.
+        """
+        path = self.folder / f"{name}.ports"
+        if path.exists():
+            before = [int(port) for port in path.read_text().split()]
+            if len(before) == count and all(_is_free(port) for port in before):
+                return before
+        ports = _free_ports(count, self.folder)
+        path.write_text(" ".join(str(port) for port in ports))
+        return ports
+
+
+def _program(name: Part, title: str, debian: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise MissingPartError(
+            name,
+            f"no `{name}` on this machine: install {title} (Debian and Ubuntu: {debian})",
+        )
+    return found
+
+
+def _first_error(output: str) -> str:
+    line = next((line for line in output.splitlines() if line.startswith("[ERROR]")), "no network?")
+    return line.removeprefix("[ERROR]").strip()[:160]
+
+
+def _free_ports(count: int, folder: Path) -> list[int]:
+    """Return free ports, looked for from a place of the folder's own: stacks seldom meet."""
+    begin = zlib.crc32(str(folder).encode())
+    tried = (_PORTS[(begin + step) % len(_PORTS)] for step in range(len(_PORTS)))
+    ports = list(itertools.islice(filter(_is_free, tried), count))
+    if len(ports) < count:
+        raise StopError(f"no free port from {_PORTS.start} to {_PORTS.stop - 1}")
+    return ports
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As the services do: a connection of before that lingers is no hindrance.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _wait(process: Running, ready: Callable[[], bool]) -> bool:
+    """Return whether the service came up: false if it ended or took too long."""
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if ready():
+            return True
+        if not process.alive():
+            return False
+        time.sleep(0.05)
+    return False
+
+
+def _redis_answers(port: int) -> bool:
+    """Ask Redis for a sign of life; one that is loading its file does not count yet."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(64).startswith(b"+PONG")
+    except OSError:
+        return False

@@ -1,0 +1,184 @@
+"""Consumer groups of the log in memory: eager rebalances, sticky assignment."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from contextgauge.errors import RetryError
+from streams.ports import AssignmentCallback, Batch, Ends, PartitionReader
+
+
+class _Positioned(PartitionReader, Protocol):
+    def position(self, partition: int) -> int: ...
+
+
+class Group:
+    """One group on one topic. A rebalance runs whenever a member came or went."""
+
+    def __init__(self, partitions: Callable[[], int]) -> None:
+        self._partitions = partitions
+        self._members: list[MemoryGroupReader] = []
+        self._rebalance: asyncio.Task[None] | None = None
+        self._changed = False
+
+    def add(self, member: "MemoryGroupReader") -> None:
+        """Take a member in; a static one replaces the former of its instance id."""
+        if member.instance_id is not None:
+            for former in self._members:
+                if former.instance_id == member.instance_id:
+                    former.expel()
+            self._members = [m for m in self._members if m.instance_id != member.instance_id]
+        self._members.append(member)
+        self._start_rebalance()
+
+    def remove(self, member: "MemoryGroupReader") -> None:
+        """Let a member go."""
+        if member in self._members:
+            self._members.remove(member)
+            self._start_rebalance()
+
+    def _start_rebalance(self) -> None:
+        self._changed = True
+        if self._rebalance is None or self._rebalance.done():
+            self._rebalance = asyncio.create_task(self._balance())
+
+    async def _balance(self) -> None:
+        while self._changed:
+            self._changed = False
+            members = list(self._members)
+            former = {member: member.assigned for member in members}
+            await asyncio.gather(*[member.revoke() for member in members])
+            if self._changed:
+                continue
+            shares = _sticky(former, self._partitions())
+            await asyncio.gather(*[member.assign(frozenset(shares[member])) for member in members])
+
+
+def _sticky(
+    former: dict["MemoryGroupReader", frozenset[int]], partitions: int
+) -> dict["MemoryGroupReader", set[int]]:
+    """Share the partitions out evenly, moving as few as can be."""
+    shares = {member: set(had) for member, had in former.items()}
+    if not shares:
+        return {}
+    taken = {partition for share in shares.values() for partition in share}
+    free = [partition for partition in range(partitions) if partition not in taken]
+    while free:
+        min(shares.values(), key=len).add(free.pop())
+    while True:
+        most, least = max(shares.values(), key=len), min(shares.values(), key=len)
+        if len(most) - len(least) <= 1:
+            return shares
+        least.add(most.pop())
+
+
+class MemoryGroupReader:
+    """A member of a group, over a reader of the same topic."""
+
+    def __init__(
+        self,
+        group: Group,
+        reader: _Positioned,
+        instance_id: str | None,
+        offsets: dict[int, int],
+    ) -> None:
+        self.instance_id = instance_id
+        self.assigned: frozenset[int] = frozenset()
+        self._offsets = offsets
+        self._revoking: frozenset[int] = frozenset()
+        self._group = group
+        self._reader = reader
+        self._stopped = False
+        self._paused: set[int] = set()
+        self._polls: set[asyncio.Task[Batch]] = set()
+        self._on_revoked: AssignmentCallback | None = None
+        self._on_assigned: AssignmentCallback | None = None
+
+    async def start(self) -> None:
+        """Raise RetryError while the broker is away."""
+        await self._reader.start()
+
+    async def join(self, on_revoked: AssignmentCallback, on_assigned: AssignmentCallback) -> None:
+        """Join the group; the callbacks get partition numbers, within a rebalance."""
+        self._on_revoked, self._on_assigned = on_revoked, on_assigned
+        self._group.add(self)
+
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        """Return the first offset kept and the committed end."""
+        return await self._reader.bounds(partition)
+
+    async def offset_at(self, partition: int, timestamp_ms: int) -> int:
+        """Return the first offset of a time or later."""
+        return await self._reader.offset_at(partition, timestamp_ms)
+
+    def seek(self, partition: int, offset: int) -> None:
+        """Set the partition's position, which a poll tells even if it was revoked meanwhile."""
+        self._reader.seek(partition, offset)
+
+    def resume(self, partition: int) -> None:
+        """Begin to read an assigned partition."""
+        self._paused.discard(partition)
+
+    async def tell(self, positions: Mapping[int, int]) -> None:
+        """Keep the group's offsets. Raises RetryError where a partition is not this member's."""
+        await asyncio.sleep(0)
+        if not positions.keys() <= self.assigned | self._revoking:
+            raise RetryError("the partitions are another member's now")
+        self._offsets |= positions
+
+    async def watch(self) -> None:
+        """Run until cancelled: nothing here ends a membership."""
+        await asyncio.get_running_loop().create_future()
+
+    async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        """Return what is there; nothing, and at once, where the partition was revoked."""
+        if partition not in self.assigned:
+            await asyncio.sleep(0)
+            return Batch((), self._reader.position(partition))
+        if partition in self._paused:
+            await asyncio.sleep(timeout_s)
+            return Batch((), self._reader.position(partition))
+        task = asyncio.create_task(self._reader.poll(partition, max_records, timeout_s))
+        self._polls.add(task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            self._polls.discard(task)
+            task.cancel()
+        if task.cancelled():
+            return Batch((), self._reader.position(partition))
+        return task.result()
+
+    def ends(self, partition: int) -> Ends | None:
+        """Return where the partition ends, where it is this member's."""
+        return self._reader.ends(partition) if partition in self.assigned else None
+
+    async def stop(self) -> None:
+        """Leave the group."""
+        self._stopped = True
+        self.assigned = frozenset()
+        self._group.remove(self)
+        await self._reader.stop()
+
+    def expel(self) -> None:
+        """Take everything away: another member has this one's instance id now."""
+        self.assigned = frozenset()
+
+    async def revoke(self) -> None:
+        """Take the assignment away (for the group)."""
+        revoked, self.assigned = self.assigned, frozenset()
+        for poll in self._polls:
+            poll.cancel()
+        if self._on_revoked is not None:
+            self._revoking = revoked
+            await self._on_revoked(revoked)
+            self._revoking = frozenset()
+
+    async def assign(self, partitions: frozenset[int]) -> None:
+        """Give a new assignment, paused (for the group); one that just left takes none."""
+        if self._stopped:
+            return
+        self.assigned = partitions
+        self._paused = set(partitions)
+        if self._on_assigned is not None:
+            await self._on_assigned(partitions)

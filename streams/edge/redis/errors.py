@@ -1,0 +1,111 @@
+"""Redis's errors as the project's own, named by the reaction that they demand.
+
+Redis repeats the arguments of a command that it does not know: the password of an AUTH or a HELLO
+that was renamed, or that an old server or a proxy lacks, and what a view says. They are cut out.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    ClusterDownError,
+    InvalidResponse,
+    MasterDownError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from contextgauge.errors import ConfigError, RetryError, StopError
+from contextgauge.tls import refusal
+
+_FOR_NOW = ("BUSY", "LOADING", "MISCONF", "NOREPLICAS", "UNKILLABLE")
+"""Codes of replies by which Redis refuses for now: a slow script, start-up, a full disk, …"""
+
+_ARGUMENTS = re.compile(r",? with args beginning with:.*", re.DOTALL)
+
+_NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
+"""How a script is refused a command, in Redis 7 and in Redis 6."""
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn what redis-py raises into RetryError, ConfigError or StopError."""
+    try:
+        with arguments_hidden():
+            yield
+    except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
+        raise ConfigError(_not_allowed(doing, error)) from error
+    except TimeoutError as error:
+        raise RetryError(f"Redis does not answer while {doing}") from error
+    except (RedisConnectionError, RedisTimeoutError, OSError) as error:
+        if isinstance(error.__cause__, ConfigError):  # of a file that is read when connecting
+            raise error.__cause__ from None
+        refused = refusal(error, "CONTEXTGAUGE_REDIS_", "the host in CONTEXTGAUGE_REDIS_URL")
+        if refused is not None:
+            raise ConfigError(f"Redis, {doing}: {refused}") from error
+        raise RetryError(f"Redis is away while {doing}: {error}") from error
+    except ResponseError as error:
+        raise _refused(doing, error) from error
+    except InvalidResponse as error:
+        raise ConfigError(
+            f"Redis, {doing}: what answers there is no Redis ({error}): correct "
+            "CONTEXTGAUGE_REDIS_URL"
+        ) from error
+    except RedisError as error:
+        raise StopError(f"Redis, {doing}: {error}") from error
+
+
+@contextmanager
+def arguments_hidden() -> Iterator[None]:
+    """Cut the arguments of a command out of what Redis says against it, wherever it is shown."""
+    try:
+        yield
+    except RedisError as error:
+        each: BaseException | None = error
+        while each is not None:
+            each.args = tuple(
+                _ARGUMENTS.sub("", part) if isinstance(part, str) else part for part in each.args
+            )
+            each = each.__cause__ or each.__context__
+        raise
+
+
+def _not_allowed(doing: str, error: RedisError) -> str:
+    said = str(error).rstrip(".")
+    if not isinstance(error, AuthenticationError | AuthorizationError):
+        return f"Redis refuses {doing}: {said}. Give its user the rights of docs/CONNECTING.md"
+    return (
+        f"Redis refuses {doing}: {said}. Correct the user and password in CONTEXTGAUGE_REDIS_URL, "
+        "or CONTEXTGAUGE_REDIS_USERNAME and CONTEXTGAUGE_REDIS_PASSWORD (or what its file holds)"
+    )
+
+
+def _refused(doing: str, error: ResponseError) -> Exception:
+    said = str(error)
+    if said.startswith("unknown command") and "HELLO" in said:
+        return ConfigError(
+            f"Redis refuses {doing}: {said}. Put ?protocol=2 behind CONTEXTGAUGE_REDIS_URL; it "
+            "must be 6.2 or later"
+        )
+    if said.startswith(_NO_RIGHT):
+        return ConfigError(_not_allowed(doing, error))
+    if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in said:
+        return RetryError(
+            f"Redis is out of memory while {doing}: raise its maxmemory or free some; nothing is "
+            "lost meanwhile, the views only fall behind"
+        )
+    refused_for_now = isinstance(
+        error, ReadOnlyError | ClusterDownError | TryAgainError | MasterDownError
+    )
+    if refused_for_now or said.startswith(_FOR_NOW):
+        return RetryError(f"Redis refuses for now, {doing}: {said}")
+    return StopError(f"Redis refuses {doing}: {said}")

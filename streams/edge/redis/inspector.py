@@ -1,0 +1,209 @@
+"""Looks into Redis for `contextgauge doctor`: read only, over one connection of its own.
+
+What a command may do is asked without doing it: inside MULTI, Redis checks a command's rights,
+and whether it would take a write at all, when the command is queued; DISCARD drops the queue.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    NoPermissionError,
+    RedisError,
+    ResponseError,
+)
+
+from contextgauge.errors import ConfigError
+from contextgauge.tls import refusal
+from streams.edge.redis.access import NO_ACCESS, RedisAccess
+from streams.edge.redis.errors import arguments_hidden
+from streams.edge.redis.keys import Keys
+from streams.ports.inspection import ClockReading, Configs, Failure, StoreFacts
+
+_T = TypeVar("_T")
+
+PATIENCE_S = 4.0
+"""With one reply, above what a slow script may take on a busy server."""
+
+_PINGS = 5
+"""Round trips that are measured: the least tells of the way, the greatest of the server's load."""
+
+_CONFIGS = ("maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "save")
+
+_SECTIONS = ("server", "memory", "persistence", "replication", "stats", "cluster")
+
+_VARIABLES = "CONTEXTGAUGE_REDIS_"
+"""How the settings begin that TLS is mended with."""
+
+
+class RedisInspector:
+    """One Redis. `url` as redis-py takes it, `prefix` the first part of every key."""
+
+    def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
+        self._prefix = prefix
+        self._keys = Keys(prefix)
+        try:
+            pool = access.pool(
+                url,
+                socket_timeout=PATIENCE_S,
+                socket_connect_timeout=PATIENCE_S,
+                retry=Retry(NoBackoff(), 0),
+            )
+        except ValueError:
+            raise ConfigError(
+                "CONTEXTGAUGE_REDIS_URL is no URL of Redis: redis://host:port/database, rediss:// "
+                "for TLS, or unix://path"
+            ) from None
+        # Untyped for the replies: redis-py's own types are unions of both its clients'.
+        self._redis: Any = Redis.from_pool(pool)
+
+    async def look(self) -> StoreFacts | Failure:
+        """Return what there is to know; a Failure where it does not answer or let us in."""
+        first = await _answer(self._redis.ping())
+        if isinstance(first, Failure):
+            return first
+        info = await self._info()
+        return StoreFacts(
+            info=info,
+            configs=await self._configs(),
+            pings_ms=await self._pings(),
+            clock=await self._clock(),
+            denied=await self._denied(),
+        )
+
+    async def stop(self) -> None:
+        """Close the connection."""
+        await self._redis.aclose()
+
+    async def _info(self) -> Mapping[str, str] | Failure:
+        told: dict[str, str] = {}
+        for section in _SECTIONS:
+            found = await _answer(self._redis.info(section))
+            if isinstance(found, Failure):
+                return found
+            told |= {name: str(value) for name, value in found.items()}
+        return told
+
+    async def _configs(self) -> Configs | Failure:
+        told: dict[str, str] = {}
+        for name in _CONFIGS:
+            # One by one: versions before 7 take one name only.
+            found = await _answer(self._redis.config_get(name))
+            if isinstance(found, Failure):
+                return found
+            told |= found
+        return told
+
+    async def _pings(self) -> Sequence[float]:
+        taken: list[float] = []
+        for _ in range(_PINGS):
+            began = time.perf_counter()
+            if not isinstance(await _answer(self._redis.ping()), Failure):
+                taken.append((time.perf_counter() - began) * 1_000)
+        return taken
+
+    async def _clock(self) -> ClockReading | Failure:
+        """Read its clock between two readings of ours, as often as a ping, and keep the best."""
+        best: ClockReading | None = None
+        for _ in range(_PINGS):
+            before = time.time_ns()
+            found = await _answer(self._redis.time())
+            after = time.time_ns()
+            if isinstance(found, Failure):
+                return found
+            theirs_us = found[0] * 1_000_000 + found[1]
+            reading = ClockReading(
+                ahead_ms=round((theirs_us - (before + after) // 2_000) / 1_000),
+                uncertainty_ms=(after - before) // 2_000_000 + 1,
+            )
+            if best is None or reading.uncertainty_ms < best.uncertainty_ms:
+                best = reading
+        return best or Failure("away", "its clock was not told")
+
+    async def _denied(self) -> Mapping[str, str] | Failure:
+        """Return the commands that it would not run for us now, and what it says of each."""
+        async with self._redis.client() as alone:
+            alone.response_callbacks.clear()  # each reply is QUEUED, and no command's own
+            queued = await _answer(alone.execute_command("MULTI"))
+            if isinstance(queued, Failure):
+                return queued
+            denied: dict[str, str] = {}
+            try:
+                for command in self._commands():
+                    refused = await _refusal(alone.execute_command(*command))
+                    if refused is not None:
+                        denied[command[0]] = refused
+            finally:
+                await _answer(alone.execute_command("DISCARD"))
+        return denied
+
+    def _commands(self) -> Sequence[tuple[str, ...]]:
+        """Return one of each command that readers and the projector use, on a key of ours."""
+        key = self._keys.of(0, 0).base.decode() + "doctor"
+        return (
+            ("GET", self._keys.active),
+            ("SET", self._keys.next, "0", "NX"),
+            ("MGET", key),
+            ("DEL", key),
+            ("UNLINK", key),
+            ("EXISTS", key),
+            ("TYPE", key),
+            ("SCAN", "0"),
+            ("HGET", key, "field"),
+            ("HMGET", key, "field"),
+            ("HGETALL", key),
+            ("HSET", key, "field", "value"),
+            ("HDEL", key, "field"),
+            ("ZADD", key, "0", "member"),
+            ("ZREM", key, "member"),
+            ("ZCARD", key),
+            ("ZSCAN", key, "0"),
+            ("ZSCORE", key, "member"),
+            ("ZMSCORE", key, "member"),
+            ("ZRANGE", key, "0", "-1"),
+            ("ZREVRANGE", key, "0", "-1"),
+            ("ZRANGEBYSCORE", key, "-inf", "+inf"),
+            ("ZREMRANGEBYSCORE", key, "-inf", "+inf"),
+            ("XADD", key, "*", "field", "value"),
+            ("XRANGE", key, "-", "+"),
+            ("EVAL", "return 0", "1", key),
+            ("EVALSHA", "0" * 40, "1", key),
+        )
+
+
+async def _refusal(answer: Awaitable[Any]) -> str | None:
+    """Return what Redis says against a command; None where it was queued."""
+    try:
+        with arguments_hidden():
+            async with asyncio.timeout(PATIENCE_S):
+                await answer
+    except (NoPermissionError, ResponseError) as error:
+        return str(error)
+    except (RedisError, OSError) as error:
+        return str(error) or type(error).__name__
+    return None
+
+
+async def _answer(asked: Awaitable[_T]) -> _T | Failure:
+    """Wait for a reply, and not for ever."""
+    try:
+        with arguments_hidden():
+            async with asyncio.timeout(PATIENCE_S):
+                return await asked
+    except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
+        return Failure("refused", str(error))
+    except ResponseError as error:
+        said = str(error)
+        return Failure("unsupported" if "unknown command" in said else "refused", said)
+    except (RedisError, OSError) as error:
+        untrusted = refusal(error, _VARIABLES, "the address that was connected to")
+        if untrusted is not None:
+            return Failure("refused", untrusted)
+        return Failure("away", str(error) or f"no answer within {PATIENCE_S:.0f} s")

@@ -1,0 +1,98 @@
+"""Figures kept for Prometheus to fetch; `metric_catalogue` has the names."""
+
+from contextlib import suppress
+from importlib.metadata import version
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from streams.edge.telemetry.catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
+from streams.ports import CounterName, GaugeName, HistogramName
+
+# When each series began, a second one beside each: process_start_time_seconds tells enough.
+disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations
+
+
+class PrometheusTelemetry:
+    """Telemetry that keeps the figures for Prometheus to fetch.
+
+    `families` are the beginnings of the names that this process reports, all where none is given: a
+    gauge that it never sets would else be 0, which may mean something.
+    """
+
+    def __init__(self, *families: str) -> None:
+        def wanted(name: str) -> bool:
+            return not families or name.partition("_")[0] in families
+
+        self.registry = CollectorRegistry()
+        self._counters = {
+            name: Counter(
+                name, metric.help, metric.labels, namespace=NAMESPACE, registry=self.registry
+            )
+            for name, metric in COUNTERS.items()
+            if wanted(name)
+        }
+        self._gauges = {
+            name: Gauge(
+                name, metric.help, metric.labels, namespace=NAMESPACE, registry=self.registry
+            )
+            for name, metric in GAUGES.items()
+            if wanted(name)
+        }
+        self._histograms = {
+            name: Histogram(
+                name,
+                metric.help,
+                metric.labels,
+                namespace=NAMESPACE,
+                registry=self.registry,
+                buckets=buckets,
+            )
+            for name, (metric, buckets) in HISTOGRAMS.items()
+            if wanted(name)
+        }
+        # CPU, memory and file descriptors, under the names that all processes' have.
+        ProcessCollector(registry=self.registry)
+        self.gauge("worker_build", 1, version=version("contextgauge"))
+
+    def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
+        """Add to a counter."""
+        counter = self._counters[name]
+        (counter.labels(**labels) if labels else counter).inc(amount)
+
+    def gauge(self, name: GaugeName, value: float, **labels: str) -> None:
+        """Set a gauge."""
+        gauge = self._gauges[name]
+        (gauge.labels(**labels) if labels else gauge).set(value)
+
+    def forget(self, name: GaugeName, **labels: str) -> None:
+        """Drop a gauge's value for these labels."""
+        with suppress(KeyError):
+            self._gauges[name].remove(*[labels[label] for label in GAUGES[name].labels])
+
+    def observe(self, name: HistogramName, value: float, **labels: str) -> None:
+        """Add one observation to a histogram."""
+        histogram = self._histograms[name]
+        (histogram.labels(**labels) if labels else histogram).observe(value)
+
+
+class NoTelemetry:
+    """Telemetry that keeps nothing, for one-shot commands and tests."""
+
+    def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
+        """Keep nothing."""
+
+    def gauge(self, name: GaugeName, value: float, **labels: str) -> None:
+        """Keep nothing."""
+
+    def forget(self, name: GaugeName, **labels: str) -> None:
+        """Keep nothing."""
+
+    def observe(self, name: HistogramName, value: float, **labels: str) -> None:
+        """Keep nothing."""

@@ -1,0 +1,149 @@
+"""HTTP of a worker: `/metrics`, `/healthz` and `/readyz`, on one port.
+
+Served from threads of their own, so that they answer while the event loop stands still.
+"""
+
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple, TypeAlias
+
+from prometheus_client.exposition import choose_encoder
+
+from schemas.records import Json
+from streams import codec
+from streams.edge.telemetry.health import HealthBoard
+from streams.edge.telemetry.metrics import PrometheusTelemetry
+
+METRICS, LIVE, READY = "/metrics", "/healthz", "/readyz"
+_PATHS = f"{METRICS}\n{LIVE}\n{READY}\n".encode()
+_PLAIN = "text/plain; charset=utf-8"
+_SILENCE_S = 10
+"""A client that is silent for so long is dropped: it holds a thread."""
+
+
+class Answer(NamedTuple):
+    """What is answered to a request."""
+
+    status: HTTPStatus
+    content_type: str
+    body: bytes
+
+
+Answers: TypeAlias = Callable[[str, str], Answer]
+"""What gives the answer, from a path and the header `Accept`."""
+
+
+def answers(telemetry: PrometheusTelemetry, health: HealthBoard) -> Answers:
+    """Return what answers for a worker."""
+
+    def answer(path: str, accept: str) -> Answer:
+        if path == METRICS:
+            encode, content_type = choose_encoder(accept)
+            return Answer(HTTPStatus.OK, content_type, encode(telemetry.registry))
+        if path == LIVE:
+            return verdict(*health.live())
+        if path == READY:
+            return verdict(*health.ready())
+        return not_a_path(path)
+
+    return answer
+
+
+def verdict(ok: bool, document: dict[str, Json]) -> Answer:  # noqa: FBT001 -- a Verdict's parts
+    """Return the answer to a probe."""
+    status = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE
+    return Answer(status, "application/json", codec.dumps(document) + b"\n")
+
+
+def not_a_path(path: str) -> Answer:
+    """Return the answer to any other path: those that there are."""
+    return Answer(HTTPStatus.OK if path == "/" else HTTPStatus.NOT_FOUND, _PLAIN, _PATHS)
+
+
+class _Server(ThreadingHTTPServer):
+    """Takes it as a matter of course that a prober loses patience and goes away."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- the base's
+        """Say nothing of a client that is gone."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that takes connections. Port 0 is any free one.
+
+    Raises OSError where the port cannot be had.
+    """
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        # Else a worker that is started again waits for the connections of the one before.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen()
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def port_of(listener: socket.socket) -> int:
+    """Return the port of a socket that takes connections."""
+    return int(listener.getsockname()[1])
+
+
+class StatusServer:
+    """Serves what comes to `listener`, which it closes in the end, from `start` to `stop`."""
+
+    def __init__(self, listener: socket.socket, answer: Answers) -> None:
+        self._listener, self._answer = listener, answer
+        self._server: ThreadingHTTPServer | None = None
+
+    def start(self) -> None:
+        """Begin to serve."""
+        address = self._listener.getsockname()
+        server = self._server = _Server(address, _handler(self._answer), bind_and_activate=False)
+        server.socket.close()
+        server.socket = self._listener
+        threading.Thread(target=server.serve_forever, name="status", daemon=True).start()
+
+    def stop(self) -> None:
+        """End; requests under way are cut off with the process."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.shutdown()
+            server.server_close()
+
+
+def _handler(answer: Answers) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _SILENCE_S
+        server_version = "contextgauge"
+        sys_version = ""
+
+        def do_GET(self) -> None:
+            self._respond(with_body=True)
+
+        def do_HEAD(self) -> None:
+            self._respond(with_body=False)
+
+        def _respond(self, *, with_body: bool) -> None:
+            found = answer(self.path.partition("?")[0], self.headers.get("Accept", ""))
+            self.send_response(found.status)
+            self.send_header("Content-Type", found.content_type)
+            self.send_header("Content-Length", str(len(found.body)))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            if with_body:
+                self.wfile.write(found.body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base's name
+            """Say nothing: probes come every few seconds."""
+
+    return Handler

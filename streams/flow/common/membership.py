@@ -1,0 +1,189 @@
+"""Being a member of a consumer group: what the workers have in common.
+
+    prepare ──join──▶ member ◀──assigned / revoked──▶ … ──stop or failure──▶ release ──▶ leave
+
+A membership ends when the worker is told to stop or when any of its work fails; the first failure
+counts. After a RetryError the worker joins anew, after a back-off; all else ends the worker.
+"""
+
+import asyncio
+import gc
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from typing import Literal, TypeAlias
+
+import structlog
+
+from contextgauge.backoff import Backoff
+from contextgauge.errors import ConfigError, RetryError
+from streams.ports import Clock, GroupReader, Health, Log, Telemetry
+
+Worker: TypeAlias = Literal["derive", "project"]
+
+logger = structlog.get_logger()
+
+
+class Membership(ABC):
+    """One membership of a group, from joining to leaving; what it does is its subclass's.
+
+    `stop` ends it. Nothing is asked of `log` before `run`.
+    """
+
+    def __init__(
+        self,
+        *,
+        worker: Worker,
+        topic: str,
+        group: str,
+        instance_id: str | None,
+        log: Log,
+        telemetry: Telemetry,
+        health: Health,
+        stop: asyncio.Event,
+    ) -> None:
+        self._health = health
+        self._worker = worker
+        self._topic = topic
+        self._group = group
+        self._log = log
+        self._telemetry = telemetry
+        self._stop = stop
+        self._failure: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._leaving = False
+        self._reader: GroupReader = log.group_reader(topic, group, instance_id)
+        self._partitions = 0
+        """Of the topic, when the membership began."""
+        self.has_worked = False
+        """Whether any partition got on: then a failure is a new one."""
+
+    @abstractmethod
+    async def _prepare(self) -> int:
+        """Look whether the work can be done; return the topic's number of partitions."""
+
+    @abstractmethod
+    def _take(self, partitions: frozenset[int]) -> None:
+        """Begin to work on all of these, and on no others any more."""
+
+    @abstractmethod
+    async def _release(self) -> None:
+        """End the work on all partitions."""
+
+    def _beside(self) -> list[Coroutine[None, None, None]]:
+        """Return work to be done as long as the membership lasts."""
+        return []
+
+    async def run(self) -> None:
+        """Be a member until stopped. Raises RetryError or StopError."""
+        self._health.worker("joining")
+        stopping: asyncio.Future[object] = asyncio.ensure_future(self._stop.wait())
+        # Whatever does not answer, being told to stop ends it.
+        entering: asyncio.Future[object] = asyncio.ensure_future(self._enter())
+        beside: list[asyncio.Task[None]] = []
+        try:
+            await asyncio.wait({stopping, entering}, return_when=asyncio.FIRST_COMPLETED)
+            if not entering.done():
+                return
+            entering.result()
+            logger.info("joined the group", group=self._group)
+            beside += [self._spawn(work) for work in (self._reader.watch(), *self._beside())]
+            await asyncio.wait({stopping, self._failure}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._leaving = True
+            stopping.cancel()
+            entering.cancel()
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(stopping, entering, *beside, return_exceptions=True)
+            await self._release()
+            await self._reader.stop()
+            self._health.released()
+            self._telemetry.gauge("worker_partitions", 0, worker=self._worker)
+        if self._failure.done():
+            self._failure.result()
+
+    async def _enter(self) -> None:
+        await self._log.start()
+        self._partitions = await self._prepare()
+        await self._reader.start()
+        await self._reader.join(self._on_revoked, self._on_assigned)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Begin some work of the membership; what it raises ends the membership."""
+        return asyncio.create_task(self._guard(work))
+
+    async def _guard(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 -- told on by `run`, whatever it is
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """End the membership with an error; the first one counts."""
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def _on_revoked(self, partitions: frozenset[int]) -> None:
+        if partitions:
+            logger.info("partitions revoked", partitions=sorted(partitions))
+        self._health.worker("joining", "the group gives its partitions out anew")
+        await self._release()
+        self._health.released()
+
+    async def _on_assigned(self, partitions: frozenset[int]) -> None:
+        if self._leaving:
+            return
+        logger.info("partitions assigned", partitions=sorted(partitions))
+        self._telemetry.count("worker_rebalances", worker=self._worker)
+        self._telemetry.gauge("worker_partitions", len(partitions), worker=self._worker)
+        if any(partition >= self._partitions for partition in partitions):
+            self._fail(
+                ConfigError(
+                    f"{self._topic} has got more partitions, and sessions would be on others: "
+                    "create new topics under another CONTEXTGAUGE_TOPIC_PREFIX"
+                )
+            )
+            return
+        for partition in partitions:
+            self._health.partition(partition, "restoring")
+        self._take(partitions)
+        self._health.worker("member")
+
+
+async def stay_member(
+    join: Callable[[], Membership],
+    *,
+    telemetry: Telemetry,
+    health: Health,
+    clock: Clock,
+    stop: asyncio.Event,
+) -> None:
+    """Be a member until `stop` is set, and join anew after a back-off where a service was away.
+
+    Raises StopError.
+    """
+    backoff = Backoff(clock, stop)
+    while not stop.is_set():
+        member = join()
+        try:
+            await member.run()
+        except RetryError as error:
+            if stop.is_set():
+                return
+            if member.has_worked:
+                backoff.reset()
+            health.worker("waiting", str(error))
+            await pause(error, backoff, telemetry)
+        del member
+        if not stop.is_set():
+            # It holds the error that it failed with, which holds the frames that it came through,
+            # and so all that its partitions had: workers' processes never look for that else.
+            gc.collect()
+
+
+async def pause(
+    error: RetryError, backoff: Backoff, telemetry: Telemetry, **context: object
+) -> None:
+    """Say what of Kafka failed and when it is tried again, and wait for that."""
+    telemetry.count("worker_retries", service="kafka")
+    logger.warning("trying again", error=str(error), pause_s=backoff.next_s, **context)
+    await backoff.wait()

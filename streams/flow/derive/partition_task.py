@@ -1,0 +1,324 @@
+"""One assignment of one input partition, from taking it over to letting it go.
+
+    start the producer (an older one is fenced, its transaction settled)
+      → restore the state from the changelog, or keep it if nobody wrote since
+      → seek to the stored position, resume
+      → poll, derive, commit; the next batch is derived while one commits
+
+At most one commit is under way. Whatever fails, the state in memory is dropped: only what a new
+producer finds in the changelog is true.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import structlog
+
+from contextgauge.errors import PositionError, RetryError
+from schemas.topics import MIB
+from streams.core.derivation.rules import Rules
+from streams.flow.common.lag import Lag
+from streams.flow.dead_letters.letters import FloodWatch
+from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.group_offsets import GroupOffsets
+from streams.flow.derive.partition_state import PartitionState, Place, Work
+from streams.flow.derive.restoring import restore
+from streams.ports import (
+    Batch,
+    Clock,
+    GroupReader,
+    Health,
+    Log,
+    StateStore,
+    Step,
+    Telemetry,
+    TransactionalProducer,
+)
+
+_SLICE_MESSAGES = 250
+"""Messages derived in a row before other partitions' commits get a turn: some 3 ms."""
+
+_BATCH_BYTES = 10 * MIB
+"""A batch with so many bytes takes no more fetches, each of which is bounded alike."""
+
+logger = structlog.get_logger()
+
+
+class ReaderLostError(RetryError):
+    """The group's reader failed, and with it all partitions: join anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What every partition's task works with."""
+
+    log: Log
+    state_store: StateStore
+    rules: Rules
+    config: DeriveConfig
+    telemetry: Telemetry
+    health: Health
+    clock: Clock
+    partition_of: Callable[[str, int], int]
+    flood: FloodWatch
+
+
+class Kept(NamedTuple):
+    """A state that was let go of in good order, and the changelog's end after its last commit.
+
+    `end` is None where it is not known; then the state cannot be used again.
+    """
+
+    state: PartitionState
+    end: int | None
+
+
+async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended, in whatever way."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Room:
+    """What still fits into the batch that is being derived: messages, and their bytes."""
+
+    def __init__(self, config: DeriveConfig) -> None:
+        self._config = config
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin the next batch."""
+        self.messages, self._bytes = self._config.batch_messages, _BATCH_BYTES
+
+    def take(self, batch: Batch) -> None:
+        """Take up what was read."""
+        self.messages -= len(batch.records)
+        self._bytes -= sum(len(message.value or b"") for message in batch.records)
+
+    def is_left(self) -> bool:
+        """Tell whether more may join; one fetch may overshoot it."""
+        return self.messages > 0 and self._bytes > 0
+
+
+class PartitionTask:
+    """Runs one partition until `stop` is called or something fails."""
+
+    def __init__(
+        self, tools: Tools, place: Place, reader: GroupReader, offsets: GroupOffsets
+    ) -> None:
+        self._tools = tools
+        self._place = place
+        self._reader = reader
+        self._offsets = offsets
+        self._label = str(place.partition)
+        self._stop = asyncio.Event()
+        self._end: int | None = None
+        self._room = _Room(tools.config)
+        self._lag = Lag(
+            tools.telemetry,
+            tools.clock,
+            place.partition,
+            "derive_lag_messages",
+            "derive_lag_seconds",
+        )
+        self.running = False
+        """Whether it has been restored. Until then it can be cancelled without loss."""
+        self.committed = False
+        """Whether it has committed a batch."""
+
+    def stop(self) -> None:
+        """Let it finish its running batch and end."""
+        self._stop.set()
+
+    async def run(self, kept: Kept | None) -> Kept:
+        """Take the partition over and run it; return the state when stopped.
+
+        Raises FencedError, RetryError or StopError; then the state is lost.
+        """
+        tools, partition = self._tools, self._place.partition
+        began = tools.clock.monotonic_s()
+        tools.health.partition(partition, "restoring")
+        producer = tools.log.transactional_producer(tools.config.transactional_id(partition))
+        try:
+            with tools.health.step("restore", partition, tools.config.restore_silence_s) as step:
+                await producer.start()
+                state = await self._take_over(kept, step)
+                await self._begin(state)
+            tools.telemetry.observe("derive_restore_seconds", tools.clock.monotonic_s() - began)
+            logger.info(
+                "partition is running",
+                partition=partition,
+                position=state.position,
+                sessions=state.sessions,
+            )
+            self.running = True
+            tools.health.partition(partition, "running")
+            tools.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
+            if state.position is not None:
+                tools.telemetry.gauge("derive_position", state.position, partition=self._label)
+            await self._loop(producer, state)
+            return Kept(state, self._end)
+        finally:
+            await producer.stop()
+            for gauge in ("derive_sessions", "derive_position"):
+                tools.telemetry.forget(gauge, partition=self._label)
+            self._lag.forget()
+
+    async def _take_over(self, kept: Kept | None, step: Step) -> PartitionState:
+        """Return the state: the kept one if the changelog ends where this worker ended it."""
+        tools, partition = self._tools, self._place.partition
+        # Nobody else writes from here on: whoever tried would find its producer fenced.
+        self._end = await tools.state_store.end(partition)
+        if kept is not None and kept.end == self._end:
+            tools.telemetry.count("derive_restores", outcome="kept")
+            return kept.state
+        state = PartitionState(tools.rules, tools.config, self._place, tools.partition_of)
+
+        def got_on(done: int, total: int) -> None:
+            step.again()
+            tools.health.partition(partition, "restoring", done=done, total=total)
+
+        await restore(
+            state,
+            partition,
+            state_store=tools.state_store,
+            telemetry=tools.telemetry,
+            clock=tools.clock,
+            got_on=got_on,
+        )
+        tools.telemetry.count("derive_restores", outcome="restored")
+        return state
+
+    async def _begin(self, state: PartitionState) -> None:
+        """Seek to the stored position, or to the first message kept where none is stored."""
+        partition, topic = self._place.partition, self._tools.config.messages_topic
+        first, end = await self._reader.bounds(partition)
+        if state.position is None:
+            state.position = first
+        if not first <= state.position <= end:
+            raise PositionError(
+                f"the position {state.position} of {topic}-{partition} is not among its messages, "
+                f"{first} to {end}: "
+                + (
+                    "they were deleted before they were derived. What they held is lost; "
+                    if state.position < first
+                    else "the topic was created anew. "
+                )
+                + "new topics under another CONTEXTGAUGE_TOPIC_PREFIX, and publishing again, "
+                "give complete records"
+            )
+        self._offsets.note(partition, state.position)
+        self._reader.seek(partition, state.position)
+        self._reader.resume(partition)
+
+    async def _loop(self, producer: TransactionalProducer, state: PartitionState) -> None:
+        """Derive what comes, and commit it as soon as the commit before has ended.
+
+        What comes while one commits joins the next batch, up to its limits: else it would wait
+        for two commits.
+        """
+        poll: asyncio.Task[Batch] | None = None
+        commit: asyncio.Task[None] | None = None
+        under_way: set[asyncio.Task[Any]] = set()
+        room, position = self._room, state.position
+        room.clear()
+        try:
+            while not self._stop.is_set():
+                if poll is None and room.is_left():
+                    poll = asyncio.create_task(self._poll())
+                under_way = {task for task in (poll, commit) if task is not None}
+                await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                if poll is not None and poll.done():
+                    batch, poll = poll.result(), None
+                    await self._derive(state, batch)
+                    room.take(batch)
+                    position = batch.position
+                if commit is not None and commit.done():
+                    await commit
+                    commit = None
+                if commit is None:
+                    commit = self._begin_commit(producer, state, position)
+                    room.clear()
+            if commit is not None:
+                await commit
+            commit = self._begin_commit(producer, state, position)
+            if commit is not None:
+                await commit
+        finally:
+            under_way = {task for task in (poll, commit) if task is not None}
+            await _ended(under_way)
+            # A commit that failed holds its error, which holds this frame, which holds the state:
+            # without this they would stay until the garbage collector came for them.
+            poll = commit = None
+            under_way.clear()
+
+    def _begin_commit(
+        self, producer: TransactionalProducer, state: PartitionState, position: int | None
+    ) -> asyncio.Task[None] | None:
+        """Begin to commit what was derived since the last commit began, if anything was read."""
+        if position is None or position == state.position:
+            if state.position is not None:
+                self._tell_lag(state.position)
+            return None
+        work = state.finish(position)
+        self._tools.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
+        return asyncio.create_task(self._commit(producer, work))
+
+    async def _poll(self) -> Batch:
+        tools, config, partition = self._tools, self._tools.config, self._place.partition
+        try:
+            with tools.health.step("poll", partition, config.poll_timeout_s):
+                return await self._reader.poll(
+                    partition, self._room.messages, config.poll_timeout_s
+                )
+        except RetryError as error:
+            raise ReaderLostError(str(error)) from error
+
+    async def _derive(self, state: PartitionState, batch: Batch) -> None:
+        for start in range(0, len(batch.records), _SLICE_MESSAGES):
+            state.apply(batch.records[start : start + _SLICE_MESSAGES])
+            await asyncio.sleep(0)
+
+    async def _commit(self, producer: TransactionalProducer, work: Work) -> None:
+        """Commit a batch: records, dead letters, state and position, or nothing of it."""
+        tools, config, partition = self._tools, self._tools.config, self._place.partition
+        began = tools.clock.monotonic_s()
+        changes = tools.state_store.to_records(partition, work.changes)
+        with tools.health.step("commit", partition, config.commit_timeout_s):
+            ends = await producer.commit([*work.records, *changes])
+        self._offsets.note(partition, work.position)
+        self.committed = True
+        self._end = ends.get((config.state_topic, partition))
+        self._account(work, tools.clock.monotonic_s() - began)
+        tools.flood.add(work.dead)
+        if work.reasons:
+            logger.warning("dead letters", partition=partition, reasons=dict(work.reasons))
+            if not config.allow_dead_letters:
+                tools.flood.check()
+        await asyncio.sleep(config.commit_pause_s)
+
+    def _tell_lag(self, position: int, last_ms: int | None = None) -> None:
+        ends = self._reader.ends(self._place.partition)
+        self._lag.tell(position, None if ends is None else ends.high, last_ms)
+
+    def _account(self, work: Work, seconds: float) -> None:
+        telemetry, label = self._tools.telemetry, self._label
+        telemetry.count("worker_transactions", outcome="committed")
+        telemetry.observe("derive_commit_seconds", seconds)
+        telemetry.gauge("derive_position", work.position, partition=label)
+        self._tell_lag(work.position, work.last_ms)
+        if work.dead:
+            telemetry.observe("derive_batch_messages", len(work.dead))
+            telemetry.count("derive_messages", len(work.dead), partition=label)
+        for kind, count in work.kinds.items():
+            telemetry.count("derive_records", count, kind=kind)
+        for reason, count in work.reasons.items():
+            telemetry.count("derive_dead_letters", count, reason=reason)
+        if work.evicted:
+            telemetry.count("derive_evictions", work.evicted, partition=label)
+        if work.last_ms is not None:
+            age_ms = self._tools.clock.now_ms() - work.last_ms
+            telemetry.observe("derive_delay_seconds", max(age_ms, 0) / 1000)

@@ -1,0 +1,211 @@
+"""The derive worker: a member of the group that runs a task for each partition it is given.
+
+A partition's records, dead letters, state and position are committed in one transaction of that
+partition's own producer, so a worker may die anywhere: the next one finds all of a batch or
+nothing. What ends what, by the error's name:
+
+    FencedError      ends the partition's task at once; if the partition is still this worker's
+                     after a pause, it is taken over again
+    RetryError       the partition is taken over again after a back-off
+    ReaderLostError  the worker joins the group anew after a back-off, and says so
+    StopError        ends the worker, in good order
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Final, get_args
+
+import structlog
+
+from contextgauge.backoff import Backoff, sleep_until
+from contextgauge.errors import ConfigError, FencedError, RetryError
+from schemas.messages import DeadReason
+from schemas.records import DATA_CLASS_BY_KIND
+from streams.core.derivation.rules import Rules
+from streams.flow.common.membership import Membership, pause, stay_member
+from streams.flow.dead_letters.letters import FloodWatch
+from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.group_offsets import GroupOffsets
+from streams.flow.derive.partition_state import Place
+from streams.flow.derive.partition_task import Kept, PartitionTask, ReaderLostError, Tools
+from streams.ports import Clock, Health, Log, StateStore, Telemetry
+
+_WORKER: Final = "derive"
+
+logger = structlog.get_logger()
+
+
+async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
+    *,
+    log: Log,
+    state_store: StateStore,
+    rules: Rules,
+    config: DeriveConfig,
+    telemetry: Telemetry,
+    health: Health,
+    clock: Clock,
+    partition_of: Callable[[str, int], int],
+    stop: asyncio.Event,
+) -> None:
+    """Derive until `stop` is set; then finish the running batches and leave the group.
+
+    A log that is away, at start or later, is waited for with a back-off. Raises StopError where
+    going on would be wrong: missing or unequal topics, an unknown version, a position out of
+    range, a flood of dead letters.
+    """
+    tools = Tools(
+        log=log,
+        state_store=state_store,
+        rules=rules,
+        config=config,
+        telemetry=telemetry,
+        health=health,
+        clock=clock,
+        partition_of=partition_of,
+        flood=FloodWatch(),
+    )
+    # From 0 on: of a counter that begins with its first event nobody sees it rise.
+    telemetry.count("worker_retries", 0, service="kafka")
+    for outcome in ("committed", "failed", "fenced"):
+        telemetry.count("worker_transactions", 0, outcome=outcome)
+    for kind in DATA_CLASS_BY_KIND:
+        telemetry.count("derive_records", 0, kind=kind)
+    for reason in get_args(DeadReason):
+        telemetry.count("derive_dead_letters", 0, reason=reason)
+    kept: dict[int, Kept] = {}
+    await stay_member(
+        lambda: _Member(tools, kept, stop),
+        telemetry=telemetry,
+        health=health,
+        clock=clock,
+        stop=stop,
+    )
+
+
+class _Ownership:
+    """One partition while it is assigned: its task, and the signal to let it go."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+        self.current: PartitionTask | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def release(self) -> None:
+        """Ask it to end: at once while it restores, else after its running batch."""
+        self.released.set()
+        if self.current is not None and self.current.running:
+            self.current.stop()
+        elif self.task is not None:
+            self.task.cancel()
+
+
+class _Member(Membership):
+    """A task for each partition; `kept` are the states that former memberships let go of."""
+
+    def __init__(self, tools: Tools, kept: dict[int, Kept], stop: asyncio.Event) -> None:
+        config = tools.config
+        super().__init__(
+            worker=_WORKER,
+            topic=config.messages_topic,
+            group=config.group,
+            instance_id=config.instance_id,
+            log=tools.log,
+            telemetry=tools.telemetry,
+            health=tools.health,
+            stop=stop,
+        )
+        self._tools = tools
+        self._kept = kept
+        self._owned: dict[int, _Ownership] = {}
+        self._dead_partitions = 0
+        self._offsets = GroupOffsets(self._reader)
+
+    async def _prepare(self) -> int:
+        """Raise ConfigError where a topic is missing or the partition counts differ."""
+        config = self._tools.config
+        equal = (config.messages_topic, config.events_topic, config.state_topic)
+        counts = await self._tools.log.partition_counts([*equal, config.dead_topic])
+        missing = [name for name, count in counts.items() if count is None]
+        if missing:
+            raise ConfigError(
+                f"no topic {', '.join(missing)}: create what is missing with "
+                "`contextgauge topics create`"
+            )
+        if len({counts[name] for name in equal}) != 1:
+            told = ", ".join(f"{name} has {counts[name]}" for name in equal)
+            raise ConfigError(
+                f"partition counts differ: {told}. They must be equal: let `contextgauge topics "
+                "create` make them under another CONTEXTGAUGE_TOPIC_PREFIX, or delete the odd one "
+                "and create it anew"
+            )
+        self._dead_partitions = counts[config.dead_topic] or 0
+        partitions = counts[config.messages_topic] or 0
+        if config.processes > partitions:
+            logger.warning(
+                "more processes than partitions: some have nothing to do",
+                processes=config.processes,
+                partitions=partitions,
+            )
+        return partitions
+
+    def _beside(self) -> list[Coroutine[None, None, None]]:
+        return [self._offsets.run()]
+
+    def _take(self, partitions: frozenset[int]) -> None:
+        self._offsets.begin()
+        for gone in self._kept.keys() - partitions:
+            # Another worker writes there now: what was kept is past.
+            del self._kept[gone]
+        for partition in sorted(partitions):
+            # From 0 on: of a counter that begins with its first event nobody sees it rise.
+            self._tools.telemetry.count("worker_fenced", 0, partition=str(partition))
+            ownership = self._owned[partition] = _Ownership()
+            ownership.task = self._spawn(self._own(partition, ownership))
+
+    async def _release(self) -> None:
+        """Let all partitions go: give their running batches time, then give them up."""
+        ownerships = list(self._owned.values())
+        self._owned.clear()
+        for ownership in ownerships:
+            ownership.release()
+        tasks = [ownership.task for ownership in ownerships if ownership.task is not None]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=self._tools.config.revoke_timeout_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._offsets.end()
+
+    async def _own(self, partition: int, ownership: _Ownership) -> None:
+        """Run a partition, again and again if need be, until it is let go."""
+        tools = self._tools
+        place = Place(partition, self._partitions, self._dead_partitions)
+        backoff = Backoff(tools.clock, ownership.released)
+        kept = self._kept.pop(partition, None)
+        while not ownership.released.is_set():
+            task = ownership.current = PartitionTask(tools, place, self._reader, self._offsets)
+            try:
+                self._kept[partition] = await task.run(kept)
+            except asyncio.CancelledError:
+                if kept is not None and not task.running:
+                    # It was not used yet: what was true of it still is.
+                    self._kept[partition] = kept
+                raise
+            except FencedError as error:
+                tools.telemetry.count("worker_fenced", partition=str(partition))
+                tools.telemetry.count("worker_transactions", outcome="fenced")
+                tools.health.partition(partition, "waiting", str(error))
+                logger.warning("fenced", partition=partition, error=str(error))
+                await sleep_until(tools.clock, ownership.released, tools.config.fenced_pause_s)
+            except ReaderLostError:
+                raise
+            except RetryError as error:
+                tools.telemetry.count("worker_transactions", outcome="failed")
+                if task.committed:
+                    backoff.reset()
+                tools.health.partition(partition, "waiting", str(error))
+                await pause(error, backoff, tools.telemetry, partition=partition)
+            finally:
+                self.has_worked = self.has_worked or task.committed
+                ownership.current = None
+            kept = None

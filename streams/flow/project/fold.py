@@ -1,0 +1,303 @@
+"""The fold of one partition's records into documents: what a record changes, as bytes.
+
+It holds the documents that records need to go on from, and nothing else: whoever runs it loads
+what is `missing`, adds records in order, and writes what they give. The worker and the fold of a
+whole log both run this; they differ in where documents are kept.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from contextgauge.errors import LostError
+from schemas.records import Record
+from schemas.topics import DAY_MS
+from schemas.views import (
+    PARTITION_FIELD,
+    SESSION_IDLE_MS,
+    Aggregates,
+    AttemptView,
+    Compaction,
+    EntryStream,
+    PartitionView,
+    SessionView,
+)
+from streams import codec
+from streams.codec import views as view_codec
+from streams.core.projection import statistics as project_stats
+from streams.core.projection.documents import (
+    compaction,
+    compaction_name,
+    entry_stream,
+    live_entry,
+    pressure,
+    recency,
+    touched_compaction,
+)
+from streams.core.projection.project import project
+from streams.ports import Entry
+
+PARTITION_KEY = PARTITION_FIELD.encode()
+"""The field of the aggregates that is the partition's own account."""
+
+_NOTHING_COUNTED = Aggregates()
+_NOTHING_CHANGED: Mapping[bytes, Aggregates | None] = {}
+
+_GROWTH = 4
+"""A view grows by no more than this many times its record's entry: what a record tells stands in
+a view four times at most (a chain's name, of an attempt), beside less than the entry's own."""
+
+_HEARTBEAT_BYTES = 100
+"""What a heartbeat, which has no entry, adds to a view at most: two figures."""
+
+FIRST_STATS: Mapping[bytes, bytes] = {PARTITION_KEY: view_codec.encode(PartitionView())}
+"""What a partition's aggregates begin with: if even this is missing, they were lost."""
+
+CACHED_SESSIONS = 5_000
+"""Sessions whose views are kept in memory between batches, a few kB each."""
+
+
+class Placed(NamedTuple):
+    """A record at its place in the log; `logged_ms` is its Kafka timestamp, if it has one."""
+
+    offset: int
+    logged_ms: int | None
+    record: Record
+
+
+class Documents(NamedTuple):
+    """What one record changes. Sessions and fields are keys, documents bytes.
+
+    The view and the aggregates are not: the next record may well replace them. `view_bytes` is
+    what the view takes at most. `agents` as in `ViewChanges`.
+    """
+
+    session: bytes
+    view: SessionView
+    view_bytes: int
+    compaction: tuple[bytes, bytes] | None
+    entry: tuple[EntryStream, Entry] | None
+    recent: int
+    pressure: float | None
+    idle: int | None
+    partition: PartitionView
+    stats: Mapping[bytes, Aggregates | None]
+    live: Entry
+    agents: Mapping[tuple[bytes, bytes], int | None]
+
+
+class Fold:
+    """The documents of one partition that are in hand.
+
+    `strict`: a record whose session's documents are gone raises LostError; else, where the log
+    does not have the session's beginning, the view begins there.
+    """
+
+    def __init__(self, *, strict: bool, idle_ms: int = SESSION_IDLE_MS) -> None:
+        self._strict = strict
+        self._idle_ms = idle_ms
+        self._views: dict[bytes, SessionView | None] = {}
+        self._view_bytes: dict[bytes, int] = {}
+        self._compactions: dict[tuple[bytes, bytes], Compaction] = {}
+        self._excused: set[bytes] = set()
+        self._all_left = False
+        self._partition = PartitionView()
+        self._aggregates: dict[str, Aggregates] = {}
+
+    def load_stats(self, stats: Mapping[bytes, bytes]) -> None:
+        """Take the partition's aggregates over. Raises LostError, VersionError."""
+        found = {name.decode("utf-8", "surrogatepass"): value for name, value in stats.items()}
+        partition = found.pop(PARTITION_FIELD, None)
+        if partition is None:
+            raise LostError("the partition's aggregates are gone")
+        self._partition = view_codec.decode(PartitionView, partition)
+        self._aggregates = {
+            name: view_codec.decode(Aggregates, value) for name, value in found.items()
+        }
+
+    def missing(self, sessions: Iterable[bytes]) -> list[bytes]:
+        """Return the sessions whose views are not in hand."""
+        return [session for session in sessions if session not in self._views]
+
+    def put_view(self, session: bytes, document: bytes | None) -> list[bytes]:
+        """Take a view over; return the names of its compactions that may still change."""
+        view = None if document is None else view_codec.decode(SessionView, document)
+        self._views[session] = view
+        if view is None or document is None:
+            return []
+        self._view_bytes[session] = len(document)
+        return [
+            codec.key_bytes(compaction_name(chain.chain, chain.pending.number))
+            for chain in view.chains.values()
+            if chain.pending is not None
+        ]
+
+    def put_compaction(self, session: bytes, name: bytes, document: bytes | None) -> None:
+        """Take a compaction over. Raises LostError where there is none."""
+        if document is not None:
+            self._compactions[session, name] = view_codec.decode(Compaction, document)
+        elif self._strict:
+            raise LostError("a session's compaction is gone")
+
+    def unexplained(self, placed: Iterable[Placed]) -> list[bytes]:
+        """Return sessions that go on without a view: gone for idleness, or lost."""
+        first: dict[bytes, int] = {}
+        for item in placed if self._strict else ():
+            first.setdefault(codec.key_bytes(item.record.data.session_id), item.record.sequence)
+        return [
+            session
+            for session, sequence in first.items()
+            if sequence > 1 and self._views[session] is None and session not in self._excused
+        ]
+
+    def excuse(self, sessions: Iterable[bytes]) -> None:
+        """Know that sessions left for idleness: when one goes on, its view begins anew."""
+        self._excused.update(sessions)
+
+    def forget_sessions(self, beyond: int = CACHED_SESSIONS) -> None:
+        """Let go of the sessions that were used least recently, beyond so many."""
+        excess = len(self._views) - beyond
+        if excess > 0:
+            gone = set(list(self._views)[:excess])
+            self._views = {key: view for key, view in self._views.items() if key not in gone}
+            for session in gone:
+                self._view_bytes.pop(session, None)
+            self._excused -= gone
+            self._drop_compactions(gone)
+
+    def leaving_before(self, placed: Placed) -> int | None:
+        """Return the Kafka time that sessions must be idle since to leave before this record.
+
+        None where none can leave: they do so from the log's first record of a day (UTC) on, and
+        only until none is left.
+        """
+        before, now_ms = self._partition, placed.logged_ms or 0
+        if not before.leaving and not project_stats.enters_day(before.logged_ms, now_ms):
+            return None
+        return max(now_ms, before.logged_ms or 0) // DAY_MS * DAY_MS - self._idle_ms
+
+    def leave(
+        self, sessions: Collection[bytes], *, all_of_them: bool
+    ) -> dict[tuple[bytes, bytes], None]:
+        """Let idle sessions go before the next record; `all_of_them`: no more are idle.
+
+        Their views must be in hand. Returns the agents that no longer have them.
+        """
+        agents: dict[tuple[bytes, bytes], None] = {}
+        for session in sessions:
+            view = self._views[session]
+            if view is not None and view.identity.publisher_agent_id is not None:
+                agents[codec.key_bytes(view.identity.publisher_agent_id), session] = None
+            self._views[session] = None
+            self._view_bytes.pop(session, None)
+        self._excused.update(sessions)
+        self._drop_compactions(sessions)
+        self._all_left = all_of_them
+        return agents
+
+    def add(self, placed: Placed) -> Documents | None:
+        """Fold the next record; None where its session's view has it already.
+
+        Raises LostError where the session goes on and its view is gone.
+        """
+        record = placed.record
+        session = codec.key_bytes(record.data.session_id)
+        before = self._views.pop(session)
+        # Put back at the end: the views in hand are in the order of their last use.
+        self._views[session] = before
+        goes_on = before is None and record.sequence > 1
+        if goes_on and self._strict and session not in self._excused:
+            raise LostError(f"record {placed.offset} goes on from a view that is gone")
+        view = project(before, record, placed.offset)
+        if view is before:
+            return None
+        self._views[session] = view
+        stream, entry, grown = entry_stream(record), None, _HEARTBEAT_BYTES
+        if stream is not None:
+            entry = Entry(placed.offset, codec.to_structured(record))
+            grown = _GROWTH * len(entry.document)
+        view_bytes = self._view_bytes[session] = self._view_bytes.get(session, 0) + grown
+        recent = recency(view, placed.logged_ms)
+        return Documents(
+            session=session,
+            view=view,
+            view_bytes=view_bytes,
+            compaction=self._compact(session, before, record),
+            entry=None if stream is None or entry is None else (stream, entry),
+            recent=recent,
+            pressure=pressure(view),
+            idle=placed.logged_ms,
+            stats=self._count(placed, None if before is None else before.attempt),
+            partition=self._partition,
+            live=Entry(placed.offset, view_codec.encode(live_entry(view, record))),
+            agents=_agents(session, before, view, recent),
+        )
+
+    def encoded(self, views: Mapping[bytes, bytes]) -> None:
+        """Know how much views take that were encoded."""
+        for session, document in views.items():
+            self._view_bytes[session] = len(document)
+
+    def _compact(
+        self, session: bytes, before: SessionView | None, record: Record
+    ) -> tuple[bytes, bytes] | None:
+        name = touched_compaction(before, record)
+        if name is None:
+            return None
+        place = (session, codec.key_bytes(name))
+        after = compaction(self._compactions.get(place), record)
+        if after is None:
+            return None
+        if after.complete:
+            self._compactions.pop(place, None)
+        else:
+            self._compactions[place] = after
+        return place[1], view_codec.encode(after)
+
+    def _count(
+        self, placed: Placed, attempt: AttemptView | None
+    ) -> Mapping[bytes, Aggregates | None]:
+        """Count the record; return the aggregates that changed, but for the partition's own."""
+        record, before = placed.record, self._partition
+        after = project_stats.advance(before, record, placed.logged_ms)
+        if self._all_left:
+            after = replace(after, leaving=False)
+        self._partition, self._all_left = after, False
+        enters_day = project_stats.enters_day(before.newest_ms, after.newest_ms)
+        if not enters_day and not project_stats.counts(record):
+            return _NOTHING_CHANGED
+        changed: dict[bytes, Aggregates | None] = {}
+        if enters_day:
+            for name in project_stats.hours_too_old(self._aggregates, after.newest_ms):
+                del self._aggregates[name]
+                changed[codec.key_bytes(name)] = None
+        if project_stats.counts(record):
+            for name in project_stats.fields(record, after.newest_ms):
+                known = self._aggregates.get(name, _NOTHING_COUNTED)
+                counted = self._aggregates[name] = project_stats.counted(known, record, attempt)
+                changed[codec.key_bytes(name)] = counted
+        return changed
+
+    def _drop_compactions(self, sessions: Collection[bytes]) -> None:
+        gone = [place for place in self._compactions if place[0] in sessions]
+        for place in gone:
+            del self._compactions[place]
+
+
+_NO_AGENTS: Mapping[tuple[bytes, bytes], int | None] = {}
+
+
+def _agents(
+    session: bytes, before: SessionView | None, after: SessionView, recent: int
+) -> Mapping[tuple[bytes, bytes], int | None]:
+    """Return whose the session is after a record, and whose it no longer is."""
+    former = None if before is None else before.identity.publisher_agent_id
+    agent = after.identity.publisher_agent_id
+    if agent is None:
+        return _NO_AGENTS
+    if former is None or former == agent:
+        return {(codec.key_bytes(agent), session): recent}
+    return {
+        (codec.key_bytes(former), session): None,
+        (codec.key_bytes(agent), session): recent,
+    }

@@ -1,0 +1,310 @@
+"""One partition folded into one generation of views.
+
+A batch is cut into calls between records: each call brings the position to the record before
+which it was cut, with the documents as they were just then, so every call is consistent by
+itself and a failure between two calls leaves nothing half done.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from contextgauge.errors import ConfigError, LostError, ReseekError, VersionError
+from schemas.views import Aggregates, EntryStream, PartitionView, SessionView
+from streams import codec
+from streams.codec import views as view_codec
+from streams.flow.common.retry import Patience
+from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, Documents, Fold, Placed
+from streams.ports import Batch, Entry, LogRecord, Told, ViewChanges, ViewPosition, ViewStore
+
+MAX_DOCUMENTS = 500
+"""Documents of one call at most: Redis serves nobody else meanwhile, some milliseconds."""
+
+MAX_BYTES = 2 * 1024 * 1024
+"""Bytes of one call at most. One record that is greater goes alone: it cannot be cut."""
+
+LEAVING_SESSIONS = 50
+"""Idle sessions that leave before one record at most, so that they fit into its call."""
+
+_RANKS = 4
+"""Times that a session's key is in a call beside its documents: in rankings and indexes."""
+
+_DOCUMENTS = 5
+"""Documents of one record at most, beside aggregates: a view, a compaction, an entry, its place
+in the live feed, and the partition's own account."""
+
+_STATS_BYTES = 8 * 1024
+"""What one field of the aggregates takes at most: four distributions, all their buckets used."""
+
+_SLICE_RECORDS = 250
+"""Records folded in a row before others get a turn: some 5 ms."""
+
+_Item = TypeVar("_Item")
+
+
+class Place(NamedTuple):
+    """One partition of one generation, of so many partitions."""
+
+    generation: int
+    partition: int
+    partitions: int
+
+
+@dataclass(slots=True)
+class Call:
+    """The changes of one call under way."""
+
+    leaving: dict[bytes, int] = field(default_factory=dict)
+    views: dict[bytes, SessionView] = field(default_factory=dict)
+    view_bytes: dict[bytes, int] = field(default_factory=dict)
+    compactions: dict[tuple[bytes, bytes], bytes] = field(default_factory=dict)
+    entries: list[tuple[EntryStream, bytes, Entry]] = field(default_factory=list)
+    recent: dict[bytes, int] = field(default_factory=dict)
+    pressure: dict[bytes, float | None] = field(default_factory=dict)
+    idle: dict[bytes, int] = field(default_factory=dict)
+    partition: PartitionView | None = None
+    stats: dict[bytes, Aggregates | None] = field(default_factory=dict)
+    live: list[Entry] = field(default_factory=list)
+    agents: dict[tuple[bytes, bytes], int | None] = field(default_factory=dict)
+    size: int = 0
+
+    def documents(self) -> int:
+        """Return how many documents it writes or takes away."""
+        kept = (self.leaving, self.views, self.compactions, self.entries, self.stats, self.live)
+        return sum(len(documents) for documents in kept) + (self.partition is not None)
+
+    def takes(self, added: Documents) -> bool:
+        """Tell whether the documents of one more record fit."""
+        if not self.live:
+            return True
+        count = self.documents() + _DOCUMENTS + len(added.stats)
+        return count <= MAX_DOCUMENTS and self.size + self._added_bytes(added) <= MAX_BYTES
+
+    def _added_bytes(self, added: Documents) -> int:
+        """Return the bytes that a record's documents add at most."""
+        size = added.view_bytes - self.view_bytes.get(added.session, 0)
+        size += len(added.live.document) + _RANKS * len(added.session)
+        size += sum(len(agent) + len(session) for agent, session in added.agents)
+        if added.compaction is not None:
+            size += len(added.compaction[1])
+        if added.entry is not None:
+            size += len(added.entry[1].document)
+        for name in added.stats:
+            size += len(name) + _STATS_BYTES
+        return size
+
+    def add(self, added: Documents) -> None:
+        """Take the documents of one record in; a former one of the same name is replaced."""
+        session = added.session
+        self.size += self._added_bytes(added)
+        self.views[session] = added.view
+        self.view_bytes[session] = added.view_bytes
+        if added.compaction is not None:
+            name, document = added.compaction
+            self.compactions[session, name] = document
+        if added.entry is not None:
+            stream, entry = added.entry
+            self.entries.append((stream, session, entry))
+        self.recent[session] = added.recent
+        self.pressure[session] = added.pressure
+        if added.idle is not None:
+            self.idle[session] = added.idle
+        self.partition = added.partition
+        if added.stats:
+            self.stats.update(added.stats)
+        self.live.append(added.live)
+        self.agents.update(added.agents)
+
+    def changes(self) -> ViewChanges:
+        """Return it for the store, each document encoded once."""
+        encode = view_codec.encode
+        stats = {name: None if stat is None else encode(stat) for name, stat in self.stats.items()}
+        if self.partition is not None:
+            stats[PARTITION_KEY] = encode(self.partition)
+        return ViewChanges(
+            leaving=self.leaving,
+            views={session: encode(view) for session, view in self.views.items()},
+            compactions=self.compactions,
+            entries=self.entries,
+            recent=self.recent,
+            pressure=self.pressure,
+            idle=self.idle,
+            stats=stats,
+            live=self.live,
+            agents=self.agents,
+        )
+
+
+class PartitionProjector:
+    """Folds batches of one partition into one generation; after an error it is spent.
+
+    `strict` as in `Fold`: it never is where the log's beginning is no longer there. `patience`
+    waits for a store that is away.
+    """
+
+    def __init__(
+        self, store: ViewStore, patience: Patience, place: Place, *, strict: bool, idle_ms: int
+    ) -> None:
+        self._store = store
+        self._patience = patience
+        self._place = place
+        self._at = (place.generation, place.partition)
+        self._strict = strict
+        self._idle_ms = idle_ms
+        self._fold = Fold(strict=strict, idle_ms=idle_ms)
+        self._call = Call()
+        self._stored = ViewPosition(0, 0, place.partitions, caught_up=False)
+        self.writes = 0
+        """Calls that were written."""
+        self.documents = 0
+        """Documents that these calls wrote or took away."""
+
+    @property
+    def position(self) -> int:
+        """The offset that is read next."""
+        return self._stored.offset
+
+    async def open(self, build: str | None = None) -> bool:
+        """Take the stored position over; false where there is none, or none of this build.
+
+        Raises LostError where the aggregates are gone, ConfigError where the views are for
+        another number of partitions, VersionError.
+        """
+        until_done, store, partitions = self._patience.until_done, self._store, self._place[2]
+        stored = await until_done(lambda: store.position(*self._at))
+        if stored is None or (build is not None and stored.build != build):
+            return False
+        if stored.partitions != partitions:
+            raise ConfigError(
+                f"the views are for {stored.partitions} partitions, the topic has {partitions}: "
+                "sessions would be looked for on other ones. Give this topic's views a "
+                "CONTEXTGAUGE_KEY_PREFIX of their own; they are built anew there"
+            )
+        # Where older records were deleted from the log, a session may well begin in its middle.
+        strict = self._strict and stored.begin == 0
+        self._stored, self._fold = stored, Fold(strict=strict, idle_ms=self._idle_ms)
+        self._fold.load_stats(await until_done(lambda: store.stats(*self._at)))
+        return True
+
+    async def begin(self, offset: int, build: str = "") -> None:
+        """Begin the partition at the log's first offset, unless another worker just did."""
+        partitions = self._place.partitions
+        position = ViewPosition(offset, offset, partitions, caught_up=False, build=build)
+        changes = Call().changes()._replace(stats=FIRST_STATS)
+        await self._patience.until_done(
+            lambda: self._store.apply(*self._at, expected=None, position=position, changes=changes)
+        )
+
+    async def apply(self, batch: Batch, got_on: Callable[[], None] = lambda: None) -> int:
+        """Write what a batch changes; return how many of its records were new.
+
+        `got_on` is called now and then: a batch of large documents may take many calls.
+
+        Raises ReseekError where another position is stored, LostError where documents are gone:
+        then the calls before stand, with the position that they came to. Raises VersionError
+        where a record cannot be read: then nothing of the batch was written.
+        """
+        placed = [
+            self._placed(record) for record in batch.records if record.offset >= self.position
+        ]
+        await self._load(placed)
+        for number, item in enumerate(placed, 1):
+            idle_since_ms = self._fold.leaving_before(item)
+            if idle_since_ms is not None:
+                await self._flush(item.offset)
+                await self._let_leave(idle_since_ms)
+            documents = self._fold.add(item)
+            if documents is not None:
+                if not self._call.takes(documents):
+                    await self._flush(item.offset)
+                    got_on()
+                self._call.add(documents)
+            if number % _SLICE_RECORDS == 0:
+                got_on()
+                await asyncio.sleep(0)
+        await self._flush(max(batch.position, self.position))
+        self._fold.forget_sessions()
+        return len(placed)
+
+    async def tell(self, told: Told) -> None:
+        """Tell readers, beside the position, how things are."""
+        await self._store.tell(*self._at, self._stored.build, told)
+
+    async def verify(self) -> None:
+        """Raise ReseekError where the store is not where this one left it.
+
+        A store that lost its last writes would else be found out by the next record only.
+        """
+        stored = await self._patience.until_done(partial(self._store.position, *self._at))
+        if stored is None or stored.offset != self.position:
+            raise ReseekError(f"the views are no longer at {self.position}: read again")
+
+    def _placed(self, record: LogRecord) -> Placed:
+        try:
+            read = codec.from_binary(record.headers, record.value or b"")
+        except (ValueError, VersionError) as error:
+            raise VersionError(
+                f"record {record.offset} of partition {self._place.partition} cannot be read: "
+                f"{error}"
+            ) from error
+        return Placed(record.offset, record.timestamp_ms, read)
+
+    async def _load(self, placed: Sequence[Placed]) -> None:
+        """Bring the documents in hand that the records go on from."""
+        until_done, store, fold = self._patience.until_done, self._store, self._fold
+        sessions = {codec.key_bytes(item.record.data.session_id): None for item in placed}
+        names = await self._load_views(fold.missing(sessions))
+        for places in _pieces(names):
+            found = await until_done(partial(store.pick_compactions, *self._at, places))
+            for (session, name), document in zip(places, found, strict=True):
+                fold.put_compaction(session, name, document)
+        for some in _pieces(fold.unexplained(placed)):
+            left = await until_done(partial(store.left, *self._at, some))
+            fold.excuse([session for session, gone in zip(some, left, strict=True) if gone])
+
+    async def _load_views(self, missing: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+        """Bring views in hand; return those of their compactions that may still change."""
+        names: list[tuple[bytes, bytes]] = []
+        for some in _pieces(missing):
+            views = await self._patience.until_done(partial(self._store.views, *self._at, some))
+            for session, document in zip(some, views, strict=True):
+                names += [(session, name) for name in self._fold.put_view(session, document)]
+        return names
+
+    async def _let_leave(self, idle_since_ms: int) -> None:
+        """Let sessions go that are idle since before; all documents so far are written."""
+        idle = await self._patience.until_done(
+            lambda: self._store.idle(*self._at, idle_since_ms, LEAVING_SESSIONS)
+        )
+        await self._load_views(self._fold.missing(idle))
+        self._call.agents.update(self._fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS))
+        left_ms = idle_since_ms + self._idle_ms
+        self._call.leaving.update(dict.fromkeys(idle, left_ms))
+
+    async def _flush(self, offset: int) -> None:
+        """Write the call under way and bring the stored position to `offset`."""
+        if offset == self.position:
+            return
+        call, self._call = self._call, Call()
+        position, changes = self._stored._replace(offset=offset), call.changes()
+        self._fold.encoded(changes.views)
+        result = await self._patience.until_done(
+            lambda: self._store.apply(
+                *self._at, expected=self.position, position=position, changes=changes
+            )
+        )
+        if result == "mismatch":
+            raise ReseekError(f"the views are not at {self.position}: read again from theirs")
+        if result == "damaged":
+            raise LostError("documents are not what their position left behind")
+        self._stored = position
+        self.writes += 1
+        self.documents += call.documents()
+
+
+def _pieces(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    """Yield the items in pieces that one call may ask for."""
+    for start in range(0, len(items), MAX_DOCUMENTS):
+        yield items[start : start + MAX_DOCUMENTS]

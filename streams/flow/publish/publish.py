@@ -1,0 +1,166 @@
+"""Sends lines to `agent.messages`, keyed and partitioned by their sessions.
+
+A line's bytes go as they are; only one over the limit is shortened. The Kafka timestamp is the
+producer's own clock: a message's time is never copied into it (R28).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from contextgauge.containers import Line
+from contextgauge.keyed import headers_of, keyed
+from contextgauge.strip_text import strip_text
+from schemas.messages import DeadLetter
+from schemas.topics import MESSAGE_LIMIT_BYTES
+from streams import codec
+from streams.ports import Clock, Headers, NewRecord, Producer
+
+_UNPACED_LINES = 1_000
+"""Lines of a block where no pace is asked for."""
+
+_SLICE_S = 0.05
+"""A pace is kept in slices of so long: even enough to look at, and few enough to be cheap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishConfig:
+    """Where to, and how: `partition_of` gives a session's partition among `partitions`."""
+
+    topic: str
+    partitions: int
+    partition_of: Callable[[str, int], int]
+    limit_bytes: int = MESSAGE_LIMIT_BYTES
+    is_live: bool = False
+    """Mark the messages as seen when they are sent, which gives those without a time one."""
+    task_id: str | None = None
+    agent_id: str | None = None
+    """The publisher's name for the agent that runs the sessions."""
+    text_key: bytes | None = None
+    """Where there is one, texts are left out; it is the secret of `contextgauge.privacy`."""
+
+    @property
+    def headers(self) -> Headers:
+        """The headers that every message gets. Raises ConfigError for a name that is none."""
+        return headers_of(is_live=self.is_live, task_id=self.task_id, agent_id=self.agent_id)
+
+
+@dataclass(slots=True)
+class Published:
+    """What was done so far. `read_bytes` counts all that was read, line ends too."""
+
+    messages: int = 0
+    sent_bytes: int = 0
+    read_bytes: int = 0
+    shortened: int = 0
+    ignored: int = 0
+    """Lines that name no session and mean nothing: not sent."""
+    refused: int = 0
+    """Lines that could not be sent: without a session, too large to be shortened, or not to be
+    read where texts are left out."""
+    sessions: set[str] = field(default_factory=set)
+
+
+class Sender:
+    """Sends lines one by one, and counts in `done`; `refuse` is told of what cannot be sent."""
+
+    def __init__(
+        self,
+        producer: Producer,
+        config: PublishConfig,
+        refuse: Callable[[Line, DeadLetter], None],
+        done: Published | None = None,
+    ) -> None:
+        self.producer = producer
+        self.done = Published() if done is None else done
+        self._config = config
+        self._refuse = refuse
+        self._headers = {
+            is_live: replace(config, is_live=is_live).headers for is_live in (False, True)
+        }
+
+    async def send(self, line: Line, *, is_live: bool) -> None:
+        """Queue a line; waits while the producer's buffer is full. Raises what that raises."""
+        done, config = self.done, self._config
+        done.read_bytes += line.size + 1
+        if not line.value or line.value.isspace():
+            return
+        if line.size > config.limit_bytes:
+            # Shortening takes seconds, in which batches must go on being sent.
+            found = await asyncio.to_thread(_prepared, line, config)
+        else:
+            found = _prepared(line, config)
+        if found is None:
+            done.ignored += 1
+            return
+        if isinstance(found, DeadLetter):
+            done.refused += 1
+            self._refuse(line, found)
+            return
+        session_id, value, is_short = found
+        partition = config.partition_of(session_id, config.partitions)
+        key = codec.key_bytes(session_id)
+        record = NewRecord(config.topic, partition, key, value, self._headers[is_live])
+        await self.producer.send(record)
+        done.messages += 1
+        done.sent_bytes += len(value)
+        done.shortened += is_short
+        done.sessions.add(session_id)
+
+
+def _prepared(line: Line, config: PublishConfig) -> tuple[str, bytes, bool] | DeadLetter | None:
+    """Return the session, the bytes to send, and whether they are short of the line's."""
+    if config.text_key is not None:
+        stripped = strip_text(line, config.text_key)
+        if isinstance(stripped, DeadLetter):
+            return stripped
+        line = stripped
+    found = keyed(line, config.limit_bytes)
+    if found is None or isinstance(found, DeadLetter):
+        return found
+    session_id, value = found
+    return session_id, value, value is not line.value
+
+
+async def publish(
+    producer: Producer,
+    config: PublishConfig,
+    blocks: AsyncIterator[Sequence[Line]],
+    refuse: Callable[[Line, DeadLetter], None],
+    progress: Callable[[Published], None],
+) -> Published:
+    """Send all lines, in order within a partition, and wait until they are acknowledged.
+
+    `refuse` is told of each line that cannot be sent, `progress` of the state after each block.
+    Raises what the producer raises; what was sent until then stays sent.
+    """
+    sender = Sender(producer, config, refuse)
+    async for block in blocks:
+        for line in block:
+            await sender.send(line, is_live=config.is_live)
+        progress(sender.done)
+    await producer.flush()
+    return sender.done
+
+
+async def paced(
+    lines: Iterator[Line], rate: float, duration_s: float | None, clock: Clock
+) -> AsyncIterator[Sequence[Line]]:
+    """Yield lines at `rate` a second (0: as fast as they are taken), for so long at most."""
+    begin_s = clock.monotonic_s()
+    count = 0
+    while True:
+        passed_s = clock.monotonic_s() - begin_s
+        if duration_s is not None and passed_s >= duration_s:
+            return
+        # Line n is due n/rate seconds after the begin; those of a slice go together.
+        due = int((passed_s + _SLICE_S) * rate) + 1 if rate else count + _UNPACED_LINES
+        block = list(islice(lines, due - count))
+        if block:
+            yield block
+        if len(block) < due - count:
+            return
+        count = due
+        wait_s = count / rate - (clock.monotonic_s() - begin_s) if rate else 0.0
+        await clock.sleep(max(0.0, wait_s))

@@ -1,0 +1,270 @@
+"""Compares one partition of two generations, while both follow the log.
+
+Most sessions have had no record between a look at one generation and a look at the other; these
+are compared as they are. For those that had one, and for what belongs to the partition as a whole,
+the generation that is being built is stopped at exactly the position that the active one had at a
+look. The active one is never stopped: readers notice nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from contextgauge.errors import LostError, RetryError
+from streams import codec
+from streams.ports import PartitionLook, SessionLook, SessionsLook, ViewStore
+
+SESSIONS_A_LOOK = 5
+"""A session's documents may be some megabytes, and Redis serves nobody during a look."""
+
+KEPT_DIFFERENCES = 10
+"""Differences that are told; of more only the number."""
+
+_TOLD_FIELDS = 5
+"""Fields that are told of one session."""
+
+Pause: TypeAlias = Callable[[], Awaitable[None]]
+"""Waits a moment. Raises where the comparison has become pointless."""
+
+_Look = TypeVar("_Look", SessionsLook, PartitionLook)
+
+
+class Pair(NamedTuple):
+    """The active generation and the one that shall follow it."""
+
+    former: int
+    following: int
+    build: str
+
+
+class Difference(NamedTuple):
+    """What differs of a session, or of the partition: names of fields, never their values."""
+
+    partition: int
+    session: str | None
+    fields: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Compared:
+    """What a comparison came to: sessions compared, how many differences, and the first ones."""
+
+    sessions: int = 0
+    different: int = 0
+    first: list[Difference] = field(default_factory=list)
+
+    def add(self, difference: Difference) -> None:
+        """Count a difference."""
+        self.different += 1
+        if len(self.first) < KEPT_DIFFERENCES:
+            self.first.append(difference)
+
+    def take(self, other: "Compared") -> None:
+        """Count another partition's in."""
+        self.sessions += other.sessions
+        self.different += other.different
+        self.first = (self.first + other.first)[:KEPT_DIFFERENCES]
+
+
+class PartitionComparison:
+    """One partition of two generations. `pause` is called while one waits for a worker.
+
+    `count` gets the number of sessions compared so far. Its one method is called once.
+    """
+
+    def __init__(
+        self,
+        store: ViewStore,
+        pair: Pair,
+        partition: int,
+        *,
+        pause: Pause,
+        count: Callable[[int], None],
+    ) -> None:
+        self._store, self._pair, self._partition = store, pair, partition
+        self._pause, self._count = pause, count
+        self._found = Compared()
+
+    async def run(self) -> Compared:
+        """Compare everything. Raises RetryError, and LostError where the build begins anew."""
+        moved = [name async for name in self._compare_as_they_are()]
+        try:
+            for some in _pieces(moved):
+                former, following = await self._level(partial(self._look_at, some))
+                self._compare_level(some, former, following)
+            await self._compare_partition()
+        finally:
+            with suppress(RetryError):
+                await self._limit(None)
+        return self._found
+
+    async def _compare_as_they_are(self) -> AsyncIterator[bytes]:
+        """Compare the sessions that did not move; yield those that did."""
+        pair, store = self._pair, self._store
+        for of in ("recent", "left"):
+            seen = store.pages(pair.former, self._partition, of)
+            async for page in seen:
+                for some in _pieces(page):
+                    for name in await self._compare_some(some):
+                        yield name
+                if of == "recent":
+                    self._found.sessions += len(page)
+                    self._count(self._found.sessions)
+
+    async def _compare_some(self, sessions: Sequence[bytes]) -> list[bytes]:
+        former, following = await asyncio.gather(
+            self._look_at(sessions, self._pair.former),
+            self._look_at(sessions, self._pair.following),
+        )
+        if former.offset == following.offset:
+            self._compare_level(sessions, former, following)
+            return []
+        moved = []
+        for name, one, other in zip(sessions, former.sessions, following.sessions, strict=True):
+            if one == other:
+                continue
+            if _is_comparable(one, other):
+                self._differs(name, one, other)
+            else:
+                moved.append(name)
+        return moved
+
+    def _compare_level(
+        self, sessions: Sequence[bytes], former: SessionsLook, following: SessionsLook
+    ) -> None:
+        for name, one, other in zip(sessions, former.sessions, following.sessions, strict=True):
+            if one != other:
+                self._differs(name, one, other)
+
+    async def _compare_partition(self) -> None:
+        former, following = await self._level(self._look_at_partition)
+        fields = [f"stats {name}" for name in _unequal(_texts(former), _texts(following))]
+        if former.live != following.live:
+            fields.append("live")
+        fields += [f"number of {name}" for name in _unequal(former.counts, following.counts)]
+        if fields:
+            self._found.add(Difference(self._partition, None, _first(fields)))
+        if former.counts["recent"] < following.counts["recent"]:
+            await self._name_more()
+
+    async def _name_more(self) -> None:
+        """Name the sessions that only the new generation has."""
+        pair, partition = self._pair, self._partition
+        async for page in self._store.pages(pair.following, partition, "recent"):
+            there = await self._store.views(pair.former, partition, page)
+            for name, view in zip(page, there, strict=True):
+                if view is None:
+                    missing = f"missing in generation {pair.former}"
+                    self._found.add(Difference(partition, _text(name), (missing,)))
+
+    async def _level(self, look: Callable[[int], Awaitable[_Look]]) -> tuple[_Look, _Look]:
+        """Return looks at both generations at the same position of the log."""
+        while True:
+            former = await look(self._pair.former)
+            if former.offset is not None:
+                await self._limit(former.offset)
+                await self._until_at(former.offset)
+                following = await look(self._pair.following)
+                if following.offset == former.offset:
+                    return former, following
+            # The build was ahead, or had a batch in hand: it stands still from now on.
+            await self._pause()
+
+    async def _until_at(self, offset: int) -> None:
+        pair = self._pair
+        while True:
+            position = await self._store.position(pair.following, self._partition)
+            if position is None or not position.caught_up or position.build != pair.build:
+                raise LostError(f"partition {self._partition} is being built over")
+            if position.offset >= offset:
+                return
+            if position.limit != offset:
+                # Another comparison set it: perhaps one that was killed, and never takes it away.
+                await self._limit(offset)
+            await self._pause()
+
+    async def _limit(self, offset: int | None) -> None:
+        pair = self._pair
+        await self._store.limit(pair.following, self._partition, pair.build, offset)
+
+    async def _look_at(self, sessions: Sequence[bytes], generation: int) -> SessionsLook:
+        return await self._store.look(generation, self._partition, sessions)
+
+    async def _look_at_partition(self, generation: int) -> PartitionLook:
+        return await self._store.look_at_partition(generation, self._partition)
+
+    def _differs(self, name: bytes, one: SessionLook, other: SessionLook) -> None:
+        pair = self._pair
+        if one.view is None or other.view is None:
+            gone = pair.former if one.view is None else pair.following
+            fields = [f"missing in generation {gone}"] if one.view != other.view else ["left"]
+        else:
+            views = _unequal_fields(_read(one.view), _read(other.view))
+            fields = [*views, *_unequal(one.parts, other.parts)]
+        self._found.add(Difference(self._partition, _text(name), _first(fields)))
+
+
+def _is_comparable(one: SessionLook, other: SessionLook) -> bool:
+    """Tell whether two looks are at the same state of a session, though not of its partition.
+
+    All that there is of a session changes with its records only, and its view tells the last one;
+    but that it has left, or that this is forgotten, comes with the records of others.
+    """
+    if one.view is None or other.view is None:
+        return False
+    before, after = _read(one.view), _read(other.view)
+    if before and after and before.get("position") != after.get("position"):
+        return False
+    return one.view != other.view or _unequal(one.parts, other.parts) != ["left"]
+
+
+def _read(view: bytes) -> dict[str, Any]:
+    """Return a view's fields, none where it is damaged so that it cannot be read."""
+    try:
+        found = codec.loads(view)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+_Value = TypeVar("_Value")
+
+
+def _unequal(one: Mapping[str, _Value], other: Mapping[str, _Value]) -> list[str]:
+    """Return the names whose values differ, or that only one has."""
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+
+
+def _unequal_fields(one: object, other: object, path: str = "") -> list[str]:
+    """Return the paths below which two JSON values differ."""
+    if one == other:
+        return []
+    if isinstance(one, dict) and isinstance(other, dict):
+        below = f"{path}." if path else ""
+        return [
+            found
+            for name in _unequal(one, other)
+            for found in _unequal_fields(one.get(name), other.get(name), below + name)
+        ]
+    return [path or "view"]
+
+
+def _texts(look: PartitionLook) -> dict[str, bytes]:
+    return {_text(name): stat for name, stat in look.stats.items()}
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
+
+
+def _first(fields: Sequence[str]) -> tuple[str, ...]:
+    more = ("…",) if len(fields) > _TOLD_FIELDS else ()
+    return (*fields[:_TOLD_FIELDS], *more)
+
+
+def _pieces(sessions: Sequence[bytes]) -> list[Sequence[bytes]]:
+    starts = range(0, len(sessions), SESSIONS_A_LOOK)
+    return [sessions[start : start + SESSIONS_A_LOOK] for start in starts]

@@ -1,0 +1,144 @@
+"""The OpenAPI document: problems of every route, the bearer scheme, and a page without scripts."""
+
+import html
+import re
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from streams.serve.api.examples import BY_OPERATION
+from streams.serve.api.problems import MEDIA_TYPE
+from streams.serve.api.shapes import ProblemShape
+
+_EVERYWHERE: Final = (401, 413, 414, 429, 500, 503)
+
+_DESCRIPTION: Final = (
+    "Sessions, their sizes and compactions, as the projection has them. Every answer tells its "
+    "generation and its age (`as_of`). Errors are problem documents (RFC 9457)."
+)
+
+
+def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the description of a route's errors, for these statuses."""
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemShape"}}},
+        }
+        for status in statuses
+    }
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """Return the document, made once."""
+    if app.openapi_schema is None:
+        found = get_openapi(
+            title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes
+        )
+        components = found.setdefault("components", {})
+        schemas = components.setdefault("schemas", {})
+        schemas["ProblemShape"] = ProblemShape.model_json_schema(
+            ref_template="#/components/schemas/{model}"
+        )
+        schemas.update(schemas["ProblemShape"].pop("$defs", {}))
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        components["securitySchemes"] = {
+            "bearer": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "Needed where the server was given readers.",
+            }
+        }
+        common = {str(status): told for status, told in problems_of(*_EVERYWHERE).items()}
+        for path, operations in list(found["paths"].items()):
+            private = path.startswith(("/v1/", "/api/"))
+            for operation in operations.values():
+                example = BY_OPERATION.get(operation["operationId"])
+                for content in operation["responses"]["200"]["content"].values():
+                    content["example"] = example
+                if private:
+                    operation["responses"] = {**common, **operation["responses"]}
+                    operation["security"] = [{}, {"bearer": []}]
+        app.openapi_schema = found
+    return app.openapi_schema
+
+
+def page(found: dict[str, Any]) -> str:
+    """Return the document as a page: no script, nothing from elsewhere."""
+    parts = []
+    for path, operations in found["paths"].items():
+        for method, operation in operations.items():
+            rows = "".join(
+                f"<tr><td><code>{html.escape(item['name'])}</code></td>"
+                f"<td>{_written(item.get('description', ''))}{_allowed(item['schema'])}</td></tr>"
+                for item in operation.get("parameters", ())
+            )
+            told = operation.get("description", operation.get("summary", ""))
+            parts.append(
+                f"<section><h2><code>{method.upper()} {html.escape(path)}</code></h2>"
+                + "".join(f"<p>{_written(each)}</p>" for each in told.split("\n\n"))
+                + (f"<table>{rows}</table>" if rows else "")
+                + "</section>"
+            )
+    title = found["info"]["title"]
+    return _whole(
+        title,
+        f"<h1>{html.escape(title)}</h1>"
+        f"<p>{_written(found['info']['description'])}</p>"
+        "<p>The whole document, with the shapes of all answers: "
+        '<a href="/openapi.json">openapi.json</a>.</p>'
+        f"{''.join(parts)}",
+    )
+
+
+def nothing_here(path: str) -> str:
+    """Return what a browser shows at an address where nothing is."""
+    return _whole(
+        "Nothing here",
+        f"<h1>There is nothing at <code>{html.escape(path[:200])}</code></h1>"
+        '<p><a href="/">The sessions</a> are on the first page; <a href="/docs">the API</a> has '
+        "a page of its own.</p>",
+    )
+
+
+def _whole(title: str, body: str) -> str:
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body>{body}</body></html>"
+    )
+
+
+def _written(text: str) -> str:
+    """Return a description in HTML: what stands between backticks is code."""
+    return _CODE.sub(r"<code>\1</code>", html.escape(text))
+
+
+def _allowed(schema: dict[str, Any]) -> str:
+    """Return what values a parameter takes, in HTML: names or bounds, and the default."""
+    forms = [schema, *schema.get("anyOf", ())]
+    forms += [form["items"] for form in forms if "items" in form]
+    told = []
+    for form in forms:
+        if "enum" in form:
+            names = (f"<code>{html.escape(str(name))}</code>" for name in form["enum"])
+            told.append(f"One of {', '.join(names)}.")
+        if "maximum" in form:
+            told.append(f"{form['minimum']:,} to {form['maximum']:,}.")
+    if "default" in schema:
+        told.append(f"Default <code>{html.escape(str(schema['default']))}</code>.")
+    return "".join(f"<br>{each}" for each in told)
+
+
+_CODE: Final = re.compile("`([^`]+)`")
+
+_STYLE: Final = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;"
+    "margin:2rem auto;padding:0 1rem}h2{font-size:1.1rem;margin-top:2rem}"
+    "table{border-collapse:collapse}td{padding:.2rem 1rem .2rem 0;vertical-align:top}"
+    "section{border-top:1px solid color-mix(in srgb,currentColor 25%,transparent)}"
+)

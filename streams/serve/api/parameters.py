@@ -1,0 +1,157 @@
+"""The parameters of the routes, each with its bounds and what it means.
+
+One that a route does not have is an error, as a mistyped setting is: without it the answer would
+be to another question than was meant.
+"""
+
+import difflib
+from datetime import datetime
+from typing import Annotated, Final, Literal, TypeAlias
+from urllib.parse import quote, unquote
+
+from fastapi import Path, Query, Request
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+from starlette.convertors import Convertor, register_url_convertor
+
+from schemas.records import Kind
+from schemas.records import Runtime as KnownRuntime
+from schemas.views import STREAM_ENTRIES, SizeState
+from streams.serve.api.problems import bad_parameter
+
+
+class _AnyText(Convertor[str]):
+    """A part of a path that is an id: of any characters, slashes and line ends too.
+
+    The guard leaves it as it was sent.
+    """
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return unquote(value)
+
+    def to_string(self, value: str) -> str:
+        return quote(value, safe="")
+
+
+register_url_convertor("id", _AnyText())
+
+MOST_SESSIONS = 1_000
+"""Views of one answer: some 3 MB, a tenth of that by gzip."""
+
+_TEXT = 500
+"""Characters of a filter: more than any name that sessions have."""
+
+SessionId: TypeAlias = Annotated[
+    str,
+    Path(description="A session's whole id.", examples=["0198c7a2-5d3e-7c41-9a55-3f0e6b1d2c88"]),
+]
+AgentId: TypeAlias = Annotated[
+    str,
+    Path(
+        description="An agent's id, as its publisher names it, or a session's.",
+        examples=["reviewer"],
+    ),
+]
+Sort: TypeAlias = Annotated[
+    Literal["recent", "pressure"],
+    Query(description="`recent`: the last active first; `pressure`: the fullest first."),
+]
+State: TypeAlias = Annotated[
+    SizeState | None, Query(description="How the size is known, or that a compaction is under way.")
+]
+Model: TypeAlias = Annotated[
+    str | None, Query(max_length=_TEXT, description="The model of the main conversation.")
+]
+Runtime: TypeAlias = Annotated[
+    Literal[KnownRuntime, "unknown"] | None,
+    Query(description="What runs the agent; `unknown`: sessions whose runtime nothing told."),
+]
+Agent: TypeAlias = Annotated[
+    str | None, Query(max_length=_TEXT, description="The agent's id, as its publisher names it.")
+]
+MinPercent: TypeAlias = Annotated[
+    float | None,
+    Query(ge=0, le=1_000_000, allow_inf_nan=False, description="Percent used, at least."),
+]
+Text: TypeAlias = Annotated[
+    str | None,
+    Query(
+        max_length=_TEXT,
+        description="Part of the id, the folder, the model, the runtime, the agent or the task; "
+        "upper and lower case are the same.",
+    ),
+]
+After: TypeAlias = Annotated[
+    str | None,
+    Query(max_length=4_000, description="`next` of the answer before, to go on after it."),
+]
+SessionLimit: TypeAlias = Annotated[
+    int, Query(ge=1, le=MOST_SESSIONS, description="Sessions in the answer, at most.")
+]
+RecordLimit: TypeAlias = Annotated[
+    int, Query(ge=1, le=STREAM_ENTRIES, description="Records in the answer, at most.")
+]
+Kinds: TypeAlias = Annotated[
+    list[Kind] | None,
+    Query(description="Kinds of records, such as context_warning; several by repeating it."),
+]
+By: TypeAlias = Annotated[
+    Literal["hour", "model"], Query(description="What to tell apart beside the total.")
+]
+_HOUR: Final = r"^\d{4}-\d{2}-\d{2}T\d{2}$"
+
+
+def _hour(text: str) -> str:
+    """Return an hour as it is. Raises PydanticCustomError where it is none."""
+    try:
+        found = datetime.strptime(text, "%Y-%m-%dT%H")  # noqa: DTZ007 -- its form is all that counts
+    except ValueError:
+        found = None
+    # Names of hours are compared as text, so each digit must be there.
+    if found is None or found.strftime("%Y-%m-%dT%H") != text:
+        raise PydanticCustomError(
+            "hour", "must be an hour in UTC, as year-month-dayThour: 2026-11-22T00, for example"
+        )
+    return text
+
+
+Since: TypeAlias = Annotated[
+    Annotated[str, AfterValidator(_hour)] | None,
+    Query(
+        description="The first hour (UTC) that is told, such as `2026-11-22T00`; for by=hour. "
+        "Records without a time are left out then.",
+        json_schema_extra={"pattern": _HOUR},
+    ),
+]
+
+_NAMED: Final = 10
+_NAME: Final = 100
+"""Parameters of an error, and characters of each: an address may hold thousands."""
+
+
+def none_unknown(request: Request) -> None:
+    """Raise Problem for parameters in the address that this route does not have.
+
+    Those outside /v1 are polled by front ends that were there before: they may add their own.
+    """
+    if not request.url.path.startswith("/v1/"):
+        return
+    route = request.scope["route"]
+    allowed = (
+        [field.alias for field in route.dependant.query_params]
+        if isinstance(route, APIRoute)
+        else []
+    )
+    unknown = [name for name in dict.fromkeys(request.query_params) if name not in allowed]
+    if unknown:
+        raise bad_parameter(*[(name[:_NAME], _hint(name, allowed)) for name in unknown[:_NAMED]])
+
+
+def _hint(name: str, allowed: list[str]) -> str:
+    near = difflib.get_close_matches(name[:_NAME].lower(), allowed, n=1, cutoff=0.6)
+    hint = f"; did you mean {near[0]}?" if near else "."
+    told = f"Allowed here: {', '.join(allowed)}." if allowed else "None is allowed here."
+    return f"there is no such parameter{hint} {told}"

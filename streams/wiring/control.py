@@ -1,0 +1,123 @@
+"""How settings and a plan of alerts become the control worker: the rest of `streams.wiring`.
+
+Apart from it, as Faust takes a second to import, which no other command shall wait for.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping
+
+from contextgauge.errors import ConfigError
+from contextgauge.partitioner import partition_of
+from contextgauge.state_folder import state_folder
+from schemas.topics import CONTEXT_EVENTS
+from streams import wiring
+from streams.core.alerts.rules import AlertPlan, MemoryPlace, Target
+from streams.core.alerts.watch import Who
+from streams.edge.alerts.memories import FileAlertMemory, RedisAlertMemory
+from streams.edge.alerts.rules_file import Address, authorities_of
+from streams.edge.alerts.webhooks import HttpWebhook
+from streams.edge.faust.stream import FaustStream
+from streams.flow.common.retry import Patience
+from streams.flow.control import trial
+from streams.flow.control.agents import AgentLookup
+from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
+from streams.ports import AlertMemory, Answer, Clock, Health, Telemetry
+from streams.settings import Settings
+
+_CLIENT_ID = "contextgauge-control"
+
+
+async def control(
+    chosen: Settings,
+    plan: AlertPlan,
+    addresses: Mapping[str, Address],
+    *,
+    telemetry: Telemetry,
+    health: Health,
+    clock: Clock,
+    stop: asyncio.Event,
+) -> None:
+    """Run a control worker until `stop` is set. Raises StopError."""
+    topic, group = chosen.topic(CONTEXT_EVENTS).name, chosen.group_prefix + GROUP
+    options = wiring.kafka_options(chosen, _CLIENT_ID)
+    webhooks = {
+        target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
+    }
+    log = wiring.kafka_log(chosen, _CLIENT_ID)
+    memory = _memory(chosen, plan.memory, clock)
+    views = None if chosen.redis_url is None else wiring.redis_views(chosen)
+    try:
+        health.worker("joining")
+        await Patience(clock, telemetry, health, stop, "kafka").until_done(log.start)
+        counts = await Patience(clock, telemetry, health, stop, "kafka").until_done(
+            lambda: log.partition_counts([topic])
+        )
+        if counts[topic] is None:
+            raise ConfigError(f"there is no topic {topic}: run `contextgauge topics create`")
+        await memory.start()
+        ports = ControlPorts(
+            stream=FaustStream(
+                options,
+                topic,
+                group,
+                chosen.instance_id or None,
+                lambda: clock.now_ms() - plan.max_age_ms,
+                lambda: clock.now_ms() - plan.pending_ms,
+            ),
+            log=log,
+            webhooks=webhooks,
+            memory=memory,
+            who_of=_nobody if views is None else AgentLookup(views, partition_of, clock).who_of,
+            telemetry=telemetry,
+            health=health,
+            clock=clock,
+            dice=random.SystemRandom(),
+        )
+        await ControlWorker(plan, topic, ports).run(stop)
+    finally:
+        for webhook in webhooks.values():
+            await webhook.stop()
+        await memory.stop()
+        if views is not None:
+            await views.stop()
+        await log.stop()
+
+
+async def try_targets(
+    plan: AlertPlan, addresses: Mapping[str, Address], clock: Clock
+) -> dict[str, Answer]:
+    """Send each target one test alert; return what each answered."""
+    webhooks = {
+        target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
+    }
+    try:
+        return await trial.try_targets(plan, webhooks, clock)
+    finally:
+        for webhook in webhooks.values():
+            await webhook.stop()
+
+
+async def _nobody(_session_id: str) -> Who:
+    return Who()
+
+
+def _webhook(target: Target, address: Address, clock: Clock) -> HttpWebhook:
+    context = authorities_of(target)
+    return HttpWebhook(address.url, address.secret, target.timeout_ms / 1_000, clock, context)
+
+
+def _memory(chosen: Settings, place: MemoryPlace, clock: Clock) -> AlertMemory:
+    """Return Redis where there is one: workers share it, and it outlives their machines.
+
+    Raises ConfigError where it is asked for and there is none.
+    """
+    if place == "redis" or (place == "auto" and chosen.redis_url is not None):
+        return RedisAlertMemory(
+            wiring.redis_url(chosen),
+            chosen.key_prefix,
+            wiring.redis_access(chosen),
+            chosen.group_prefix,
+        )
+    folder = state_folder(chosen.state_folder) / "control"
+    return FileAlertMemory(folder / f"{chosen.group_prefix}{GROUP}.sqlite", clock)
