@@ -32,7 +32,7 @@ from tests.flow.derive_kit import DeriveKit, Sent, expected, until
 pytestmark = pytest.mark.has_long_form
 PLAN = Plan(
     seed=int(os.environ.get("CHAOS_SEED", "1")),
-    kills=24 if LONG else 3,
+    kills=24 if LONG else 2,
     stops=6 if LONG else 1,
 )
 MESSAGES = 400_000 if LONG else 60_000
