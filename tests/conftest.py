@@ -26,6 +26,7 @@ from typing import IO
 import pytest
 
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
+from tests.fork_server import ForkServer
 
 LONG = bool(os.environ.get("LONG_TESTS"))
 """Whether `make test-long` runs: tests that have two forms run their long one."""
@@ -97,8 +98,9 @@ def _listen_to_interrupts() -> None:
 class Command:
     """Runs `contextgauge` as a process of its own; `environment` is for what is no setting."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: ForkServer) -> None:
         self.environment: dict[str, str] = {}
+        self._server = server
         self._started: list[subprocess.Popen[str]] = []
 
     def __call__(
@@ -108,10 +110,11 @@ class Command:
         **settings: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end; `PARTITIONS="2"` and the like are settings."""
-        return subprocess.run(
+        environment = command_environment(settings) | self.environment
+        return self._server.run(arguments, environment, stdin or "", 120) or subprocess.run(
             [*_COMMAND, *arguments],
             cwd=_ROOT,
-            env=command_environment(settings) | self.environment,
+            env=environment,
             input=stdin,
             capture_output=True,
             text=True,
@@ -153,10 +156,17 @@ class Command:
             process.communicate()
 
 
+@pytest.fixture(scope="session")
+def _fork_server() -> Iterator[ForkServer]:
+    server = ForkServer(command_environment({}))
+    yield server
+    server.stop()
+
+
 @pytest.fixture
-def command() -> Iterator[Command]:
+def command(_fork_server: ForkServer) -> Iterator[Command]:
     """Run the command line: `command("topics", "list", BOOTSTRAP_SERVERS=kafka)`."""
-    runner = Command()
+    runner = Command(_fork_server)
     yield runner
     runner.end()
 
