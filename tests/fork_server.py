@@ -106,13 +106,15 @@ def _serve(address: str) -> list[str]:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a fork that has answered
     os.write(1, b"ready\n")
     while True:
         ready, _, _ = select.select([listener, 0], [], [])
         if 0 in ready:
             os._exit(0)
         connection, _ = listener.accept()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         if os.fork() == 0:
             listener.close()
             return _run(connection)
@@ -121,7 +123,6 @@ def _serve(address: str) -> list[str]:
 
 def _run(connection: socket.socket) -> list[str]:
     """Fork again: one half is the command and returns, the other reports how it ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     size, pipes, _, _ = socket.recv_fds(connection, 8, 3)
     asked = b""
     while len(asked) < int(size):
