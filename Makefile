@@ -48,13 +48,19 @@ WORKERS := 2
 TESTS := tests
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-test: setup  ## Run all tests but the minutes-long; a missing part (Java, Redis) skips what needs it.
+# Made where Java and Maven are; the tests of Kafka skip, or fail under CI, where they are not.
+KAFKA_CLASSES := deploy/kafka/libs/classes.jsa
+
+$(KAFKA_CLASSES): deploy/kafka/pom.xml tools/kafka_classes.py $(VENV)/.development
+	-@$(BIN)/python -m tools.kafka_classes
+
+test: setup $(KAFKA_CLASSES)  ## Run all tests but the minutes-long; a missing part (Java, Redis) skips what needs it.
 	$(PYTEST) $(TESTS)
 
 test-fast: setup  ## Run the tests that need no service: no Kafka, Redis, Chromium or processes.
 	$(PYTEST) -m "not service and not long" $(TESTS)
 
-test-long: setup  ## Run the minutes-long forms: chaos, load, rebuilds. TESTS=path: only those.
+test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: chaos, load, rebuilds. TESTS=path: only those.
 	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)
 
 COMPILED := build/compiled
@@ -116,7 +122,7 @@ lock-check: setup
 schemas: setup  ## Write the JSON Schemas of records and views.
 	$(BIN)/contextgauge schemas
 
-check: lint types layers dependencies lock-check check-compiled  ## All that CI looks at.
+check: lint types layers dependencies lock-check check-compiled $(KAFKA_CLASSES)  ## All that CI looks at.
 	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered
 	$(BIN)/coverage report --include='schemas/*,streams/core/*' --fail-under=100 --skip-covered
 

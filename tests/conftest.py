@@ -27,6 +27,7 @@ import pytest
 
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
 from tests.fork_server import ForkServer
+from tools.kafka_classes import ARCHIVE, QUICK_START
 
 LONG = bool(os.environ.get("LONG_TESTS"))
 """Whether `make test-long` runs: tests that have two forms run their long one."""
@@ -38,12 +39,12 @@ _ONE_WORKER_FOLDERS = frozenset({"page", "secure"})
 """One pytest worker runs all tests of such a folder, with one Chromium, one secured Kafka."""
 
 _PARTS = frozenset(
-    {"_stack", "browser", "command", "own_stack", "promtool", "secured_folder", "stack_parts"}
+    {
+        *("_killable_stack", "_stack", "own_stack", "stack_parts", "secured_folder"),
+        *("browser", "command", "promtool"),
+    }
 )
 """The fixtures that start something outside of the pytest process."""
-
-# Quick starts matter more than throughput here: each saves a broker some seconds of CPU time.
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _counter = itertools.count(1)
 
@@ -53,7 +54,10 @@ _COMMAND = [sys.executable, "-m", "streams"]
 
 def pytest_configure() -> None:
     """Let every JVM that a test starts come up quickly."""
-    os.environ.setdefault("JDK_JAVA_OPTIONS", _JAVA_OPTIONS)
+    options = QUICK_START
+    if ARCHIVE.exists():
+        options += f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
+    os.environ.setdefault("JDK_JAVA_OPTIONS", options)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
@@ -222,6 +226,23 @@ def own_stack(tmp_path: Path) -> Iterator[Callable[..., LocalStack]]:
 
     yield start
     stack.stop()
+
+
+@pytest.fixture(scope="session")
+def _killable_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    stack = LocalStack(tmp_path_factory.mktemp("killable"))
+    yield stack
+    stack.stop()
+
+
+@pytest.fixture
+def killable_kafka(_killable_stack: LocalStack) -> LocalStack:
+    """A stack with a running Kafka that the test may kill, as those before it did.
+
+    Tests that only use a broker have `kafka`; here too each has a prefix of its own.
+    """
+    require(lambda: _killable_stack.start(["kafka"])["kafka"].address)
+    return _killable_stack
 
 
 @pytest.fixture
