@@ -64,9 +64,11 @@ test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: chaos, load, r
 	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)
 
 COMPILED := build/compiled
-TESTS_OF_COMPILED := tests/core tests/contract tests/flow/test_derive.py \
-	tests/flow/test_derive_dead_letters.py tests/flow/test_derive_kafka.py \
-	tests/flow/test_partition_state.py tests/flow/test_replay.py tests/flow/test_restoring.py
+# What calls the compiled modules, once with a real Kafka. Commands run the pure ones.
+TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/flow/test_derive.py \
+	tests/flow/test_derive_dead_letters.py tests/flow/test_partition_state.py \
+	tests/flow/test_replay.py tests/flow/test_restoring.py \
+	tests/flow/test_derive_kafka.py::test_records_are_the_funnels_own_over_restarts
 SOURCES := hatch_build.py pyproject.toml $(shell find contextgauge schemas streams -type f -not -name '*.pyc')
 
 # Never beside the sources: a stale library there would hide what is edited.
@@ -123,15 +125,15 @@ schemas: setup  ## Write the JSON Schemas of records and views.
 	$(BIN)/contextgauge schemas
 
 check: lint types layers dependencies lock-check check-compiled $(KAFKA_CLASSES)  ## All that CI looks at.
-	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered
+	$(PYTEST) --cov --cov-branch --cov-report=term:skip-covered
 	$(BIN)/coverage report --include='schemas/*,streams/core/*' --fail-under=100 --skip-covered
 
 # Where it can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
 # `make`: a recipe that names it as a variable is run, tests and all, by `make -n` too.
 check-compiled: setup
 	@if lacking=$$($(BIN)/python hatch_build.py 2>&1) || [ -n "$$CI" ]; then \
-		make --no-print-directory compile && CHECK_COMPILED=1 $(BIN)/python -m pytest \
-			-o pythonpath="$(COMPILED) ." tests/test_compiled.py $(TESTS_OF_COMPILED); \
+		make --no-print-directory compile && CHECK_COMPILED=1 $(PYTEST) \
+			-o pythonpath="$(COMPILED) ." $(TESTS_OF_COMPILED); \
 	else echo "check: skips the compiled modules: $$lacking"; fi
 
 clean:  ## Delete what can be made again: environment, caches, local data.
