@@ -253,15 +253,18 @@ async def test_a_broker_may_be_away_at_the_start_and_die_in_the_middle(
 async def test_a_cancelled_agent_leaves_nothing_running(kafka: str, topic_prefix: str) -> None:
     await create(kafka, topic_prefix)
 
+    published = asyncio.Event()
+
     async def agent() -> None:
         async with Publisher(
             when_full="wait", bootstrap_servers=kafka, topic_prefix=topic_prefix
         ) as publisher:
             await publisher.publish(message(1))
+            published.set()
             await asyncio.Event().wait()
 
     task = asyncio.create_task(agent())
-    await asyncio.sleep(0.5)
+    await published.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -283,6 +286,7 @@ async def test_no_kafka_that_is_named_is_an_error_at_the_start(
 
 
 async def test_a_publisher_is_opened_once(kafka: str, topic_prefix: str) -> None:
+    await create(kafka, topic_prefix)
     publisher = Publisher(when_full="wait", bootstrap_servers=kafka, topic_prefix=topic_prefix)
     with pytest.raises(ClosedError, match="not open"):
         await publisher.publish(message(1))
