@@ -108,7 +108,7 @@ def _serve(address: str) -> list[str]:
     listener.listen()
     os.write(1, b"ready\n")
     while True:
-        ready, _, _ = select.select([listener, 0], [], [])
+        ready, _, _ = select.select([listener.fileno(), 0], [], [])
         if 0 in ready:
             os._exit(0)
         connection, _ = listener.accept()
