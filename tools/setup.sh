@@ -33,7 +33,7 @@ if command -v uv > /dev/null 2>&1; then
     echo "setup: creating .venv with uv, from $lock"
     [ -x .venv/bin/python ] || uv venv --quiet --python '>=3.11' .venv \
         || fail "uv could not create .venv with Python 3.11 or later: see above"
-    uv pip install --quiet --python .venv/bin/python --require-hashes -r "$lock"
+    uv pip install --quiet --compile-bytecode --python .venv/bin/python --require-hashes -r "$lock"
     uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
 else
     echo "setup: creating .venv with pip, from $lock (uv would be faster)"

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from streams.codec.compiled import read_usual
+from tests.conftest import LONG
 
 settings.register_profile(
     "core", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-settings.load_profile("core")
+settings.register_profile("long", settings.get_profile("core"), max_examples=5_000)
+settings.load_profile("long" if LONG else "core")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -141,6 +141,7 @@ class Shell:
         assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
 
 
+@pytest.mark.service
 @pytest.mark.parametrize("path", WITH_COMMANDS, ids=_name)
 def test_the_commands_of_a_document_work_one_after_the_other(
     path: Path, tmp_path: Path, request: pytest.FixtureRequest, prefix: str
@@ -198,10 +199,13 @@ def _unknown(words: list[str]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
-def test_commands_and_options_that_are_named_are_there(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    wrong = [(words, _unknown(words)) for words in _spoken(text) if _unknown(words) is not None]
+def test_commands_and_options_that_are_named_are_there() -> None:
+    wrong = [
+        f"{_name(path)}: {' '.join(words)}: {unknown}"
+        for path in DOCUMENTS
+        for words in _spoken(path.read_text(encoding="utf-8"))
+        if (unknown := _unknown(words)) is not None
+    ]
     assert wrong == []
 
 

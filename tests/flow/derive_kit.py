@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from contextgauge.clock import SystemClock
@@ -42,12 +43,16 @@ class Sent(NamedTuple):
     value: bytes
 
 
+@cache
+def _samples(seed: int) -> tuple[Sent, ...]:
+    return tuple(
+        Sent(message.session_id, message.value) for message in sample_sessions(SimulationOptions(seed=seed))
+    )
+
+
 def samples(seed: int = 1) -> list[Sent]:
     """Return the messages of a dozen short sessions of every kind."""
-    return [
-        Sent(message.session_id, message.value)
-        for message in sample_sessions(SimulationOptions(seed=seed))
-    ]
+    return list(_samples(seed))
 
 
 def expected(messages: Iterable[Sent], partitions: int = 4) -> list[list[Record]]:

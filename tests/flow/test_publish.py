@@ -5,7 +5,7 @@ import json
 import signal
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -374,15 +374,16 @@ def test_a_broker_that_is_away_is_said_to_be_and_ctrl_c_ends_it(
 
 
 def test_a_broker_that_comes_back_is_published_to(
-    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path
+    command: Command, killable_kafka: LocalStack, prefix: str, tmp_path: Path
 ) -> None:
-    stack = own_stack("kafka")
+    stack = killable_kafka
     address = stack.services()["kafka"].address
-    assert command("topics", "create", BOOTSTRAP_SERVERS=address).returncode == 0
+    settings = {"BOOTSTRAP_SERVERS": address, "TOPIC_PREFIX": prefix}
+    assert command("topics", "create", **settings).returncode == 0
     stack.kill("kafka")
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"session_id":"s"}\n')
-    process = command.start("publish", str(path), BOOTSTRAP_SERVERS=address)
+    process = command.start("publish", str(path), **settings)
     assert process.stderr is not None
     assert "trying again" in process.stderr.readline()
     stack.start(["kafka"])
