@@ -46,7 +46,8 @@ class Sent(NamedTuple):
 @cache
 def _samples(seed: int) -> tuple[Sent, ...]:
     return tuple(
-        Sent(message.session_id, message.value) for message in sample_sessions(SimulationOptions(seed=seed))
+        Sent(message.session_id, message.value)
+        for message in sample_sessions(SimulationOptions(seed=seed))
     )
 
 
