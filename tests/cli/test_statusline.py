@@ -21,15 +21,11 @@ from streams.edge.files.folders import write_folder
 from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.replay.views import fold_records
 from streams.flow.simulator import Casting, simulate
-from streams.serve.statusline import transcript_end
 from streams.serve.statusline.figures import figures_of
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "claude-code"
 NOW_MS = 1_800_000_000_000
 RULES = Rules(bundled())
-
-
-SOURCES = ("from the transcript", "from the end of the transcript")
 
 
 def view_of(transcript: Path, session_id: str) -> dict[str, Any]:
@@ -81,18 +77,13 @@ def expected(view: dict[str, Any], width: int = 196) -> str:
     return draw(figures_of(view), NOW_MS, width, in_colour=False)
 
 
-@pytest.mark.parametrize("derived", [False, True])
-def test_a_transcript_alone_gives_the_line_of_its_view(
-    transcripts: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch, *, derived: bool
-) -> None:
-    if derived:
-        monkeypatch.setattr(transcript_end, "plain_end", lambda *_: None)
+def test_a_transcript_alone_gives_the_line_of_its_view(transcripts: list[tuple[Path, str]]) -> None:
     compacted = 0
     for path, session_id in transcripts:
         view = view_of(path, session_id)
         line, reasons, complaints = told({"session_id": session_id, "transcript_path": str(path)})
         assert line == expected(view), path
-        assert reasons[-1] in SOURCES[: 1 + (not derived)]
+        assert reasons[-1] == "from the transcript"
         assert complaints == []
         compacted += "compaction" in line
     assert compacted >= 2
