@@ -22,7 +22,7 @@ from contextgauge.records import (
     TriggerReason,
     WindowSource,
 )
-from schemas.topics import DAY_MS
+from contextgauge.units import DAY_MS
 
 if TYPE_CHECKING:
     from dataclasses import dataclass

@@ -13,13 +13,14 @@ import pytest
 from redis import Redis
 
 from contextgauge.partitioner import partition_of
+from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE
 from schemas.topics import MIB
 from schemas.views import FORMAT_VERSION, VIEW_VERSION
 from streams.core.derivation.rules import DEFAULT_WINDOW
-from streams.edge.files import plain_settings as plain_settings
+from streams.edge.files import plain_settings
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
-from streams.edge.local_stack import stack as local_stack
-from streams.edge.redis import single_view as single_view
+from streams.edge.local_stack.stack import LocalStack
+from streams.edge.redis import single_view
 from streams.edge.redis.keys import Keys
 from streams.edge.redis.single_view import ViewUnavailableError, read_view
 from streams.serve.statusline import figures as statusline
@@ -182,7 +183,9 @@ def test_a_url_that_leads_nowhere_gives_no_view(url: str) -> None:
 
 
 def test_names_and_versions_are_those_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {name for name in StatusLineSettings._fields if name not in Settings.model_fields} == set()
+    assert {
+        name for name in StatusLineSettings._fields if name not in Settings.model_fields
+    } == set()
     monkeypatch.setattr(plain_settings, "STACK_FILE", "/nowhere")
     plain, wrong = read_settings({})
     assert wrong == []
@@ -191,7 +194,7 @@ def test_names_and_versions_are_those_of_the_project(monkeypatch: pytest.MonkeyP
     assert plain.default_window == DEFAULT_WINDOW
     assert int(single_view.FORMAT_VERSION) == FORMAT_VERSION
     assert statusline.VIEW_VERSION == VIEW_VERSION
-    stack_file = local_stack.STACK_FOLDER / local_stack.STATE_FILE
+    stack_file = STACK_FOLDER / STATE_FILE
     assert Path(plain_settings.__file__).parents[3] / ".stack" / "stack.json" == stack_file
 
 
@@ -229,7 +232,7 @@ def test_the_stack_of_this_project_is_found(
         file.write_text(text)
         assert read_settings({})[0].redis_url is None
     file.unlink()
-    stack = local_stack.LocalStack(tmp_path)
+    stack = LocalStack(tmp_path)
     try:
         address = require(lambda: stack.start(["redis"])["redis"].address)
         assert read_settings({})[0].redis_url == address

@@ -15,7 +15,13 @@ from schemas.views import (
 )
 from streams import codec
 from streams.core.derivation.readings import used_percent
-from streams.serve.statusline.figures import Figures, ClaudeInput, figures_of, read_input, with_input
+from streams.serve.statusline.figures import (
+    ClaudeInput,
+    Figures,
+    figures_of,
+    read_input,
+    with_input,
+)
 
 NOBODY = read_input({})
 ATTEMPT = AttemptView(
@@ -124,7 +130,9 @@ def test_what_is_told() -> None:
             "current_usage": usage,
         },
     }
-    assert read_input(given) == ClaudeInput("s", "t", "claude-opus-4-5", "Opus 4.5", 200_000, 21_005, 10.5)
+    assert read_input(given) == ClaudeInput(
+        "s", "t", "claude-opus-4-5", "Opus 4.5", 200_000, 21_005, 10.5
+    )
     assert read_input({}) == ClaudeInput(None, None, None, None, None, None, None)
     nothing = {"context_window": {"current_usage": dict.fromkeys(usage, 0), "used_percentage": 0}}
     assert read_input(nothing) == read_input({})

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from hiredis import Reader, ReplyError, pack_command
 
-from contextgauge.murmur2 import partition_of_key
+from contextgauge.partitioner import partition_of_key
 from streams.edge.files.plain_settings import StatusLineSettings
 
 FORMAT_VERSION = b"2"
@@ -146,6 +146,6 @@ def _encrypted(connection: socket.socket, settings: StatusLineSettings, host: st
 def _secret(file_name: str) -> str:
     from pathlib import Path  # noqa: PLC0415 -- most have no such file
 
-    from streams.edge.files.secrets import read_secret  # noqa: PLC0415
+    from contextgauge.settings.secrets import read_secret  # noqa: PLC0415
 
     return read_secret(Path(file_name), "CONTEXTGAUGE_REDIS_PASSWORD_FILE")
