@@ -2,8 +2,8 @@
 
 `dataclasses` compiles six methods for every frozen class, which is most of the time that importing
 the records and views takes, and its constructor sets each field through `object.__setattr__`, a
-fourteenth of the time to derive a message. Here all classes share their methods except the
-constructor, which sets the slots directly. Type checkers see `dataclasses.dataclass`:
+fourteenth of the time to derive a message. Here all classes share `__eq__`, `__hash__` and
+`__repr__`, and the constructor sets the slots directly. Type checkers see `dataclasses.dataclass`:
 
     if TYPE_CHECKING:
         from dataclasses import dataclass
@@ -13,8 +13,8 @@ constructor, which sets the slots directly. Type checkers see `dataclasses.datac
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import MISSING, FrozenInstanceError
-from typing import Any, NoReturn, TypeVar
+from dataclasses import MISSING
+from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
 
@@ -28,20 +28,22 @@ def dataclass(*, frozen: bool, slots: bool, kw_only: bool = False) -> Callable[[
     def define(cls: Class) -> Class:
         if not frozen or not slots or hasattr(cls, "__post_init__"):
             raise TypeError(f"{cls.__name__}: only frozen dataclasses with slots, no __post_init__")
-        defined = dataclasses.dataclass(
-            init=False, repr=False, eq=False, slots=True, kw_only=kw_only
-        )(cls)
-        for name, method in _SHARED.items():
-            setattr(defined, name, method)
+        decorate = dataclasses.dataclass(
+            init=False, repr=False, eq=False, frozen=True, slots=True, kw_only=kw_only
+        )
+        defined: Any = decorate(cls)
+        defined.__repr__, defined.__eq__, defined.__hash__ = _repr, _eq, _hash
         _add_init(defined)
-        return defined
+        result: Class = defined
+        return result
 
     return define
 
 
 def _add_init(cls: type[Any]) -> None:
     scope: dict[str, Any] = {"MISSING": MISSING}
-    positional, named, body = ["self"], [], []
+    positional, named = ["self"], list[str]()
+    body = []
     for field in dataclasses.fields(cls):
         name = field.name
         scope[f"set_{name}"] = getattr(cls, name).__set__
@@ -77,27 +79,3 @@ def _eq(self: object, other: object) -> bool:
 
 def _hash(self: object) -> int:
     return hash(_values(self))
-
-
-def _setstate(self: Any, state: tuple[Any, ...]) -> None:  # noqa: ANN401
-    for field, value in zip(dataclasses.fields(self), state, strict=True):
-        object.__setattr__(self, field.name, value)
-
-
-def _setattr(_: object, name: str, __: object) -> NoReturn:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-
-def _delattr(_: object, name: str) -> NoReturn:
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-
-_SHARED = {
-    "__repr__": _repr,
-    "__eq__": _eq,
-    "__hash__": _hash,
-    "__getstate__": _values,
-    "__setstate__": _setstate,
-    "__setattr__": _setattr,
-    "__delattr__": _delattr,
-}

@@ -79,7 +79,9 @@ def _read(
 
 def _ask(connection: socket.socket, *commands: tuple[bytes, ...]) -> Any:  # noqa: ANN401 -- a reply
     """Return the reply to the last command; those before it must succeed."""
-    connection.sendall(b"".join(map(pack_command, commands)))
+    # hiredis declares commands of one word only.
+    packed = [pack_command(command) for command in commands]  # type: ignore[arg-type]
+    connection.sendall(b"".join(packed))
     reader = Reader(notEnoughData=_INCOMPLETE)
     for _ in commands:
         while (reply := reader.gets()) is _INCOMPLETE:
