@@ -62,7 +62,10 @@ def test_values_of_one_class_are_compared_hashed_and_copied_by_their_fields() ->
     assert category == same
     assert hash(category) == hash(same)
     assert category != dataclasses.replace(category, tokens=5)
-    assert category != Breakdown(input_tokens=1, cache_creation_tokens=None, cache_read_tokens=None)
+    others: set[object] = {
+        Breakdown(input_tokens=1, cache_creation_tokens=None, cache_read_tokens=None)
+    }
+    assert category not in others
     assert copy.deepcopy(category) == copy.copy(category) == category
     assert pickle.loads(pickle.dumps(category)) == category  # noqa: S301 -- made here
 
