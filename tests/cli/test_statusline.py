@@ -12,6 +12,7 @@ from schemas.views import SessionView
 from streams import codec
 from streams.cli.screen.render import status_line
 from streams.cli.statusline import command as bare
+from streams.cli.statusline.figures import figures_of
 from streams.cli.statusline.line import draw
 from streams.codec import views as view_codec
 from streams.core.derivation.rules import Rules
@@ -21,7 +22,6 @@ from streams.edge.files.folders import write_folder
 from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.replay.views import fold_records
 from streams.flow.simulator import Casting, simulate
-from streams.serve.statusline.figures import figures_of
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "claude-code"
 NOW_MS = 1_800_000_000_000

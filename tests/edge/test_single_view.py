@@ -16,6 +16,7 @@ from contextgauge.partitioner import partition_of
 from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE
 from schemas.topics import MIB
 from schemas.views import FORMAT_VERSION, VIEW_VERSION
+from streams.cli.statusline import figures as statusline
 from streams.core.derivation.rules import DEFAULT_WINDOW
 from streams.edge.files import plain_settings
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
@@ -23,7 +24,6 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis import single_view
 from streams.edge.redis.keys import Keys
 from streams.edge.redis.single_view import ViewUnavailableError, read_view
-from streams.serve.statusline import figures as statusline
 from streams.settings import Settings
 from tests.conftest import require
 

@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable, Mapping
 
 from streams.cli.screen.figures import forgive_encodings
-from streams.cli.statusline.line import draw
-from streams.edge.files.objects import object_of
-from streams.edge.files.plain_settings import StatusLineSettings, read_settings
-from streams.serve.statusline.figures import (
+from streams.cli.statusline.figures import (
     ClaudeInput,
     Figures,
     figures_of,
     read_input,
     with_input,
 )
+from streams.cli.statusline.line import draw
+from streams.edge.files.objects import object_of
+from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 
 REDIS_LIMIT_S = 0.03
 """Redis on the same network answers in one or two milliseconds; a prompt waits no longer."""

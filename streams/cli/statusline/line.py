@@ -15,7 +15,7 @@ from streams.cli.screen.figures import (
     safe,
     thousands,
 )
-from streams.serve.statusline.figures import Figures
+from streams.cli.statusline.figures import Figures
 
 _BAR_CELLS = 10
 _SHORT_BAR_CELLS = 5

@@ -14,14 +14,14 @@ from schemas.views import (
     SessionView,
 )
 from streams import codec
-from streams.core.derivation.readings import used_percent
-from streams.serve.statusline.figures import (
+from streams.cli.statusline.figures import (
     ClaudeInput,
     Figures,
     figures_of,
     read_input,
     with_input,
 )
+from streams.core.derivation.readings import used_percent
 
 NOBODY = read_input({})
 ATTEMPT = AttemptView(
