@@ -178,6 +178,19 @@ def test_a_subagent_does_not_count(transcript: Callable[..., str]) -> None:
     )
 
 
+def test_a_compaction_under_way_is_shown_as_in_the_view(transcript: Callable[..., str]) -> None:
+    started = _line("s", "system", subtype="status", status="compacting", uuid="c")
+    assert " compacting at 30% 60K/200K" in transcript(_response(1, 60_000), started)
+
+
+def test_a_subagents_compaction_is_counted_as_in_the_view(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    boundary = json.loads(_boundary(1, durationMs=5_000)) | {"isSidechain": True, "agentId": "a"}
+    path.write_bytes(_response(1, 60_000) + b"\n" + json.dumps(boundary).encode())
+    line, _, _ = told({"session_id": "s", "transcript_path": str(path)})
+    assert line == expected(view_of(path, "s"))
+
+
 def test_compactions_before_the_tail_are_counted(
     transcript: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

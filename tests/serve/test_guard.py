@@ -314,7 +314,7 @@ async def test_the_page_of_the_documents_loads_nothing() -> None:
     assert "<script" not in found.text
     assert "GET /v1/sessions" in found.text
     assert "`" not in found.text
-    assert "<code>next</code> of the answer before" in found.text
+    assert "<code>next</code> of the previous answer" in found.text
     states = ", ".join(f"<code>{name}</code>" for name in get_args(SizeState))
     assert f"One of {states}." in found.text
     assert "<code>context_warning</code>, <code>context_limits</code>" in found.text

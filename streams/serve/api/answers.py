@@ -62,12 +62,12 @@ def tag(*parts: object) -> str:
 
 def unchanged(request: Request, tag: str, snapshot: Snapshot | None) -> Response | None:
     """Return the answer to a client that has this entity already; None for others."""
-    asked = request.headers.get("if-none-match")
-    if asked is None:
+    header = request.headers.get("if-none-match")
+    if header is None:
         return None
     # Weak comparison: the prefix of the opaque part does not count.
     opaque = tag.removeprefix("W/")
-    known = {part.strip().removeprefix("W/") for part in asked.split(",")}
+    known = {part.strip().removeprefix("W/") for part in header.split(",")}
     if opaque not in known and "*" not in known:
         return None
     return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=_headers(tag, snapshot))

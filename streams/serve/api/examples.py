@@ -1,4 +1,4 @@
-"""Examples for the OpenAPI document, made of the schemas' own classes, so that they stay true."""
+"""Examples for the OpenAPI document, built from the schemas' classes, so that they stay valid."""
 
 from typing import Any, Final
 

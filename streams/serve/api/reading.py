@@ -123,7 +123,7 @@ class Reading:
         self,
         snapshot: Snapshot,
         by: Ranking,
-        wanted: SessionFilter,
+        session_filter: SessionFilter,
         cursor: str | None,
         limit: int,
     ) -> SessionsPage:
@@ -135,7 +135,7 @@ class Reading:
                 after = (float(percent), int(recent), bytes.fromhex(str(name)))
             except (ValueError, OverflowError):
                 raise bad_cursor() from None
-        part = await self._index.part(snapshot, by, wanted, after, limit)
+        part = await self._index.part(snapshot, by, session_filter, after, limit)
         views = await self.at(snapshot).views(summary.key for summary in part.sessions)
         following = None
         if part.has_more:

@@ -61,8 +61,9 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
             return same
         if snapshot is None:
             return answers.answer(None, tag, {"sessions": [], "next": None, "total": 0})
-        wanted = SessionFilter(state, model, runtime, agent, min_percent, q.lower() if q else None)
-        page = await reading.sessions(snapshot, sort, wanted, cursor, limit)
+        text = q.lower() if q else None
+        session_filter = SessionFilter(state, model, runtime, agent, min_percent, text)
+        page = await reading.sessions(snapshot, sort, session_filter, cursor, limit)
         members: dict[str, Json | Raw] = {
             "sessions": answers.documents(page.views),
             "next": page.next,
@@ -92,7 +93,7 @@ def _add_session(router: APIRouter, reading: Reading) -> None:
         return answers.answer(snapshot, tag, {"compactions": answers.documents(documents)})
 
 
-async def _records(  # noqa: PLR0917 -- what is asked
+async def _records(  # noqa: PLR0917 -- the parameters of the route
     reading: Reading,
     request: Request,
     session_id: str,

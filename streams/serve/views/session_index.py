@@ -138,16 +138,16 @@ class _GenerationIndex:
             for summary in new:
                 insort(items, (summary.rank(by), summary))
 
-    def matching(self, by: Ranking, wanted: SessionFilter) -> list[_Item]:
+    def matching(self, by: Ranking, session_filter: SessionFilter) -> list[_Item]:
         """Return the sessions that a filter matches, in order."""
-        if wanted == _ANY:
+        if session_filter == _ANY:
             return self._sorted(by)
-        items = self.filtered.get((by, wanted))
+        items = self.filtered.get((by, session_filter))
         if items is None:
-            items = [item for item in self._sorted(by) if wanted.matches(item[1])]
+            items = [item for item in self._sorted(by) if session_filter.matches(item[1])]
             if len(self.filtered) >= _CACHED_FILTERS:
                 self.filtered.clear()
-            self.filtered[by, wanted] = items
+            self.filtered[by, session_filter] = items
         return items
 
     def _sorted(self, by: Ranking) -> list[_Item]:
@@ -174,10 +174,15 @@ class SessionIndex:
         self._lock = asyncio.Lock()
 
     async def part(
-        self, snapshot: Snapshot, by: Ranking, wanted: SessionFilter, after: Rank | None, limit: int
+        self,
+        snapshot: Snapshot,
+        by: Ranking,
+        session_filter: SessionFilter,
+        after: Rank | None,
+        limit: int,
     ) -> Matches:
         """Return a part of a list, the first `limit` sessions after a rank."""
-        matching = (await self._of(snapshot)).matching(by, wanted)
+        matching = (await self._of(snapshot)).matching(by, session_filter)
         start = 0 if after is None else bisect_right(matching, after, key=_rank)
         part = [summary for _, summary in matching[start : start + limit]]
         return Matches(part, len(matching), start + limit < len(matching))
