@@ -17,7 +17,8 @@ from schemas.records import (
 )
 from schemas.views import EntryStream
 from streams.ports import Entry
-from streams.serve.api.agents import SharedCache, rounded
+from streams.serve.api.agents import rounded
+from streams.serve.api.answers import SharedCache
 from streams.serve.views import snapshot
 from tests.core.history import START_MS, History
 from tests.serve.kit import GrowingViews, api_over, sample_records

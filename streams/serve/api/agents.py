@@ -5,11 +5,8 @@ a start without a reading before it, a completion until it is measured, anything
 Only the main chain has events: a chat shows one conversation, and a subagent's sizes are others.
 """
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
-from weakref import WeakValueDictionary
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from schemas.records import (
     MAIN_CHAIN,
@@ -21,8 +18,6 @@ from schemas.records import (
     event_type,
 )
 from streams import codec
-
-T = TypeVar("T")
 
 ChatEvent: TypeAlias = dict[str, Any]
 """One event: `id`, `type`, `timestamp` (ms), `taskId`, and `data` by type, in camel case."""
@@ -47,9 +42,6 @@ _KINDS: Final = {
 """The record types that are events, with the front end's names."""
 
 _REASONS: Final = {"manual": "manual", "auto": "threshold_exceeded"}
-
-_CACHE_BYTES: Final = 32 * 1024 * 1024
-"""For clients that poll without an entity tag."""
 
 
 def of_session(records: Iterable[bytes]) -> list[ChatEvent]:
@@ -143,30 +135,3 @@ def _data(
 def rounded(percent: float) -> int:
     """Round half up as the front end does; records have two decimals."""
     return int(percent + 0.5)
-
-
-class SharedCache(Generic[T]):
-    """An LRU cache by entity tag, limited in bytes; concurrent requests share one computation."""
-
-    def __init__(self, limit_bytes: int = _CACHE_BYTES) -> None:
-        self._limit_bytes = limit_bytes
-        self._bytes = 0
-        self._entries: OrderedDict[str, tuple[T, int]] = OrderedDict()
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    async def get_or_make(self, tag: str, make: Callable[[], Awaitable[tuple[T, int]]]) -> T:
-        """Return the cached value, else that of `make`, which returns a value and its size."""
-        lock = self._locks.get(tag)
-        if lock is None:
-            lock = self._locks[tag] = asyncio.Lock()
-        async with lock:
-            if tag in self._entries:
-                self._entries.move_to_end(tag)
-                return self._entries[tag][0]
-            value, size = await make()
-            self._entries[tag] = (value, size)
-            self._bytes += size
-            while self._bytes > self._limit_bytes:
-                _, (_, dropped) = self._entries.popitem(last=False)
-                self._bytes -= dropped
-            return value

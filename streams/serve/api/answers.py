@@ -5,10 +5,13 @@ with `If-None-Match` costs one read of the positions. It is weak (RFC 9110, 8.8.
 answer grows while its documents are the same.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,7 +22,12 @@ from schemas.views import VIEW_VERSION
 from streams import codec
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot
 
+T = TypeVar("T")
+
 MEDIA_TYPE: Final = "application/json"
+
+_CACHE_BYTES: Final = 32 * 1024 * 1024
+"""For clients that poll without an entity tag."""
 
 AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Heard-Ms", "Contextgauge-Lag-Records")
 """Headers with an answer's age."""
@@ -111,3 +119,30 @@ def _headers(tag: str, snapshot: Snapshot | None) -> dict[str, str]:
         if age[member] is not None:
             headers[f"Contextgauge-{name}"] = str(age[member])
     return headers
+
+
+class SharedCache(Generic[T]):
+    """An LRU cache by entity tag, limited in bytes; concurrent requests share one computation."""
+
+    def __init__(self, limit_bytes: int = _CACHE_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._bytes = 0
+        self._entries: OrderedDict[str, tuple[T, int]] = OrderedDict()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def get_or_make(self, tag: str, make: Callable[[], Awaitable[tuple[T, int]]]) -> T:
+        """Return the cached value, else that of `make`, which returns a value and its size."""
+        lock = self._locks.get(tag)
+        if lock is None:
+            lock = self._locks[tag] = asyncio.Lock()
+        async with lock:
+            if tag in self._entries:
+                self._entries.move_to_end(tag)
+                return self._entries[tag][0]
+            value, size = await make()
+            self._entries[tag] = (value, size)
+            self._bytes += size
+            while self._bytes > self._limit_bytes:
+                _, (_, dropped) = self._entries.popitem(last=False)
+                self._bytes -= dropped
+            return value

@@ -94,7 +94,7 @@ class Reading:
         self._store, self.clock = store, clock
         self._partition_of = partition_of
         self._index = SessionIndex(store, partition_of)
-        self._chats: agents.SharedCache[list[agents.EncodedEvent]] = agents.SharedCache()
+        self._chats: answers.SharedCache[list[agents.EncodedEvent]] = answers.SharedCache()
         self.snapshots = Snapshots(store, clock)
 
     async def snapshot(

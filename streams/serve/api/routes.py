@@ -213,7 +213,7 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
 
 
 def _add_agents(router: APIRouter, reading: Reading) -> None:
-    cache: agents.SharedCache[bytes] = agents.SharedCache()
+    cache: answers.SharedCache[bytes] = answers.SharedCache()
 
     @router.get(
         "/api/agents/{agent_id:id}/events",

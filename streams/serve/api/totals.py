@@ -5,10 +5,10 @@ have. The values themselves are not stored, so a percentile is a range: from edg
 bucket, and never beyond the smallest and the largest value.
 """
 
-import asyncio
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from schemas.records import Json
@@ -29,7 +29,7 @@ from schemas.views import (
 from streams import codec
 from streams.codec import views as view_codec
 from streams.ports import Clock
-from streams.serve.api.answers import Raw
+from streams.serve.api.answers import Raw, SharedCache, tag
 from streams.serve.views.snapshot import Snapshot
 
 By: TypeAlias = Literal["hour", "model"]
@@ -44,9 +44,6 @@ _PART: Final = 10
 _MOST_S: Final = 5.0
 """An answer is cached for ten times as long as it took, so that it costs a tenth of the time at
 most, and never longer than this."""
-
-_CACHED_ANSWERS: Final = 32
-"""Of one snapshot: few clients ask for other hours than the rest."""
 
 PERCENTILES: Final = (50, 95, 99)
 
@@ -66,9 +63,7 @@ class Totals:
         self._snapshot: Snapshot | None = None
         self._until_s = 0.0
         self._decoded: dict[tuple[int, bytes], tuple[bytes, Aggregates]] = {}
-        self._lock = asyncio.Lock()
-        self._position: tuple[int, str, tuple[int, ...], bool] | None = None
-        self._answers: dict[tuple[By, str | None], dict[str, Raw]] = {}
+        self._answers: SharedCache[dict[str, Raw]] = SharedCache()
 
     def current(self, now: Snapshot | None) -> Snapshot | None:
         """Return the snapshot to answer from: a former one where reading all the hours is slow."""
@@ -84,21 +79,19 @@ class Totals:
         """
         if snapshot is None:
             return _encoded(added_up((), by, since))
-        async with self._lock:
-            if self._position is None or self._position[:2] != snapshot.position[:2]:
-                self._decoded.clear()
-            if self._position != snapshot.position or len(self._answers) >= _CACHED_ANSWERS:
-                self._position, self._answers = snapshot.position, {}
-            answer = self._answers.get((by, since))
-            if answer is None:
-                began_s = self._clock.monotonic_s()
-                partitions = await self._read(snapshot)
-                answer = _encoded(added_up(partitions, by, since, self._decode))
-                self._forget_hours(partitions)
-                now_s = self._clock.monotonic_s()
-                self._until_s = now_s + min((now_s - began_s) * _PART, _MOST_S)
-                self._answers[by, since] = answer
-            return answer
+        make = partial(self._read_totals, snapshot, by, since)
+        return await self._answers.get_or_make(tag(snapshot.position, by, since), make)
+
+    async def _read_totals(
+        self, snapshot: Snapshot, by: By, since: str | None
+    ) -> tuple[dict[str, Raw], int]:
+        began_s = self._clock.monotonic_s()
+        partitions = await self._read(snapshot)
+        members = _encoded(added_up(partitions, by, since, self._decode))
+        self._forget_hours(partitions)
+        now_s = self._clock.monotonic_s()
+        self._until_s = now_s + min((now_s - began_s) * _PART, _MOST_S)
+        return members, sum(len(raw.document) for raw in members.values())
 
     def _forget_hours(self, partitions: Fields) -> None:
         """Forget the hours that have left the aggregates."""
