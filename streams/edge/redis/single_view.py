@@ -1,8 +1,8 @@
 """Reads one session's view from Redis within milliseconds, for the status line.
 
 Three round trips over a socket, with hiredis for the protocol: importing redis-py takes longer
-than the whole status line may (docs/adr/0032-the-status-line-starts-bare.md). Keys and their
-contents are those of `streams/edge/redis/keys.py`, which a test compares.
+than the whole status line may (docs/adr/0032-fast-status-line-startup.md). Keys and their contents
+are those of `streams/edge/redis/keys.py`, which a test compares.
 """
 
 import socket
