@@ -15,7 +15,8 @@ from streams.cli.screen.output import err, exact, out, safe, write_json
 from streams.cli.screen.render import sessions_table, status_box, status_line
 from streams.cli.screen.timeline import timeline
 from streams.ports import Ranking
-from streams.serve.api.sessions import SessionLookupError, Sessions, ViewsGoneError
+from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
+from streams.serve.views.snapshot import ViewsGoneError
 
 NOT_FOUND = Exit.STOPPED
 """Exit code where there is no such session, or where the views are gone."""
@@ -134,7 +135,7 @@ def _asking(ask: Callable[[Sessions], Awaitable[None]]) -> None:
         store = wiring.redis_views(chosen)
         try:
             await store.start()
-            await ask(await Sessions(store, partition_of).pinned())
+            await ask(await active_sessions(store, partition_of, SystemClock()))
         finally:
             await store.stop()
 

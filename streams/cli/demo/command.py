@@ -40,7 +40,7 @@ from streams.edge.local_stack.stack import MissingPartError
 from streams.flow.common.in_thread import in_thread
 from streams.flow.publish.publish import PublishConfig, Published, paced, publish
 from streams.flow.simulator import SimulationOptions, sample_sessions
-from streams.serve.api.sessions import Sessions
+from streams.serve.views.sessions import active_sessions
 
 _CHECK_S = 1.0
 """How often it is looked whether all still runs while the page is served."""
@@ -221,14 +221,14 @@ async def _show(
         published, passed = await _publish_and_watch(pipeline, given)
         passed_s = time.monotonic() - begin_s
         dead = await demo_pipeline.dead_letters(pipeline)
-        reader = Sessions(pipeline.store, partition_of)
-        views = await reader.ranked("recent", _SHOWN_SESSIONS)
+        sessions = await active_sessions(pipeline.store, partition_of, SystemClock())
+        views = await sessions.ranked("recent", _SHOWN_SESSIONS)
         print_sums(published, passed.records, dead, passed_s)
         print_sessions(views, len(published.sessions))
         telling = most_telling(views)
         if telling is not None:
             view, brief = telling
-            print_timeline(view, brief, await reader.records(view.session_id))
+            print_timeline(view, brief, await sessions.records(view.session_id))
         if page is not None:
             await page(pipeline)
 
