@@ -1,4 +1,4 @@
-"""`contextgauge simulate`: made-up sessions, to try things on, to show, and for load."""
+"""`contextgauge simulate`: generated sessions, for trials, demonstrations and load."""
 
 import asyncio
 import sys
@@ -90,9 +90,9 @@ def simulate(  # noqa: PLR0913 -- each is an option
     ] = False,
     live: Live = False,
 ) -> None:
-    """Simulate agents' sessions: all runtimes, and every way that a compaction can go.
+    """Simulate agent sessions with every kind of compaction.
 
-    All text is made up. Sizes and rates are those of real transcripts.
+    Covers all agent runtimes. All text is generated. Sizes and rates are those of real transcripts.
     """
     if publish and out != "-":
         raise ConfigError("--publish and --out: choose one of the two")

@@ -18,7 +18,7 @@ from streams.edge.local_stack.stack import (
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Kafka and Redis on this machine, in the background, for trying and developing.",
+    help="Run Kafka and Redis on this machine, for development.",
 )
 
 SERVICES: tuple[Name, ...] = ("kafka", "redis")

@@ -1,4 +1,4 @@
-"""`contextgauge topics`: make the topics, and look at them."""
+"""`contextgauge topics`: create and list the Kafka topics."""
 
 import asyncio
 from typing import Annotated
@@ -13,7 +13,7 @@ from streams.cli.exits import Exit
 from streams.cli.screen.output import err, out, write_json
 from streams.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="The topics: make them, look at them.")
+app = typer.Typer(no_args_is_help=True, help="Create and list the Kafka topics.")
 
 
 @app.command()

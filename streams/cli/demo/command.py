@@ -72,11 +72,11 @@ def demo(
         typer.Option("--serve", help="In the end, serve the web page over it until Ctrl-C."),
     ] = False,
 ) -> None:
-    """Send sessions through a Kafka and a Redis of their own, and show what is known of them.
+    """Run sessions through a whole pipeline and show the result.
 
-    Starts both, two derive workers and a project worker, publishes, waits until everything is in
-    Redis, prints the sessions and one timeline, and leaves nothing running. Where Java, Maven or
-    redis-server is missing it says so, and runs the same flows in memory, without the page.
+    Starts Kafka, Redis, two derive workers and a project worker, publishes, waits until everything
+    is in Redis, prints the sessions and one timeline, and stops everything. Without Java, Maven or
+    redis-server it runs the same flows in memory, without the web page.
     """
     given = _input(path)
     chosen = wiring.settings()

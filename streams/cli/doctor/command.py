@@ -37,9 +37,9 @@ def doctor(
         bool, typer.Option("--json", help="Print one JSON document for programs.")
     ] = False,
 ) -> None:
-    """Examine Kafka, the topics, publishers, workers and Redis; say what to mend, and how.
+    """Examine Kafka, topics, publishers, workers and Redis.
 
-    It writes nothing anywhere. Ends with exit code 1 if there is an error. docs/DOCTOR.md
+    Explains what to fix, and how. Writes nothing anywhere. Ends with exit code 1 if there is an error. docs/DOCTOR.md
     explains each check.
     """
     chosen = wiring.settings()

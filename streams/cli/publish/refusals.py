@@ -5,7 +5,7 @@ from collections import Counter
 
 from contextgauge.containers import Line
 from schemas.messages import DeadLetter
-from streams.cli.screen.output import safe
+from streams.cli.screen.figures import safe
 
 _TOLD = 20
 """Enough to see what is wrong; a file of another kind would fill the screen with it."""

@@ -1,6 +1,6 @@
-"""The server of `contextgauge serve`: uvicorn, in the event loop of a long-running command.
+"""`contextgauge serve`: the HTTP API, the live feed and the page; uvicorn in a worker's event loop.
 
-It reads Redis and nothing else, so any number of servers may run, and any may be killed.
+It reads only Redis, so any number of servers may run, and any may be killed.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from contextgauge.partitioner import partition_of
 from streams import wiring
 from streams.cli import exits
 from streams.cli.serve.connections import bounded
+from streams.cli.workers.run import run
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers, listening, port_of
@@ -52,13 +53,21 @@ one politely would hold it until then, however long."""
 logger = structlog.get_logger()
 
 
-async def work(
+def serve() -> None:
+    """Serve the API, the live feed and the web page, until stopped.
+
+    Reads everything from Redis. By default only this machine can connect, on port 8642.
+    """
+    run("serve", _serve, wiring.redis_url)
+
+
+async def _serve(
     chosen: Settings,
     telemetry: PrometheusTelemetry,
     health: HealthBoard,
     stop: asyncio.Event,
 ) -> None:
-    """Serve until told to stop. Raises ConfigError, StopError."""
+    """Serve until `stop` is set. Raises ConfigError, StopError."""
     views = wiring.redis_views(chosen)
     serving = Serving(
         reader=views,

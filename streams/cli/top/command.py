@@ -44,10 +44,11 @@ def top(
         int, typer.Option(min=1, max=5_000, help="Show so many sessions at most.")
     ] = 200,
 ) -> None:
-    """Watch all sessions live: how full each is, which are compacting, and for how long.
+    """Watch all sessions live in the terminal.
 
-    Keys: `p` and `r` sort by pressure and by last activity, `/` filters by id, model, folder or
-    state, the arrows select and Enter opens a session with its compactions, `q` ends.
+    Shows how full each window is, which sessions are compacting and for how long. Keys: `p` and `r`
+    sort by pressure and by last activity, `/` filters by ID, model, folder or state, the arrows
+    select, Enter opens a session with its compactions, `q` quits.
     """
     chosen = wiring.settings()
     if not show_once and not (sys.stdin.isatty() and out.is_terminal):

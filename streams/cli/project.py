@@ -1,0 +1,42 @@
+"""`contextgauge project`: the worker that folds context records into views."""
+
+import asyncio
+
+from contextgauge.clock import SystemClock
+from streams import wiring
+from streams.cli.workers.run import run
+from streams.edge.telemetry.health import HealthBoard
+from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.settings import Settings
+
+
+def project() -> None:
+    """Fold context records into views in Redis, until stopped.
+
+    Builds views that Redis does not have, or lost, from the beginning of context.events. Run up to
+    one worker per partition; any of them may be killed at any time.
+    """
+    run("project", _work, wiring.bootstrap_servers, wiring.redis_url)
+
+
+async def _work(
+    settings: Settings,
+    telemetry: PrometheusTelemetry,
+    health: HealthBoard,
+    stop: asyncio.Event,
+) -> None:
+    log = wiring.kafka_log(settings, "contextgauge-project")
+    store = wiring.redis_views(settings)
+    try:
+        await wiring.project(
+            settings,
+            log,
+            store,
+            telemetry=telemetry,
+            health=health,
+            clock=SystemClock(),
+            stop=stop,
+        )
+    finally:
+        await store.stop()
+        await log.stop()
