@@ -2,7 +2,7 @@
 
 import asyncio
 
-from streams.ports import Clock
+from contextgauge.ports import Clock
 
 FIRST_S = 0.25
 """First pause: a broker that restarts or moves a leader is often back by then."""

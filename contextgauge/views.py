@@ -22,7 +22,7 @@ from contextgauge.records import (
     TriggerReason,
     WindowSource,
 )
-from schemas.topics import DAY_MS
+from contextgauge.units import DAY_MS
 
 VIEW_VERSION = 1
 """Version of every document below; a reader that meets another must not guess."""

@@ -43,8 +43,7 @@ def main() -> None:
         if (error.name or "").partition(".")[0] not in EXTRA_PACKAGES:
             raise
         sys.stderr.write(
-            "contextgauge: the command needs more packages: "
-            "pip install 'contextgauge[pipeline]'\n"
+            "contextgauge: the command needs more packages: pip install 'contextgauge[pipeline]'\n"
         )
         sys.exit(_USAGE_ERROR)
 

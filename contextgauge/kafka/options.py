@@ -9,7 +9,7 @@ from aiokafka import errors
 
 from contextgauge.errors import ConfigError, FencedError, PositionError, RecordError, RetryError
 from contextgauge.kafka.security import KafkaSecurity
-from schemas.topics import MIB
+from contextgauge.units import MIB
 
 
 @dataclass(frozen=True, slots=True)

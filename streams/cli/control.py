@@ -9,6 +9,8 @@ from rich.text import Text
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
+from contextgauge.kafka.connection import bootstrap_servers
+from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.output import count, out, safe
@@ -27,7 +29,6 @@ from streams.edge.alerts.rules_file import addresses, read_plan
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.settings import Settings
-from streams.settings.forms import PREFIX
 
 
 def control(
@@ -100,7 +101,7 @@ def _run(rules: Path) -> None:
             stop=stop,
         )
 
-    run("control", work, wiring.bootstrap_servers)
+    run("control", work, bootstrap_servers)
 
 
 def _test(path: Path) -> None:

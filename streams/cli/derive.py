@@ -6,12 +6,14 @@ from typing import Annotated
 import typer
 
 from contextgauge.clock import SystemClock
+from contextgauge.kafka.connection import bootstrap_servers
 from streams import wiring
 from streams.cli.workers.run import run
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.settings import Settings
 from streams.settings.workers import MOST_PROCESSES
+from streams.wiring import workers
 
 
 def derive(
@@ -50,7 +52,7 @@ def derive(
     ) -> None:
         log = wiring.kafka_log(settings, "contextgauge-derive")
         try:
-            await wiring.derive(
+            await workers.derive(
                 settings,
                 log,
                 telemetry=telemetry,
@@ -65,6 +67,6 @@ def derive(
     run(
         "derive",
         work,
-        wiring.bootstrap_servers,
+        bootstrap_servers,
         processes=lambda settings: processes or settings.derive_processes,
     )

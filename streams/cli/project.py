@@ -3,11 +3,13 @@
 import asyncio
 
 from contextgauge.clock import SystemClock
+from contextgauge.kafka.connection import bootstrap_servers
 from streams import wiring
 from streams.cli.workers.run import run
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.settings import Settings
+from streams.wiring import workers
 
 
 def project() -> None:
@@ -16,7 +18,7 @@ def project() -> None:
     Builds views that Redis does not have, or lost, from the beginning of context.events. Run up to
     one worker per partition; any of them may be killed at any time.
     """
-    run("project", _work, wiring.bootstrap_servers, wiring.redis_url)
+    run("project", _work, bootstrap_servers, wiring.redis_url)
 
 
 async def _work(
@@ -28,7 +30,7 @@ async def _work(
     log = wiring.kafka_log(settings, "contextgauge-project")
     store = wiring.redis_views(settings)
     try:
-        await wiring.project(
+        await workers.project(
             settings,
             log,
             store,

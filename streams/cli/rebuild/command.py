@@ -34,8 +34,9 @@ def rebuild(
 ) -> None:
     """Rebuild all views, compare them and swap them in.
 
-    They are folded from context.events. Readers go on with the active generation meanwhile, and then all use the new one; the project
-    workers do the folding, so they must run. Ended early and run again, it goes on where it was.
+    They are folded from context.events by the project workers, which must run. Readers go on with
+    the active generation meanwhile, and then all use the new one. Ended early and run again, it
+    goes on where it was.
     Exit code 7: the two generations differ, and nothing was swapped.
     """
     if accept_differences + abandon + status > 1:

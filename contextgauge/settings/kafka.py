@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
-from streams.settings.forms import PREFIX, incomplete_pair, set_for_tls
+from contextgauge.settings.forms import PREFIX, incomplete_pair, set_for_tls
 
 SecurityProtocol: TypeAlias = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
 SaslMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]

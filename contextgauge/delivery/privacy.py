@@ -20,6 +20,9 @@ from datetime import datetime
 from functools import partial
 from typing import Final, TypeAlias, cast
 
+from contextgauge import json_codec
+from contextgauge.containers import Line
+from contextgauge.messages import DeadLetter
 from contextgauge.normalise.claude import COMMAND, UNCOUNTED, names_hook_block
 from contextgauge.normalise.fields import MAX_LONG_NAME, MAX_NAME, name
 from contextgauge.normalise.responses import PROVIDER_OBJECTS
@@ -352,3 +355,20 @@ _PAYLOADS: Final[Mapping[str, Fields]] = {
     "compacted": {"message": _text},
 }
 """Payloads of a Codex rollout by the line's type."""
+
+
+def strip_text(line: Line, key: bytes) -> Line | DeadLetter:
+    """Return the line without texts: what `publish --no-text` sends in its place.
+
+    A pure function. `key` is 1 to 64 secret bytes, the same for every publisher that may send the
+    line again (`contextgauge.state_folder.text_key` stores them). A line that cannot be read is a
+    dead letter and must not be sent: its contents cannot be distinguished from text. A line of
+    tens of megabytes takes seconds: on an event loop, call it in a thread.
+    """
+    if len(line.value) < line.size:
+        return DeadLetter("too_large", f"{line.size} bytes: too large to be read")
+    body = json_codec.decode(line.value, limit=line.size)
+    if isinstance(body, DeadLetter):
+        return body
+    value = json_codec.dumps(without_text(body, line.value, key))
+    return line._replace(value=value, size=len(value))

@@ -1,13 +1,17 @@
-"""Objects of the Claude Agent SDK for Python, written back as the stream spells them.
+"""The Claude Agent SDK for Python: its objects as stream frames, and a tap on its client.
 
 The SDK parses each frame into a dataclass and forgets the frame. System messages keep it whole
 in `data`; of the others only what the class has fields for is left, and nothing is added here:
-what the SDK dropped stays absent. The SDK itself is not needed, its classes go by their names.
+what the SDK dropped stays absent. The tap hands on each frame as it came from the runtime, before
+the SDK parses it; nothing global is replaced, only what the one client or transport reads. The
+SDK itself is not needed: its classes are recognised by name.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Final
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+
+from contextgauge.errors import ConfigError
 
 _PACKAGE = "claude_agent_sdk"
 
@@ -102,3 +106,84 @@ _WRITERS: Final[Mapping[str, Callable[[dict[str, object]], dict[str, object]]]] 
     "RateLimitEvent": _rate_limit,
     "ConversationResetMessage": _named("conversation_reset"),
 }
+
+
+Frame: TypeAlias = Mapping[str, object]
+Hand: TypeAlias = Callable[[Frame], Awaitable[None]]
+Target = TypeVar("Target")
+
+_ATTRIBUTE = "_transport"
+"""Where every version of the SDK's client (0.1.0 to 0.2.187) puts its transport as it connects."""
+
+
+class _Transport(Protocol):
+    """What this needs of the SDK's transport."""
+
+    read_messages: Callable[[], AsyncIterator[dict[str, Any]]]
+
+
+class _Client(Protocol):
+    """What this needs of the SDK's client."""
+
+    async def connect(self, *arguments: object, **named: object) -> None: ...
+
+
+def tap(target: Target, hand: Hand, missed: Callable[[], None]) -> Target:
+    """Hand every frame that a client or a transport reads to `hand`, and return it.
+
+    A client must not be connected yet. `missed` is called where a client has connected and its
+    transport was not found: a version of the SDK that works in another way. Raises ConfigError
+    for a client that is connected, TypeError for what is neither.
+    """
+    if hasattr(target, "read_messages"):
+        _tap_transport(cast("_Transport", target), hand)
+    elif hasattr(target, "connect") and hasattr(target, "receive_messages"):
+        if getattr(target, _ATTRIBUTE, None) is not None:
+            raise ConfigError("the client is connected already: tap it before it connects")
+        _tap_client(cast("_Client", target), hand, missed)
+    else:
+        raise TypeError(
+            "tap takes a ClaudeSDKClient or a Transport of the Claude Agent SDK, and no "
+            f"{type(target).__name__}"
+        )
+    return target
+
+
+def _tap_transport(transport: _Transport, hand: Hand) -> None:
+    read = transport.read_messages
+
+    async def read_messages() -> AsyncIterator[dict[str, Any]]:
+        frames = read()
+        try:
+            async for frame in frames:
+                if isinstance(frame, Mapping):
+                    await hand(frame)
+                yield frame
+        finally:
+            close = getattr(frames, "aclose", None)
+            if close is not None:
+                await close()
+
+    transport.read_messages = read_messages
+
+
+def _tap_client(client: _Client, hand: Hand, missed: Callable[[], None]) -> None:
+    """Make the client's transport an attribute that is tapped as it is set."""
+    usual = type(client)
+
+    def get(self: _Client) -> _Transport | None:
+        return cast("_Transport | None", vars(self).get(_ATTRIBUTE))
+
+    def put(self: _Client, transport: _Transport | None) -> None:
+        if transport is not None and transport is not get(self):
+            _tap_transport(transport, hand)
+        vars(self)[_ATTRIBUTE] = transport
+
+    async def connect(self: _Client, *arguments: object, **named: object) -> None:
+        await usual.connect(self, *arguments, **named)
+        if get(self) is None:
+            missed()
+
+    kept = {"__module__": usual.__module__, "__qualname__": usual.__qualname__}
+    parts = {_ATTRIBUTE: property(get, put), "connect": connect, **kept}
+    client.__class__ = type(usual.__name__, (usual,), parts)

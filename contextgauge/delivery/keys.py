@@ -1,9 +1,12 @@
 """What a publisher makes of one line: its session, the bytes to send, what goes beside them."""
 
+from contextgauge import json_codec
 from contextgauge.containers import Line
+from contextgauge.delivery.shorten import fit
 from contextgauge.errors import ConfigError
 from contextgauge.messages import (
     AGENT_ID_HEADER,
+    NO_SESSION,
     OBSERVED_HEADER,
     OBSERVED_LIVE,
     TASK_ID_HEADER,
@@ -12,10 +15,8 @@ from contextgauge.messages import (
 )
 from contextgauge.normalise import normalise, session_of
 from contextgauge.normalise.fields import MAX_NAME
-from contextgauge.shorten import fit
-from streams import codec
-from streams.flow.derive.deriver import NO_SESSION
-from streams.ports import Headers
+from contextgauge.partitioner import key_bytes
+from contextgauge.ports import Headers
 
 
 def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
@@ -27,7 +28,7 @@ def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
     value = fit(line, limit)
     if isinstance(value, DeadLetter):
         return value
-    body = codec.decode(value, limit)
+    body = json_codec.decode(value, limit)
     if isinstance(body, DeadLetter):
         return body if line.session_hint is None else (line.session_hint, value)
     session_id = session_of(body, line.session_hint)
@@ -49,4 +50,4 @@ def headers_of(*, is_live: bool, task_id: str | None, agent_id: str | None) -> H
 def _name(header: str, told: str) -> bytes:
     if not 0 < len(told) <= MAX_NAME:
         raise ConfigError(f"the {header} has {len(told)} characters: give it 1 to {MAX_NAME}")
-    return codec.key_bytes(told)
+    return key_bytes(told)
