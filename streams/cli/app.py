@@ -121,7 +121,7 @@ app = typer.Typer(
 
 def _print_version(*, requested: bool) -> None:
     if requested:
-        typer.echo(f"contextgauge {version('contextgauge')}{build.mark()}")
+        sys.stdout.write(f"contextgauge {version('contextgauge')}{build.mark()}\n")
         raise typer.Exit
 
 

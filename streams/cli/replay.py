@@ -14,15 +14,13 @@ from schemas.messages import DeadLetter
 from schemas.records import Json
 from streams import codec, wiring
 from streams.cli.exits import Exit
-from streams.cli.publish.refusals import report
+from streams.cli.publish.rejected import report
 from streams.cli.screen.lines import quiet_pipe, write_lines
 from streams.cli.screen.options import FallbackSession, Paths, Strict
 from streams.edge.files import reading as files
 from streams.flow.derive.deriver import Funnel
-from streams.flow.project.fold import Placed
 from streams.flow.replay.replay import Derived
 from streams.flow.replay.replay import replay as replay_lines
-from streams.flow.replay.views import ViewFold
 
 
 def replay(
@@ -73,6 +71,9 @@ def _write_records(derived: Iterator[Derived]) -> int:
 
 
 def _write_views(derived: Iterator[Derived]) -> int:
+    from streams.flow.project.fold import Placed  # noqa: PLC0415 -- imports structlog
+    from streams.flow.replay.views import ViewFold  # noqa: PLC0415 -- as above
+
     # Lines have no Kafka timestamps, so no session expires.
     fold = ViewFold(only_views=True)
     rejected = position = 0

@@ -16,7 +16,6 @@ from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from streams import wiring
-from streams.cli.publish.publishing import publish_blocks
 from streams.cli.screen.lines import quiet_pipe, write_lines
 from streams.cli.screen.output import err
 from streams.edge.files.folders import write_folder
@@ -113,7 +112,9 @@ def simulate(  # noqa: PLR0913 -- each is an option
     simulated = _simulated(casting, sys.maxsize if endless else messages, sample=sample)
     blocks = paced(as_lines(simulated, named=not publish), rate, duration, SystemClock())
     if publish:
-        asyncio.run(publish_blocks(wiring.settings(), blocks, None, is_live=live))
+        from streams.cli.publish.run import publish_blocks  # noqa: PLC0415 -- imports structlog
+
+        asyncio.run(publish_blocks(wiring.settings(), blocks, is_live=live))
     elif out == "-" or out.endswith(_FILE_SUFFIX):
         asyncio.run(_write(blocks, None if out == "-" else Path(out)))
     elif rate or duration:

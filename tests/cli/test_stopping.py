@@ -22,7 +22,7 @@ _PATIENCE_S = 60.0
 
 _SCRIPT = """
 import asyncio, sys, time
-from streams.cli import app, logs, workers
+from streams.cli import app, derive, logs
 from contextgauge.errors import PositionError
 
 async def orderly(chosen, telemetry, health, stop):
@@ -47,8 +47,8 @@ async def broken(chosen, telemetry, health, stop):
 async def misplaced(chosen, telemetry, health, stop):
     raise PositionError("the position is gone")
 
-work, run = globals()[sys.argv[1]], workers.run
-workers.run = lambda *_, **more: run("derive", work, **more)
+work, run = globals()[sys.argv[1]], derive.run
+derive.run = lambda *_, **more: run("derive", work, **more)
 sys.argv[1:] = ["derive"]
 app.main()
 """

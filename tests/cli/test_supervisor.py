@@ -27,7 +27,7 @@ _PATIENCE_S = 60.0
 _SCRIPT = """
 import asyncio, os, signal, sys
 import structlog
-from streams.cli import app, workers
+from streams.cli import app, derive
 from contextgauge.errors import PositionError
 
 logger = structlog.get_logger()
@@ -51,8 +51,8 @@ async def second_fails(chosen, telemetry, health, stop):
         raise PositionError("the position is gone")
     await stop.wait()
 
-work, run = globals()[sys.argv[1]], workers.run
-workers.run = lambda *_, **more: run("derive", work, **more)
+work, run = globals()[sys.argv[1]], derive.run
+derive.run = lambda *_, **more: run("derive", work, **more)
 sys.argv[1:] = ["derive", *sys.argv[2:]]
 app.main()
 """

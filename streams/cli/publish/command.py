@@ -11,7 +11,7 @@ import typer
 from contextgauge.errors import ConfigError
 from streams import wiring
 from streams.cli import exits, logs
-from streams.cli.publish.following import Request, run
+from streams.cli.publish.run import Request, run
 from streams.cli.screen.options import FallbackSession, Paths, Strict
 from streams.edge.files.reading import STANDARD_INPUT
 
@@ -97,8 +97,8 @@ def publish(  # noqa: PLR0913 -- the options of one command
     outcome = asyncio.run(run(settings, request))
     if outcome.timed_out:
         raise typer.Exit(exits.Exit.TIME_LIMIT)
-    if outcome.ended_by is not None and not follow:
-        raise typer.Exit(exits.by_signal(outcome.ended_by))
+    if outcome.stopped_by is not None and not follow:
+        raise typer.Exit(exits.by_signal(outcome.stopped_by))
     if strict and outcome.done.refused:
         raise typer.Exit(exits.Exit.STOPPED)
 
