@@ -190,13 +190,13 @@ def test_a_taken_metrics_port_is_said_so(command: Command) -> None:
         taken.listen()
         done = command("derive", METRICS_PORT=str(taken.getsockname()[1]))
     assert done.returncode == 2
-    assert re.search(r"CONTEXTGAUGE_METRICS_PORT=\d+ cannot be used", done.stderr)
+    assert re.search(r"CONTEXTGAUGE_METRICS_PORT=\d+ is not available", done.stderr)
 
 
 def test_a_metrics_address_of_another_machine_is_said_so(command: Command) -> None:
     done = command("derive", METRICS_HOST="192.0.2.1")  # for documentation: nobody has it
     assert done.returncode == 2
-    assert "CONTEXTGAUGE_METRICS_HOST=192.0.2.1 is no address of this machine" in done.stderr
+    assert "CONTEXTGAUGE_METRICS_HOST=192.0.2.1 is not an address of this machine" in done.stderr
 
 
 def test_a_full_disk_is_no_error_in_the_program() -> None:
