@@ -16,93 +16,36 @@ from streams.cli.screen.lines import show_warnings
 
 
 class Commands(LazyGroup):
-    """The commands; a summary is the first sentence of the command's own help."""
+    """The commands, by module. A summary is the first line of the command's own help."""
 
     sections = {  # noqa: RUF012 -- declared in the base class
         "Try it": {
-            "demo": (
-                "streams.cli.demo.command:demo",
-                "Run sessions through a whole pipeline and show the result.",
-            ),
-            "simulate": (
-                "streams.cli.simulate:simulate",
-                "Simulate agent sessions with every kind of compaction.",
-            ),
-            "stack": (
-                "streams.cli.stack:app",
-                "Run Kafka and Redis on this machine, for development.",
-            ),
+            "demo.command": "Run sessions through a whole pipeline and show the result.",
+            "simulate": "Simulate agent sessions with every kind of compaction.",
+            "stack": "Run Kafka and Redis on this machine, for development.",
         },
         "Run the pipeline": {
-            "topics": ("streams.cli.topics:app", "Create and list the Kafka topics."),
-            "publish": (
-                "streams.cli.publish.command:publish",
-                "Publish transcripts to Kafka, each line unchanged.",
-            ),
-            "derive": (
-                "streams.cli.derive:derive",
-                "Derive context records from messages, until stopped.",
-            ),
-            "project": (
-                "streams.cli.project:project",
-                "Fold context records into views in Redis, until stopped.",
-            ),
-            "control": (
-                "streams.cli.control:control",
-                "Send alerts by webhook, until stopped.",
-            ),
-            "serve": (
-                "streams.cli.serve.server:serve",
-                "Serve the API, the live feed and the web page, until stopped.",
-            ),
-            "token": (
-                "streams.cli.token:token",
-                "Create an access token for a reader of the API.",
-            ),
+            "topics": "Create and list the Kafka topics.",
+            "publish.command": "Publish transcripts to Kafka, each line unchanged.",
+            "derive": "Derive context records from messages, until stopped.",
+            "project": "Fold context records into views in Redis, until stopped.",
+            "control": "Send alerts by webhook, until stopped.",
+            "serve.server": "Serve the API, the live feed and the web page, until stopped.",
+            "token": "Create an access token for a reader of the API.",
         },
         "Read": {
-            "top": (
-                "streams.cli.top.command:top",
-                "Watch all sessions live in the terminal.",
-            ),
-            "sessions": (
-                "streams.cli.sessions:sessions",
-                "List sessions: context usage, window, compactions.",
-            ),
-            "status": (
-                "streams.cli.status:status",
-                "Show one session: usage, breakdown, messages, compactions.",
-            ),
-            "events": (
-                "streams.cli.events:events",
-                "Show a session's warnings, limits, compactions and resets.",
-            ),
-            "statusline": (
-                "streams.cli.statusline.help:statusline",
-                "Print one line about a session for Claude Code's status line.",
-            ),
-            "replay": (
-                "streams.cli.replay:replay",
-                "Derive context records from transcripts, without a broker.",
-            ),
+            "top.command": "Watch all sessions live in the terminal.",
+            "sessions": "List sessions: context usage, window, compactions.",
+            "status": "Show one session: usage, breakdown, messages, compactions.",
+            "events": "Show a session's warnings, limits, compactions and resets.",
+            "statusline.help": "Print one line about a session for Claude Code's status line.",
+            "replay": "Derive context records from transcripts, without a broker.",
         },
         "Operate": {
-            "doctor": (
-                "streams.cli.doctor.command:doctor",
-                "Examine Kafka, topics, publishers, workers and Redis.",
-            ),
-            "dead": (
-                "streams.cli.dead.command:app",
-                "List dead letters, and send them again.",
-            ),
-            "rebuild": (
-                "streams.cli.rebuild.command:rebuild",
-                "Rebuild all views, compare them and swap them in.",
-            ),
-            "schemas": (
-                "streams.cli.schemas:schemas",
-                "Write the JSON Schemas of records and views, one file each.",
-            ),
+            "doctor.command": "Examine Kafka, topics, publishers, workers and Redis.",
+            "dead.command": "List dead letters, and send them again.",
+            "rebuild.command": "Rebuild all views, compare them and swap them in.",
+            "schemas": "Write the JSON Schemas of records and views, one file each.",
         },
     }
 

@@ -16,16 +16,16 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class LazyCommand(TyperCommand):
-    """Stands in for the function or Typer app at `target`, which is `module:attribute`."""
+    """Stands in for a module's `app`, a Typer group, or else its function of the command's name."""
 
-    def __init__(self, name: str, target: str, summary: str) -> None:
-        super().__init__(name, help=summary, rich_markup_mode=None)
-        self._target = target
+    def __init__(self, module: str, summary: str) -> None:
+        super().__init__(_name(module), help=summary, rich_markup_mode=None)
+        self._module = module
 
     def load(self) -> TyperCommand | TyperGroup:
-        """Import the target and return its command."""
-        module, _, attribute = self._target.partition(":")
-        target = getattr(import_module(module), attribute)
+        """Import the module and return its command."""
+        module = import_module(f"streams.cli.{self._module}")
+        target = getattr(module, "app", None) or getattr(module, str(self.name))
         silence_logs()
         parent = typer.Typer(add_completion=False, rich_markup_mode=None)
         parent.callback()(lambda: None)  # with a callback it is a group, even of one command
@@ -44,14 +44,14 @@ class LazyCommand(TyperCommand):
 class LazyGroup(TyperGroup):
     """A group of lazy commands, in titled sections: a subclass names them in `sections`."""
 
-    sections: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]]
-    """Title → name → target and summary."""
+    sections: ClassVar[Mapping[str, Mapping[str, str]]]
+    """Title → module below `streams.cli` → summary."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 -- as Typer gives them
         super().__init__(**options)
         for commands in self.sections.values():
-            for name, (target, summary) in commands.items():
-                self.add_command(LazyCommand(name, target, summary))
+            for module, summary in commands.items():
+                self.add_command(LazyCommand(module, summary))
 
     def format_commands(self, ctx: object, formatter: Any) -> None:  # noqa: ANN401 -- Typer's own
         """Write the sections for the group's help."""
@@ -60,8 +60,13 @@ class LazyGroup(TyperGroup):
         for title, commands in self.sections.items():
             with formatter.section(title):
                 formatter.write_dl(
-                    [(name.ljust(width), summary) for name, (_, summary) in commands.items()]
+                    [(_name(module).ljust(width), summary) for module, summary in commands.items()]
                 )
+
+
+def _name(module: str) -> str:
+    """Return the command's name: that of its module or folder."""
+    return module.partition(".")[0]
 
 
 def silence_logs() -> None:
