@@ -6,9 +6,7 @@ from contextlib import contextmanager
 from typing import Self
 
 import structlog
-from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from streams.cli.screen.output import count, err, safe, size
 from streams.edge.files.follower import Follower
@@ -16,8 +14,6 @@ from streams.flow.publish.publish import Published
 
 _LOG_EACH_S = 60.0
 """A log line a minute, and only if something was sent: people read logs too."""
-
-_DRAW_EACH_S = 0.25
 
 logger = structlog.get_logger()
 
@@ -48,37 +44,14 @@ class Status:
     @contextmanager
     def of(self, follower: Follower | None, total_bytes: int | None) -> Iterator[None]:
         """Show the progress of files or, without a follower, of pipes, while the context lasts."""
-        if follower is None or not self._follow:
-            with Bar(total_bytes) as bar:
-                self._show = bar.show
-                yield
-        elif err.is_terminal:
-            with Live(console=err, transient=True, auto_refresh=False) as live:
-                self._show = _on_terminal(follower, live)
-                yield
-        else:
+        if follower is not None and self._follow and not err.is_terminal:
             self._show = _in_log(follower)
             yield
+        else:
+            with Bar(total_bytes, follower if self._follow else None) as bar:
+                self._show = bar.show
+                yield
         self._show = lambda _done: None
-
-
-def _on_terminal(follower: Follower, live: Live) -> Callable[[Published], None]:
-    """Return what redraws one line a few times per second."""
-    drawn_s = 0.0
-
-    def show(done: Published) -> None:
-        nonlocal drawn_s
-        now_s = time.monotonic()
-        if now_s - drawn_s < _DRAW_EACH_S:
-            return
-        drawn_s = now_s
-        line = (
-            f"following {count(follower.files, 'file')} · {count(done.messages, 'message')} · "
-            f"{size(follower.lag)} behind · Ctrl-C to stop"
-        )
-        live.update(Text(line, overflow="ellipsis", no_wrap=True), refresh=True)
-
-    return show
 
 
 def _in_log(follower: Follower) -> Callable[[Published], None]:
@@ -107,24 +80,23 @@ def _in_log(follower: Follower) -> Callable[[Published], None]:
 
 
 class Bar:
-    """A progress bar, on a terminal only."""
+    """A progress bar, on a terminal only; with a follower, which has no end, a line of figures."""
 
-    def __init__(self, total_bytes: int | None) -> None:
-        self._total_bytes = total_bytes
+    def __init__(self, total_bytes: int | None, follower: Follower | None = None) -> None:
+        self._total_bytes, self._follower = total_bytes, follower
         self._begin_s = time.monotonic()
+        figures = TextColumn("{task.description}")
         self._progress = Progress(
-            TextColumn("publishing"),
-            BarColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(),
+            *([figures] if follower else [BarColumn(), figures, TimeRemainingColumn()]),
             console=err,
             transient=True,
             disable=not err.is_terminal,
+            refresh_per_second=4,
         )
         self._task = TaskID(0)
 
     def __enter__(self) -> Self:
-        self._task = self._progress.add_task("", total=self._total_bytes, figures="")
+        self._task = self._progress.add_task("publishing", total=self._total_bytes)
         self._progress.start()
         return self
 
@@ -132,13 +104,14 @@ class Bar:
         self._progress.stop()
 
     def show(self, done: Published) -> None:
-        """Update the bar."""
-        rates = _rates(done, time.monotonic() - self._begin_s)
-        self._progress.update(
-            self._task,
-            completed=done.read_bytes,
-            figures=f"{count(done.messages, 'message')} · {rates}",
-        )
+        """Update the figures."""
+        figures = count(done.messages, "message")
+        if self._follower is None:
+            figures += f" · {_rates(done, time.monotonic() - self._begin_s)}"
+        else:
+            files, lag = count(self._follower.files, "file"), size(self._follower.lag)
+            figures = f"following {files} · {figures} · {lag} behind · Ctrl-C to stop"
+        self._progress.update(self._task, completed=done.read_bytes, description=figures)
 
 
 def _rates(done: Published, seconds: float) -> str:
