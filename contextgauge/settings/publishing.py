@@ -1,4 +1,4 @@
-"""What publishing needs: the topic, the size limit, and what is kept on this machine."""
+"""What publishing needs: the topic, the size limit, and the folder for local state."""
 
 from collections.abc import Iterator, Mapping
 
