@@ -10,6 +10,8 @@ import pytest
 from streams.cli.exits import Exit, by_signal
 from tests.cli.worker_kit import PATIENCE_S, Runs, running
 
+pytestmark = pytest.mark.service
+
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[Runs]:

@@ -11,6 +11,8 @@ from streams.cli.exits import Exit, by_signal
 from streams.edge.local_stack.processes import start_mark
 from tests.cli.worker_kit import Runs, running, wait_until
 
+pytestmark = pytest.mark.service
+
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[Runs]:

@@ -86,7 +86,10 @@ class Run:
 
     def until(self, event: str, times: int = 1) -> list[dict[str, Any]]:
         """Wait for an event of the log; return its lines."""
-        wait_until(lambda: len(self.lines(event)) >= times, self.log)
+        wait_until(
+            lambda: self.process.poll() is not None or len(self.lines(event)) >= times, self.log
+        )
+        assert len(self.lines(event)) >= times, self.log()
         return self.lines(event)
 
     def started(self) -> dict[str, Any]:

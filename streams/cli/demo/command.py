@@ -39,7 +39,7 @@ from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
 from streams.flow.common.in_thread import in_thread
 from streams.flow.publish.publish import PublishConfig, Published, paced, publish
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.serve.api.sessions import Sessions
 
 _SHOWN_SESSIONS = 20
@@ -96,8 +96,8 @@ def _blocks(path: str | None) -> _Blocks:
     """Return what to publish. Raises ConfigError for a path without transcripts."""
     if path is not None:
         return in_thread(files.read(files.expand([str(Path(path).expanduser())]), None))
-    casting = ending_now(Casting(), None, sample=True)
-    return paced(as_lines(sample_sessions(casting)), 0, None, SystemClock())
+    options = ending_now(SimulationOptions(), None, sample=True)
+    return paced(as_lines(sample_sessions(options)), 0, None, SystemClock())
 
 
 @contextmanager
