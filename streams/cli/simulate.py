@@ -116,9 +116,7 @@ def simulate(  # noqa: PLR0913 -- each is an option
     simulated = _simulated(options, sys.maxsize if endless else messages, sample=sample)
     blocks = paced(as_lines(simulated, named=not publish), rate, duration, SystemClock())
     if publish:
-        from streams.cli.publish.run import publish_blocks  # noqa: PLC0415 -- imports structlog
-
-        asyncio.run(publish_blocks(wiring.settings(), blocks, is_live=live))
+        _publish(blocks, is_live=live)
     elif out == "-" or out.endswith(_FILE_SUFFIX):
         asyncio.run(_write(blocks, None if out == "-" else Path(out)))
     elif rate or duration:
@@ -126,6 +124,12 @@ def simulate(  # noqa: PLR0913 -- each is an option
     else:
         written = write_folder(Path(out), ((each.file, each.value) for each in simulated))
         err.print(f"wrote {written:,} messages below {out}", markup=False, soft_wrap=True)
+
+
+def _publish(blocks: AsyncIterator[Sequence[Line]], *, is_live: bool) -> None:
+    from streams.cli.publish.run import publish_blocks  # noqa: PLC0415 -- imports structlog
+
+    asyncio.run(publish_blocks(wiring.settings(), blocks, is_live=is_live))
 
 
 def _time_ms(text: str) -> int:

@@ -276,9 +276,9 @@ async def _look(pipeline: Pipeline, readers: Sequence[PartitionReader]) -> Progr
     generations = await pipeline.store.generations()
     generation = generations.active or generations.next
     position = records = 0
-    for partition in partitions if generation else ():
-        stored = await pipeline.store.position(generation, partition)
-        if not stored:
+    for partition in partitions:
+        stored = generation and await pipeline.store.position(generation, partition)
+        if not generation or not stored:
             continue
         stats = await pipeline.store.stats(generation, partition)
         view = stats.get(PARTITION_FIELD.encode())

@@ -15,6 +15,25 @@ from streams.cli.publish.run import Request, run
 from streams.cli.screen.options import FallbackSession, Paths, Strict
 from streams.edge.files.reading import STANDARD_INPUT
 
+Live = Annotated[
+    bool | None,
+    typer.Option(
+        "--live/--no-live",
+        help="Whether the messages are new: new messages that carry no time get the time at "
+        "which they are sent. By default, lines read as they are written are new: those added "
+        "under --follow, and a pipe on standard input.",
+        show_default=False,
+    ),
+]
+CheckpointFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FILE",
+        help="Store the position in each file in FILE instead of the state folder.",
+    ),
+]
+
 
 def publish(  # noqa: PLR0913 -- the options of one command
     paths: Paths,
@@ -28,16 +47,7 @@ def publish(  # noqa: PLR0913 -- the options of one command
         ),
     ] = False,
     session: FallbackSession = None,
-    live: Annotated[
-        bool | None,
-        typer.Option(
-            "--live/--no-live",
-            help="Whether the messages are new: new messages that carry no time get the time at "
-            "which they are sent. By default, lines read as they are written are new: those added "
-            "under --follow, and a pipe on standard input.",
-            show_default=False,
-        ),
-    ] = None,
+    live: Live = None,
     no_text: Annotated[
         bool,
         typer.Option(
@@ -49,14 +59,7 @@ def publish(  # noqa: PLR0913 -- the options of one command
     again: Annotated[
         bool, typer.Option("--again", help="Send everything again, from the beginning.")
     ] = False,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            "--checkpoint",
-            metavar="FILE",
-            help="Store the position in each file in FILE instead of the state folder.",
-        ),
-    ] = None,
+    checkpoint: CheckpointFile = None,
     task_id: Annotated[
         str | None,
         typer.Option("--task-id", metavar="ID", help="Task ID to add to every message."),
