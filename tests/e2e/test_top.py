@@ -110,7 +110,7 @@ def test_keys_sort_filter_select_and_open(
     opened.press("\x1b")
     opened.wait(lambda text: "filter" not in text.split("\n")[1])
     opened.press("/nobody\r")
-    opened.wait(lambda text: "no session fits the filter" in text)
+    opened.wait(lambda text: "No session matches the filter" in text)
     opened.press("q")
     assert opened.end() == 0
 
@@ -201,7 +201,7 @@ def test_a_redis_that_goes_away_and_comes_back(
     stack = own_stack("redis")
     address = stack.services()["redis"].address
     opened = terminal(100, 30, {"REDIS_URL": address})
-    opened.wait(lambda text: "no sessions yet" in text)
+    opened.wait(lambda text: "No sessions yet" in text)
     asyncio.run(write_views(address, "cg", records))
     opened.wait(lambda text: "12 sessions" in text)
     stack.kill("redis")
