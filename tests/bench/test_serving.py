@@ -6,7 +6,7 @@ from unittest.mock import Mock
 from bench.serving import Reader, Writer, ask
 from contextgauge.clock import SystemClock
 from streams.edge.redis.views import RedisViews
-from streams.serve.feed.feed import written
+from streams.serve.feed.feed import encoded
 from tests.doubles.dump import dump
 
 
@@ -16,7 +16,7 @@ async def test_a_reader_counts_events_and_their_delay() -> None:
     reader.connection_made(transport)
     assert transport.write.call_args.args[0].startswith(b"GET /v1/stream HTTP/1.1\r\n")
     told = b'{"version":1,"time_ms":%d,"sequence":1}' % (SystemClock().now_ms() - 40)
-    event = written(b"record", "1:0", told)
+    event = encoded(b"record", "1:0", told)
     reader.data_received(event)
     assert reader.events == 0
     reader.is_counting = True
@@ -35,7 +35,7 @@ async def test_sessions_are_projected_and_grow(redis_url: str) -> None:
     async with asyncio.timeout(20):
         while True:
             dumps = [await dump(store, 1, partition) for partition in range(4)]
-            live = sum(len(documents.live) for documents in dumps)
+            live = sum(len(dump.live) for dump in dumps)
             if live > 20 * 10:
                 break
     growing.cancel()

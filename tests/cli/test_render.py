@@ -38,7 +38,7 @@ from streams.core.derivation.rules import Rules
 from streams.core.projection.project import project
 from streams.edge.files.catalog import bundled
 from streams.flow.derive.deriver import Deriver, InputMessage
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 
 NOW_MS = 1_800_000_000_000
 CHAIN = ChainView(
@@ -154,8 +154,8 @@ def test_the_box_tells_bar_breakdown_messages_and_compactions() -> None:
         "█████████░░░░░░░░░░░  45.6%",
         "58,432 tokens · measured 5 s ago",
         "128,000 tokens · runtime",
-        "Cache read        58,000",
-        "Cache creation  not told",
+        "Cache read       58,000",
+        "Cache creation  unknown",
         "billing-3",
         "47 active of 120 · oldest 2 h ago",
         "1 auto · one in 73 messages",
@@ -321,7 +321,7 @@ def records() -> list[Record]:
     deriver = Deriver(Rules(bundled()))
     return [
         record
-        for message in sample_sessions(Casting())
+        for message in sample_sessions(SimulationOptions())
         for record in deriver.derive(InputMessage(message.value, message.session_id)).records
     ]
 

@@ -21,7 +21,7 @@ from streams.edge.telemetry.server import answers
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.project.fold import LoggedRecord
 from streams.flow.replay.views import ViewFold
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Entry, Generations, ProjectorHeartbeat, ViewPosition, ViewReader
 from streams.serve.api.app import Serving, create_app
 from tests.doubles.views import FaultyViews
@@ -34,7 +34,7 @@ def sample_records(seed: int = 1) -> list[Record]:
     deriver = Deriver(Rules(bundled()))
     return [
         record
-        for message in sample_sessions(Casting(seed=seed))
+        for message in sample_sessions(SimulationOptions(seed=seed))
         for record in deriver.derive(InputMessage(message.value, message.session_id)).records
     ]
 
@@ -47,7 +47,7 @@ class GrowingViews(FaultyViews):
         self.generation, self.count = generation, partitions
         self.offsets = [0] * partitions
         self._folds = [ViewFold() for _ in range(partitions)]
-        self.numbers = Generations(generation, None)
+        self.kept = Generations(generation, None)
         self._place()
 
     def add(self, *records: Record) -> None:
@@ -62,7 +62,7 @@ class GrowingViews(FaultyViews):
     def swap(self) -> None:
         """Make the same views those of the next generation; the former stays."""
         self.generation += 1
-        self.numbers = Generations(self.generation, None)
+        self.kept = Generations(self.generation, None)
         self._place()
 
     def forget_live(self, partition: int, kept: int) -> None:
