@@ -18,13 +18,13 @@ from streams import codec
 from streams.ports import PartitionSnapshot, SessionSnapshot, SessionsSnapshot, ViewStore
 
 SESSIONS_A_LOOK = 5
-"""A session's documents may be some megabytes, and Redis serves nobody during a look."""
+"""A session's documents may be some megabytes, and Redis serves no one else meanwhile."""
 
 KEPT_DIFFERENCES = 10
-"""Differences that are told; of more only the number."""
+"""Differences that are reported; of more only the number."""
 
-_TOLD_FIELDS = 5
-"""Fields that are told of one session."""
+_REPORTED_FIELDS = 5
+"""Fields that are reported of one session."""
 
 Pause: TypeAlias = Callable[[], Awaitable[None]]
 """Waits a moment. Raises where the comparison has become pointless."""
@@ -89,7 +89,7 @@ class PartitionComparison:
         self._found = Compared()
 
     async def run(self) -> Compared:
-        """Compare everything. Raises RetryError, and LostError where the build begins anew."""
+        """Compare everything. Raises RetryError, and LostError where the build starts over."""
         moved = [name async for name in self._compare_as_they_are()]
         try:
             for some in _pieces(moved):
@@ -261,8 +261,8 @@ def _text(name: bytes) -> str:
 
 
 def _first(fields: Sequence[str]) -> tuple[str, ...]:
-    more = ("…",) if len(fields) > _TOLD_FIELDS else ()
-    return (*fields[:_TOLD_FIELDS], *more)
+    more = ("…",) if len(fields) > _REPORTED_FIELDS else ()
+    return (*fields[:_REPORTED_FIELDS], *more)
 
 
 def _pieces(sessions: Sequence[bytes]) -> list[Sequence[bytes]]:

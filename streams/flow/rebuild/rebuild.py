@@ -1,4 +1,4 @@
-"""`contextgauge rebuild`: the views folded anew beside those that readers use, compared, swapped.
+"""`contextgauge rebuild`: views are rebuilt alongside the active ones, compared, swapped.
 
 The project workers do the folding: they build whatever generation is next, and one that is held
 they keep up to date without making it active. This is who begins it, compares it with the active
@@ -180,7 +180,7 @@ class Rebuild:
         return await self._progress("building")
 
     async def run(self, *, accept: bool) -> Rebuilt:
-        """Wait until it is built, compare it, and swap if it is equal, or if told to `accept`."""
+        """Wait until it is built, compare it, and swap if it is equal, or if `accept` is set."""
         try:
             while True:
                 try:
@@ -395,6 +395,5 @@ def _nothing() -> StopError:
 def _gone(generation: int) -> StopError:
     return StopError(
         f"generation {generation} is no longer being built: it was abandoned, or Redis was "
-        "emptied. The active generation is what it was; run `contextgauge rebuild` again to begin "
-        "anew"
+        "emptied. The active generation is what it was; run `contextgauge rebuild` again"
     )

@@ -27,10 +27,10 @@ class Stillness:
     def is_long(self, positions: Sequence[int | None]) -> bool:
         """Take the positions as they are; say once that they have not moved for too long."""
         now_s = self._clock.monotonic_s()
-        # Where nobody waited in between, there may have been nothing to write.
-        waits_anew = now_s - self._looked_s > 2 * _LOOK_S
+        # If nothing waited in between, there may have been nothing to write.
+        waits_again = now_s - self._looked_s > 2 * _LOOK_S
         self._looked_s = now_s
-        if waits_anew or positions != self._positions:
+        if waits_again or positions != self._positions:
             self._positions, self._since_s = positions, now_s
         if self._told or now_s - self._since_s < _STILL_S:
             return False
