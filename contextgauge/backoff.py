@@ -1,4 +1,4 @@
-"""Waiting before trying again, longer each time, and at once when told to stop."""
+"""Waiting before trying again, longer each time, and no longer once a stop is requested."""
 
 import asyncio
 

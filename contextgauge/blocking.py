@@ -151,7 +151,7 @@ class BlockingPublisher:
 
 
 async def _finish() -> None:
-    """End what the loop still does, so that whoever waits for it hears of the end."""
+    """Cancel what still runs in the loop, so that every waiting caller gets an answer."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

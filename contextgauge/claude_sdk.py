@@ -37,7 +37,7 @@ def stream_body(message: object) -> dict[str, object] | None:
     if isinstance(data, Mapping):
         return dict(data)
     write = _WRITERS.get(type(message).__name__)
-    return None if write is None or not is_dataclass(message) else write(_told(message))
+    return None if write is None or not is_dataclass(message) else write(_present_fields(message))
 
 
 def lacks_usage(message: object) -> bool:
@@ -46,30 +46,30 @@ def lacks_usage(message: object) -> bool:
     return is_response and not hasattr(message, "usage")
 
 
-def _told(value: object) -> dict[str, object]:
-    """Return the fields that are not null: the stream leaves out what it does not tell."""
+def _present_fields(value: object) -> dict[str, object]:
+    """Return the fields that are not null: the stream leaves out unknown fields."""
     if not is_dataclass(value):
         return {}
     pairs = ((field.name, getattr(value, field.name)) for field in fields(value))
     return {name: item for name, item in pairs if item is not None}
 
 
-def _assistant(told: dict[str, object]) -> dict[str, object]:
+def _assistant(values: dict[str, object]) -> dict[str, object]:
     message = {
         "role": "assistant",
-        "id": told.pop("message_id", None),
-        "model": told.pop("model", None),
-        "content": _content(told.pop("content", None)),
-        "stop_reason": told.pop("stop_reason", None),
-        "usage": told.pop("usage", None),
+        "id": values.pop("message_id", None),
+        "model": values.pop("model", None),
+        "content": _content(values.pop("content", None)),
+        "stop_reason": values.pop("stop_reason", None),
+        "usage": values.pop("usage", None),
     }
-    kept = {name: item for name, item in message.items() if item is not None}
-    return {"type": "assistant", "message": kept, **told}
+    present = {name: item for name, item in message.items() if item is not None}
+    return {"type": "assistant", "message": present, **values}
 
 
-def _user(told: dict[str, object]) -> dict[str, object]:
-    message = {"role": "user", "content": _content(told.pop("content", None))}
-    return {"type": "user", "message": message, **told}
+def _user(values: dict[str, object]) -> dict[str, object]:
+    message = {"role": "user", "content": _content(values.pop("content", None))}
+    return {"type": "user", "message": message, **values}
 
 
 def _content(content: object) -> object:
@@ -78,24 +78,24 @@ def _content(content: object) -> object:
 
 def _block(block: object) -> object:
     kind = _BLOCKS.get(type(block).__name__)
-    return block if kind is None else {"type": kind, **_told(block)}
+    return block if kind is None else {"type": kind, **_present_fields(block)}
 
 
-def _result(told: dict[str, object]) -> dict[str, object]:
-    body: dict[str, object] = {"type": "result", **told}
+def _result(values: dict[str, object]) -> dict[str, object]:
+    body: dict[str, object] = {"type": "result", **values}
     if "model_usage" in body:
         body["modelUsage"] = body.pop("model_usage")
     return body
 
 
-def _rate_limit(told: dict[str, object]) -> dict[str, object]:
-    info = told.pop("rate_limit_info", None)
+def _rate_limit(values: dict[str, object]) -> dict[str, object]:
+    info = values.pop("rate_limit_info", None)
     raw = getattr(info, "raw", None)
-    return {"type": "rate_limit_event", "rate_limit_info": raw or _told(info), **told}
+    return {"type": "rate_limit_event", "rate_limit_info": raw or _present_fields(info), **values}
 
 
 def _named(kind: str) -> Callable[[dict[str, object]], dict[str, object]]:
-    return lambda told: {"type": kind, **told}
+    return lambda values: {"type": kind, **values}
 
 
 _WRITERS: Final[Mapping[str, Callable[[dict[str, object]], dict[str, object]]]] = {
@@ -184,6 +184,6 @@ def _tap_client(client: _Client, hand: Hand, missed: Callable[[], None]) -> None
         if get(self) is None:
             missed()
 
-    kept = {"__module__": usual.__module__, "__qualname__": usual.__qualname__}
-    parts = {_ATTRIBUTE: property(get, put), "connect": connect, **kept}
+    identity = {"__module__": usual.__module__, "__qualname__": usual.__qualname__}
+    parts = {_ATTRIBUTE: property(get, put), "connect": connect, **identity}
     client.__class__ = type(usual.__name__, (usual,), parts)

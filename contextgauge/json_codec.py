@@ -35,7 +35,7 @@ def utf8(text: str) -> bytes:
 
 
 def decode(value: bytes, limit: int = MESSAGE_LIMIT_BYTES) -> dict[str, Any] | DeadLetter:
-    """Parse one message, or say why it is a dead letter (R5). Never raises."""
+    """Parse one message, or return why it is a dead letter (R5). Never raises."""
     body = decode_fast(value, limit)
     if isinstance(body, dict) and (_COMPACTION in value or _EDITS in value):
         return decode_exactly(value) or body
@@ -60,7 +60,7 @@ def decode_fast(value: bytes, limit: int = MESSAGE_LIMIT_BYTES) -> dict[str, Any
         body = orjson.loads(value)
     except orjson.JSONDecodeError:
         body = _decode_standard(value)
-    if isinstance(body, dict) or isinstance(body, DeadLetter):  # noqa: SIM101 -- a union is made anew
+    if isinstance(body, dict) or isinstance(body, DeadLetter):  # noqa: SIM101 -- a union is rebuilt each time
         return body
     return DeadLetter("not_object", f"a JSON {_json_type(body)}, not an object")
 
@@ -132,7 +132,7 @@ def dumps(value: Any) -> bytes:
 
 
 def dumps_indented(value: Any) -> bytes:
-    """Write JSON for people, with a line end: for files that are kept beside the code."""
+    """Write JSON for people, with a line end: for files in the repository."""
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 

@@ -26,8 +26,8 @@ AGENT_ID_HEADER: Final = "agent_id"
 """Kafka header by which a publisher names the agent that runs the session: one agent has many
 sessions. It is not the `agent_id` in a message, which names a subagent's chain (R2)."""
 REDRIVEN_HEADER: Final = "redriven_from"
-"""Kafka header of a message that was a dead letter: which one, as `PARTITION:OFFSET`. It tells
-where the message came from, and changes no record."""
+"""Kafka header of a message that was a dead letter: which one, as `PARTITION:OFFSET`. It
+names the origin of the message, and changes no record."""
 
 DeadReason: TypeAlias = Literal[
     "not_utf8",

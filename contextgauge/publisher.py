@@ -53,7 +53,7 @@ class Publisher:
     of their own one. With `no_text` no text leaves the process: each is replaced by its length, as
     by `contextgauge publish --no-text` and with the same secret. `on_problem` gets a line of text,
     without a message's words, now and then when something is wrong; without it the line goes to the
-    logger `contextgauge`. A `strict` publisher raises where others tell: ContextgaugeError at its
+    logger `contextgauge`. A `strict` publisher raises where others report: ContextgaugeError at its
     start where the broker is not there, UndeliveredError at its end where messages could not be
     sent.
 

@@ -1,7 +1,7 @@
 """A program's messages on their way to the broker: taken at once, sent in the background.
 
-What a message is like never raises, whatever it is: it is counted and told. Only a call that
-cannot be meant does: a thing that is no message, or one that comes when the publisher is closed.
+A message never raises, whatever it holds: it is counted and reported. Only a wrong call does: an
+object that is no message, or a message for a publisher that is not open.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ Fate: TypeAlias = Literal["queued", "dropped", "refused", "ignored"]
 no session and means nothing."""
 
 _REPORT_EVERY_S = 30.0
-"""Each kind of trouble is told at once and then at most so often: an agent's log stays readable."""
+"""Each kind of problem is reported at once and then at most so often: a log stays readable."""
 
 _YIELD_EVERY = 64
 """After so many messages the sender gets its turn, where the caller never waits for anything."""
@@ -77,7 +77,7 @@ class PublisherStats:
 
 
 class Delivery:
-    """The way of one publisher's messages; `tell` gets a line of text where something is wrong."""
+    """Delivers one publisher's messages; `report` gets a line of text where something is wrong."""
 
     def __init__(
         self, cluster: Cluster, clock: Clock, config: DeliveryConfig, report: Callable[[str], None]
@@ -103,7 +103,7 @@ class Delivery:
         return asyncio.create_task(self._sender.run(), name="contextgauge-publisher")
 
     async def connected(self, timeout_s: float) -> None:
-        """Wait until the broker has been found. Raises why it was not."""
+        """Wait until the broker is connected. Raises why it is not."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._sender.sent.connected.wait()
@@ -124,17 +124,17 @@ class Delivery:
         if lacks_usage(message):
             self.report("no_usage", _NO_USAGE)
         form = self._config.sender.form
-        found = body if isinstance(body, DeadLetter) else outgoing(body, conversation, form)
-        if found is None:
+        message_out = body if isinstance(body, DeadLetter) else outgoing(body, conversation, form)
+        if message_out is None:
             self._ignored += 1
             return "ignored"
-        if isinstance(found, DeadLetter):
+        if isinstance(message_out, DeadLetter):
             self._refused += 1
-            remedy = "; or give a session_id" if found.reason == "no_session" else ""
-            self.report("refused", f"a message cannot be sent: {found.detail}{remedy}")
+            remedy = "; or give a session_id" if message_out.reason == "no_session" else ""
+            self.report("refused", f"a message cannot be sent: {message_out.detail}{remedy}")
             return "refused"
-        conversation.session_id = found.session_id or found.hint
-        return await self._queue(found)
+        conversation.session_id = message_out.session_id or message_out.hint
+        return await self._queue(message_out)
 
     async def _queue(self, item: OutgoingMessage) -> Fate:
         dropped = self._send_queue.dropped
@@ -174,7 +174,7 @@ class Delivery:
         return len(self._send_queue) + len(self._sender.held)
 
     def _report_dropped(self) -> None:
-        """Report at the end how many were dropped in all, where more were than was told."""
+        """Report at the end how many were dropped in all, where that is more than was reported."""
         if self._send_queue.dropped > self._reported_dropped:
             self._reported_dropped = self._send_queue.dropped
             self._report_to_user(
@@ -182,7 +182,7 @@ class Delivery:
             )
 
     def report(self, kind: Problem, text: str) -> bool:
-        """Report the user of trouble, now and then; return whether it was told now."""
+        """Report a problem to the user, now and then; return whether it was reported now."""
         now_s = self._clock.monotonic_s()
         last_s = self._reported_s.get(kind)
         if last_s is None or now_s - last_s >= _REPORT_EVERY_S:

@@ -1,4 +1,4 @@
-"""What a publisher makes of one line: its session, the bytes to send, what goes beside them."""
+"""What a publisher makes of one line: its session, the bytes to send, the headers."""
 
 from contextgauge import json_codec
 from contextgauge.containers import Line
@@ -38,16 +38,16 @@ def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
 
 
 def headers_of(*, is_live: bool, task_id: str | None, agent_id: str | None) -> Headers:
-    """Return what a publisher says beside a message: seen now, the task, the session's agent.
+    """Return the headers of a publisher's messages: seen live, the task, the session's agent.
 
     Raises ConfigError for a name that the deriver would not take.
     """
     live = ((OBSERVED_HEADER, OBSERVED_LIVE),) if is_live else ()
     named = ((TASK_ID_HEADER, task_id), (AGENT_ID_HEADER, agent_id))
-    return live + tuple((name, _name(name, told)) for name, told in named if told is not None)
+    return live + tuple((name, _name(name, value)) for name, value in named if value is not None)
 
 
-def _name(header: str, told: str) -> bytes:
-    if not 0 < len(told) <= MAX_NAME:
-        raise ConfigError(f"the {header} has {len(told)} characters: give it 1 to {MAX_NAME}")
-    return key_bytes(told)
+def _name(header: str, value: str) -> bytes:
+    if not 0 < len(value) <= MAX_NAME:
+        raise ConfigError(f"the {header} has {len(value)} characters: give it 1 to {MAX_NAME}")
+    return key_bytes(value)

@@ -23,7 +23,7 @@ _CONTROL = ("control_", "transcript_mirror", "keep_alive")
 
 @dataclass(slots=True)
 class Conversation:
-    """A conversation: the session of what names none, and what goes beside its messages."""
+    """A conversation: the session of messages that name none, and the headers of all."""
 
     session_id: str | None
     headers: Headers
@@ -121,8 +121,10 @@ def outgoing(
             return OutgoingMessage(hint if ready else None, value, hint, headers)
     if len(value) > form.at_once_bytes:
         return OutgoingMessage(None, value, hint, headers)
-    found = form.of(value, hint)
-    return OutgoingMessage(*found, hint, headers) if isinstance(found, tuple) else found
+    ready_form = form.of(value, hint)
+    if isinstance(ready_form, tuple):
+        return OutgoingMessage(*ready_form, hint, headers)
+    return ready_form
 
 
 def belongs_to_conversation(frame: Mapping[str, object]) -> bool:

@@ -41,7 +41,7 @@ class SendQueue:
         return len(self._queue)
 
     async def put(self, item: OutgoingMessage) -> bool:
-        """Queue a message; false where it was dropped itself. Waits only if told to.
+        """Queue a message; false where it was dropped itself. Waits only with `when_full="wait"`.
 
         Raises ClosedError where the publisher closes meanwhile. A cancelled call queues nothing.
         """

@@ -2,7 +2,7 @@
 
 The broker may be away at the start and go away later: the sender tries again, with pauses that
 grow, and sends what was not acknowledged once more. The deriver takes no message twice (R4), so
-that doubles nothing. It ends only by being told to.
+that doubles nothing. It ends only when it is closed.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ _HURRIED_PAUSE_S = 0.5
 """Longest pause while someone waits for the end."""
 
 Problem: TypeAlias = Literal["broker", "refused", "dropped", "no_usage", "fault"]
-"""What is told of: the broker is away or says no, a message cannot be sent, messages were dropped
-for lack of room, messages came without their figures, the sender itself failed."""
+"""Kinds of problems: the broker is away or refuses, a message cannot be sent, messages were dropped
+for lack of room, messages came without their usage, the sender itself failed."""
 
 Report: TypeAlias = Callable[[Problem, str], object]
 
@@ -42,7 +42,7 @@ class QueueSenderConfig:
 
 @dataclass(slots=True)
 class Sent:
-    """What became of the messages so far. `problem` is why none are sent now, as last told."""
+    """What became of the messages so far. `problem` is the latest reason why none are sent."""
 
     messages: int = 0
     bytes: int = 0
@@ -132,13 +132,13 @@ class QueueSender:
             await producer.stop()
 
     async def _watched(self, producer: Producer, partitions: int) -> None:
-        """Send what is held, and say when the broker leaves us waiting, and when it is back."""
+        """Send what is held; report when the broker does not answer, and when it does again."""
         sending = asyncio.create_task(self._send_held(producer, partitions))
         try:
             done, _ = await asyncio.wait([sending], timeout=_SILENCE_S)
             if not done:
                 self._report(
-                    "broker", f"the broker has not answered for {_SILENCE_S:g} s: trying on"
+                    "broker", f"the broker has not answered for {_SILENCE_S:g} s: retrying"
                 )
                 self.sent.connected.clear()
             await sending
@@ -171,21 +171,21 @@ class QueueSender:
         self.held = self.held[len(batch) :]
 
     async def _make_ready(self) -> None:
-        """Find the sessions and the short forms of those held that still lack them."""
+        """Prepare the held messages whose session or short form is not known yet."""
         for item in [item for item in self.held if item.session_id is None]:
             try:
                 # Shortening takes seconds, in which the agent goes on.
-                found = await asyncio.to_thread(self._config.form.of, item.value, item.hint)
+                prepared = await asyncio.to_thread(self._config.form.of, item.value, item.hint)
             except Exception as error:  # noqa: BLE001 -- tried again, it would hold all others up
-                found = DeadLetter("not_json", f"reading it raised {type(error).__name__}")
+                prepared = DeadLetter("not_json", f"reading it raised {type(error).__name__}")
             place = self.held.index(item)
-            if isinstance(found, tuple):
-                session_id, value = found
+            if isinstance(prepared, tuple):
+                session_id, value = prepared
                 self.held[place] = item._replace(session_id=session_id, value=value)
                 self.sent.shortened += len(item.value) > self._config.form.limit_bytes
             else:
                 del self.held[place]
-                self._refuse(found or NO_SESSION)
+                self._refuse(prepared or NO_SESSION)
 
     def _record(self, item: OutgoingMessage, partitions: int) -> NewRecord:
         if item.session_id is None:

@@ -25,7 +25,7 @@ class KafkaCluster:
             pass
 
     async def stop(self) -> None:
-        """Close the connection; readers and producers are closed by whoever had them made."""
+        """Close the connection; readers and producers are closed by their users."""
         admin, self._admin = self._admin, None
         if admin is not None:
             await admin.close()
@@ -40,8 +40,8 @@ class KafkaCluster:
         """Return each topic's number of partitions, None where it is missing."""
         async with self.asking("asking for topics") as admin:
             # All topics: to ask for one by name would create it on a broker that creates topics.
-            found = await admin.describe_topics(None)
-            counts = {item["topic"]: len(item["partitions"]) for item in found}
+            topics = await admin.describe_topics(None)
+            counts = {item["topic"]: len(item["partitions"]) for item in topics}
             hidden = [name for name in names if name not in counts]
             if hidden:
                 await _raise_if_not_allowed(admin, hidden)
@@ -71,7 +71,7 @@ class KafkaCluster:
 async def _raise_if_not_allowed(admin: AIOKafkaAdminClient, names: Sequence[str]) -> None:
     """Raise Kafka's error where topics are not missing but hidden from this user.
 
-    A list of all topics leaves those out; asked for by name they are told from missing ones.
+    A list of all topics leaves those out; asked for by name they differ from missing ones.
     """
     answer = await admin._send_request(  # noqa: SLF001 -- the public way would create topics
         MetadataRequest(list(names), allow_auto_topic_creation=False)

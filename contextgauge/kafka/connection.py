@@ -22,7 +22,7 @@ class UnsafeConnectionWarning(UserWarning):
 def bootstrap_servers(settings: KafkaSettings) -> str:
     """Return the brokers' addresses. Raises ConfigError where none is set.
 
-    There is no default: an address that nobody named may be another's service, which must not get
+    There is no default: an address that was not set may be another's service, which must not get
     transcripts.
     """
     if settings.bootstrap_servers is None:
@@ -44,8 +44,8 @@ def kafka_security(settings: KafkaSettings) -> KafkaSecurity:
     encrypted = not protocol.endswith("plaintext")
     if protocol == "sasl_plaintext":
         warnings.warn(
-            f"{PREFIX}KAFKA_SECURITY_PROTOCOL=sasl_plaintext: whoever can listen on the network "
-            "reads the messages, and with PLAIN the password; sasl_ssl encrypts",
+            f"{PREFIX}KAFKA_SECURITY_PROTOCOL=sasl_plaintext: anyone who can listen on the network "
+            "can read the messages, and with PLAIN the password; sasl_ssl encrypts",
             UnsafeConnectionWarning,
             stacklevel=2,
         )

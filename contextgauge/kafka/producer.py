@@ -153,9 +153,9 @@ class KafkaProducer:
             # aiokafka lets the batches that wait for a place pass each other; the lock is fair.
             async with self._turns.setdefault(target, asyncio.Lock()):
                 acknowledged = await self._place(builder, topic, partition)
-            told = await acknowledged
-            if told.offset != UNKNOWN_OFFSET:
-                self.acknowledged[target] = max(told.offset, self.acknowledged.get(target, 0))
+            metadata = await acknowledged
+            if metadata.offset != UNKNOWN_OFFSET:
+                self.acknowledged[target] = max(metadata.offset, self.acknowledged.get(target, 0))
             self._answered_s = asyncio.get_running_loop().time()
         except (KafkaError, OSError) as error:
             self._failure = self._failure or error

@@ -20,7 +20,7 @@ from streams.core.derivation.known_causes import (
     STEP,
     Known,
 )
-from streams.core.derivation.responses import Remembered
+from streams.core.derivation.responses import RememberedResponse
 
 
 def cause(number: int) -> bytes:
@@ -164,7 +164,9 @@ def test_what_was_stored_in_any_batches_is_what_was_known(
         causes = known.from_chunks(b"", added, ring(stored)) if restart else after
     restored = known.from_chunks(b"", added, ring(stored))
     plain = with_causes(range(added))
-    for number in range(max(added - KEPT - 70, 0), added + 1):
+    oldest = max(added - KEPT, 0)
+    some = range(oldest, added, 29)
+    for number in (*range(max(oldest - 70, 0), oldest + 70), *some, added - 1, added):
         expected = known.is_known(plain, cause(number))
         assert known.is_known(causes, cause(number)) == expected
         assert known.is_known(restored, cause(number)) == expected
@@ -220,7 +222,7 @@ def memory_of(*names: str) -> bytes:
     memory = b""
     for name in names:
         key = responses.key_hash(name, "")
-        memory = responses.remember(memory, Remembered(key).with_reading(Usage(1, None, 3)))
+        memory = responses.remember(memory, RememberedResponse(key).with_reading(Usage(1, None, 3)))
     return memory
 
 
@@ -244,11 +246,11 @@ def test_a_response_keeps_its_place_when_it_is_remembered_anew() -> None:
 
 def test_a_response_is_found_at_its_place_only() -> None:
     key = responses.key_hash("sought", "")
-    disguised = Remembered(b"8 bytes!", counts=key, marks=8)
+    disguised = RememberedResponse(b"8 bytes!", counts=key, marks=8)
     memory = responses.remember(b"", disguised)
     assert responses.find(memory, key) is None
-    memory = responses.remember(memory, Remembered(key, marks=1))
-    memory = responses.remember(memory, Remembered(b"another!", counts=key, marks=8))
+    memory = responses.remember(memory, RememberedResponse(key, marks=1))
+    memory = responses.remember(memory, RememberedResponse(b"another!", counts=key, marks=8))
     found = responses.find(memory, key)
     assert found is not None
     assert found.marks == 1

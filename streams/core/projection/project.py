@@ -72,7 +72,7 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
 
 
 def leading_chain(view: SessionView) -> ChainView | None:
-    """Return the chain that stands for the session: the main one, else the most recent."""
+    """Return the chain that represents the session: the main one, else the most recent."""
     main = view.chains.get(MAIN_CHAIN)
     if main is not None or not view.chains:
         return main
@@ -80,7 +80,7 @@ def leading_chain(view: SessionView) -> ChainView | None:
 
 
 def attempted_trigger(attempt: AttemptView | None) -> Trigger | None:
-    """Return what set an attempt off, in a boundary's words, as far as its start told."""
+    """Return what set an attempt off, in a boundary's words, as far as its start reported it."""
     if attempt is None or attempt.trigger_reason is None:
         return None
     return "manual" if attempt.trigger_reason == "manual" else "auto"

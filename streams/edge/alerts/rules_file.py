@@ -55,7 +55,7 @@ def read_plan(path: Path) -> AlertPlan:
 def _told(path: Path, text: str, fault: Fault) -> str:
     line = line_of(text, fault.path)
     place = path.name if line is None else f"{path.name}:{line}"
-    return f"{place}: {fault.path[-1]} {fault.said}"
+    return f"{place}: {fault.path[-1]} {fault.problem}"
 
 
 def line_of(text: str, place: Place) -> int | None:

@@ -21,8 +21,8 @@ from schemas.records import Json
 from streams.core.derivation.state import (
     SESSION_PART,
     STATE_VERSION,
-    Part,
     Session,
+    StoredPart,
     pack,
     part_names,
     unpack,
@@ -194,12 +194,12 @@ def _value(fields: list[Json], data: bytes) -> bytes:
     return b"\n".join((head, data)) if data else head
 
 
-def _part(value: bytes) -> Part:
+def _part(value: bytes) -> StoredPart:
     """Return a stored part; its version was looked at when it was read back."""
     head, _, data = value.partition(b"\n")
     fields = json_codec.loads(head)
     del fields[0]
-    return Part(fields, data)
+    return StoredPart(fields, data)
 
 
 def _state_of(session_id: str) -> str:

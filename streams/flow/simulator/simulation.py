@@ -1,4 +1,4 @@
-"""All sessions together: their messages as bytes, in the order of simulated time."""
+"""Sessions running at the same time: their messages as bytes, in the order of simulated time."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,15 +7,15 @@ from itertools import islice
 from typing import NamedTuple
 
 from streams import codec
-from streams.flow.simulator.cast import Casting, plans, sample_plans
-from streams.flow.simulator.scene import Emitted, Plan
-from streams.flow.simulator.story import tell
+from streams.flow.simulator.plans import SimulationOptions, plans, sample_plans
+from streams.flow.simulator.session import EmittedMessage, SessionPlan
+from streams.flow.simulator.session_script import session_messages
 
 _PROJECT = "-srv-repo"
-"""Claude Code names a project's folder by its working directory."""
+"""Claude Code names a project's folder after its working directory."""
 
 
-class Simulated(NamedTuple):
+class SimulatedMessage(NamedTuple):
     """One message. `value` is its line without the line end.
 
     `file` is its place in a folder laid out like Claude Code's projects, or Codex's sessions.
@@ -28,46 +28,48 @@ class Simulated(NamedTuple):
     is_named: bool
 
     def named(self) -> bytes:
-        """Return the line with its session in it, for where neither file nor key tells it."""
+        """Return the line with its session in it, for where neither file nor key contains it."""
         if self.is_named:
             return self.value
         return self.value[:-1] + b',"session_id":' + codec.dumps(self.session_id) + b"}"
 
 
-def simulate(casting: Casting, messages: int | None = None) -> Iterator[Simulated]:
-    """Yield the messages of `casting.sessions` sessions, or `messages` of them in all.
+def simulate(options: SimulationOptions, messages: int | None = None) -> Iterator[SimulatedMessage]:
+    """Yield the messages of `options.sessions` sessions, or `messages` of them in all.
 
-    With a number of messages, a session that is over is followed by another, so that as many as
-    asked for are always at work.
+    With a number of messages, each session that ends is followed by another, so that
+    `options.sessions` are always running.
     """
-    endless = plans(casting)
-    first = list(islice(endless, casting.sessions))
+    endless = plans(options)
+    first = list(islice(endless, options.sessions))
     if messages is None:
         return interleave(first)
     return islice(_merge(first, endless), messages)
 
 
-def sample_sessions(casting: Casting) -> Iterator[Simulated]:
-    """Yield the sample: a dozen short sessions that show every kind of thing there is.
+def sample_sessions(options: SimulationOptions) -> Iterator[SimulatedMessage]:
+    """Yield the sample: about a dozen short sessions that show every kind of message and outcome.
 
-    Of the casting, only the seed, the start and the providers count.
+    Of the options, only the seed, the start and the providers apply.
     """
-    return interleave(sample_plans(casting))
+    return interleave(sample_plans(options))
 
 
-def interleave(sessions: Sequence[Plan]) -> Iterator[Simulated]:
+def interleave(sessions: Sequence[SessionPlan]) -> Iterator[SimulatedMessage]:
     """Yield the messages of these sessions in the order of simulated time, each to its end."""
     return _merge(sessions, iter(()))
 
 
-def _merge(first: Iterable[Plan], later: Iterator[Plan]) -> Iterator[Simulated]:
-    """Merge running sessions by time; one that ends hands over to the next of `later`."""
-    running: list[tuple[int, int, Plan, Emitted, Iterator[Emitted]]] = []
+def _merge(
+    first: Iterable[SessionPlan], later: Iterator[SessionPlan]
+) -> Iterator[SimulatedMessage]:
+    """Merge running sessions by time; the next of `later` follows each that ends."""
+    running: list[tuple[int, int, SessionPlan, EmittedMessage, Iterator[EmittedMessage]]] = []
     number = 0
 
-    def run(plan: Plan) -> None:
+    def run(plan: SessionPlan) -> None:
         nonlocal number
-        messages = tell(plan)
+        messages = session_messages(plan)
         number += 1
         opening = next(messages, None)
         if opening is not None:
@@ -88,8 +90,8 @@ def _merge(first: Iterable[Plan], later: Iterator[Plan]) -> Iterator[Simulated]:
             run(replace(successor, start_ms=max(successor.start_ms, at_ms)))
 
 
-def _simulated(plan: Plan, message: Emitted) -> Simulated:
-    return Simulated(
+def _simulated(plan: SessionPlan, message: EmittedMessage) -> SimulatedMessage:
+    return SimulatedMessage(
         message.at_ms,
         plan.session_id,
         _file(plan, message.agent_id),
@@ -98,10 +100,10 @@ def _simulated(plan: Plan, message: Emitted) -> Simulated:
     )
 
 
-def _file(plan: Plan, agent_id: str | None) -> str:
-    if plan.spelling == "codex":
+def _file(plan: SessionPlan, agent_id: str | None) -> str:
+    if plan.dialect == "codex":
         return f"codex/rollout-{plan.session_id}.jsonl"
-    if plan.spelling != "claude-transcript":
+    if plan.dialect != "claude-transcript":
         return f"streams/{plan.session_id}.jsonl"
     if agent_id is None:
         return f"{_PROJECT}/{plan.session_id}.jsonl"
