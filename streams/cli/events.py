@@ -9,7 +9,7 @@ from streams.cli.screen.options import SessionId
 from streams.cli.screen.output import err, exact, out, write_json
 from streams.cli.screen.timeline import timeline
 from streams.cli.sessions import read_views
-from streams.serve.api.sessions import Sessions
+from streams.serve.views.sessions import Sessions
 
 
 def events(

@@ -14,7 +14,8 @@ from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, exact, out, safe, write_json
 from streams.cli.screen.render import sessions_table
-from streams.serve.api.sessions import SessionLookupError, Sessions, ViewsGoneError
+from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
+from streams.serve.views.snapshot import ViewsGoneError
 
 
 class Order(StrEnum):
@@ -70,7 +71,7 @@ def read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
         store = wiring.redis_views(settings)
         try:
             await store.start()
-            await read(await Sessions(store, partition_of).pinned())
+            await read(await active_sessions(store, partition_of, SystemClock()))
         finally:
             await store.stop()
 

@@ -9,7 +9,7 @@ from streams.cli.screen.options import AsJson, SessionId
 from streams.cli.screen.output import out, write_json
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.sessions import read_views
-from streams.serve.api.sessions import Sessions
+from streams.serve.views.sessions import Sessions
 
 
 def status(

@@ -40,7 +40,7 @@ from streams.edge.local_stack.stack import MissingPartError
 from streams.flow.common.in_thread import in_thread
 from streams.flow.publish.publish import PublishConfig, Published, paced, publish
 from streams.flow.simulator import SimulationOptions, sample_sessions
-from streams.serve.api.sessions import Sessions
+from streams.serve.views.sessions import active_sessions
 
 _SHOWN_SESSIONS = 20
 """Sessions in the table: those that were active last."""
@@ -145,7 +145,7 @@ async def _run(pipeline: Pipeline, blocks: _Blocks) -> None:
     published, progressed = await _publish_and_watch(pipeline, blocks)
     seconds = time.monotonic() - begin_s
     dead = await demo_pipeline.dead_letters(pipeline)
-    reader = Sessions(pipeline.store, partition_of)
+    reader = await active_sessions(pipeline.store, partition_of, SystemClock())
     views = await reader.ranked("recent", _SHOWN_SESSIONS)
     print_totals(published, progressed.records, dead, seconds)
     print_sessions(views, len(published.sessions))

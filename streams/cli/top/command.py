@@ -19,11 +19,12 @@ from contextgauge.partitioner import partition_of
 from streams import wiring
 from streams.cli.screen.output import out
 from streams.cli.top.keys import KeyByKey, Keys
+from streams.cli.top.overview import Detail, Overview, Overviews
 from streams.cli.top.screen import Frame, Known, once
 from streams.cli.top.state import Chosen, live_first, matching, press
 from streams.ports import Clock
-from streams.serve.api.overview import Detail, Overview, Overviews
-from streams.serve.api.sessions import SessionLookupError, ViewsGoneError
+from streams.serve.views.sessions import SessionLookupError
+from streams.serve.views.snapshot import ViewsGoneError
 
 _DRAW_S = 1.0
 """Interval at which elapsed times are redrawn, even if the views do not change."""

@@ -8,7 +8,7 @@ from schemas.records import MAIN_CHAIN
 from schemas.views import Compaction
 from streams.cli.screen.output import UNKNOWN, ago, cell, count, duration, thousands
 from streams.cli.screen.render import chain_labels, failure_name
-from streams.serve.api.overview import Detail
+from streams.cli.top.overview import Detail
 
 
 def compactions_table(detail: Detail, now_ms: int) -> RenderableType:

@@ -13,8 +13,8 @@ from streams.cli.screen.output import ago, count, exact, safe
 from streams.cli.screen.render import main_chain, status_box
 from streams.cli.top.columns import header_and_rows
 from streams.cli.top.compactions import compactions_table
+from streams.cli.top.overview import Detail, Overview
 from streams.cli.top.state import Chosen, matching, place_of
-from streams.serve.api.overview import Detail, Overview
 
 _KEYS = "q quit · p pressure · r recent · / filter · ↑↓ select · Enter details"
 _FEW_KEYS = "q quit · p r sort · / filter · ↑↓ Enter"
