@@ -107,4 +107,4 @@ def test_a_redis_that_is_away_is_said_so(command: Command) -> None:
 def test_only_what_is_published_can_be_live(command: Command) -> None:
     done = command("simulate", "--sample", "--live")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "give --publish too" in done.stderr
+    assert "--live requires --publish" in done.stderr
