@@ -31,7 +31,9 @@ def sessions(
         Order,
         typer.Option("--sort", help="recent: last active first; pressure: fullest first."),
     ] = Order.recent,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of sessions.")] = 50,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of sessions.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List sessions: context usage, window, compactions.
