@@ -122,7 +122,8 @@ async def test_a_list_keeps_up_with_what_happens(
             for partition in views.partitions.values()
             for view in partition.held.views.values()
         ]
-        assert sorted(found, key=_name) == sorted(expected, key=_name)
+        stored = [{name: view[name] for name in view if name != "status"} for view in found]
+        assert sorted(stored, key=_name) == sorted(expected, key=_name)
         for asked in ("?sort=recent", "?sort=pressure", "?sort=pressure&min_percent=20"):
             # As who reads all views anew.
             fresh = await api_over(views).json(f"/v1/sessions{asked}")

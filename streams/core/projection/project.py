@@ -71,14 +71,6 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
     )
 
 
-def leading_chain(view: SessionView) -> ChainView | None:
-    """Return the chain that stands for the session: the main one, else the most recent."""
-    main = view.chains.get(MAIN_CHAIN)
-    if main is not None or not view.chains:
-        return main
-    return max(view.chains.values(), key=lambda chain: chain.last_sequence)
-
-
 def attempted_trigger(attempt: AttemptView | None) -> Trigger | None:
     """Return what set an attempt off, in a boundary's words, as far as its start told."""
     if attempt is None or attempt.trigger_reason is None:

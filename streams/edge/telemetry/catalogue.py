@@ -198,7 +198,7 @@ GAUGES: dict[GaugeName, Metric] = {
         "Above 0 for longer than the transaction time-out, a transaction hangs.",
     ),
     "project_sessions": Metric(
-        "Sessions with a record of the last hour, by how full their fullest chain is",
+        "Sessions with a record of the last hour, by how full their leading chain is",
         ("partition", "band"),
         "`unknown`, `below_50`, `50_to_80`, `80_to_90`, `90_to_100`, `over_100` percent used: how "
         "many are near their limit.",

@@ -24,6 +24,9 @@ MEDIA_TYPE: Final = "application/json"
 AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Heard-Ms", "Contextgauge-Lag-Records")
 """Headers that tell of an answer's age."""
 
+_MOST_DIGITS: Final = 16
+"""Of an instant in ms: more are not of a tag that was given here."""
+
 _VERSION: Final = b'{"version":%d,' % VIEW_VERSION
 """How every document of the views begins that this build can read."""
 
@@ -36,24 +39,23 @@ class Raw:
     def __init__(self, document: bytes) -> None:
         self.document = document
 
+    @classmethod
+    def of(cls, documents: Iterable[bytes]) -> "Raw":
+        """Return a list of documents."""
+        return cls(b"[" + b",".join(documents) + b"]")
+
 
 def documents(found: Iterable[bytes]) -> Raw:
     """Return a list of the views' documents as they are stored. Raises VersionError."""
     kept = list(found)
     for document in kept:
         _check(document)
-    return Raw(b"[" + b",".join(kept) + b"]")
-
-
-def document(found: bytes) -> Raw:
-    """Return one of the views' documents as it is stored. Raises VersionError."""
-    _check(found)
-    return Raw(found)
+    return Raw.of(kept)
 
 
 def records(found: Iterable[bytes]) -> Raw:
     """Return a list of records as they are stored."""
-    return Raw(b"[" + b",".join(found) + b"]")
+    return Raw.of(found)
 
 
 def _check(found: bytes) -> None:
@@ -67,17 +69,40 @@ def tag(*parts: object) -> str:
     return f'W/"{hashlib.blake2b(told, digest_size=12).hexdigest()}"'
 
 
-def unchanged(request: Request, found: str, moment: Moment | None) -> Response | None:
-    """Return the answer to a reader that has this entity already; None where it has not."""
+def until(found: str, change_ms: int | None) -> str:
+    """Return an entity tag that is good until an instant; None: until the entity changes."""
+    return f'{found[:-1]}-{change_ms or ""}"'
+
+
+def unchanged(
+    request: Request, found: str, moment: Moment | None, now_ms: int | None = None
+) -> Response | None:
+    """Return the answer to a reader that has this entity already; None where it has not.
+
+    `now_ms` is given for answers whose tags are good `until` an instant.
+    """
     asked = request.headers.get("if-none-match")
     if asked is None:
         return None
-    # Weak comparison: what stands before the opaque part does not count.
-    opaque = found.removeprefix("W/")
-    known = {part.strip().removeprefix("W/") for part in asked.split(",")}
-    if opaque not in known and "*" not in known:
+    for part in asked.split(","):
+        known = part.strip()
+        # Weak comparison: what stands before the opaque part does not count.
+        if known == "*" or known.removeprefix("W/") == found.removeprefix("W/"):
+            break
+        if now_ms is not None and _is_good(known, found, now_ms):
+            found = known
+            break
+    else:
         return None
     return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=_headers(found, moment))
+
+
+def _is_good(known: str, found: str, now_ms: int) -> bool:
+    """Return whether a tag is that of this entity, and its instant is not reached."""
+    head, _, change_ms = known.removeprefix("W/").removesuffix('"').rpartition("-")
+    if head != found.removeprefix("W/").removesuffix('"'):
+        return False
+    return not change_ms or (change_ms.isdecimal() and now_ms < int(change_ms[:_MOST_DIGITS]))
 
 
 def answer(moment: Moment | None, found: str, members: Mapping[str, Json | Raw]) -> Response:

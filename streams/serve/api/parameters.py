@@ -60,10 +60,14 @@ Sort: TypeAlias = Annotated[
     Query(description="`recent`: the last active first; `pressure`: the fullest first."),
 ]
 State: TypeAlias = Annotated[
-    SizeState | None, Query(description="How the size is known, or that a compaction is under way.")
+    SizeState | None,
+    Query(
+        description="A session's state; a `stalled` one counts as `compacting`, a `stale` one as "
+        "what it was before."
+    ),
 ]
 Model: TypeAlias = Annotated[
-    str | None, Query(max_length=_TEXT, description="The model of the main conversation.")
+    str | None, Query(max_length=_TEXT, description="The model of the leading chain.")
 ]
 Runtime: TypeAlias = Annotated[
     Literal[KnownRuntime, "unknown"] | None,

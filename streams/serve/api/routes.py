@@ -12,6 +12,7 @@ from streams.serve.api.answers import Raw
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Reading, asked_of
+from streams.serve.api.statuses import THRESHOLDS_JSON, judged
 from streams.serve.api.summaries import Filter
 from streams.serve.api.totals import Totals
 
@@ -55,21 +56,20 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         A cursor stays with its generation; where that is gone it is answered with 410. Sessions
         that move up while the list is paged through may be told twice or not.
         """
-        moment = await reading.moment(cursor, sort, SESSIONS_FORM)
+        moment, now_ms = await reading.moment(cursor, sort, SESSIONS_FORM), reading.clock.now_ms()
         found = answers.tag(request.url.path, request.url.query, moment and moment.told)
-        same = answers.unchanged(request, found, moment)
+        same = answers.unchanged(request, found, moment, now_ms)
         if same is not None:
             return same
+        members: dict[str, Json | Raw] = {"thresholds": THRESHOLDS_JSON}
         if moment is None:
-            return answers.answer(None, found, {"sessions": [], "next": None, "total": 0})
+            members |= {"sessions": [], "next": None, "total": 0}
+            return answers.answer(None, answers.until(found, None), members)
         wanted = Filter(state, model, runtime, agent, min_percent, q.lower() if q else None)
         page = await reading.sessions(moment, sort, wanted, cursor, limit)
-        members: dict[str, Json | Raw] = {
-            "sessions": answers.documents(page.views),
-            "next": page.next,
-            "total": page.total,
-        }
-        return answers.answer(moment, found, members)
+        views, change_ms = judged(page.views, now_ms)
+        members |= {"sessions": Raw.of(views), "next": page.next, "total": page.total}
+        return answers.answer(moment, answers.until(found, change_ms), members)
 
 
 def _add_session(router: APIRouter, reading: Reading) -> None:
@@ -165,12 +165,16 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         tags=["sessions"],
     )
     async def session(request: Request, session_id: parameters.SessionId) -> Response:
-        """Read all that is known of a session: identity, chains, open attempt, compactions."""
-        moment = await reading.moment()
+        """Read all that is known of a session: identity, chains, attempt, compactions, status."""
+        moment, now_ms = await reading.moment(), reading.clock.now_ms()
         view = await reading.session(moment, session_id)
         found = answers.tag(request.url.path, view, moment and moment.kind)
-        same = answers.unchanged(request, found, moment)
-        return same or answers.answer(moment, found, {"session": answers.document(view)})
+        same = answers.unchanged(request, found, moment, now_ms)
+        if same is not None:
+            return same
+        (whole,), change_ms = judged([view], now_ms)
+        members: dict[str, Json | Raw] = {"session": Raw(whole), "thresholds": THRESHOLDS_JSON}
+        return answers.answer(moment, answers.until(found, change_ms), members)
 
 
 def _add_stats(router: APIRouter, reading: Reading) -> None:

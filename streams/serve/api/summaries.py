@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from schemas.records import MAIN_CHAIN, Json
-from schemas.views import LIVE_ENTRIES
+from schemas.views import LIVE_ENTRIES, SessionView
 from streams import codec
+from streams.codec import views as view_codec
+from streams.core.session_status import State, leading_chain, status_of
 from streams.ports import Ranking, ViewReader
 from streams.serve.api.snapshot import Moment
 from streams.serve.api.together import all_of
@@ -38,7 +39,7 @@ class Summary(NamedTuple):
     partition: int
     recent: int
     percent: float | None
-    states: frozenset[str]
+    state: State
     model: str | None
     runtime: str | None
     agent: str | None
@@ -68,7 +69,7 @@ class Filter(NamedTuple):
     def takes(self, found: Summary) -> bool:
         """Tell whether a session is asked for."""
         return (
-            (self.state is None or self.state in found.states)
+            (self.state is None or self.state == found.state)
             and (self.model is None or self.model == found.model)
             and (self.runtime is None or self.runtime == (found.runtime or UNTOLD_RUNTIME))
             and (self.agent is None or self.agent == found.agent)
@@ -251,59 +252,31 @@ class Summaries:
             )
             for (session, score), view in zip(piece, views, strict=True):
                 if view is not None:
-                    found[session] = summary(session, partition, codec.loads(view), score)
+                    found[session] = summary(session, partition, view, score)
         return found
 
 
-def summary(
-    session: bytes, partition: int, view: dict[str, Json], score: float | None = None
-) -> Summary:
-    """Return a session in short, from its view's document.
+def summary(session: bytes, partition: int, document: bytes, score: float | None = None) -> Summary:
+    """Return a session in short, from its view's document. Raises VersionError.
 
     `score` is its place by last activity, for a session none of whose records has a time.
     """
-    identity, chains = _members(view["identity"]), _members(view["chains"])
-    leading = _leading(chains)
-    states = {str(leading.get("state", "unknown"))}
-    if view["attempt"] is not None:
-        states.add("compacting")
-    percent, last_ms = leading.get("used_percent"), view["last_ms"]
-    model = leading.get("model") or identity.get("model")
-    agent, runtime = identity.get("publisher_agent_id"), identity.get("runtime")
-    told = (view["session_id"], identity.get("cwd"), model, agent, identity.get("task_id"), runtime)
-    recent = last_ms if isinstance(last_ms, int) else int(score or 0)
+    view = view_codec.decode(SessionView, document)
+    identity, leading = view.identity, leading_chain(view)
+    model = identity.model if leading is None else leading.model or identity.model
+    agent, runtime = identity.publisher_agent_id, identity.runtime
+    texts = (view.session_id, identity.cwd, model, agent, identity.task_id, runtime)
     return Summary(
         session=session,
         partition=partition,
-        recent=recent,
-        percent=float(percent) if isinstance(percent, int | float) else None,
-        states=frozenset(states),
-        model=_text(model),
-        runtime=_text(runtime),
-        agent=_text(agent),
-        text="\n".join(str(part) for part in told if part).lower(),
+        recent=int(score or 0) if view.last_ms is None else view.last_ms,
+        percent=None if leading is None else leading.used_percent,
+        state=status_of(view).settled,
+        model=model,
+        runtime=runtime,
+        agent=agent,
+        text="\n".join(text for text in texts if text).lower(),
     )
-
-
-def _leading(chains: dict[str, Json]) -> dict[str, Json]:
-    """Return the chain that stands for a session: the main one, else the most recent."""
-    main = chains.get(MAIN_CHAIN)
-    if main is not None or not chains:
-        return _members(main)
-    return max((_members(chain) for chain in chains.values()), key=_last_sequence)
-
-
-def _last_sequence(chain: dict[str, Json]) -> int:
-    found = chain["last_sequence"]
-    return found if isinstance(found, int) else 0
-
-
-def _members(value: Json) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 PartitionOf: TypeAlias = Callable[[str, int], int]
