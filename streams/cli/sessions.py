@@ -12,7 +12,8 @@ from contextgauge.partitioner import partition_of
 from streams import codec, wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.output import err, exact, out, safe, write_json
-from streams.cli.screen.render import sessions_table, status_box, status_line
+from streams.cli.screen.render import status_box, status_line
+from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
 from streams.ports import Ranking
 from streams.serve.api.sessions import SessionLookupError, Sessions, ViewsGoneError
@@ -87,7 +88,7 @@ def status(
         if as_json:
             write_json(view)
         elif line:
-            out.print(status_line(view), markup=False, soft_wrap=True)
+            out.print(status_line(view, SystemClock().now_ms()), markup=False, soft_wrap=True)
         else:
             out.print(status_box(view, SystemClock().now_ms()))
 
