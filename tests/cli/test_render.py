@@ -261,9 +261,7 @@ def test_a_guessed_window_is_marked_and_explained() -> None:
     assert " 45.6%" in shown
     assert GUESS_EXPLAINED in shown
     assert "~" not in _shown(sessions_table([VIEW], NOW_MS, 120))
-    assert "~200,000 tokens · default, as it was not told" in _shown(
-        status_box(_with(GUESSED), NOW_MS)
-    )
+    assert "~200,000 tokens · default, assumed" in _shown(status_box(_with(GUESSED), NOW_MS))
 
 
 def test_responses_are_left_until_something() -> None:

@@ -300,7 +300,7 @@ def test_compactions_are_counted_and_told_in_short() -> None:
         told.boundary(None, number=3, duration_ms=None),
     )
     counts = view.compactions
-    assert (counts.manual, counts.automatic, counts.untold, counts.failed) == (1, 1, 1, 0)
+    assert (counts.manual, counts.automatic, counts.unknown_trigger, counts.failed) == (1, 1, 1, 0)
     assert (counts.messages, counts.messages_per_compaction) == (91, 30)
     first, second, third = counts.last
     assert first == CompactionBrief(

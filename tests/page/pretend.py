@@ -179,7 +179,7 @@ class Api:
     def _as_of(self) -> dict[str, Any]:
         stale = self.stale_ms is not None
         return {
-            "at_ms": 0, "stale": stale, "heard_ms": 100, "lag_records": 7 if stale else 0,
+            "at_ms": 0, "stale": stale, "silent_ms": 100, "lag_records": 7 if stale else 0,
             "lag_ms": self.stale_ms or 0, "feed": f"{self.generation}:0",
         }  # fmt: skip
 

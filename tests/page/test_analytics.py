@@ -32,10 +32,10 @@ async def filled(page: Page, api: Api, sample: Any) -> Api:
 
 async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, filled: Api) -> None:
     total = filled.stats["total"]
-    kinds = ("manual", "automatic", "untold")
+    kinds = ("manual", "automatic", "unknown_trigger")
     succeeded = sum(total[kind]["succeeded"] for kind in kinds)
     total["manual"].update(failed=3, blocked=1)
-    total["untold"]["unknown"] = 2
+    total["unknown_trigger"]["unknown"] = 2
     failed, blocked, unknown = (
         sum(total[kind][name] for kind in kinds) for name in ("failed", "blocked", "unknown")
     )
@@ -109,7 +109,7 @@ async def test_a_models_figures_add_up_and_are_ranges(
         known = stats["by"][name]["pre_tokens"]["p50"]
         told = "unknown" if known is None else _told(known, 1_000, "K")
         assert cells["Before, median"] == told, name
-    assert untold == stats["total"]["untold"]["succeeded"] > 0
+    assert untold == stats["total"]["unknown_trigger"]["succeeded"] > 0
 
 
 async def test_ticks_are_where_bars_meet_and_edges_keep_their_figures(

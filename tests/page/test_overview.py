@@ -24,7 +24,7 @@ def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]
     """Return what the feed tells of a response."""
     window = view["chains"]["main"]["window"]
     return {
-        "version": 1, "record_id": f"r{sequence}", "kind": "context_reading",
+        "version": 2, "record_id": f"r{sequence}", "kind": "context_reading",
         "session_id": view["session_id"], "chain": "main", "time_ms": NOW_MS + sequence,
         "sequence": sequence, "state": "measured", "used_percent": percent,
         "used_tokens": int(window * percent / 100),

@@ -37,7 +37,7 @@ class Told:
         self.fill()
         view = self._api.sessions[SESSION]
         entry = {
-            "version": 1, "record_id": str(view["sequence"]), "kind": "compaction_progress",
+            "version": 2, "record_id": str(view["sequence"]), "kind": "compaction_progress",
             "session_id": SESSION, "chain": "main", "time_ms": None, "state": "measured",
             "sequence": view["sequence"], "used_tokens": None, "used_percent": None,
         }  # fmt: skip

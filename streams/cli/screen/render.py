@@ -142,9 +142,9 @@ def _facts(
     yield "Usage", _usage(chain)
     yield "Current", Text(f"{exact(chain.used_tokens)} tokens · {_state(view, now_ms)}")
     source = "" if chain.window_source is None else f" · {chain.window_source}"
-    untold = ", as it was not told" if chain.window_source == "default" else ""
+    assumed = ", assumed" if chain.window_source == "default" else ""
     window = guess(exact(chain.window), chain.window_source)
-    yield "Window", Text(f"{window} tokens{source}{untold}")
+    yield "Window", Text(f"{window} tokens{source}{assumed}")
     if chain.peak_tokens is not None:
         peak = guess(percent(chain.peak_percent), chain.window_source)
         yield "Peak", Text(f"{exact(chain.peak_tokens)} tokens · {peak}")
@@ -300,7 +300,7 @@ def compactions_words(view: SessionView) -> str:
         for number, name in (
             (counts.automatic, "auto"),
             (counts.manual, "manual"),
-            (counts.untold, "other"),
+            (counts.unknown_trigger, "other"),
             (counts.failed, failure_name(view)),
         )
         if number

@@ -167,7 +167,7 @@ def _state(view: SessionView, now_ms: int) -> Text:
 
 def _compactions(view: SessionView) -> Text:
     told = view.compactions
-    shown = Text(str(told.manual + told.automatic + told.untold))
+    shown = Text(str(told.manual + told.automatic + told.unknown_trigger))
     if not told.failed:
         return shown
     return shown.append(f", {told.failed} {failure_name(view)}", style="red")

@@ -172,7 +172,7 @@ def _compactions(
 def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -> CompactionsView:
     manual = before.manual + (data.trigger == "manual")
     automatic = before.automatic + (data.trigger == "auto")
-    untold = before.untold + (data.trigger is None)
+    unknown_trigger = before.unknown_trigger + (data.trigger is None)
     messages = before.messages + data.messages_since_last
     brief = CompactionBrief(
         record_id=record.id,
@@ -191,10 +191,10 @@ def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -
     return CompactionsView(
         manual=manual,
         automatic=automatic,
-        untold=untold,
+        unknown_trigger=unknown_trigger,
         failed=before.failed,
         messages=messages,
-        messages_per_compaction=messages // (manual + automatic + untold),
+        messages_per_compaction=messages // (manual + automatic + unknown_trigger),
         last=(*before.last, brief)[-LAST_COMPACTIONS:],
     )
 

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from contextgauge.murmur2 import partition_of_key
 from streams.edge.files.plain_settings import GlanceSettings
 
-FORMAT_VERSION = b"2"
+FORMAT_VERSION = b"3"
 """The keys' format that this reads, `FORMAT_VERSION` of `schemas/views.py`."""
 
 _PORT = 6379

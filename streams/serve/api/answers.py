@@ -21,7 +21,7 @@ from streams.serve.api.snapshot import NOTHING_YET, Moment
 
 MEDIA_TYPE: Final = "application/json"
 
-AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Heard-Ms", "Contextgauge-Lag-Records")
+AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Silent-Ms", "Contextgauge-Lag-Records")
 """Headers that tell of an answer's age."""
 
 _MOST_DIGITS: Final = 16
@@ -139,7 +139,7 @@ def _headers(found: str, moment: Moment | None) -> dict[str, str]:
         "Cache-Control": "private, no-cache",
         "Contextgauge-Stale": "true" if told["stale"] else "false",
     }
-    for name, member in (("Heard-Ms", "heard_ms"), ("Lag-Records", "lag_records")):
+    for name, member in (("Silent-Ms", "silent_ms"), ("Lag-Records", "lag_records")):
         if told[member] is not None:
             headers[f"Contextgauge-{name}"] = str(told[member])
     return headers

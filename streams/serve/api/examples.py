@@ -165,7 +165,7 @@ _HEAD: Final[dict[str, Any]] = {
     "as_of": {
         "at_ms": _AT_MS + 400,
         "stale": False,
-        "heard_ms": 310,
+        "silent_ms": 310,
         "lag_records": 0,
         "lag_ms": 0,
         "feed": _PLACE,
@@ -203,7 +203,7 @@ BY_OPERATION: Final[dict[str, Any]] = {
                 "partition": 0,
                 "position": 120,
                 "end": 120,
-                "heard_ms": 310,
+                "silent_ms": 310,
                 "lag_records": 0,
                 "lag_ms": 0,
             }

@@ -27,7 +27,9 @@ class AsOf(_Shape):
         description="Whether a projector was silent, or behind, for more than 10 s: then what is "
         "told may no longer be how things are."
     )
-    heard_ms: int | None = Field(description="How long ago the projector of a partition told of it")
+    silent_ms: int | None = Field(
+        description="Time since the project worker of the most silent partition reported."
+    )
     lag_records: int | None = Field(description="Records that were not in the views then.")
     lag_ms: int | None = Field(description="For how long the views have been behind; 0: not.")
     feed: str | None = Field(
@@ -166,7 +168,7 @@ class AggregatesShape(_Shape):
     version: int
     manual: TriggerShape
     automatic: TriggerShape
-    untold: TriggerShape
+    unknown_trigger: TriggerShape
     duration_ms: DistributionShape
     pre_tokens: DistributionShape
     measured: int
@@ -188,7 +190,7 @@ class PartitionShape(_Shape):
     partition: int
     position: int
     end: int | None
-    heard_ms: int | None
+    silent_ms: int | None
     lag_records: int | None
     lag_ms: int | None
 

@@ -42,7 +42,7 @@ class Moment(NamedTuple):
         """The place in the live feed from which on it tells what this moment lacks."""
         return feed_id(self.generation, [position.offset for position in self.positions])
 
-    def heard_ms(self, position: ViewPosition) -> int | None:
+    def silent_ms(self, position: ViewPosition) -> int | None:
         """Return how long ago the projector last told of a partition; None: it never did."""
         return None if position.told is None else max(self.at_ms - position.told.at_ms, 0)
 
@@ -54,10 +54,10 @@ class Moment(NamedTuple):
 
     def lag_ms(self, position: ViewPosition) -> int | None:
         """Return for how long a partition has been behind; it goes on while nothing is told."""
-        heard_ms, told = self.heard_ms(position), position.told
-        if heard_ms is None or told is None:
+        silent_ms, told = self.silent_ms(position), position.told
+        if silent_ms is None or told is None:
             return None
-        return told.lag_ms + heard_ms if told.lag_ms or self.lag_records(position) else 0
+        return told.lag_ms + silent_ms if told.lag_ms or self.lag_records(position) else 0
 
     @property
     def is_stale(self) -> bool:
@@ -65,7 +65,7 @@ class Moment(NamedTuple):
         return any(
             told is None or told > STALE_MS
             for position in self.positions
-            for told in (self.heard_ms(position), self.lag_ms(position))
+            for told in (self.silent_ms(position), self.lag_ms(position))
         )
 
     @property
@@ -87,7 +87,7 @@ class Moment(NamedTuple):
         return {
             "at_ms": self.at_ms,
             "stale": self.is_stale,
-            "heard_ms": _worst([self.heard_ms(position) for position in self.positions]),
+            "silent_ms": _worst([self.silent_ms(position) for position in self.positions]),
             "lag_records": _sum([self.lag_records(position) for position in self.positions]),
             "lag_ms": _worst([self.lag_ms(position) for position in self.positions]),
             "feed": self.feed,
@@ -100,7 +100,7 @@ class Moment(NamedTuple):
                 "partition": number,
                 "position": position.offset,
                 "end": None if position.told is None else position.told.end,
-                "heard_ms": self.heard_ms(position),
+                "silent_ms": self.silent_ms(position),
                 "lag_records": self.lag_records(position),
                 "lag_ms": self.lag_ms(position),
             }
@@ -111,7 +111,7 @@ class Moment(NamedTuple):
 NOTHING_YET: Final[dict[str, Json]] = {
     "at_ms": None,
     "stale": True,
-    "heard_ms": None,
+    "silent_ms": None,
     "lag_records": None,
     "lag_ms": None,
     "feed": None,

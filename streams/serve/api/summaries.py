@@ -52,8 +52,8 @@ class Summary(NamedTuple):
         return (-(UNRANKED if self.percent is None else self.percent), -self.recent, self.session)
 
 
-UNTOLD_RUNTIME: Final = "unknown"
-"""What sessions are asked for whose runtime nothing told."""
+UNKNOWN_RUNTIME: Final = "unknown"
+"""The filter for sessions whose runtime is unknown."""
 
 
 class Filter(NamedTuple):
@@ -71,7 +71,7 @@ class Filter(NamedTuple):
         return (
             (self.state is None or self.state == found.state)
             and (self.model is None or self.model == found.model)
-            and (self.runtime is None or self.runtime == (found.runtime or UNTOLD_RUNTIME))
+            and (self.runtime is None or self.runtime == (found.runtime or UNKNOWN_RUNTIME))
             and (self.agent is None or self.agent == found.agent)
             and (
                 self.min_percent is None

@@ -21,7 +21,7 @@ from schemas.views import (
     TOKEN_EDGES,
     TOTAL_FIELD,
     UNKNOWN_HOUR,
-    UNTOLD_MODEL_FIELD,
+    UNKNOWN_MODEL_FIELD,
     Aggregates,
     Distribution,
     TriggerAggregates,
@@ -154,7 +154,7 @@ def _name(field: str, by: By) -> str | None:
         return None
     if by == "hour":
         return field.removeprefix(HOUR_FIELD) if field.startswith(HOUR_FIELD) else None
-    if field == UNTOLD_MODEL_FIELD:
+    if field == UNKNOWN_MODEL_FIELD:
         return UNTOLD_MODEL
     return field.removeprefix(MODEL_FIELD) if field.startswith(MODEL_FIELD) else None
 
@@ -165,7 +165,7 @@ def added(parts: Iterable[Aggregates]) -> Aggregates:
     return Aggregates(
         manual=_triggers([part.manual for part in kept]),
         automatic=_triggers([part.automatic for part in kept]),
-        untold=_triggers([part.untold for part in kept]),
+        unknown_trigger=_triggers([part.unknown_trigger for part in kept]),
         pre_tokens=_distribution([part.pre_tokens for part in kept]),
         measured=sum(part.measured for part in kept),
         measured_before_tokens=sum(part.measured_before_tokens for part in kept),
@@ -245,7 +245,11 @@ def _ranked(found: Distribution, rank: int, edges: Sequence[int]) -> Range:
 
 def shown(found: Aggregates) -> dict[str, Json]:
     """Return aggregates as the API tells them: with durations of all triggers, and percentiles."""
-    triggers = {"manual": found.manual, "automatic": found.automatic, "untold": found.untold}
+    triggers = {
+        "manual": found.manual,
+        "automatic": found.automatic,
+        "unknown_trigger": found.unknown_trigger,
+    }
     durations = _distribution([trigger.duration_ms for trigger in triggers.values()])
     return {
         "version": found.version,

@@ -121,7 +121,7 @@ class Feed:
         self._ring: deque[Event] = deque(maxlen=RING_EVENTS)
         self._end = 0
         self._news = asyncio.Event()
-        self._untold = asyncio.Event()
+        self._pending = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._starting = asyncio.Lock()
         self._chunk: tuple[int, int, bytes] = (0, 0, b"")
@@ -265,15 +265,15 @@ class Feed:
     def _append(self, event: Event) -> None:
         self._ring.append(event)
         self._end += 1
-        self._untold.set()
+        self._pending.set()
 
     async def _tell(self) -> None:
         """Wake all listeners, not more often than they can be served."""
         while True:
-            await self._untold.wait()
+            await self._pending.wait()
             if self.listeners > 1:
                 await self._clock.sleep(self.listeners * _EACH_S)
-            self._untold.clear()
+            self._pending.clear()
             self._wake()
 
     def _wake(self) -> None:

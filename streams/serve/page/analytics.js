@@ -141,7 +141,7 @@ export class Analytics {
     this.thrashHost = h("ul", { class: "plain-list" });
     this.stalledHost = h("ul", { class: "plain-list" });
     this.hoursLegend = h("p", { class: "legend faint small" },
-      h("span", { class: "key auto" }, "automatic"), h("span", { class: "key manual" }, "manual"), h("span", { class: "key untold" }, "trigger not told"));
+      h("span", { class: "key auto" }, "automatic"), h("span", { class: "key manual" }, "manual"), h("span", { class: "key unknown_trigger" }, "trigger not told"));
     this.hoursNone = h("p", { class: "faint", hidden: true }, "No compaction in this time.");
     this.grid = h(
       "div",
@@ -197,7 +197,7 @@ export class Analytics {
   #figures(total, counts) {
     const took = total.duration_ms;
     const remains = stats.remainingShare(total);
-    this.#tile("Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.untold ? ` · ${exact(counts.untold)} not told` : ""}`);
+    this.#tile("Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.unknown_trigger ? ` · ${exact(counts.unknown_trigger)} not told` : ""}`);
     this.#tile("Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN, `${exact(total.measured)} measured`);
     this.#tile("Remains after", remains === null ? UNKNOWN : percent(remains), "of the size before");
     const [p50, p95, p99] = [took.p50, took.p95, took.p99].map((each) => stats.rangeWords(each, stats.durationEdge));
@@ -251,7 +251,7 @@ export class Analytics {
       const remains = stats.remainingShare(found);
       const each = stats.messagesEach(found);
       const cells = [
-        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.untold), exact(counts.failed), exact(counts.blocked), exact(counts.unknown),
+        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.unknown_trigger), exact(counts.failed), exact(counts.blocked), exact(counts.unknown),
         stats.rangeWords(found.pre_tokens.p50, stats.tokensEdge),
         stats.rangeWords(found.duration_ms.p50, stats.durationEdge), stats.rangeWords(found.duration_ms.p95, stats.durationEdge),
         remains === null ? UNKNOWN : percent(remains), found.measured ? tokens(found.saved_tokens) : UNKNOWN,
@@ -296,9 +296,9 @@ function transposed(columns) {
 }
 
 /** Columns on top of each other; drawn from the highest down, so each hides what is below it. */
-function stacked([hours, automatic, manual, untold]) {
+function stacked([hours, automatic, manual, unknown_trigger]) {
   const two = automatic.map((value, index) => value + manual[index]);
-  return [hours, two.map((value, index) => value + untold[index]), two, automatic];
+  return [hours, two.map((value, index) => value + unknown_trigger[index]), two, automatic];
 }
 
 function bars(uPlot, stroke) {

@@ -278,8 +278,8 @@ function sentence(words) {
 function behindOf({ generation, as_of: asOf }) {
   if (generation === null || !asOf?.stale) return null; // without a generation there are no figures
   if (asOf.lag_ms) return `The projection is ${duration(asOf.lag_ms)} behind.`;
-  if (asOf.heard_ms === null) return "No projector has told how far it is.";
-  return `The projector has been silent for ${duration(asOf.heard_ms)}.`;
+  if (asOf.silent_ms === null) return "No projector has told how far it is.";
+  return `The projector has been silent for ${duration(asOf.silent_ms)}.`;
 }
 
 new Shell().start();

@@ -100,8 +100,8 @@ export function whyUnknown(view) {
 
 /** All compactions that succeeded. */
 export function compactionCount(view) {
-  const { manual, automatic, untold } = view.compactions;
-  return manual + automatic + untold;
+  const { manual, automatic, unknown_trigger } = view.compactions;
+  return manual + automatic + unknown_trigger;
 }
 
 /**

@@ -76,11 +76,11 @@ function untilLabel(figure) {
 
 /** Compactions in words: [figure, more, failures]. */
 export function compactionWords(view) {
-  const { manual, automatic, untold, failed } = view.compactions;
+  const { manual, automatic, unknown_trigger, failed } = view.compactions;
   const parts = [];
   if (automatic) parts.push(`${automatic} auto`);
   if (manual) parts.push(`${manual} manual`);
-  if (untold) parts.push(`${untold} untold`);
+  if (unknown_trigger) parts.push(`${unknown_trigger} unknown_trigger`);
   return [String(compactionCount(view)), parts.join(" · "), failed ? `${failed} ${failureName(view)}` : ""];
 }
 

@@ -331,8 +331,8 @@ function aboutOf(view) {
 
 function figuresOf(view, chain) {
   const [until, more] = untilWords(chain);
-  const { manual, automatic, untold, failed, messages_per_compaction: each } = view.compactions;
-  const kinds = [automatic && `${automatic} automatic`, manual && `${manual} manual`, untold && `${untold} untold`, failed && `${failed} ${failureName(view)}`];
+  const { manual, automatic, unknown_trigger, failed, messages_per_compaction: each } = view.compactions;
+  const kinds = [automatic && `${automatic} automatic`, manual && `${manual} manual`, unknown_trigger && `${unknown_trigger} unknown_trigger`, failed && `${failed} ${failureName(view)}`];
   const many = kinds.filter(Boolean).join(", ");
   const thrash = thrashing(view);
   const pairs = [

@@ -3,13 +3,13 @@
 import { duration, UNKNOWN } from "./format.js";
 import { compactionCount, silence, STALLED_MS, thrashing } from "./judge.js";
 
-const TRIGGERS = ["automatic", "manual", "untold"];
+const TRIGGERS = ["automatic", "manual", "unknown_trigger"];
 const OUTCOMES = ["succeeded", "failed", "blocked", "unknown"];
 const HOUR_MS = 3_600_000;
 
 /**
  * Compactions of aggregates by outcome, and those that succeeded by trigger too:
- * {succeeded, failed, blocked, unknown, ended, automatic, manual, untold}.
+ * {succeeded, failed, blocked, unknown, ended, automatic, manual, unknown_trigger}.
  */
 export function countsOf(aggregates) {
   const succeeded = Object.fromEntries(TRIGGERS.map((name) => [name, aggregates[name].succeeded]));
@@ -35,7 +35,7 @@ export function messagesEach(aggregates) {
 }
 
 /**
- * Compactions by hour as columns [hours (s), automatic, manual, untold], every one of the
+ * Compactions by hour as columns [hours (s), automatic, manual, unknown_trigger], every one of the
  * `most` hours to `untilMs`: what is told of later ones is of clocks that are wrong. Empty
  * where no hour was ever told.
  */

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from streams.core.session_status import status_of
 
-VIEW_VERSION = 1
+VIEW_VERSION = 2
 """The views' version that this reads, `VIEW_VERSION` of `schemas/views.py`."""
 
 Object: TypeAlias = Mapping[str, Any]
@@ -87,7 +87,9 @@ def figures_of(view: Object) -> Figures:
             until_compaction_tokens=chain.get("until_compaction_tokens"),
             attempt_started_ms=None if attempt is None else attempt["started_ms"],
             attempt_heartbeat_ms=None if attempt is None else attempt["last_heartbeat_ms"],
-            compactions=compactions["manual"] + compactions["automatic"] + compactions["untold"],
+            compactions=sum(
+                compactions[name] for name in ("manual", "automatic", "unknown_trigger")
+            ),
             last_duration_ms=succeeded[-1]["duration_ms"] if succeeded else None,
             last_ms=view["last_ms"],
         )
