@@ -97,6 +97,23 @@ async def test_a_list_is_sorted_and_filtered_by_what_it_shows(clock: FixedTime) 
     }
 
 
+async def test_sessions_are_served_by_their_ids(clock: FixedTime) -> None:
+    cases = named(CASES)
+    api = api_of([case.view for case in cases.values()], clock)
+    ids = [*list(cases)[5:0:-2], "not there", "case-001"]
+    answer = await api.json("/v1/sessions?" + "&".join(f"id={name}" for name in ids))
+    assert [view["session_id"] for view in answer["sessions"]] == [
+        "case-005",
+        "case-003",
+        "case-001",
+    ]
+    assert (answer["next"], answer["total"]) == (None, 3)
+    for view in answer["sessions"]:
+        check(cases[view["session_id"]], view)
+    for wrong in ("?id=a&sort=recent", "?" + "&".join(["id=a"] * 201)):
+        assert (await api.get(f"/v1/sessions{wrong}")).status_code in {400, 422}
+
+
 async def test_a_view_is_served_as_it_is_stored(clock: FixedTime) -> None:
     view = session(HALF)
     answer = await api_of([view], clock).json("/v1/sessions/case")

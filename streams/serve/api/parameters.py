@@ -41,6 +41,9 @@ register_url_convertor("id", _AnyText())
 MOST_SESSIONS = 1_000
 """Views of one answer: some 3 MB, a tenth of that by gzip."""
 
+MOST_NAMED = 200
+"""Sessions that are asked for by their ids at once; their names make an address of 8 kB."""
+
 _TEXT = 500
 """Characters of a filter: more than any name that sessions have."""
 
@@ -53,6 +56,14 @@ AgentId: TypeAlias = Annotated[
     Path(
         description="An agent's id, as its publisher names it, or a session's.",
         examples=["reviewer"],
+    ),
+]
+SessionIds: TypeAlias = Annotated[
+    list[str] | None,
+    Query(
+        max_length=MOST_NAMED,
+        description="Only these sessions, by their whole ids; several by repeating it. It stands "
+        "alone: no other parameter goes with it.",
     ),
 ]
 Sort: TypeAlias = Annotated[

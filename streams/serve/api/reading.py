@@ -87,9 +87,29 @@ class Reading:
             except (ValueError, OverflowError):
                 raise bad_cursor() from None
         page = await self._summaries.page(moment, by, wanted, after, limit)
+        views = await self._views(
+            moment, [(each.partition, each.session) for each in page.sessions]
+        )
+        following = None
+        if page.goes_on:
+            percent, recent, session = page.sessions[-1].rank(by)
+            place = (percent, recent, session.hex())
+            following = cursors.Cursor(moment.generation, by, place).written()
+        return SessionsPage(views, following, page.total)
+
+    async def sessions_by_id(self, moment: Moment, session_ids: Sequence[str]) -> SessionsPage:
+        """Return the sessions of these ids, as far as they are there."""
+        views = await self._views(moment, [self._place(moment, name) for name in session_ids])
+        return SessionsPage(views, None, len(views))
+
+    async def _views(self, moment: Moment, places: Sequence[tuple[int, bytes]]) -> list[bytes]:
+        """Return the views of sessions, given their partitions, in this order.
+
+        One that left meanwhile is not among them.
+        """
         names: dict[int, list[bytes]] = {}
-        for found in page.sessions:
-            names.setdefault(found.partition, []).append(found.session)
+        for partition, session in dict.fromkeys(places):
+            names.setdefault(partition, []).append(session)
         views = await all_of(
             self._reader.views(moment.generation, partition, some)
             for partition, some in names.items()
@@ -99,14 +119,8 @@ class Reading:
             for some, documents in zip(names.values(), views, strict=True)
             for name, view in zip(some, documents, strict=True)
         }
-        following = None
-        if page.goes_on:
-            percent, recent, session = page.sessions[-1].rank(by)
-            place = (percent, recent, session.hex())
-            following = cursors.Cursor(moment.generation, by, place).written()
-        ordered = [read[found.session] for found in page.sessions]
-        # One that left between the two reads is no longer there.
-        return SessionsPage([view for view in ordered if view], following, page.total)
+        ordered = [read[session] for _, session in dict.fromkeys(places)]
+        return [view for view in ordered if view is not None]
 
     async def session(self, moment: Moment | None, session_id: str) -> bytes:
         """Return a session's view as it is stored."""

@@ -50,12 +50,15 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         q: parameters.Text = None,
         limit: parameters.SessionLimit = 50,
         cursor: parameters.After = None,
+        id: parameters.SessionIds = None,  # noqa: A002 -- the parameter's name
     ) -> Response:
         """List sessions by last activity or by how full they are, a part at a time.
 
         A cursor stays with its generation; where that is gone it is answered with 410. Sessions
-        that move up while the list is paged through may be told twice or not.
+        that move up while the list is paged through may be listed twice or not at all.
         """
+        if id is not None and set(request.query_params) != {"id"}:
+            raise bad_parameter(("id", "it stands alone: leave out all other parameters"))
         moment, now_ms = await reading.moment(cursor, sort, SESSIONS_FORM), reading.clock.now_ms()
         found = answers.tag(request.url.path, request.url.query, moment and moment.told)
         same = answers.unchanged(request, found, moment, now_ms)
@@ -65,8 +68,11 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         if moment is None:
             members |= {"sessions": [], "next": None, "total": 0}
             return answers.answer(None, answers.until(found, None), members)
-        wanted = Filter(state, model, runtime, agent, min_percent, q.lower() if q else None)
-        page = await reading.sessions(moment, sort, wanted, cursor, limit)
+        if id is not None:
+            page = await reading.sessions_by_id(moment, id)
+        else:
+            asked = Filter(state, model, runtime, agent, min_percent, q.lower() if q else None)
+            page = await reading.sessions(moment, sort, asked, cursor, limit)
         views, change_ms = judged(page.views, now_ms)
         members |= {"sessions": Raw.of(views), "next": page.next, "total": page.total}
         return answers.answer(moment, answers.until(found, change_ms), members)
