@@ -44,7 +44,7 @@ async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, fi
     tile = page.locator(".tiles > div")
     await expect(tile.nth(0)).to_contain_text(f"Compactions{succeeded}")
     await expect(tile.nth(5)).to_contain_text(
-        f"{failed} of {ended} attempts · {blocked} blocked · {unknown} not told"
+        f"{failed} of {ended} attempts · {blocked} blocked · {unknown} unknown outcome"
     )
     heads = page.locator(".card h2")
     assert await heads.all_inner_texts() == [
@@ -103,7 +103,7 @@ async def test_a_models_figures_add_up_and_are_ranges(
     for row in await table.locator("tbody tr").all():
         name = await row.locator("th").inner_text()
         cells = dict(zip(heads[1:], await row.locator("td").all_inner_texts(), strict=True))
-        counts = [int(cells[head]) for head in ("Automatic", "Manual", "Trigger not told")]
+        counts = [int(cells[head]) for head in ("Automatic", "Manual", "Unknown trigger")]
         assert sum(counts) == int(cells["Compactions"]), name
         untold += counts[2]
         known = stats["by"][name]["pre_tokens"]["p50"]
