@@ -26,11 +26,12 @@ ASKED = "CONTEXTGAUGE_COMPILE"
 
 MODULES = (
     "contextgauge/containers.py",
+    "contextgauge/json_codec.py",
     *(
         f"contextgauge/normalise/{name}.py"
         for name in ("__init__", "claude", "codex", "fields", "responses", "signals", "usage")
     ),
-    "streams/codec/__init__.py",
+    "streams/codec/cloudevents.py",
     *(
         f"streams/core/derivation/{name}.py"
         for name in (

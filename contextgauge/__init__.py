@@ -1,7 +1,7 @@
 """What others import: `Publisher`, and the types of the derived records and of the views.
 
 Each record is a `Record`, a CloudEvents envelope around one of the data classes; `RecordData` is
-their closed union. `docs/RULES.md` tells what every field means and where it comes from,
+their closed union. `docs/RULES.md` explains every field and where it comes from,
 `docs/LIBRARY.md` how an agent publishes its messages.
 """
 
@@ -97,15 +97,15 @@ if not TYPE_CHECKING:  # a type checker would take any name for one that is here
         if name == "__version__":
             from importlib.metadata import version  # noqa: PLC0415 -- only who asks pays for it
 
-            found: object = version("contextgauge")
+            value: object = version("contextgauge")
         elif name in _LATE:
             from importlib import import_module  # noqa: PLC0415 -- as above
 
-            found = getattr(import_module(_LATE[name]), name)
+            value = getattr(import_module(_LATE[name]), name)
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = found
-        return found
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

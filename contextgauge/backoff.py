@@ -1,8 +1,8 @@
-"""Waiting before trying again, longer each time, and at once when told to stop."""
+"""Waiting before trying again, longer each time, and no longer once a stop is requested."""
 
 import asyncio
 
-from streams.ports import Clock
+from contextgauge.ports import Clock
 
 FIRST_S = 0.25
 """First pause: a broker that restarts or moves a leader is often back by then."""

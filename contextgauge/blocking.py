@@ -6,15 +6,41 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError, Future
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
-from contextgauge.delivery import Fate, PublisherStats
+from contextgauge.delivery.delivery import Fate, PublisherStats
 from contextgauge.errors import ClosedError
 
-if TYPE_CHECKING:
-    from contextgauge.publisher import Publisher
-
 Result = TypeVar("Result")
+
+
+class AsyncPublisher(Protocol):
+    """What a `BlockingPublisher` runs in its thread: a `Publisher`."""
+
+    @property
+    def stats(self) -> PublisherStats:
+        """See `Publisher.stats`."""
+
+    async def __aenter__(self) -> object:
+        """See `Publisher.__aenter__`."""
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """See `Publisher.__aexit__`."""
+
+    async def publish(
+        self,
+        message: object,
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        task_id: str | None = None,
+    ) -> Fate:
+        """See `Publisher.publish`."""
 
 
 class BlockingPublisher:
@@ -23,7 +49,7 @@ class BlockingPublisher:
     Any thread may publish. A process that was forked needs a publisher of its own.
     """
 
-    def __init__(self, publisher: "Publisher") -> None:
+    def __init__(self, publisher: AsyncPublisher) -> None:
         self._publisher = publisher
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
@@ -125,7 +151,7 @@ class BlockingPublisher:
 
 
 async def _finish() -> None:
-    """End what the loop still does, so that whoever waits for it hears of the end."""
+    """Cancel what still runs in the loop, so that every waiting caller gets an answer."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

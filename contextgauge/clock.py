@@ -5,7 +5,7 @@ import time
 
 
 class SystemClock:
-    """Time as the operating system tells it."""
+    """The clock of the operating system."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, UTC."""

@@ -1,6 +1,6 @@
-"""What the container of a line says of its session (R1): a transcript, a rollout or a stream.
+"""The session of a line, by its container (R1): a transcript, a rollout or a stream.
 
-A container is one file or pipe. A `Scout` looks at its lines first and tells what it is; the
+A container is one file or pipe. A `Scout` reads its lines first and decides what it is; the
 `Container` it makes then gives each line's hint, in order. The message's own session always
 comes before the hint.
 """
@@ -14,14 +14,14 @@ from contextgauge.normalise.signals import Body
 ContainerKind: TypeAlias = Literal["transcript", "rollout", "stream"]
 
 SIGN_FIELDS: Final = (b'"sessionId"', b'"isSidechain"', b'"parentUuid"', b'"session_meta"')
-"""JSON spellings without which a line cannot tell a transcript or a rollout from a stream."""
+"""JSON spellings, one of which is in any line that marks a transcript or a rollout."""
 
 
 class Line(NamedTuple):
     """One line of a file: where it stands, its bytes without the line end, and its hint.
 
     `size` is the line's length in bytes; it exceeds `len(value)` where only the beginning of a
-    gigantic line was kept.
+    gigantic line was read.
     """
 
     file: str
@@ -79,7 +79,7 @@ class Scout:
         """Return the container.
 
         `name` is the session that the file's name stands for, which serves a transcript that
-        never tells its own; `fallback` is the caller's, for lines that nothing else gives one.
+        never names its own; `fallback` is the caller's, for lines that nothing else gives one.
         """
         if self._kind == "transcript":
             return Container("transcript", self._session or name or fallback)

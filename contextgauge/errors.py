@@ -23,7 +23,7 @@ class ContextgaugeError(Exception):
 
 
 class StopError(ContextgaugeError):
-    """Stop the worker and say why; a restart alone will not mend it."""
+    """Stop the worker and report why; a restart alone does not help."""
 
 
 class ConfigError(StopError):
@@ -31,7 +31,7 @@ class ConfigError(StopError):
 
 
 class RecordError(ConfigError):
-    """The broker does not take a record, whoever sends it: others go through."""
+    """The broker refuses this one record; others go through."""
 
 
 class VersionError(StopError):

@@ -9,6 +9,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from contextgauge.records import Json
+from contextgauge.units import MIB
+
+AGENT_MESSAGES_TOPIC: Final = "agent.messages"
+"""Topic that publishers write to; a prefix of the settings comes before the name."""
+
+MESSAGE_LIMIT_BYTES: Final = 8 * MIB
+"""Largest message that is derived from (R5)."""
 
 OBSERVED_HEADER: Final = "observed"
 """Kafka header; the value `live` says that the record's CreateTime is when it was seen (R28)."""
@@ -19,8 +26,8 @@ AGENT_ID_HEADER: Final = "agent_id"
 """Kafka header by which a publisher names the agent that runs the session: one agent has many
 sessions. It is not the `agent_id` in a message, which names a subagent's chain (R2)."""
 REDRIVEN_HEADER: Final = "redriven_from"
-"""Kafka header of a message that was a dead letter: which one, as `PARTITION:OFFSET`. It tells
-where the message came from, and changes no record."""
+"""Kafka header of a message that was a dead letter: which one, as `PARTITION:OFFSET`. It
+names the origin of the message, and changes no record."""
 
 DeadReason: TypeAlias = Literal[
     "not_utf8",
@@ -58,7 +65,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that cannot be derived from: why, and a sentence that says what to do."""
+    """A message that cannot be derived from: the reason, and a sentence that says what to do."""
 
     reason: DeadReason
     detail: str
+
+
+NO_SESSION: Final = DeadLetter(
+    "no_session",
+    "neither the message nor its key names a session: key messages by their session id, "
+    "of at most 16 384 characters",
+)

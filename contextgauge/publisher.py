@@ -6,20 +6,21 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from contextgauge.blocking import BlockingPublisher
-from contextgauge.claude_tap import tap
+from contextgauge.claude_sdk import tap
 from contextgauge.clock import SystemClock
-from contextgauge.delivery import Delivery, DeliveryConfig, Fate, PublisherStats
+from contextgauge.delivery.delivery import Delivery, DeliveryConfig, Fate, PublisherStats
+from contextgauge.delivery.keys import headers_of
+from contextgauge.delivery.outgoing import Conversation, MessageFormat, belongs_to_conversation
+from contextgauge.delivery.queue import WhenFull
+from contextgauge.delivery.sender import QueueSenderConfig
 from contextgauge.errors import ClosedError, UndeliveredError
-from contextgauge.keyed import headers_of
-from contextgauge.outgoing import Form, Talk, is_talk
+from contextgauge.kafka.connection import bootstrap_servers, kafka_security
+from contextgauge.messages import AGENT_MESSAGES_TOPIC
 from contextgauge.partitioner import partition_of
-from contextgauge.send_queue import WhenFull
-from contextgauge.sender import SenderConfig
+from contextgauge.ports import Cluster
+from contextgauge.settings.publishing import PublisherSettings, publisher_settings
 from contextgauge.state_folder import state_folder, text_key
-from schemas.topics import AGENT_MESSAGES, MIB
-from streams import wiring
-from streams.ports import Log
-from streams.settings import Settings
+from contextgauge.units import MIB
 
 _logger = logging.getLogger("contextgauge")
 
@@ -52,7 +53,7 @@ class Publisher:
     of their own one. With `no_text` no text leaves the process: each is replaced by its length, as
     by `contextgauge publish --no-text` and with the same secret. `on_problem` gets a line of text,
     without a message's words, now and then when something is wrong; without it the line goes to the
-    logger `contextgauge`. A `strict` publisher raises where others tell: ContextgaugeError at its
+    logger `contextgauge`. A `strict` publisher raises where others report: ContextgaugeError at its
     start where the broker is not there, UndeliveredError at its end where messages could not be
     sent.
 
@@ -83,8 +84,8 @@ class Publisher:
         self._is_live = live
         self._no_text = no_text
         self._headers = headers_of(is_live=live, task_id=task_id, agent_id=agent_id)
-        given = {"bootstrap_servers": bootstrap_servers, "topic_prefix": topic_prefix}
-        self._given = {name: value for name, value in given.items() if value is not None}
+        overrides = {"bootstrap_servers": bootstrap_servers, "topic_prefix": topic_prefix}
+        self._overrides = {name: value for name, value in overrides.items() if value is not None}
         self._max_messages, self._max_bytes = max_messages, max_bytes
         self._close_timeout_s = close_timeout_s
         self._is_strict = strict
@@ -96,9 +97,9 @@ class Publisher:
         """Begin to connect, in the background. Raises ConfigError where no Kafka is named."""
         if self._delivery is not None:
             raise ClosedError("a publisher is opened once: make another one")
-        chosen = wiring.settings(self._given)
+        settings = publisher_settings(self._overrides)
         delivery = self._delivery = Delivery(
-            self._log(chosen), SystemClock(), self._config(chosen), self._problem
+            self._cluster(settings), SystemClock(), self._config(settings), self._problem
         )
         delivery.start()
         if self._is_strict:
@@ -117,14 +118,14 @@ class Publisher:
     ) -> None:
         """Send what waits, and say what could not be sent. Raises UndeliveredError if strict."""
         delivery = self._opened()
-        lost = await delivery.close(self._close_timeout_s)
-        if lost == 0:
+        undelivered = await delivery.close(self._close_timeout_s)
+        if undelivered == 0:
             return
         why = delivery.stats.problem or "there was too little time"
-        told = f"the publisher closed with messages not acknowledged: {lost:,} ({why})"
-        self._problem(told)
+        message = f"the publisher closed with messages not acknowledged: {undelivered:,} ({why})"
+        self._problem(message)
         if self._is_strict and kind is None:
-            raise UndeliveredError(told)
+            raise UndeliveredError(message)
 
     def __enter__(self) -> BlockingPublisher:
         """Do the same for a program without an event loop, in a thread of its own."""
@@ -178,7 +179,7 @@ class Publisher:
                 task_id=self._task_id if task_id is None else task_id,
                 agent_id=self._agent_id if agent_id is None else agent_id,
             )
-        return Stream(self._opened(), Talk(session_id or self._session_id, headers))
+        return Stream(self._opened(), Conversation(session_id or self._session_id, headers))
 
     def tap(
         self,
@@ -199,10 +200,10 @@ class Publisher:
 
         async def hand(frame: Mapping[str, object]) -> None:
             try:
-                if is_talk(frame):
+                if belongs_to_conversation(frame):
                     await stream.publish(frame)
             except Exception as error:  # noqa: BLE001 -- the client works on, whatever it is
-                delivery.tell("fault", f"a frame could not be published: {type(error).__name__}")
+                delivery.report("fault", f"a frame could not be published: {type(error).__name__}")
 
         return tap(target, hand, lambda: self._problem(_MISSED))
 
@@ -216,20 +217,30 @@ class Publisher:
             raise ClosedError("the publisher is not open: use it inside its `async with`")
         return self._delivery
 
-    def _log(self, chosen: Settings) -> Log:
+    def _cluster(self, settings: PublisherSettings) -> Cluster:
+        # aiokafka is imported when a publisher starts: who reads records needs no client.
+        from contextgauge.kafka.cluster import KafkaCluster  # noqa: PLC0415
+        from contextgauge.kafka.options import KafkaOptions  # noqa: PLC0415
+
         quiet = logging.getLogger("aiokafka")
         if quiet.level == logging.NOTSET:
             # It would write a line for each attempt to reach a broker that is away.
             quiet.setLevel(logging.CRITICAL)
-        return wiring.kafka_log(chosen, "contextgauge-publisher")
+        return KafkaCluster(
+            KafkaOptions(
+                bootstrap_servers=bootstrap_servers(settings),
+                client_id="contextgauge-publisher",
+                security=kafka_security(settings),
+            )
+        )
 
-    def _config(self, chosen: Settings) -> DeliveryConfig:
-        key = text_key(state_folder(chosen.state_folder)) if self._no_text else None
+    def _config(self, settings: PublisherSettings) -> DeliveryConfig:
+        key = text_key(state_folder(settings.state_folder)) if self._no_text else None
         return DeliveryConfig(
-            sender=SenderConfig(
-                topic=chosen.topic(AGENT_MESSAGES).name,
+            sender=QueueSenderConfig(
+                topic=settings.topic_prefix + AGENT_MESSAGES_TOPIC,
                 partition_of=partition_of,
-                form=Form(chosen.message_limit_bytes, key),
+                form=MessageFormat(settings.message_limit_bytes, key),
             ),
             when_full=self._when_full,
             max_messages=self._max_messages,
@@ -252,12 +263,12 @@ class Stream:
     Made by `Publisher.stream`. It has no end of its own, the publisher's is its end.
     """
 
-    def __init__(self, delivery: Delivery, talk: Talk) -> None:
-        self._delivery, self._talk = delivery, talk
+    def __init__(self, delivery: Delivery, conversation: Conversation) -> None:
+        self._delivery, self._conversation = delivery, conversation
 
     async def publish(self, message: object) -> Fate:
         """Publish one message; see `Publisher.publish`."""
-        return await self._delivery.submit(message, self._talk)
+        return await self._delivery.submit(message, self._conversation)
 
 
 __all__ = ["BlockingPublisher", "Fate", "Publisher", "PublisherStats", "Stream", "WhenFull"]

@@ -1,9 +1,9 @@
 """The derived records: what everything downstream is a function of.
 
-A record is immutable and self-contained. `data` is one of the thirteen dataclasses below, told
-apart by its class (`kind` is the name on the wire); `Record` is the CloudEvents 1.0 envelope
+A record is immutable and self-contained. `data` is one of the dataclasses below (`kind`
+is the name on the wire); `Record` is the CloudEvents 1.0 envelope
 around it. Token counts are whole tokens, durations whole milliseconds, percentages are floored
-to two decimals. A field is null where the source did not tell it: nothing is made up.
+to two decimals. A field is null where the source did not report it: nothing is made up.
 
 The source of every field is `docs/RULES.md`; the numbers R1 to R30 there are the rules' names.
 """
@@ -50,7 +50,7 @@ class Common:
     """What every record's data carries.
 
     `model` is the chain's model without a `[1m]`-like suffix. `task_id` is what the publisher
-    set on the source message. `subagent_type` is the chain's, where a message told it.
+    set on the source message. `subagent_type` is the chain's, where a message reported it.
     """
 
     session_id: str
@@ -63,10 +63,10 @@ class Common:
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextReading(Common):
-    """The size of a chain's context, told by one API response (R6 to R10).
+    """The size of a chain's context, reported by one API response (R6 to R10).
 
     `used_tokens` is input + cache creation + cache read, without output. A part that was not
-    told is null and counts 0. `messages` counts since the last boundary or reset (R23), this
+    reported is null and counts 0. `messages` counts since the last boundary or reset (R23), this
     response included; `messages_total` since the session's start.
     """
 
@@ -140,7 +140,7 @@ class ContextLimits(Common):
 class CompactionStart(Common):
     """A compaction attempt opened (R14). `attempt_id` is this record's own id.
 
-    `trigger_reason` is null while no hint told it (R24); size and percentage are the last
+    `trigger_reason` is null while there is no hint (R24); size and percentage are the last
     reading's, null while the size is unknown.
     """
 
@@ -167,7 +167,7 @@ class CompactBoundary(Common):
     """A compaction succeeded (R19 to R22).
 
     `attempt_id` is null where no start was seen. `post_tokens` is what the runtime reported:
-    the summary and the kept messages, not the context's size. `number` counts the chain's
+    the summary and the preserved messages, not the context's size. `number` counts the chain's
     boundaries from 1. `metadata` is the whole original object, keys as they came.
     """
 
@@ -236,7 +236,7 @@ class ContextEdit(Common):
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextReset(Common):
-    """The conversation was cleared (R27): size unknown, a new epoch, history kept."""
+    """The conversation was cleared (R27): size unknown, a new epoch, history preserved."""
 
     kind: ClassVar[Literal["context_reset"]] = "context_reset"
     reason: str
@@ -254,9 +254,9 @@ class ContextExhausted(Common):
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo(Common):
-    """Facts of the session, when first told and when one changes.
+    """Facts of the session, when first reported and when one changes.
 
-    The inherited `model` is this record's fact, not the chain's: `init` may tell it with a
+    The inherited `model` is this record's fact, not the chain's: `init` may report it with a
     `[1m]`-like suffix, and a response's model never changes it. `publisher_agent_id` is the
     agent that the publisher's header `agent_id` named, left out where it named none.
     """

@@ -12,10 +12,10 @@ _KEY_BYTES = 32
 _OWNER_ONLY = 0o600
 
 
-def state_folder(chosen: str | None) -> Path:
+def state_folder(setting: str | None) -> Path:
     """Return the folder: the setting's, else the one that the XDG convention names."""
-    if chosen is not None:
-        return Path(chosen).expanduser().absolute()
+    if setting is not None:
+        return Path(setting).expanduser().absolute()
     base = os.environ.get("XDG_STATE_HOME", "")
     # The convention: a relative path is to be ignored.
     root = Path(base) if Path(base).is_absolute() else Path("~/.local/state").expanduser()
@@ -25,14 +25,14 @@ def state_folder(chosen: str | None) -> Path:
 def checkpoint_file(folder: Path, cluster: str, topic: str) -> Path:
     """Return the place of a topic's checkpoint."""
     name = re.sub(r"[^\w.-]+", "_", f"{cluster}-{topic}", flags=re.ASCII)
-    # Long names are cut, so what tells them apart goes behind.
+    # Long names are cut, so a checksum of the whole name follows.
     return folder / "publish" / f"{name[:150]}-{zlib.crc32(f'{cluster} {topic}'.encode()):08x}.json"
 
 
 def text_key(folder: Path) -> bytes:
     """Return the secret of `--no-text`, made on first use.
 
-    The same file must give the same messages whenever it is published, so it is kept. Raises
+    The same file must give the same messages whenever it is published, so it is stored. Raises
     ConfigError where it can be neither read nor made.
     """
     path = folder / "no-text.key"

@@ -23,7 +23,7 @@ _PASSING_ALERTS = ("CLOSE_NOTIFY", "INTERNAL_ERROR", "USER_CANCELLED")
 
 
 def refusal(error: BaseException | None, variables: str, host: str) -> str | None:
-    """Say what is wrong where TLS failed for a reason that waiting does not mend; else None.
+    """Return why TLS failed where waiting does not help; else None.
 
     Looks through the causes of an error; `host` is the name that was connected to.
     """
@@ -71,7 +71,7 @@ def _alerted(reason: str, variables: str) -> str | None:
 
 
 async def speaks_tls(host: str, port: int) -> bool:
-    """Tell whether something on this port answers a TLS handshake, whoever it is."""
+    """Return whether anything on this port answers a TLS handshake."""
     anyone = ssl.create_default_context()
     anyone.check_hostname = False
     anyone.verify_mode = ssl.CERT_NONE
@@ -87,7 +87,7 @@ async def speaks_tls(host: str, port: int) -> bool:
 
 
 async def refused_by(host: str, port: int, files: TlsFiles) -> str | None:
-    """Shake hands, say nothing and listen: return why the server refuses us, None if it does not.
+    """Shake hands, send nothing and listen: return why the server refuses us, None if it does not.
 
     Who sends at once may get a reset connection instead of the server's reason.
     """

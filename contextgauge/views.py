@@ -22,7 +22,7 @@ from contextgauge.records import (
     TriggerReason,
     WindowSource,
 )
-from schemas.topics import DAY_MS
+from contextgauge.units import DAY_MS
 
 VIEW_VERSION = 2
 """Version of every document below; a reader that meets another must not guess.
@@ -39,19 +39,19 @@ converted: they are rebuilt from the log.
 """
 
 LAST_COMPACTIONS = 5
-"""Compactions that a session's view tells in short; the others are documents of their own."""
+"""Compactions that a session's view has in short; the others are documents of their own."""
 
 GROWTH_DIFFERENCES = 10
 """Positive differences that growth is the median of: enough to be steady, few enough to follow."""
 
 MAX_CHAINS = 64
-"""Chains kept in one view, as in the deriver's state (R2); the least recent leaves first."""
+"""Chains of one view, as in the deriver's state (R2); the least recent leaves first."""
 
 STREAM_ENTRIES = 2_000
-"""Entries kept of a session's records, and as many of its readings."""
+"""Entries stored of a session's records, and as many of its readings."""
 
 LIVE_ENTRIES = 10_000
-"""Entries kept of a partition's live feed: minutes of a busy partition, some MB of memory."""
+"""Entries stored of a partition's live feed: minutes of a busy partition, some MB of memory."""
 
 SESSION_IDLE_MS = 90 * DAY_MS
 """A session idle for so long leaves the views; a default, the settings win."""
@@ -63,16 +63,16 @@ LEFT_KEPT_MS = HOURS_KEPT_MS
 """That a session left for idleness is remembered so long: if it comes back, nothing was lost."""
 
 EntryStream: TypeAlias = Literal["events", "readings"]
-"""The two streams kept of a session's records: its readings, and all else but heartbeats."""
+"""The two streams of a session's records: its readings, and all else but heartbeats."""
 
 SizeState: TypeAlias = Literal["measured", "unknown", "compacting", "estimated"]
-"""How a chain's size is known: told by an API response; not since the last boundary or reset; a
-compaction is under way (the figures are those before it); told by the runtime's own estimate."""
+"""How a chain's size is known: measured by a response; unknown since the last boundary or reset;
+a compaction is under way (the figures are those before it); the runtime's own estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """The parts of a measured size; a part that was not told is null and counts 0."""
+    """The parts of a measured size; a part that was not reported is null and counts 0."""
 
     input_tokens: int | None
     cache_creation_tokens: int | None
@@ -130,7 +130,7 @@ class ChainView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What is known of the session itself; each fact as last told.
+    """What is known of the session itself; each fact as last reported.
 
     `publisher_agent_id` is the agent that the publisher named as the session's.
     """
@@ -146,7 +146,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptView:
-    """The open compaction attempt. `elapsed_ms` is what its last heartbeat told."""
+    """The open compaction attempt. `elapsed_ms` is that of its last heartbeat."""
 
     attempt_id: str
     chain: str
@@ -224,7 +224,7 @@ class SessionView:
 class Compaction:
     """One compaction that succeeded, whole. `number` counts those of its chain, from 1.
 
-    `tokens_after` and `tokens_saved` are measured by the chain's next reading; `complete` says
+    `tokens_after` and `tokens_saved` are measured by the chain's next reading; `complete` means
     that this has happened, or that it can no longer happen.
     """
 
@@ -304,7 +304,7 @@ def bucket(edges: tuple[int, ...], value: int) -> str:
 class TriggerAggregates:
     """Attempts of one trigger by outcome, and how long those that succeeded lasted.
 
-    `unknown`: no end was ever told (R18).
+    `unknown`: no end was ever reported (R18).
     """
 
     succeeded: int = 0
@@ -338,8 +338,8 @@ class Aggregates:
 class PartitionView:
     """What the fold of a partition remembers of all its sessions together.
 
-    `newest_ms` is the latest time that a record told, `logged_ms` the latest Kafka timestamp: by
-    the first hours leave, by the second idle sessions do. `leaving` says that sessions idle since
+    `newest_ms` is the latest time of a record, `logged_ms` the latest Kafka timestamp: by
+    the first hours leave, by the second idle sessions do. `leaving` means that sessions idle since
     before the day of `logged_ms` may still be there.
     """
 

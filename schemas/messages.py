@@ -5,7 +5,10 @@ Defined in the library, which agents install on its own.
 
 from contextgauge.messages import (
     AGENT_ID_HEADER,
+    AGENT_MESSAGES_TOPIC,
     MAX_DEPTH,
+    MESSAGE_LIMIT_BYTES,
+    NO_SESSION,
     OBSERVED_HEADER,
     OBSERVED_LIVE,
     REDRIVEN_HEADER,
@@ -17,7 +20,10 @@ from contextgauge.messages import (
 
 __all__ = [
     "AGENT_ID_HEADER",
+    "AGENT_MESSAGES_TOPIC",
     "MAX_DEPTH",
+    "MESSAGE_LIMIT_BYTES",
+    "NO_SESSION",
     "OBSERVED_HEADER",
     "OBSERVED_LIVE",
     "REDRIVEN_HEADER",

@@ -8,12 +8,8 @@ Names carry the prefix of the settings in front. All figures here are defaults; 
 from dataclasses import dataclass
 from typing import Final, Literal
 
-HOUR_MS: Final = 60 * 60 * 1000
-DAY_MS: Final = 24 * HOUR_MS
-MIB: Final = 1024 * 1024
-
-MESSAGE_LIMIT_BYTES: Final = 8 * MIB
-"""Largest message that is derived from (R5); the topics take a little more, for headers."""
+from contextgauge.messages import AGENT_MESSAGES_TOPIC, MESSAGE_LIMIT_BYTES
+from contextgauge.units import DAY_MS, HOUR_MS, MIB
 
 RECORD_ROOM_BYTES: Final = MIB // 2
 """How much larger than a message a derived record's data may be; key and headers take the rest
@@ -38,7 +34,7 @@ class Topic:
 
 
 AGENT_MESSAGES: Final = Topic(
-    "agent.messages", "session id", "delete", 30 * DAY_MS, 9 * MIB, max_ahead_ms=HOUR_MS
+    AGENT_MESSAGES_TOPIC, "session id", "delete", 30 * DAY_MS, 9 * MIB, max_ahead_ms=HOUR_MS
 )
 """Others than we write to it, so a clock that is far ahead is refused: sessions are judged idle by
 the time of the messages, and retention goes by it too."""
@@ -60,3 +56,20 @@ TOPICS: tuple[Topic, ...] = (
 
 CO_PARTITIONED: tuple[Topic, ...] = (AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE)
 """Topics whose partition counts must be equal."""
+
+__all__ = [
+    "AGENT_MESSAGES",
+    "CONTEXT_COMMANDS",
+    "CONTEXT_EVENTS",
+    "CONTEXT_STATE",
+    "CO_PARTITIONED",
+    "DAY_MS",
+    "DEAD_LETTERS",
+    "DEFAULT_PARTITIONS",
+    "HOUR_MS",
+    "MESSAGE_LIMIT_BYTES",
+    "MIB",
+    "RECORD_ROOM_BYTES",
+    "TOPICS",
+    "Topic",
+]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import hatch_build
-from streams import codec
 from streams.cli import build
+from streams.codec.compiled import read_usual
 
 ROOT = Path(__file__).parents[1]
 COMPILED_RUN = bool(os.environ.get("CHECK_COMPILED"))
@@ -31,7 +31,7 @@ def test_the_version_says_which_build_it_is() -> None:
 
 
 def test_the_reader_of_usual_messages_is_there_where_it_was_compiled() -> None:
-    assert (codec.read_usual is not None) == COMPILED_RUN
+    assert (read_usual is not None) == COMPILED_RUN
 
 
 def test_no_library_lies_beside_the_sources() -> None:

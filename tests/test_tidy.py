@@ -189,7 +189,9 @@ def test_stray_things_are_seen(text: str) -> None:
 )
 def test_the_lock_files_hold_what_the_project_asks_for(lock: str, groups: tuple[str, ...]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
     asked = [Requirement(text) for text in project["project"]["dependencies"]]
+    asked += [Requirement(text) for text in extras["pipeline"]]
     asked += [Requirement(text) for name in groups for text in project["dependency-groups"][name]]
     text = (ROOT / lock).read_text()
     pinned = {

@@ -7,7 +7,7 @@ A test fails while the file differs from the table.
 
 from pathlib import Path
 
-from streams.core.derivation.transitions import TABLE, Effect, Event, Move, Phase
+from streams.core.derivation.transitions import TABLE, AttemptEvent, Effect, Move, Phase
 
 TARGET = Path(__file__).parent.parent / "docs" / "attempts.md"
 
@@ -53,7 +53,7 @@ _EFFECTS = {
 
 def diagram() -> str:
     """Return the table as a Mermaid state diagram; events that share an arrow share its label."""
-    labels: dict[tuple[Phase, Phase, tuple[str, ...]], list[Event]] = {}
+    labels: dict[tuple[Phase, Phase, tuple[str, ...]], list[AttemptEvent]] = {}
     for phase, moves in TABLE.items():
         for event, move in moves.items():
             emitted = tuple(_emitted(event, move.effects))
@@ -69,11 +69,11 @@ def diagram() -> str:
 
 def table() -> str:
     """Return the table as Markdown, one row a phase."""
-    header = "| |" + "".join(f" {event.value} |" for event in Event)
-    rule = "|---|" + "---|" * len(Event)
+    header = "| |" + "".join(f" {event.value} |" for event in AttemptEvent)
+    rule = "|---|" + "---|" * len(AttemptEvent)
     rows = [
         f"| **{_TITLES[phase]}** |"
-        + "".join(f" {_cell(phase, event, TABLE[phase][event])} |" for event in Event)
+        + "".join(f" {_cell(phase, event, TABLE[phase][event])} |" for event in AttemptEvent)
         for phase in Phase
     ]
     return "\n".join([header, rule, *rows])
@@ -84,24 +84,24 @@ def document() -> str:
     return _TEXT.format(
         diagram=diagram(),
         table=table(),
-        success=Event.SUCCESS.value,
-        failed=Event.FAILED.value,
-        cleared=Event.CLEARED.value,
-        response=Event.RESPONSE.value,
-        gap=Event.GAP.value,
-        boundary=Event.BOUNDARY.value,
+        success=AttemptEvent.SUCCESS.value,
+        failed=AttemptEvent.FAILED.value,
+        cleared=AttemptEvent.CLEARED.value,
+        response=AttemptEvent.RESPONSE.value,
+        gap=AttemptEvent.GAP.value,
+        boundary=AttemptEvent.BOUNDARY.value,
     )
 
 
-def _cell(phase: Phase, event: Event, move: Move) -> str:
+def _cell(phase: Phase, event: AttemptEvent, move: Move) -> str:
     emitted = ", ".join(_emitted(event, move.effects))
     arrow = f"→ {_TITLES[move.to]}" if move.to is not phase else ""
     return f"{emitted} {arrow}".strip()
 
 
-def _emitted(event: Event, effects: tuple[Effect, ...]) -> list[str]:
+def _emitted(event: AttemptEvent, effects: tuple[Effect, ...]) -> list[str]:
     """Return the records of a move; a boundary's own is no effect of the table (R19)."""
-    own = ["compact_boundary"] if event is Event.BOUNDARY else []
+    own = ["compact_boundary"] if event is AttemptEvent.BOUNDARY else []
     return own + [_EFFECTS[effect] for effect in effects]
 
 

@@ -15,8 +15,8 @@ if [ "${1:-}" = "--check" ]; then
     trap 'rm -rf "$folder"' EXIT
     # The pins that are there are kept where they still do: only a real difference shows.
     cp requirements.lock requirements-dev.lock "$folder"
-    compile pyproject.toml --group build -o "$folder/requirements.lock" > /dev/null
-    compile pyproject.toml --group build --group dev -o "$folder/requirements-dev.lock" > /dev/null
+    compile pyproject.toml --extra pipeline --group build -o "$folder/requirements.lock" > /dev/null
+    compile pyproject.toml --extra pipeline --group build --group dev -o "$folder/requirements-dev.lock" > /dev/null
     for lock in requirements.lock requirements-dev.lock; do
         cmp -s "$lock" "$folder/$lock" || {
             echo "lock: $lock does not fit pyproject.toml: run make lock" >&2
@@ -25,5 +25,5 @@ if [ "${1:-}" = "--check" ]; then
     done
     exit 0
 fi
-compile --upgrade pyproject.toml --group build -o requirements.lock > /dev/null
-compile --upgrade pyproject.toml --group build --group dev -o requirements-dev.lock > /dev/null
+compile --upgrade pyproject.toml --extra pipeline --group build -o requirements.lock > /dev/null
+compile --upgrade pyproject.toml --extra pipeline --group build --group dev -o requirements-dev.lock > /dev/null

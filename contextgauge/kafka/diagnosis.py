@@ -1,7 +1,7 @@
-"""Why no connection to Kafka comes about: a setting, which trying again does not mend, or not.
+"""Why a connection to Kafka failed: a setting, which retrying does not fix, or an outage.
 
 aiokafka logs why it cannot connect, and raises the same error for a broker that is away as for a
-wrong password. So after a failure one connection is tried here, and what it says is told.
+wrong password. So after a failure one connection is tried here, and its error is reported.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _PROBE_MS = 3_000
 """A broker that is there answers in milliseconds, over the world in one second."""
 
 _LIMIT_S = 10.0
-"""Of all brokers together: the reason is worth a moment, not another outage."""
+"""For all brokers together: finding the reason must not add to the outage."""
 
 _VARIABLES = "CONTEXTGAUGE_KAFKA_"
 _PROTOCOL = f"{_VARIABLES}SECURITY_PROTOCOL"
@@ -50,7 +50,7 @@ async def connecting(options: KafkaOptions, action: str) -> AsyncIterator[None]:
 
 
 async def diagnose(options: KafkaOptions, unknown: list[str] | None = None) -> str | None:
-    """Say which setting keeps us from connecting; None where the brokers are just away.
+    """Return which setting prevents the connection; None where the brokers are just away.
 
     Hosts whose names lead nowhere are added to `unknown`: a name may come back, as in a cluster
     that starts, so that is no wrong setting.
@@ -64,12 +64,12 @@ async def diagnose(options: KafkaOptions, unknown: list[str] | None = None) -> s
 
 async def _look(options: KafkaOptions, unknown: list[str]) -> str | None:
     known = [(host, port) for host, port, _ in collect_hosts(options.bootstrap_servers)]
-    told: list[tuple[str, int]] = []
+    advertised: list[tuple[str, int]] = []
     for host, port in known:
-        wrong = await _try(options.security, host, port, told, unknown)
+        wrong = await _try(options.security, host, port, advertised, unknown)
         if wrong is not None:
             return wrong if len(known) == 1 else f"{host}:{port}: {wrong}"
-    for host, port in dict.fromkeys(told):
+    for host, port in dict.fromkeys(advertised):
         if (host, port) not in known:
             wrong = await _try(options.security, host, port, [], unknown)
             if wrong is not None:
@@ -81,7 +81,7 @@ async def _try(
     security: KafkaSecurity,
     host: str,
     port: int,
-    told: list[tuple[str, int]],
+    advertised: list[tuple[str, int]],
     unknown: list[str],
 ) -> str | None:
     """Connect as all clients do and ask for the brokers; return what a setting did wrong."""
@@ -96,7 +96,7 @@ async def _try(
         return None
     except _NO_ANSWER as error:
         return await _explain(error, security, host, port)
-    told += [(broker[1], broker[2]) for broker in answer.brokers]
+    advertised += [(broker[1], broker[2]) for broker in answer.brokers]
     return None
 
 
@@ -132,9 +132,9 @@ async def _explain(
         return await _other_encryption(security, host, port)
     mechanisms = await _mechanisms(security, host, port)
     if mechanisms and not security.asks_for_user:
-        wanted = "sasl_ssl" if security.encrypts else "sasl_plaintext"
+        needed = "sasl_ssl" if security.encrypts else "sasl_plaintext"
         return (
-            f"this listener asks for a user: set {_PROTOCOL}={wanted}, "
+            f"this listener asks for a user: set {_PROTOCOL}={needed}, "
             f"{_VARIABLES}SASL_MECHANISM (it has {', '.join(mechanisms)}), "
             f"{_VARIABLES}USERNAME and {_VARIABLES}PASSWORD"
         )
@@ -148,29 +148,29 @@ async def _explain(
 
 def _said(error: BaseException) -> str:
     """Return a broker's own words without the error's name and number in front."""
-    return str(error).rpartition(f"{type(error).__name__}: ")[2].rstrip(".") or "it says no more"
+    return str(error).rpartition(f"{type(error).__name__}: ")[2].rstrip(".") or "no reason given"
 
 
 async def _other_encryption(security: KafkaSecurity, host: str, port: int) -> str | None:
     if not security.encrypts:
-        wanted = "sasl_ssl" if security.asks_for_user else "ssl"
-        return f"this listener speaks TLS: set {_PROTOCOL}={wanted}"
+        needed = "sasl_ssl" if security.asks_for_user else "ssl"
+        return f"this listener speaks TLS: set {_PROTOCOL}={needed}"
     try:
         connection = await _connection(host, port, KafkaSecurity().arguments())
     except _NO_ANSWER:
         return None  # neither with TLS nor without: it is away, or no Kafka
     connection.close()
-    wanted = "sasl_plaintext" if security.asks_for_user else "plaintext"
+    needed = "sasl_plaintext" if security.asks_for_user else "plaintext"
     return (
-        f"this listener speaks no TLS: set {_PROTOCOL}={wanted}, or name the port of one that does"
+        f"this listener speaks no TLS: set {_PROTOCOL}={needed}, or name the port of one that does"
     )
 
 
 async def _mechanisms(security: KafkaSecurity, host: str, port: int) -> list[str]:
     """Return how users may prove who they are; none where no one has to."""
-    nobody = KafkaSecurity("ssl" if security.encrypts else "plaintext", security.ssl_context)
+    anonymous = KafkaSecurity("ssl" if security.encrypts else "plaintext", security.ssl_context)
     try:
-        connection = await _connection(host, port, nobody.arguments())
+        connection = await _connection(host, port, anonymous.arguments())
         try:
             answer = await connection.send(SaslHandShakeRequest(security.mechanism or "none"))
         finally:

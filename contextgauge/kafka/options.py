@@ -9,12 +9,12 @@ from aiokafka import errors
 
 from contextgauge.errors import ConfigError, FencedError, PositionError, RecordError, RetryError
 from contextgauge.kafka.security import KafkaSecurity
-from schemas.topics import MIB
+from contextgauge.units import MIB
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
-    """How this process talks to the broker. Each default tells why in its docstring."""
+    """How this process talks to the broker. Each default has its reason in its docstring."""
 
     bootstrap_servers: str
     client_id: str = "contextgauge"
@@ -28,11 +28,11 @@ class KafkaOptions:
 
     transaction_timeout_ms: int = 10_000
     """The broker aborts a transaction that is open for so long: until then readers of the
-    records wait behind a dead worker's transaction, if nobody takes its partition over."""
+    records wait behind a dead worker's transaction, if no one takes its partition over."""
 
     commit_timeout_s: float = 20.0
     """Patience with a commit, above the transaction's own time-out: by then its fate is sealed
-    and only a new producer can tell it."""
+    and only a new producer can learn it."""
 
     start_timeout_s: float = 30.0
     """Patience with a producer's start, which waits until the id's last transaction is settled."""
@@ -105,7 +105,7 @@ _CONFIG_ERRORS = (
     errors.UnsupportedSaslMechanismError,
     errors.UnsupportedVersionError,
 )
-"""Errors that trying again does not mend."""
+"""Errors that retrying does not fix."""
 
 _RECORD_ERRORS = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError)
 """Errors that are one record's own; each has a hint."""
@@ -115,7 +115,7 @@ _RIGHTS = "Kafka does not allow it: give this user the rights of docs/CONNECTING
 
 _HINTS: dict[type[errors.KafkaError], str] = {
     errors.InvalidConfigurationError: "the broker does not take a topic's settings: make the "
-    "topics by hand, as docs/CONNECTING.md says",
+    "topics by hand, as in docs/CONNECTING.md",
     errors.InvalidSessionTimeoutError: "the broker's group.min.session.timeout.ms and "
     "group.max.session.timeout.ms do not allow this session time-out: change the setting",
     errors.InvalidTimestampError: "a record's time is further ahead of the broker's clock than the "
@@ -136,7 +136,7 @@ _HINTS: dict[type[errors.KafkaError], str] = {
 }
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return what is wrong; aiokafka lists the addresses, which the action names already."""
     if isinstance(error, errors.KafkaConnectionError) and "Unable to bootstrap" in str(error):
         return "no broker answers"
@@ -155,10 +155,10 @@ def translated(action: str) -> Iterator[None]:
     except _RECORD_ERRORS as error:
         raise RecordError(f"{action}: {type(error).__name__}: {_HINTS[type(error)]}") from error
     except _CONFIG_ERRORS as error:
-        said = " ".join(map(str, error.args)).rstrip(".")
-        told = "; ".join(part for part in (said, _HINTS.get(type(error))) if part)
-        raise ConfigError(f"{action}: {type(error).__name__}: {told or error}") from error
+        reason = " ".join(map(str, error.args)).rstrip(".")
+        text = "; ".join(part for part in (reason, _HINTS.get(type(error))) if part)
+        raise ConfigError(f"{action}: {type(error).__name__}: {text or error}") from error
     except (errors.KafkaError, errors.IllegalOperation, errors.ConsumerStoppedError) as error:
-        raise RetryError(f"{action}: {_said(error)}") from error
+        raise RetryError(f"{action}: {_reason(error)}") from error
     except OSError as error:
         raise RetryError(f"{action}: {error}") from error

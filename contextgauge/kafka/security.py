@@ -28,14 +28,14 @@ class KafkaSecurity:
 
     def arguments(self) -> dict[str, Any]:
         """Return these as aiokafka takes them."""
-        found: dict[str, Any] = {"security_protocol": self.protocol.upper()}
+        arguments: dict[str, Any] = {"security_protocol": self.protocol.upper()}
         if self.encrypts:
-            found["ssl_context"] = self.ssl_context
+            arguments["ssl_context"] = self.ssl_context
         if self.asks_for_user:
-            found["sasl_mechanism"] = self.mechanism
-            found["sasl_plain_username"] = self.username
-            found["sasl_plain_password"] = self.password
-        return found
+            arguments["sasl_mechanism"] = self.mechanism
+            arguments["sasl_plain_username"] = self.username
+            arguments["sasl_plain_password"] = self.password
+        return arguments
 
 
 def _without_payloads(record: logging.LogRecord) -> bool:

@@ -89,7 +89,7 @@ _TYPES: Final[dict[str, Reader]] = {
 _SELDOM: Final = frozenset(
     {"agent_id", "agentId", "parentToolUseId", "subagent_type", "subagentType", "task_id"}
 ).union(("isSidechain", "is_sidechain"), claude.TRANSCRIPT_FIELDS)
-"""Fields of a subagent or a transcript: most frames of a stream have none, which one look tells."""
+"""Fields of a subagent or a transcript: most frames of a stream have none, which one look shows."""
 
 
 def _untyped(body: Body) -> tuple[Signal, ...]:
@@ -156,7 +156,7 @@ def normalise_body(
 
 
 def normalise_usual(
-    said: tuple[Any, ...],
+    usual: tuple[Any, ...],
     raw: bytes,
     session_hint: str | None,
     received_ms: int | None,
@@ -164,40 +164,42 @@ def normalise_usual(
     publisher_agent_id: str | None,
 ) -> Normal | None:
     """Do what `normalise` does, for what `usual.pyx` says of a message."""
-    kind: int = said[0]
-    uuid: str | None = said[2]
-    parent_id: str | None = said[4]
-    agent_id: str | None = said[5]
-    is_transcript: bool = said[7]
-    sidechain: bool = said[8]
+    kind: int = usual[0]
+    uuid: str | None = usual[2]
+    parent_id: str | None = usual[4]
+    agent_id: str | None = usual[5]
+    is_transcript: bool = usual[7]
+    sidechain: bool = usual[8]
     signals: tuple[Signal, ...] = ()
     if kind == USUAL_USER:
         signals = claude.COUNTED_LINE
     elif kind == USUAL_RESPONSE:
-        key: str | None = said[11]
-        usage = Usage(said[13], said[14], said[15])
-        output: int | None = said[16] if is_transcript else None
-        signals = (Response(key, key, said[12], usage, output, (), exhausted=False, boundary=None),)
+        key: str | None = usual[11]
+        usage = Usage(usual[13], usual[14], usual[15])
+        output: int | None = usual[16] if is_transcript else None
+        signals = (
+            Response(key, key, usual[12], usage, output, (), exhausted=False, boundary=None),
+        )
     elif kind == USUAL_RESPONSE_END:
-        signals = (ResponseEnd(said[16], (), exhausted=False),)
+        signals = (ResponseEnd(usual[16], (), exhausted=False),)
     if is_transcript:
         only_new = sidechain or parent_id is not None or not signals
-        signals = (*claude.facts_of(said[9], said[10], None, only_new=only_new), *signals)
+        signals = (*claude.facts_of(usual[9], usual[10], None, only_new=only_new), *signals)
         own_call = _is_own_call(agent_id, sidechain=sidechain)
         if not signals or (own_call and parent_id is None):
             return None
     if agent := _short(publisher_agent_id, MAX_NAME):
         signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
-    session_id: str | None = said[1]
+    session_id: str | None = usual[1]
     return Normal(
         _short(session_hint, MAX_LONG_NAME) if session_id is None else session_id,
         _digest(raw) if uuid is None else uuid,
-        moment_ms(said[3]),
+        moment_ms(usual[3]),
         None if received_ms is None else in_range(received_ms),
         agent_id,
         parent_id,
         sidechain,
-        said[6],
+        usual[6],
         _short(own_task_id, MAX_NAME),
         signals,
     )
@@ -209,20 +211,20 @@ def _is_own_call(agent_id: str | None, *, sidechain: bool) -> bool:
 
 
 def _of_agent(signals: tuple[Signal, ...], agent: str, *, only_new: bool) -> tuple[Signal, ...]:
-    """Add the agent that the publisher named to what the message tells of its session.
+    """Add the agent that the publisher named to the facts of its session.
 
     It goes into the facts that are there, so that one message gives one record of them.
     """
     for place, signal in enumerate(signals):
         if isinstance(signal, SessionFacts):
-            told = signal._replace(publisher_agent_id=agent)
-            return (*signals[:place], told, *signals[place + 1 :])
+            named = signal._replace(publisher_agent_id=agent)
+            return (*signals[:place], named, *signals[place + 1 :])
     return (SessionFacts(None, None, None, None, None, only_new, agent), *signals)
 
 
-def _short(told: str | None, limit: int) -> str | None:
-    """Return what the wrapping told, unless it is empty or longer than any such name is."""
-    return told if told and len(told) <= limit else None
+def _short(value: str | None, limit: int) -> str | None:
+    """Return the value of a header, unless it is empty or longer than any such name."""
+    return value if value and len(value) <= limit else None
 
 
 def _digest(raw: bytes) -> str:

@@ -26,7 +26,7 @@ from contextgauge.normalise.signals import (
     ContextUsage,
     Exhausted,
     MicroCompaction,
-    ModelTold,
+    ModelReport,
     ModelWindow,
     Reset,
     RuntimeWindows,
@@ -68,7 +68,7 @@ def is_transcript(body: Body) -> bool:
 
 
 def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
-    """Return the facts of the session that a transcript line tells.
+    """Return the facts of the session on a transcript line.
 
     `only_new` is for a subagent's line, whose folder is its own, and for a line that says
     nothing else, of which there are thousands: they fill what is not known and change nothing.
@@ -82,7 +82,7 @@ def transcript_facts(body: Body, *, only_new: bool) -> tuple[SessionFacts, ...]:
 def facts_of(
     version: str | None, cwd: str | None, forked: str | None, *, only_new: bool
 ) -> tuple[SessionFacts, ...]:
-    """Return the facts of Claude Code's session, if any is told."""
+    """Return the facts of Claude Code's session, if there are any."""
     if version is None and cwd is None and forked is None:
         return ()
     return (SessionFacts("claude-code", version, None, cwd, forked, only_new),)
@@ -99,8 +99,8 @@ def assistant(body: Body) -> tuple[Signal, ...]:
     """Return what an `assistant` frame or line says."""
     message = mapping(body, "message") or {}
     if is_no_response(body, message):
-        told = mapping(body, "context_usage", "contextUsage")
-        return () if told is None else context_usage(told)
+        usage = mapping(body, "context_usage", "contextUsage")
+        return () if usage is None else context_usage(usage)
     return (read_response(body, message, output_is_final=is_transcript(body)),)
 
 
@@ -147,11 +147,11 @@ def result(body: Body) -> tuple[Signal, ...]:
     signals: list[Signal] = [TurnEnded()]
     usage = mapping(body, "modelUsage", "model_usage") or {}
     entries = tuple(
-        ModelWindow(model, name(entry, "canonicalModel", "canonical_model"), told)
+        ModelWindow(model, name(entry, "canonicalModel", "canonical_model"), tokens)
         for model, entry in usage.items()
         if isinstance(entry, dict)
         and len(model) <= MAX_NAME
-        and (told := window(entry, "contextWindow", "context_window")) is not None
+        and (tokens := window(entry, "contextWindow", "context_window")) is not None
     )
     if entries:
         signals.append(RuntimeWindows(entries))
@@ -163,8 +163,8 @@ def result(body: Body) -> tuple[Signal, ...]:
 
 def init(body: Body) -> tuple[Signal, ...]:
     """Return what `system/init` says: facts of the session, and the main chain's model."""
-    told = body.get("runtime")
-    runtime: Runtime = next((known for known in _RUNTIMES if known == told), "claude-code")
+    runtime_name = body.get("runtime")
+    runtime: Runtime = next((known for known in _RUNTIMES if known == runtime_name), "claude-code")
     model = name(body, "model")
     facts = SessionFacts(
         runtime,
@@ -176,7 +176,7 @@ def init(body: Body) -> tuple[Signal, ...]:
     )
     signals: list[Signal] = [facts]
     if model is not None:
-        signals.append(ModelTold(model, is_init=True))
+        signals.append(ModelReport(model, is_init=True))
     signals.extend(auto_compact(mapping(body, "autocompact_state", "autocompactState")))
     return tuple(signals)
 
@@ -206,14 +206,14 @@ def compact_boundary(body: Body) -> tuple[Signal, ...]:
     """Return the boundary that a `compact_boundary` is (R19 to R22)."""
     metadata = mapping(body, "compact_metadata", "compactMetadata") or {}
     trigger = next((known for known in _TRIGGERS if known == metadata.get("trigger")), None)
-    kept = mapping(metadata, "preserved_messages", "preservedMessages") or {}
+    preserved = mapping(metadata, "preserved_messages", "preservedMessages") or {}
     segment = mapping(metadata, "preserved_segment", "preservedSegment") or {}
     boundary = Boundary(
         trigger=trigger,
         pre_tokens=count(metadata, "pre_tokens", "preTokens"),
         post_tokens=count(metadata, "post_tokens", "postTokens"),
         duration_ms=count(metadata, "duration_ms", "durationMs"),
-        anchor=name(kept, "anchor_uuid", "anchorUuid")
+        anchor=name(preserved, "anchor_uuid", "anchorUuid")
         or name(segment, "anchor_uuid", "anchorUuid"),
         metadata=metadata,
         summary=None,
@@ -231,11 +231,11 @@ def microcompact_boundary(body: Body) -> tuple[Signal, ...]:
 def model_fallback(body: Body) -> tuple[Signal, ...]:
     """Return the model that a refusal fell back to (R12)."""
     model = name(body, "fallback_model", "fallbackModel")
-    return () if model is None else (ModelTold(model, is_init=False),)
+    return () if model is None else (ModelReport(model, is_init=False),)
 
 
 def auto_compact(state: Body | None) -> tuple[AutoCompact, ...]:
-    """Return the auto-compact facts that an `autocompact_state` tells."""
+    """Return the auto-compact facts of an `autocompact_state`."""
     if state is None:
         return ()
     facts = AutoCompact(

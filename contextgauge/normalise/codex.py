@@ -6,7 +6,7 @@ from contextgauge.normalise.fields import count, long_name, mapping, name, text,
 from contextgauge.normalise.signals import (
     Body,
     Boundary,
-    ModelTold,
+    ModelReport,
     OwnWindow,
     Response,
     SessionFacts,
@@ -25,7 +25,7 @@ _TOTALS: Final = (
 
 
 def session_meta(body: Body) -> tuple[Signal, ...]:
-    """Return the facts that a rollout's head tells."""
+    """Return the facts of a rollout's head."""
     payload = mapping(body, "payload") or {}
     return (
         SessionFacts(
@@ -44,7 +44,7 @@ def turn_context(body: Body) -> tuple[Signal, ...]:
     payload = mapping(body, "payload") or {}
     model = name(payload, "model")
     facts = SessionFacts("codex", None, model, long_name(payload, "cwd"), None, only_new=False)
-    return (facts,) if model is None else (facts, ModelTold(model, is_init=False))
+    return (facts,) if model is None else (facts, ModelReport(model, is_init=False))
 
 
 def response_item(body: Body) -> tuple[Signal, ...]:
@@ -56,7 +56,7 @@ def response_item(body: Body) -> tuple[Signal, ...]:
 
 
 def event_msg(body: Body) -> tuple[Signal, ...]:
-    """Return the response that a `token_count` tells; the same total again is the same one."""
+    """Return the response of a `token_count`; the same total again is the same response."""
     payload = mapping(body, "payload") or {}
     if payload.get("type") != "token_count":
         return ()

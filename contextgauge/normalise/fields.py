@@ -9,7 +9,7 @@ from typing import Final
 
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
-from schemas.topics import DAY_MS
+from contextgauge.units import DAY_MS
 
 MAX_COUNT: Final = 2**53 - 1
 """Largest integer that every JSON reader keeps exactly; a larger count is no plausible count."""

@@ -52,24 +52,24 @@ def text_of(content: object) -> str | None:
         return content
     if not isinstance(content, list):
         return None
-    found = (block.get("text") for block in content if isinstance(block, dict))
-    texts = [text for text in found if isinstance(text, str)]
+    values = (block.get("text") for block in content if isinstance(block, dict))
+    texts = [text for text in values if isinstance(text, str)]
     return "\n\n".join(texts) if texts else None
 
 
 def _inner_boundary(message: Body) -> Boundary | None:
-    """Return the compaction told by a block or an item; several are one (R29)."""
+    """Return the compaction of a block or an item; several are one (R29)."""
     content, output = _compactions(message, "content"), _compactions(message, "output")
     if not content and not output:
         return None
-    found: Boundary | None = None
+    boundary: Boundary | None = None
     for block in (*(block for block in content if _says_compacted(block)), *output):
         summary = text_of(block.get("content")) or None
-        if found is None:
-            found = Boundary(None, None, None, None, None, block, summary)
-        elif found.summary is None:
-            found = found._replace(summary=summary)
-    return found
+        if boundary is None:
+            boundary = Boundary(None, None, None, None, None, block, summary)
+        elif boundary.summary is None:
+            boundary = boundary._replace(summary=summary)
+    return boundary
 
 
 def _compactions(message: Body, name: str) -> list[dict[str, Json]]:
@@ -86,7 +86,7 @@ _NO_BLOCKS: Final[list[dict[str, Json]]] = []
 
 
 def _says_compacted(block: dict[str, Json]) -> bool:
-    """Return whether a content block tells of a compaction: one without content does not.
+    """Return whether a content block is a compaction: one without content is not.
 
     An OpenAI item among the content has no such field, and counts by what it carries encrypted.
     """
@@ -120,8 +120,8 @@ def stream_event(body: Body) -> tuple[Signal, ...]:
 
 def raw_response(body: Body) -> tuple[Signal, ...]:
     """Return what a provider's bare response object says, published as it is."""
-    told = body.get("object")
-    known = isinstance(told, str) and told.startswith(PROVIDER_OBJECTS)
+    kind = body.get("object")
+    known = isinstance(kind, str) and kind.startswith(PROVIDER_OBJECTS)
     if known or mapping(body, "usageMetadata", "usage_metadata") is not None:
         return (read_response(body, body, output_is_final=False),)
     return ()

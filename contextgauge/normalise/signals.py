@@ -1,7 +1,7 @@
 """What a message says, freed of its provider and spelling: the derivation's only input.
 
 A message that says nothing of this is ignorable. Signals are listed in the order in which they
-apply. Token counts are whole tokens; a None is «not told».
+apply. Token counts are whole tokens; None means «not reported».
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from contextgauge.records import Category, ExhaustedReason, Json, Runtime, Trigg
 
 @dataclass(slots=True, init=False)
 class Usage:
-    """Input-side counts of one API response: `input` is beside the cached parts (R7)."""
+    """Input-side counts of one API response: `input` excludes the cached parts (R7)."""
 
     input: int | None
     creation: int | None
@@ -51,7 +51,7 @@ class Response:
     """One line or frame of an API response (R9).
 
     `key` identifies the response in the chain's memory, `response_id` in records. `output` is
-    the response's output as far as this line tells it finally. `boundary` is a compaction told
+    the response's output where this line has the final count. `boundary` is a compaction reported
     inside the response (R29).
     """
 
@@ -148,13 +148,13 @@ class TurnEnded(NamedTuple):
 
 
 class Exhausted(NamedTuple):
-    """A turn ended for lack of room, told outside a response."""
+    """A turn ended for lack of room, reported outside a response."""
 
     reason: ExhaustedReason
 
 
 class ModelWindow(NamedTuple):
-    """One entry of `modelUsage`. Names are as told; `canonical` may be the same model's other."""
+    """One entry of `modelUsage`. Names as reported; `canonical` may be the model's other name."""
 
     name: str
     canonical: str | None
@@ -162,26 +162,26 @@ class ModelWindow(NamedTuple):
 
 
 class RuntimeWindows(NamedTuple):
-    """The runtime told windows by model name (R12)."""
+    """The runtime reported windows by model name (R12)."""
 
     entries: tuple[ModelWindow, ...]
 
 
 class OwnWindow(NamedTuple):
-    """The runtime told the window of the main chain's model without naming it."""
+    """The runtime reported the window of the main chain's model without naming it."""
 
     window: int
 
 
-class ModelTold(NamedTuple):
-    """The main chain's model was told outside a response; `init` also brings its suffix (R12)."""
+class ModelReport(NamedTuple):
+    """The main chain's model, reported outside a response; `init` also brings its suffix (R12)."""
 
     model: str
     is_init: bool
 
 
 class AutoCompact(NamedTuple):
-    """Auto-compact facts of the main chain; what is None was not told and stays."""
+    """Auto-compact facts of the main chain; what is None was not reported and stays."""
 
     enabled: bool | None
     threshold: int | None
@@ -198,7 +198,7 @@ class ContextUsage(NamedTuple):
 
 
 class SessionFacts(NamedTuple):
-    """Facts of the session; what is None was not told. `only_new`: fills gaps, changes nothing."""
+    """Facts of the session; None: not reported. `only_new`: fills gaps, changes nothing."""
 
     runtime: Runtime | None
     runtime_version: str | None
@@ -224,7 +224,7 @@ class MicroCompaction(NamedTuple):
 
 Signal: TypeAlias = (
     SessionFacts
-    | ModelTold
+    | ModelReport
     | RuntimeWindows
     | OwnWindow
     | AutoCompact

@@ -1,4 +1,4 @@
-"""Usage by provider: Anthropic beside, OpenAI, Codex and Gemini inside the prompt (R7, R8)."""
+"""Usage by provider: Anthropic counts cached tokens next to the input, others inside (R7, R8)."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ def find_usage(message: Body) -> Body | None:
 
 
 def read_usage(usage: Body) -> Usage | None:
-    """Return the input-side counts, or None where the object tells none."""
+    """Return the input-side counts, or None where the object has none."""
     details = mapping(usage, "input_tokens_details")
     if details is not None:
         return _inside(count(usage, "input_tokens"), count(details, "cached_tokens"))
@@ -35,7 +35,7 @@ def read_codex_usage(usage: Body) -> Usage | None:
 
 
 def read_output(usage: Body) -> int | None:
-    """Return the output tokens that a usage object tells."""
+    """Return the output tokens of a usage object."""
     return count(
         usage,
         "output_tokens",

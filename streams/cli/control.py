@@ -9,6 +9,8 @@ from rich.text import Text
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
+from contextgauge.kafka.connection import bootstrap_servers
+from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.output import out, safe
@@ -27,7 +29,6 @@ from streams.edge.alerts.rules_file import addresses, read_plan
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.settings import Settings
-from streams.settings.forms import PREFIX
 
 Rules = Annotated[
     Path | None,
@@ -98,7 +99,7 @@ def control(*, rules: Rules = None, check: Check = None, test: Test = None) -> N
             stop=stop,
         )
 
-    workers.run("control", work, wiring.bootstrap_servers)
+    workers.run("control", work, bootstrap_servers)
 
 
 def _try(path: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import structlog
 from structlog.typing import Processor
 
+from contextgauge.kafka.connection import UnsafeConnectionWarning
 from streams.settings import Settings
-from streams.wiring import UnsafeConnectionWarning
 
 _KAFKA_CLIENTS = frozenset({"aiokafka", "faust", "mode"})
 """They tell of each of their own attempts, dozens a second while a broker is away. A worker says

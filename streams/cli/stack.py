@@ -6,15 +6,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from contextgauge.settings.local_stack import STACK_FOLDER
 from streams.cli.exits import Exit
 from streams.cli.screen.output import err, out, write_json
-from streams.edge.local_stack.stack import (
-    DEFAULT_HEAP_MIB,
-    STACK_FOLDER,
-    LocalStack,
-    Name,
-    Service,
-)
+from streams.edge.local_stack.stack import DEFAULT_HEAP_MIB, LocalStack, Name, Service
 
 app = typer.Typer(
     no_args_is_help=True,

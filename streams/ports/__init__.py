@@ -4,6 +4,7 @@ Each port has a real adapter and an in-memory twin under `streams/edge`, and one
 in `tests/contract` that both must pass.
 """
 
+from contextgauge.ports import Clock, Headers, NewRecord, Producer
 from streams.ports.alerts import (
     AlertMemory,
     Answer,
@@ -11,9 +12,6 @@ from streams.ports.alerts import (
     ArrivalHandler,
     RecordStream,
     Webhook,
-)
-from streams.ports.clock import (
-    Clock,
 )
 from streams.ports.health import (
     Health,
@@ -26,12 +24,9 @@ from streams.ports.log import (
     Batch,
     Ends,
     GroupReader,
-    Headers,
     Log,
     LogRecord,
-    NewRecord,
     PartitionReader,
-    Producer,
     Restored,
     StateStore,
     TransactionalProducer,

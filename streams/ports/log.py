@@ -7,9 +7,8 @@ what `position` says, never `last offset + 1`.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
+from contextgauge.ports import Cluster, Headers, NewRecord
 from schemas.topics import Topic
-
-Headers: TypeAlias = tuple[tuple[str, bytes], ...]
 
 
 class LogRecord(NamedTuple):
@@ -25,20 +24,6 @@ class LogRecord(NamedTuple):
     value: bytes | None
     headers: Headers
     created: bool = True
-
-
-class NewRecord(NamedTuple):
-    """One record to append. A `value` of None is a tombstone.
-
-    `timestamp_ms` is its CreateTime; None, as for all that is new: the producer's clock.
-    """
-
-    topic: str
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers = ()
-    timestamp_ms: int | None = None
 
 
 class Batch(NamedTuple):
@@ -82,23 +67,6 @@ class TransactionalProducer(Protocol):
 
     async def stop(self) -> None:
         """Close. A transaction that was left running is settled by the id's next `start`."""
-
-
-class Producer(Protocol):
-    """An idempotent producer for publishing, in order within a partition."""
-
-    async def start(self) -> None: ...
-
-    async def send(self, record: NewRecord) -> None:
-        """Queue a record; waits while the buffer is full (back-pressure)."""
-
-    async def flush(self) -> None:
-        """Wait until all that was queued is acknowledged; raises what failed.
-
-        RecordError: the broker does not take one of the records; the producer is spent then.
-        """
-
-    async def stop(self) -> None: ...
 
 
 class Ends(NamedTuple):
@@ -176,20 +144,13 @@ class GroupReader(PartitionReader, Protocol):
         """
 
 
-class Log(Protocol):
-    """A broker: makes readers and producers, and tells of topics."""
-
-    async def start(self) -> None: ...
-    async def stop(self) -> None: ...
+class Log(Cluster, Protocol):
+    """A broker: makes readers and producers, and creates topics."""
 
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
         """Create those that are missing; return their names."""
 
-    async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
-        """Return each topic's number of partitions, None where the topic is missing."""
-
     def transactional_producer(self, transactional_id: str) -> TransactionalProducer: ...
-    def producer(self) -> Producer: ...
     def reader(self, topic: str, partitions: Sequence[int]) -> PartitionReader: ...
     def group_reader(self, topic: str, group: str, instance_id: str | None) -> GroupReader: ...
 

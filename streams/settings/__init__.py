@@ -5,17 +5,18 @@ variable of the prefix that is not a setting is an error too: a typing error wou
 setting that silently does nothing.
 """
 
-import difflib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import get_args
 
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from contextgauge.errors import ConfigError
+from contextgauge.settings import kafka
+from contextgauge.settings.forms import FOR_EVER, PREFIX
+from contextgauge.settings.kafka import KafkaSettings
+from contextgauge.settings.loading import load, misspelled, variable
+from contextgauge.settings.publishing import PublishingSettings
 from schemas.topics import (
     AGENT_MESSAGES,
     CONTEXT_COMMANDS,
@@ -26,14 +27,10 @@ from schemas.topics import (
     MESSAGE_LIMIT_BYTES,
     Topic,
 )
-from streams.edge.files.secrets import read_secret
-from streams.settings import kafka, redis
+from streams.settings import redis
 from streams.settings.alerts import AlertSettings
 from streams.settings.connections import ConnectionSettings
 from streams.settings.derivation import DerivationSettings
-from streams.settings.forms import FOR_EVER, PREFIX
-from streams.settings.kafka import KafkaSettings
-from streams.settings.publishing import PublishingSettings
 from streams.settings.redis import RedisSettings
 from streams.settings.serving import ServingSettings
 from streams.settings.topics import TopicSettings
@@ -83,102 +80,44 @@ class Settings(
 CONNECTION_FIELDS = frozenset(KafkaSettings.model_fields) | frozenset(RedisSettings.model_fields)
 """The settings that say where Kafka and Redis are and how to connect to them."""
 
-_SECRETS = tuple(
-    name
-    for name, item in Settings.model_fields.items()
-    if item.annotation is not None and SecretStr in (item.annotation, *get_args(item.annotation))
-)
-"""Settings that may hold a password: nothing ever shows their value. Where there is a setting of
-the same name and `_file`, the secret may come from a file instead."""
-
 
 def _days_to_ms(days: int) -> int:
     return FOR_EVER if days == FOR_EVER else days * DAY_MS
 
 
 def load_settings(
-    found: Mapping[str, str] | None = None, given: Mapping[str, str] | None = None
+    defaults: Mapping[str, str] | None = None, overrides: Mapping[str, str] | None = None
 ) -> Settings:
-    """Read the settings. `found` are values by field name for variables that are not set.
+    """Read the settings. `defaults` are values by field name for variables that are not set.
 
-    `given` are values by field name that come before the environment's.
-
-    Secrets that are in files are read. Raises ConfigError, one line per wrong variable.
+    `overrides` are values by field name that win over the environment. Secrets that are in files
+    are read. Raises ConfigError, one line per wrong variable.
     """
     unknown = list(_unknown_variables())
     if unknown:
         raise ConfigError("\n".join(unknown))
-    values = {
-        name: value for name, value in (found or {}).items() if _variable(name) not in os.environ
-    }
-    values |= _secrets_in_files()
-    values |= given or {}
-    try:
-        chosen = Settings(**values)  # type: ignore[arg-type]  # texts, as in the environment
-    except ValidationError as error:
-        raise ConfigError("\n".join(_explain(error))) from None
-    wrong = [*kafka.inconsistencies(chosen), *redis.inconsistencies(chosen)]
-    if wrong:
-        raise ConfigError("\n".join(wrong))
-    return chosen
+    return load(
+        Settings,
+        defaults=defaults or {},
+        overrides=overrides or {},
+        inconsistencies=_inconsistencies,
+    )
 
 
-def _secrets_in_files() -> dict[str, str]:
-    """Return the secrets whose files are named. Raises ConfigError."""
-    found, wrong = {}, []
-    for name in _SECRETS:
-        variable = _variable(f"{name}_file")
-        path = os.environ.get(variable)
-        if path is None:
-            continue
-        if not path:
-            wrong.append(f"{variable} is empty: name a file, or unset it")
-        elif _variable(name) in os.environ:
-            wrong.append(f"{_variable(name)} and {variable} are both set: keep one of them")
-        else:
-            try:
-                found[name] = read_secret(Path(path), variable)
-            except ConfigError as error:
-                wrong.append(str(error))
-    if wrong:
-        raise ConfigError("\n".join(wrong))
-    return found
+def _inconsistencies(settings: Settings) -> Iterator[str]:
+    yield from kafka.inconsistencies(settings)
+    yield from redis.inconsistencies(settings)
 
 
-def _variable(field: str) -> str:
-    return PREFIX + field.upper()
-
-
-_OF_THE_BUILD = PREFIX + "COMPILE"
+_BUILD_VARIABLE = PREFIX + "COMPILE"
 """Asks for a compiled wheel, and may still be set where that runs."""
+
+_MISSPELLED = 0.6
+"""Likeness from which a similar setting is suggested."""
 
 
 def _unknown_variables() -> Iterator[str]:
-    known = [*(_variable(name) for name in Settings.model_fields), _OF_THE_BUILD]
-    for name in sorted(os.environ):
-        if name.startswith(PREFIX) and name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-            hint = f"did you mean {near[0]}?" if near else "unset it"
-            yield f"{name} is not a setting: {hint}"
-
-
-def _explain(error: ValidationError) -> Iterator[str]:
-    told = set()
-    for item in error.errors(include_url=False):
-        field = str(item["loc"][0])
-        if field in told:  # what follows from the first error of a variable is no news
-            continue
-        told.add(field)
-        said = item["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        if item["type"] == "string_pattern_mismatch":
-            said = "is not of the form that is asked for"
-        elif item["type"] == "string_too_short":
-            said = "is empty"
-        value = os.environ.get(_variable(field), "")
-        # An address with a user in front may have a password there.
-        hidden = field in _SECRETS or "@" in value or not value
-        shown = "" if hidden else f"={value[:80]!r}"
-        yield (
-            f"{_variable(field)}{shown} {said}. "
-            f"{Settings.model_fields[field].description} Correct it, or unset it for the default."
-        )
+    known = [*(variable(name) for name in Settings.model_fields), _BUILD_VARIABLE]
+    for name, near in misspelled(known, _MISSPELLED):
+        hint = "unset it" if near is None else f"did you mean {near}?"
+        yield f"{name} is not a setting: {hint}"

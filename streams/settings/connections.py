@@ -2,20 +2,14 @@
 
 from pydantic import Field
 
-from streams.settings.forms import KAFKA_NAME
-from streams.settings.kafka import KafkaSettings
+from contextgauge.settings.forms import KAFKA_NAME
+from contextgauge.settings.kafka import KafkaSettings
 from streams.settings.redis import RedisSettings
 
 
 class ConnectionSettings(RedisSettings, KafkaSettings):
     """Where Kafka and Redis are, and what things are called there."""
 
-    topic_prefix: str = Field(
-        default="",
-        pattern=KAFKA_NAME,
-        max_length=200,
-        description="In front of every topic's name: letters, digits, dot, underscore, hyphen.",
-    )
     group_prefix: str = Field(
         default="",
         pattern=KAFKA_NAME,

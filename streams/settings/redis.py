@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
-from streams.settings.forms import PREFIX, incomplete_pair, set_for_tls
+from contextgauge.settings.forms import PREFIX, incomplete_pair, set_for_tls
 
 _URL_OPTIONS = frozenset({"db", "protocol", "client_name", "health_check_interval"})
 """What may stand behind the question mark. Of the driver's other options some are settings here,

@@ -3,19 +3,14 @@
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings
 
+from contextgauge.settings.forms import FOR_EVER, Days
 from schemas.topics import (
     AGENT_MESSAGES,
     CONTEXT_COMMANDS,
     DAY_MS,
     DEAD_LETTERS,
     DEFAULT_PARTITIONS,
-    MESSAGE_LIMIT_BYTES,
-    MIB,
 )
-from streams.settings.forms import FOR_EVER, Days
-
-_BIGGEST_MESSAGE_BYTES = 512 * MIB
-"""A Kafka record is one piece of memory in broker and worker; beyond this neither is at ease."""
 
 
 class TopicSettings(BaseSettings):
@@ -51,13 +46,6 @@ class TopicSettings(BaseSettings):
     commands_retention_days: Days = Field(
         default=CONTEXT_COMMANDS.retention_ms // DAY_MS,
         description="Days that context.commands is kept; -1 for ever.",
-    )
-    message_limit_bytes: int = Field(
-        default=MESSAGE_LIMIT_BYTES,
-        ge=64 * 1024,
-        le=_BIGGEST_MESSAGE_BYTES,
-        description="Largest message that is derived from, 65 536 bytes to 512 MiB. A larger one "
-        "is a dead letter; `contextgauge publish` shortens it. Topics take 1 MiB more.",
     )
 
     @field_validator(

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
-from streams.settings.forms import KAFKA_NAME
+from contextgauge.settings.forms import KAFKA_NAME
 
 MOST_PROCESSES = 256
 """Of one command: beyond all machines' cores that anybody was seen to give it, below a typing

@@ -208,7 +208,7 @@ def test_what_is_left_out_has_a_default() -> None:
 def test_what_is_wrong_is_named_by_its_place(
     text: str, path: tuple[str | int, ...], said: str
 ) -> None:
-    found = {fault.path: fault.said for fault in faults(text)}
+    found = {fault.path: fault.problem for fault in faults(text)}
     assert path in found
     assert said in found[path]
 
@@ -216,7 +216,7 @@ def test_what_is_wrong_is_named_by_its_place(
 def test_all_that_is_wrong_is_told_at_once() -> None:
     wrong = faults('[[targets]]\n[[rules]]\nname = "x"\nwhen = "thrash"\n')
     assert [fault.path[-1] for fault in wrong] == ["name", "url", "count", "within", "targets"]
-    assert "name one or more of the targets" not in wrong[-1].said
+    assert "name one or more of the targets" not in wrong[-1].problem
 
 
 @pytest.mark.parametrize(
@@ -230,13 +230,13 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         ("https://ctx example/", "is no address of a web page: write https://host/, or http://"),
         (
             "https://me:pw@ctx.example/",
-            "says more than an address: leave out user, password, ? and #",
+            "has more than an address: leave out user, password, ? and #",
         ),
         (
             "https://ctx.example/#token=x",
-            "says more than an address: leave out user, password, ? and #",
+            "has more than an address: leave out user, password, ? and #",
         ),
-        ("https://ctx.example/?x", "says more than an address: leave out user, password, ? and #"),
+        ("https://ctx.example/?x", "has more than an address: leave out user, password, ? and #"),
     ],
 )
 def test_the_pages_address_is_one(page: str, said: str) -> None:

@@ -42,4 +42,4 @@ def test_what_a_session_told_once_is_known_on() -> None:
     ],
 )
 def test_a_folder_is_called_by_its_own_name(cwd: str | None, folder: str | None) -> None:
-    assert Who.told(None, cwd) == Who(None, folder)
+    assert Who.of(None, cwd) == Who(None, folder)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, make_dataclass
 
 import pytest
 
-from contextgauge.claude_objects import is_claude_object, lacks_usage, stream_body
+from contextgauge.claude_sdk import is_claude_object, lacks_usage, stream_body
 
 MODULE = "claude_agent_sdk.types"
 

@@ -20,7 +20,7 @@ from streams.core.derivation.known_causes import (
     STEP,
     Known,
 )
-from streams.core.derivation.responses import Remembered
+from streams.core.derivation.responses import RememberedResponse
 
 
 def cause(number: int) -> bytes:
@@ -220,7 +220,7 @@ def memory_of(*names: str) -> bytes:
     memory = b""
     for name in names:
         key = responses.key_hash(name, "")
-        memory = responses.remember(memory, Remembered(key).with_reading(Usage(1, None, 3)))
+        memory = responses.remember(memory, RememberedResponse(key).with_reading(Usage(1, None, 3)))
     return memory
 
 
@@ -244,11 +244,11 @@ def test_a_response_keeps_its_place_when_it_is_remembered_anew() -> None:
 
 def test_a_response_is_found_at_its_place_only() -> None:
     key = responses.key_hash("sought", "")
-    disguised = Remembered(b"8 bytes!", counts=key, marks=8)
+    disguised = RememberedResponse(b"8 bytes!", counts=key, marks=8)
     memory = responses.remember(b"", disguised)
     assert responses.find(memory, key) is None
-    memory = responses.remember(memory, Remembered(key, marks=1))
-    memory = responses.remember(memory, Remembered(b"another!", counts=key, marks=8))
+    memory = responses.remember(memory, RememberedResponse(key, marks=1))
+    memory = responses.remember(memory, RememberedResponse(b"another!", counts=key, marks=8))
     found = responses.find(memory, key)
     assert found is not None
     assert found.marks == 1

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.containers import Line
-from contextgauge.privacy import LEFT_OUT, MARK, without_text
-from contextgauge.strip_text import strip_text
+from contextgauge.delivery.privacy import LEFT_OUT, MARK, strip_text, without_text
 from schemas.messages import DeadLetter
 from schemas.records import CompactionSummary, Record
 from streams import codec

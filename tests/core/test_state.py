@@ -18,8 +18,8 @@ from streams.core.derivation.state import (
     STATE_VERSION,
     Chain,
     Facts,
-    Part,
     Session,
+    StoredPart,
     pack,
     part_names,
     unpack,
@@ -69,7 +69,7 @@ class Store:
 
     def get(self) -> Session:
         stored = self.parts.items()
-        parts = {name: Part(codec.loads(fields), data) for name, (fields, data) in stored}
+        parts = {name: StoredPart(codec.loads(fields), data) for name, (fields, data) in stored}
         return unpack(SESSION, parts)
 
 
@@ -236,7 +236,7 @@ def test_a_restored_session_knows_exactly_what_it_knew() -> None:
     assert told.chain().total == counted + 1
 
 
-def damaged(**changes: Part | None) -> dict[str, Part]:
+def damaged(**changes: StoredPart | None) -> dict[str, StoredPart]:
     """The parts of a session with some of them replaced; None takes a part away."""
     parts = {name: part for name, part in pack(None, rich().session()).items() if part is not None}
     for name, part in changes.items():
@@ -248,7 +248,7 @@ def damaged(**changes: Part | None) -> dict[str, Part]:
     return parts
 
 
-def changed(name: str, place: int, value: Any) -> dict[str, Part]:
+def changed(name: str, place: int, value: Any) -> dict[str, StoredPart]:
     """The parts of a session with one field of one part replaced."""
     parts = damaged()
     fields = [*parts[name].fields]
@@ -256,19 +256,19 @@ def changed(name: str, place: int, value: Any) -> dict[str, Part]:
     return parts | {name: parts[name]._replace(fields=fields)}
 
 
-def longer(name: str) -> dict[str, Part]:
+def longer(name: str) -> dict[str, StoredPart]:
     parts = damaged()
     return parts | {name: parts[name]._replace(fields=[*parts[name].fields, 1])}
 
 
-UNREADABLE: dict[str, Mapping[str, Part]] = {
+UNREADABLE: dict[str, Mapping[str, StoredPart]] = {
     "nothing": {},
     "no session part": damaged(session=None),
     "no known causes": damaged(known=None),
-    "causes of no chunk": damaged(known=Part([], b"")),
-    "causes of another chunk": damaged(known=Part([65], b"")),
-    "too few causes": damaged(known=Part([0], b"")),
-    "too few fields": {**damaged(), SESSION_PART: Part([1])},
+    "causes of no chunk": damaged(known=StoredPart([], b"")),
+    "causes of another chunk": damaged(known=StoredPart([65], b"")),
+    "too few causes": damaged(known=StoredPart([0], b"")),
+    "too few fields": {**damaged(), SESSION_PART: StoredPart([1])},
     "too many fields": longer(SESSION_PART),
     "a sequence that is no number": changed(SESSION_PART, 0, "x"),
     "a time that is no number": changed(SESSION_PART, 2, value=True),
@@ -293,7 +293,7 @@ def test_parts_that_cannot_be_read_are_a_version_error(what: str) -> None:
 def test_fields_that_are_not_stored_have_their_defaults() -> None:
     """As of a part that was stored before a field was added."""
     parts = damaged()
-    parts["chain:main"] = Part(["", None, None, 7])
+    parts["chain:main"] = StoredPart(["", None, None, 7])
     parts[SESSION_PART].fields[-1] = ["codex"]
     found = unpack(SESSION, parts)
     assert found.chains["main"] == Chain(touched=7)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextgauge.stub import KEPT_CHARACTERS, MARK, shorten
+from contextgauge.delivery.shorten import KEPT_CHARACTERS, MARK, shorten
 from schemas.records import Json
 from streams import codec
 

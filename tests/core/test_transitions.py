@@ -8,9 +8,9 @@ import pytest
 from streams.core.derivation.transitions import (
     IDLE,
     TABLE,
+    AttemptEvent,
     Effect,
     Ended,
-    Event,
     Move,
     Open,
     Phase,
@@ -32,15 +32,15 @@ SPEC = """
 """The specified table, its last column told apart: result, reset, new main response, own gap."""
 
 EVENTS = (
-    Event.COMPACTING,
-    Event.SUCCESS,
-    Event.CLEARED,
-    Event.FAILED,
-    Event.BOUNDARY,
-    Event.RESULT,
-    Event.RESET,
-    Event.RESPONSE,
-    Event.GAP,
+    AttemptEvent.COMPACTING,
+    AttemptEvent.SUCCESS,
+    AttemptEvent.CLEARED,
+    AttemptEvent.FAILED,
+    AttemptEvent.BOUNDARY,
+    AttemptEvent.RESULT,
+    AttemptEvent.RESET,
+    AttemptEvent.RESPONSE,
+    AttemptEvent.GAP,
 )
 EFFECTS = {
     "start": Effect.START,
@@ -48,11 +48,11 @@ EFFECTS = {
     "failed": Effect.FAILED,
     "unknown": Effect.UNKNOWN,
 }
-PAIRS = list(itertools.product(Phase, Event))
+PAIRS = list(itertools.product(Phase, AttemptEvent))
 START = Start("attempt", 1, 2)
 
 
-def spec() -> dict[tuple[Phase, Event], Move]:
+def spec() -> dict[tuple[Phase, AttemptEvent], Move]:
     found = {}
     for row in SPEC.strip().splitlines():
         name, *cells = (cell.strip() for cell in row.strip("|").split("|"))
@@ -66,7 +66,7 @@ def spec() -> dict[tuple[Phase, Event], Move]:
 
 
 @pytest.mark.parametrize(("phase", "event"), PAIRS)
-def test_the_table_has_every_pair_and_is_the_specs(phase: Phase, event: Event) -> None:
+def test_the_table_has_every_pair_and_is_the_specs(phase: Phase, event: AttemptEvent) -> None:
     assert TABLE[phase][event] == spec()[phase, event]
 
 
@@ -76,7 +76,9 @@ def test_the_table_has_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("phase", "event"), PAIRS)
-def test_only_an_attempt_that_is_there_can_beat_or_be_lost(phase: Phase, event: Event) -> None:
+def test_only_an_attempt_that_is_there_can_beat_or_be_lost(
+    phase: Phase, event: AttemptEvent
+) -> None:
     move = TABLE[phase][event]
     if phase is Phase.IDLE:
         assert not {Effect.HEARTBEAT, Effect.UNKNOWN} & set(move.effects)
@@ -124,12 +126,12 @@ def test_the_diagram_has_an_arrow_for_every_pair_that_does_something() -> None:
         begin = f"    {phase.capitalize()} --> {move.to.capitalize()}: "
         labels = [arrow.removeprefix(begin) for arrow in arrows if arrow.startswith(begin)]
         found = [label for label in labels if event in label.partition(" / ")[0].split(" or ")]
-        does = move != Move(phase) or event is Event.BOUNDARY
+        does = move != Move(phase) or event is AttemptEvent.BOUNDARY
         assert len(found) == (1 if does else 0), (phase, event, found)
 
 
 def test_the_drawn_table_has_a_row_a_phase_and_a_column_an_event() -> None:
     header, _, *rows = table().splitlines()
-    assert header.count("|") == len(Event) + 2
-    assert [row.count("|") for row in rows] == [len(Event) + 2] * len(Phase)
+    assert header.count("|") == len(AttemptEvent) + 2
+    assert [row.count("|") for row in rows] == [len(AttemptEvent) + 2] * len(Phase)
     assert [row.split("**")[1] for row in rows] == [phase.capitalize() for phase in Phase]

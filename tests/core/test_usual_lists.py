@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from contextgauge.normalise import normalise_body
-from streams import codec
+from streams.codec.compiled import read_usual
 from tests.core.usual_kit import UNUSUAL, USUAL
 
 SOURCE = Path(__file__).parents[2] / "streams" / "codec" / "usual.pyx"
 KINDS = ("user", "assistant", "stream_event", "progress")
 
 pytestmark = pytest.mark.skipif(
-    codec.read_usual is not None, reason="the compiled modules run here: nobody sees what they ask"
+    read_usual is not None, reason="the compiled modules run here: nobody sees what they ask"
 )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contextgauge.normalise import normalise_body, normalise_usual
-from streams import codec
+from streams.codec.compiled import read_usual
 from tests.core.given import (
     SESSION,
     any_message,
@@ -101,9 +101,9 @@ def test_it_is_what_a_full_reading_makes(
     assert normalise_usual(said, *around) == normalise_body(message, *around)
 
 
-@pytest.mark.skipif(codec.read_usual is None, reason="the reader is not compiled here")
+@pytest.mark.skipif(read_usual is None, reason="the reader is not compiled here")
 @pytest.mark.parametrize("number", range(len(SAID)))
 def test_the_reader_says_just_that(number: int) -> None:
     message, said = SAID[number]
-    assert codec.read_usual is not None
-    assert codec.read_usual(dump(message)) == said
+    assert read_usual is not None
+    assert read_usual(dump(message)) == said

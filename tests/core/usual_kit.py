@@ -10,6 +10,7 @@ from contextgauge.normalise import normalise_body, normalise_usual
 from contextgauge.normalise.signals import Normal
 from schemas.messages import DeadLetter
 from streams import codec
+from streams.codec.compiled import read_usual
 from tests.core.given import (
     any_message,
     assistant,
@@ -25,7 +26,7 @@ from tests.core.given import (
 )
 
 needs_reader = pytest.mark.skipif(
-    codec.read_usual is None and not os.environ.get("CHECK_COMPILED"),
+    read_usual is None and not os.environ.get("CHECK_COMPILED"),
     reason="the reader of usual messages is not compiled: `make check-compiled` runs this",
 )
 
@@ -34,8 +35,8 @@ SEEN_MS = 1_790_000_000_000
 
 
 def short(value: bytes) -> tuple[Any, ...] | None:
-    assert codec.read_usual is not None
-    return codec.read_usual(value)
+    assert read_usual is not None
+    return read_usual(value)
 
 
 def in_full(value: bytes) -> Normal | DeadLetter | None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from contextgauge.settings.forms import PREFIX
 from schemas.topics import CO_PARTITIONED, MIB, TOPICS
 from streams.edge.kafka.log import _new_topic
 from streams.settings import Settings, load_settings
-from streams.settings.forms import PREFIX
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 
 TEXT = (DOCS / "CONNECTING.md").read_text(encoding="utf-8")

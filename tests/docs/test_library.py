@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from contextgauge import PublisherStats, WhenFull
-from contextgauge.delivery import Fate
+from contextgauge.delivery.delivery import Fate
 from schemas.records import Record
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled

@@ -219,7 +219,7 @@ def test_a_topic_made_anew_gets_everything_again(
 async def _delete_topic(kafka: str) -> None:
     log = KafkaLog(KafkaOptions(kafka))
     await log.start()
-    async with log._asking("deleting") as admin:  # noqa: SLF001 -- nothing else deletes topics
+    async with log.asking("deleting") as admin:
         await admin.delete_topics([AGENT_MESSAGES.name])
 
     async def is_gone() -> bool:

@@ -20,10 +20,10 @@ from contextgauge import (
     UndeliveredError,
 )
 from contextgauge.containers import Line
+from contextgauge.delivery.privacy import strip_text
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
 from contextgauge.state_folder import text_key
-from contextgauge.strip_text import strip_text
 from schemas.topics import AGENT_MESSAGES
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled

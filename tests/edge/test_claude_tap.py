@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contextgauge.claude_tap import tap
+from contextgauge.claude_sdk import tap
 from contextgauge.errors import ConfigError
 
 FRAMES: list[dict[str, Any]] = [

@@ -7,9 +7,9 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaTimeoutError
 
 from contextgauge.kafka.options import KafkaOptions
+from contextgauge.kafka.producer import KafkaProducer
 from schemas.topics import MIB, Topic
 from streams.edge.kafka.log import KafkaLog
-from streams.edge.kafka.producers import KafkaProducer
 from streams.ports import NewRecord
 from tests.flow.derive_kit import until
 

@@ -8,13 +8,9 @@ from pathlib import Path
 import pytest
 
 from contextgauge.errors import StopError
+from contextgauge.settings.local_stack import STATE_FILE
 from streams.edge.local_stack import processes
-from streams.edge.local_stack.stack import (
-    PROJECT_FOLDER,
-    STATE_FILE,
-    LocalStack,
-    MissingPartError,
-)
+from streams.edge.local_stack.stack import PROJECT_FOLDER, LocalStack, MissingPartError
 
 
 def _connects(address: str) -> bool:

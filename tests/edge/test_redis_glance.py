@@ -13,12 +13,13 @@ import pytest
 from redis import Redis
 
 from contextgauge.partitioner import partition_of
+from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE
 from schemas.topics import MIB
 from schemas.views import FORMAT_VERSION, VIEW_VERSION
 from streams.core.derivation.rules import DEFAULT_WINDOW
 from streams.edge.files import plain_settings as glance_settings
 from streams.edge.files.plain_settings import GlanceSettings, read_settings
-from streams.edge.local_stack import stack as local_stack
+from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis import single_view as redis_glance
 from streams.edge.redis.keys import Keys
 from streams.edge.redis.single_view import NoGlanceError, glance
@@ -191,8 +192,8 @@ def test_names_and_versions_are_those_of_the_project(monkeypatch: pytest.MonkeyP
     assert plain.default_window == DEFAULT_WINDOW
     assert int(redis_glance.FORMAT_VERSION) == FORMAT_VERSION
     assert statusline.VIEW_VERSION == VIEW_VERSION
-    stack_file = local_stack.STACK_FOLDER / local_stack.STATE_FILE
-    assert Path(glance_settings.__file__).parents[2] / ".stack" / "stack.json" == stack_file
+    stack_file = STACK_FOLDER / STATE_FILE
+    assert Path(glance_settings.__file__).parents[3] / ".stack" / "stack.json" == stack_file
 
 
 def test_settings_are_read_as_the_other_commands_read_them() -> None:
@@ -229,7 +230,7 @@ def test_the_stack_of_this_project_is_found(
         file.write_text(text)
         assert read_settings({})[0].redis_url is None
     file.unlink()
-    stack = local_stack.LocalStack(tmp_path)
+    stack = LocalStack(tmp_path)
     try:
         address = require(lambda: stack.start(["redis"])["redis"].address)
         assert read_settings({})[0].redis_url == address

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from contextgauge.clock import SystemClock
-from contextgauge.delivery import Delivery, DeliveryConfig
-from contextgauge.outgoing import Form, Talk
+from contextgauge.delivery.delivery import Delivery, DeliveryConfig
+from contextgauge.delivery.outgoing import Conversation, MessageFormat
+from contextgauge.delivery.queue import WhenFull
+from contextgauge.delivery.sender import QueueSenderConfig
 from contextgauge.partitioner import partition_of
-from contextgauge.send_queue import WhenFull
-from contextgauge.sender import SenderConfig
 from schemas.topics import AGENT_MESSAGES, Topic
 from streams.edge.memory.log import MemoryLog
 from streams.ports import Clock, LogRecord
@@ -36,8 +36,8 @@ def delivery_over(
 ) -> tuple[Delivery, list[str]]:
     """Return a delivery, and what it tells."""
     told: list[str] = []
-    sender = SenderConfig(
-        topic=AGENT_MESSAGES.name, partition_of=partition_of, form=Form(LIMIT, text_key)
+    sender = QueueSenderConfig(
+        topic=AGENT_MESSAGES.name, partition_of=partition_of, form=MessageFormat(LIMIT, text_key)
     )
     config = DeliveryConfig(
         sender=sender, when_full=when_full, max_messages=max_messages, max_bytes=max_bytes
@@ -78,5 +78,5 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def talk(session_id: str | None = None) -> Talk:
-    return Talk(session_id, (("observed", b"live"),))
+def conversation(session_id: str | None = None) -> Conversation:
+    return Conversation(session_id, (("observed", b"live"),))

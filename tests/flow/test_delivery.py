@@ -7,17 +7,17 @@ from types import MappingProxyType
 
 import pytest
 
+from contextgauge.delivery.outgoing import belongs_to_conversation
 from contextgauge.errors import ClosedError
-from contextgauge.outgoing import is_talk
 from schemas.topics import MIB
 from tests.flow.delivery_kit import (
     LIMIT,
+    conversation,
     delivery_over,
     memory,
     message,
     numbers,
     opened,
-    talk,
     written,
 )
 
@@ -35,8 +35,8 @@ async def test_every_form_of_a_message_arrives_under_its_session() -> None:
     line = b'{"type": "user",  "session_id": "s"}'
     async with opened(log) as (delivery, told):
         for given in (line + b"\r\n", bytearray(line), line.decode(), MappingProxyType(message(1))):
-            assert await delivery.submit(given, talk()) == "queued"
-        assert await delivery.submit(Model(), talk("of-the-key")) == "queued"
+            assert await delivery.submit(given, conversation()) == "queued"
+        assert await delivery.submit(Model(), conversation("of-the-key")) == "queued"
     values = {record.value: record.key for record in written(log)}
     assert values == {
         line: b"s",
@@ -52,7 +52,7 @@ async def test_a_session_keeps_its_order_and_all_is_sent_at_the_end() -> None:
     log = await memory()
     async with opened(log) as (delivery, _):
         for number in range(2_500):
-            await delivery.submit(message(number, f"s{number % 7}"), talk())
+            await delivery.submit(message(number, f"s{number % 7}"), conversation())
     for name in (f"s{which}" for which in range(7)):
         assert numbers(log, name) == [n for n in range(2_500) if f"s{n % 7}" == name]
     stats = delivery.stats
@@ -63,7 +63,7 @@ async def test_a_session_keeps_its_order_and_all_is_sent_at_the_end() -> None:
 async def test_a_conversation_lends_its_last_session() -> None:
     log = await memory()
     async with opened(log) as (delivery, _):
-        one = talk()
+        one = conversation()
         assert await delivery.submit({"type": "user", "message": "early"}, one) == "refused"
         await delivery.submit(b'{"type":"user","session_id":"a"}', one)
         await delivery.submit({"type": "user", "message": "x"}, one)
@@ -81,7 +81,7 @@ async def test_a_conversation_knows_the_session_of_a_message_that_is_still_short
     log = await memory()
     size = MIB if text_key else LIMIT
     async with opened(log, text_key=text_key, max_bytes=4 * MIB) as (delivery, _):
-        one = talk()
+        one = conversation()
         long = {"type": "user", "session_id": "a", "uuid": "a-1", "message": "x" * size}
         assert await delivery.submit(long, one) == "queued"
         assert await delivery.submit({"type": "user", "uuid": "a-2"}, one) == "queued"
@@ -102,7 +102,7 @@ async def test_what_cannot_be_sent_is_counted_and_told_without_its_words(
 ) -> None:
     log = await memory()
     async with opened(log) as (delivery, told):
-        assert await delivery.submit(given, talk()) == "refused"
+        assert await delivery.submit(given, conversation()) == "refused"
     assert delivery.stats.refused == 1
     assert written(log) == []
     (line,) = told
@@ -115,8 +115,8 @@ async def test_a_circle_and_a_class_of_the_sdk_that_is_no_message_are_refused() 
     circle["self"] = circle
     options = type("ClaudeAgentOptions", (), {"__module__": "claude_agent_sdk.types"})()
     async with opened(await memory()) as (delivery, _):
-        assert await delivery.submit(circle, talk()) == "refused"
-        assert await delivery.submit(options, talk()) == "refused"
+        assert await delivery.submit(circle, conversation()) == "refused"
+        assert await delivery.submit(options, conversation()) == "refused"
 
 
 class Broken:
@@ -128,7 +128,7 @@ class Broken:
 
 async def test_an_answer_that_cannot_be_written_is_refused() -> None:
     async with opened(await memory()) as (delivery, told):
-        assert await delivery.submit(Broken(), talk("s")) == "refused"
+        assert await delivery.submit(Broken(), conversation("s")) == "refused"
     assert "LookupError" in told[0]
 
 
@@ -147,7 +147,7 @@ class Unreadable(Mapping[str, object]):
 
 async def test_a_mapping_that_cannot_be_read_is_refused() -> None:
     async with opened(await memory()) as (delivery, told):
-        assert await delivery.submit(Unreadable(), talk("s")) == "refused"
+        assert await delivery.submit(Unreadable(), conversation("s")) == "refused"
     assert "LookupError" in told[0]
     assert "secret" not in told[0]
 
@@ -160,9 +160,9 @@ async def test_a_message_that_cannot_be_shortened_for_an_unknown_reason_holds_no
 
     log = await memory()
     async with opened(log) as (delivery, told):
-        monkeypatch.setattr("contextgauge.outgoing.keyed", fail)
-        await delivery.submit(message(1) | {"message": "x" * LIMIT}, talk())
-        await delivery.submit(message(2), talk())
+        monkeypatch.setattr("contextgauge.delivery.outgoing.keyed", fail)
+        await delivery.submit(message(1) | {"message": "x" * LIMIT}, conversation())
+        await delivery.submit(message(2), conversation())
     assert numbers(log) == [2]
     assert (delivery.stats.sent, delivery.stats.refused) == (1, 1)
     assert told == ["a message cannot be sent: not_json: reading it raised RecursionError"]
@@ -170,8 +170,8 @@ async def test_a_message_that_cannot_be_shortened_for_an_unknown_reason_holds_no
 
 async def test_what_means_nothing_is_ignored() -> None:
     async with opened(await memory()) as (delivery, told):
-        assert await delivery.submit({"type": "progress"}, talk()) == "ignored"
-        assert await delivery.submit(b" \n", talk()) == "ignored"
+        assert await delivery.submit({"type": "progress"}, conversation()) == "ignored"
+        assert await delivery.submit(b" \n", conversation()) == "ignored"
     assert delivery.stats.ignored == 2
     assert told == []
 
@@ -180,18 +180,18 @@ async def test_what_means_nothing_is_ignored() -> None:
 async def test_what_is_no_message_is_the_callers_error(given: object) -> None:
     async with opened(await memory()) as (delivery, _):
         with pytest.raises(TypeError, match="a message is a mapping"):
-            await delivery.submit(given, talk())
+            await delivery.submit(given, conversation())
 
 
 async def test_a_message_before_and_after_is_an_error() -> None:
     delivery, _ = delivery_over(await memory())
     with pytest.raises(ClosedError, match="not open"):
-        await delivery.submit(message(1), talk())
+        await delivery.submit(message(1), conversation())
     assert await delivery.close(1) == 0
     delivery.start()
     await delivery.close(1)
     with pytest.raises(ClosedError, match="not open"):
-        await delivery.submit(message(1), talk())
+        await delivery.submit(message(1), conversation())
 
 
 async def test_another_event_loop_is_an_error() -> None:
@@ -199,7 +199,7 @@ async def test_another_event_loop_is_an_error() -> None:
 
         def elsewhere() -> None:
             with pytest.raises(ClosedError, match="another event loop"):
-                asyncio.run(delivery.submit(message(1), talk()))
+                asyncio.run(delivery.submit(message(1), conversation()))
 
         await asyncio.to_thread(elsewhere)
 
@@ -209,7 +209,7 @@ async def test_an_over_long_message_is_shortened_in_its_place() -> None:
     long = {"type": "user", "session_id": "s", "uuid": "s-1", "message": "x" * 3 * LIMIT}
     async with opened(log) as (delivery, _):
         for given in (message(0), long, json.dumps(long).encode(), message(2)):
-            assert await delivery.submit(given, talk()) == "queued"
+            assert await delivery.submit(given, conversation()) == "queued"
     assert numbers(log) == [0, 1, 1, 2]
     assert max(len(record.value or b"") for record in written(log)) <= LIMIT
     assert delivery.stats.shortened == 2
@@ -218,9 +218,9 @@ async def test_an_over_long_message_is_shortened_in_its_place() -> None:
 async def test_an_over_long_line_that_cannot_be_shortened_is_refused_later() -> None:
     log = await memory()
     async with opened(log) as (delivery, told):
-        assert await delivery.submit(b"x" * (LIMIT + 1), talk("s")) == "queued"
-        assert await delivery.submit({"type": "user", "m": "x" * LIMIT}, talk()) == "queued"
-        await delivery.submit(message(1), talk())
+        assert await delivery.submit(b"x" * (LIMIT + 1), conversation("s")) == "queued"
+        assert await delivery.submit({"type": "user", "m": "x" * LIMIT}, conversation()) == "queued"
+        await delivery.submit(message(1), conversation())
     assert numbers(log) == [1]
     assert delivery.stats.refused == 2
     assert "too_large" in told[0]
@@ -229,10 +229,10 @@ async def test_an_over_long_line_that_cannot_be_shortened_is_refused_later() -> 
 async def test_without_texts_no_text_leaves() -> None:
     log = await memory()
     async with opened(log, text_key=b"key") as (delivery, _):
-        await delivery.submit({**message(1), "message": {"content": "secret"}}, talk())
-        await delivery.submit(b'{"session_id":"s","uuid":"s-2","message":"secret"}', talk())
-        await delivery.submit({**message(3), "message": "secret" * 200_000}, talk())
-        assert await delivery.submit(b"secret", talk("s")) == "refused"
+        await delivery.submit({**message(1), "message": {"content": "secret"}}, conversation())
+        await delivery.submit(b'{"session_id":"s","uuid":"s-2","message":"secret"}', conversation())
+        await delivery.submit({**message(3), "message": "secret" * 200_000}, conversation())
+        assert await delivery.submit(b"secret", conversation("s")) == "refused"
     assert numbers(log) == [1, 2, 3]
     assert not [record for record in written(log) if b"secret" in (record.value or b"")]
 
@@ -261,4 +261,4 @@ async def test_without_texts_no_text_leaves() -> None:
 def test_of_the_control_frames_only_those_of_the_context_are_published(
     frame: Mapping[str, object], told: object
 ) -> None:
-    assert is_talk(frame) is told
+    assert belongs_to_conversation(frame) is told

@@ -9,11 +9,11 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
-from contextgauge.delivery import Delivery
+from contextgauge.delivery.delivery import Delivery
+from contextgauge.delivery.keys import keyed
+from contextgauge.delivery.outgoing import OutgoingMessage
+from contextgauge.delivery.queue import SendQueue, WhenFull
 from contextgauge.errors import ClosedError, ConfigError, RetryError
-from contextgauge.keyed import keyed
-from contextgauge.outgoing import Outgoing
-from contextgauge.send_queue import Outbox, WhenFull
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES
 from streams.edge.memory.log import MemoryLog, MemoryProducer
@@ -21,12 +21,12 @@ from streams.ports import NewRecord
 from tests.flow.delivery_kit import (
     LIMIT,
     PARTITIONS,
+    conversation,
     delivery_over,
     memory,
     message,
     numbers,
     opened,
-    talk,
     until,
 )
 
@@ -35,7 +35,7 @@ async def test_a_broker_that_is_away_at_the_start_is_waited_for() -> None:
     log = await memory()
     log.away = True
     async with opened(log) as (delivery, told):
-        assert await delivery.submit(message(1), talk()) == "queued"
+        assert await delivery.submit(message(1), conversation()) == "queued"
         await until(lambda: bool(told))
         assert "away" in (delivery.stats.problem or "")
         assert not delivery.stats.connected
@@ -50,8 +50,8 @@ async def test_a_broker_that_never_comes_is_given_up_at_the_end() -> None:
     log.away = True
     delivery, _ = delivery_over(log)
     delivery.start()
-    await delivery.submit(message(1), talk())
-    await delivery.submit(message(2), talk())
+    await delivery.submit(message(1), conversation())
+    await delivery.submit(message(2), conversation())
     with pytest.raises(RetryError, match="away"):
         await delivery.connected(0.05)
     assert await delivery.close(0.05) == 2
@@ -72,7 +72,7 @@ async def test_a_close_does_not_wait_for_the_pause_between_two_tries() -> None:
     log.away = True
     delivery, told = delivery_over(log, clock=EndlessClock())
     delivery.start()
-    await delivery.submit(message(1), talk())
+    await delivery.submit(message(1), conversation())
     await until(lambda: bool(told))
     log.away = False
     assert await delivery.close(5) == 0
@@ -88,7 +88,7 @@ async def test_a_sender_that_was_cancelled_with_all_other_tasks_still_sends_what
     log.away = True
     delivery, told = delivery_over(log)
     delivery.start()
-    await delivery.submit(message(1), talk())
+    await delivery.submit(message(1), conversation())
     await until(lambda: bool(told))
     (sender,) = [each for each in asyncio.all_tasks() if "contextgauge" in each.get_name()]
     sender.cancel()
@@ -101,7 +101,7 @@ async def test_a_sender_that_was_cancelled_with_all_other_tasks_still_sends_what
 async def test_a_slow_shortening_is_not_taken_for_a_broker_that_is_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("contextgauge.sender._SILENCE_S", 0.05)
+    monkeypatch.setattr("contextgauge.delivery.sender._SILENCE_S", 0.05)
     usual, released = keyed, threading.Event()
 
     def slow(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
@@ -111,8 +111,8 @@ async def test_a_slow_shortening_is_not_taken_for_a_broker_that_is_silent(
     log = await memory()
     async with opened(log) as (delivery, told):
         await delivery.connected(5)
-        monkeypatch.setattr("contextgauge.outgoing.keyed", slow)
-        await delivery.submit(message(1) | {"message": "x" * LIMIT}, talk())
+        monkeypatch.setattr("contextgauge.delivery.outgoing.keyed", slow)
+        await delivery.submit(message(1) | {"message": "x" * LIMIT}, conversation())
         await asyncio.sleep(0.2)
         assert delivery.stats.connected
         released.set()
@@ -123,7 +123,7 @@ async def test_a_slow_shortening_is_not_taken_for_a_broker_that_is_silent(
 async def test_a_missing_topic_is_told_and_found_when_it_is_there() -> None:
     log = MemoryLog(SystemClock())
     async with opened(log) as (delivery, told):
-        await delivery.submit(message(1), talk())
+        await delivery.submit(message(1), conversation())
         await until(lambda: bool(told))
         assert "contextgauge topics create" in told[0]
         await log.create_topics([AGENT_MESSAGES], PARTITIONS)
@@ -135,7 +135,7 @@ async def test_one_record_that_the_broker_refuses_does_not_hold_the_others() -> 
     async with opened(log) as (delivery, told):
         for number in range(6):
             padding = {"padding": "x" * 400} if number == 3 else {}
-            await delivery.submit(message(number) | padding, talk())
+            await delivery.submit(message(number) | padding, conversation())
     assert sorted(set(numbers(log))) == [0, 1, 2, 4, 5]
     assert (delivery.stats.sent, delivery.stats.refused) == (5, 1)
     assert "max.message.bytes" in told[-1]
@@ -155,7 +155,7 @@ async def test_what_fails_in_the_sender_is_told_by_its_type_and_tried_again(
 
     monkeypatch.setattr(MemoryProducer, "send", send)
     async with opened(log) as (delivery, told):
-        await delivery.submit(message(1), talk())
+        await delivery.submit(message(1), conversation())
     assert numbers(log) == [1]
     assert told == ["sending failed (ValueError): trying again"]
 
@@ -180,7 +180,7 @@ async def full(when_full: WhenFull, count: int = 6) -> tuple[Delivery, MemoryLog
     delivery, told = delivery_over(log, when_full, max_messages=3)
     delivery.start()
     for number in range(count):
-        await delivery.submit(message(number), talk())
+        await delivery.submit(message(number), conversation())
     return delivery, log, told
 
 
@@ -203,9 +203,10 @@ async def test_a_full_queue_drops_what_was_chosen(when_full: WhenFull, left: lis
 async def test_a_full_queue_holds_the_caller_up_where_that_was_chosen() -> None:
     delivery, log, _ = await full("wait", 3)
     waiting = [
-        asyncio.create_task(delivery.submit(message(number), talk())) for number in range(3, 9)
+        asyncio.create_task(delivery.submit(message(number), conversation()))
+        for number in range(3, 9)
     ]
-    cancelled = asyncio.create_task(delivery.submit(message(99), talk()))
+    cancelled = asyncio.create_task(delivery.submit(message(99), conversation()))
     await asyncio.sleep(0.02)
     assert not any(task.done() for task in waiting)
     cancelled.cancel()
@@ -217,7 +218,7 @@ async def test_a_full_queue_holds_the_caller_up_where_that_was_chosen() -> None:
 
 async def test_who_waits_for_room_hears_of_the_end() -> None:
     delivery, _, _ = await full("wait", 3)
-    waiting = asyncio.create_task(delivery.submit(message(9), talk()))
+    waiting = asyncio.create_task(delivery.submit(message(9), conversation()))
     await asyncio.sleep(0.01)
     assert await delivery.close(0.01) == 3
     with pytest.raises(ClosedError, match="waited for room"):
@@ -225,8 +226,8 @@ async def test_who_waits_for_room_hears_of_the_end() -> None:
 
 
 async def test_bytes_are_bounded_and_a_single_larger_message_fits() -> None:
-    outbox = Outbox("drop_new", 10, 100)
-    items = [Outgoing("s", bytes(size), None, ()) for size in (150, 1, 60, 40, 1)]
+    outbox = SendQueue("drop_new", 10, 100)
+    items = [OutgoingMessage("s", bytes(size), None, ()) for size in (150, 1, 60, 40, 1)]
     assert [await outbox.put(item) for item in items[:2]] == [True, False]
     assert list(await outbox.take()) == items[:1]
     assert [await outbox.put(item) for item in items[2:]] == [True, True, False]
@@ -237,14 +238,14 @@ async def test_a_caller_that_never_waits_leaves_the_sender_its_turn() -> None:
     log = await memory()
     async with opened(log, when_full="drop_new", max_messages=200) as (delivery, _):
         for number in range(5_000):
-            await delivery.submit(message(number), talk())
+            await delivery.submit(message(number), conversation())
     assert delivery.stats.dropped == 0
     assert numbers(log) == list(range(5_000))
 
 
 async def test_nobody_passes_one_that_waits_for_room() -> None:
-    outbox = Outbox("wait", 2, 100)
-    items = [Outgoing("s", bytes([number]), None, ()) for number in range(4)]
+    outbox = SendQueue("wait", 2, 100)
+    items = [OutgoingMessage("s", bytes([number]), None, ()) for number in range(4)]
     assert await outbox.put(items[0])
     assert await outbox.put(items[1])
     waiting = asyncio.create_task(outbox.put(items[2]))

@@ -13,11 +13,11 @@ from aiokafka.partitioner import DefaultPartitioner
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
+from contextgauge.delivery.keys import headers_of
+from contextgauge.delivery.shorten import MARK
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.kafka.options import KafkaOptions
-from contextgauge.keyed import headers_of
 from contextgauge.partitioner import partition_of
-from contextgauge.stub import MARK
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES, MIB, Topic

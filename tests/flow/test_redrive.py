@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from contextgauge.clock import SystemClock
+from contextgauge.delivery.shorten import MARK
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
-from contextgauge.stub import MARK
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, REDRIVEN_HEADER, TASK_ID_HEADER
 from schemas.records import Record
 from schemas.topics import DAY_MS, HOUR_MS

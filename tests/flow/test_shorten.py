@@ -11,9 +11,8 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
+from contextgauge.delivery.shorten import MARK, fit
 from contextgauge.partitioner import partition_of
-from contextgauge.shorten import fit
-from contextgauge.stub import MARK
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES
 from streams import codec
@@ -75,7 +74,7 @@ async def test_shortening_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyP
         seen.append(loops_turn.wait(5.0))
         return fit(line, limit)
 
-    monkeypatch.setattr("contextgauge.keyed.fit", slow)
+    monkeypatch.setattr("contextgauge.delivery.keys.fit", slow)
     publishing = asyncio.create_task(published(line_of(codec.dumps(response("x" * 9_000))), 4_096))
     turning = asyncio.create_task(asyncio.sleep(0.01))
     turning.add_done_callback(lambda _: loops_turn.set())

@@ -99,17 +99,17 @@ async def test_a_models_figures_add_up_and_are_ranges(
     heads = await table.locator("thead th").all_inner_texts()
     assert len(stats["by"]) > 1
     await expect(table.locator("tbody tr")).to_have_count(len(stats["by"]))
-    untold = 0
+    unknown = 0
     for row in await table.locator("tbody tr").all():
         name = await row.locator("th").inner_text()
         cells = dict(zip(heads[1:], await row.locator("td").all_inner_texts(), strict=True))
         counts = [int(cells[head]) for head in ("Automatic", "Manual", "Unknown trigger")]
         assert sum(counts) == int(cells["Compactions"]), name
-        untold += counts[2]
+        unknown += counts[2]
         known = stats["by"][name]["pre_tokens"]["p50"]
         told = "unknown" if known is None else _told(known, 1_000, "K")
         assert cells["Before, median"] == told, name
-    assert untold == stats["total"]["unknown_trigger"]["succeeded"] > 0
+    assert unknown == stats["total"]["unknown_trigger"]["succeeded"] > 0
 
 
 async def test_ticks_are_where_bars_meet_and_edges_keep_their_figures(

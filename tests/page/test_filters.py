@@ -44,9 +44,9 @@ async def test_sessions_of_an_unknown_runtime_can_be_selected(
         }""",
         [judged(view) for view in api.sessions.values()],
     )
-    untold = [view["identity"]["runtime"] is None for view in api.sessions.values()]
-    assert fits == untold
-    assert len(set(untold)) == 2
+    unknown = [view["identity"]["runtime"] is None for view in api.sessions.values()]
+    assert fits == unknown
+    assert len(set(unknown)) == 2
 
 
 async def test_a_runtime_that_there_is_not_is_no_filter(

@@ -7,8 +7,8 @@ import pytest
 from pydantic import SecretStr
 
 from contextgauge.errors import ConfigError
+from contextgauge.settings.forms import PREFIX
 from streams.settings import Settings, load_settings
-from streams.settings.forms import PREFIX
 
 SASL = {
     "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",

@@ -95,10 +95,10 @@ async def test_filters_take_what_they_say(api: Api) -> None:
         expected = [view for view, value in zip(whole, told, strict=True) if value == told[0]]
         assert found["sessions"] == expected, name
         assert found["total"] == len(expected) > 0
-    untold = await api.json("/v1/sessions?runtime=unknown")
+    unknown = await api.json("/v1/sessions?runtime=unknown")
     expected = [view for view in whole if view["identity"]["runtime"] is None]
-    assert untold["sessions"] == expected
-    assert 0 < untold["total"] < len(whole)
+    assert unknown["sessions"] == expected
+    assert 0 < unknown["total"] < len(whole)
     half = await api.json("/v1/sessions?min_percent=50")
     assert 0 < half["total"] < len(whole)
     assert all(view["chains"]["main"]["used_percent"] >= 50 for view in half["sessions"])

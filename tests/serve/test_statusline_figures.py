@@ -62,8 +62,8 @@ def test_figures_of_a_view() -> None:
     assert (found.model, found.state, found.used_tokens) == ("m", "compacting", 9)
     assert (found.attempt_started_ms, found.attempt_heartbeat_ms) == (5, 7)
     assert (found.compactions, found.last_duration_ms) == (6, None)
-    untold = figures_of(document())
-    assert (untold.model, untold.state, untold.used_tokens) == ("gpt-5", "unknown", None)
+    unknown = figures_of(document())
+    assert (unknown.model, untold.state, untold.used_tokens) == ("gpt-5", "unknown", None)
 
 
 @pytest.mark.parametrize("change", [{"version": 1}, {"chains": None}, {"compactions": {}}])

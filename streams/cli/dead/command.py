@@ -12,6 +12,7 @@ import typer
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
+from contextgauge.kafka.producer import KafkaProducer
 from contextgauge.normalise.fields import MAX_LONG_NAME
 from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES
@@ -30,7 +31,6 @@ from streams.cli.dead.topic import Open, guarded, opened_topic
 from streams.cli.exits import Exit
 from streams.cli.screen.lines import quiet_pipe
 from streams.cli.screen.output import err, exact, out, safe, write_json
-from streams.edge.kafka.producers import KafkaProducer
 from streams.flow.dead_letters.letters import Letter
 from streams.flow.dead_letters.reading import DeadReading, Selection, Span
 from streams.flow.dead_letters.redrive import RedriveConfig, Redriven

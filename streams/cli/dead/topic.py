@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple, TypeVar
 
 from contextgauge.errors import ConfigError, RetryError
+from contextgauge.kafka.producer import KafkaProducer
 from schemas.topics import AGENT_MESSAGES, DEAD_LETTERS
 from streams import wiring
 from streams.edge.kafka.log import KafkaLog
-from streams.edge.kafka.producers import KafkaProducer
 from streams.flow.dead_letters.reading import Selection
 from streams.ports import PartitionReader
 from streams.settings import Settings

@@ -20,6 +20,8 @@ from pathlib import Path
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, StopError
+from contextgauge.kafka.connection import bootstrap_servers
+from contextgauge.settings.forms import PREFIX
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, DEAD_LETTERS, TOPICS
 from schemas.views import PARTITION_FIELD, PartitionView
 from streams import codec, wiring
@@ -34,8 +36,8 @@ from streams.edge.telemetry.metrics import NoTelemetry
 from streams.edge.telemetry.server import listening
 from streams.ports import Log, PartitionReader, ViewStore
 from streams.settings import CONNECTION_FIELDS, Settings
-from streams.settings.forms import PREFIX
 from streams.settings.serving import ServingSettings
+from streams.wiring import workers
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a polite kill, and a terminal that was closed."""
@@ -138,7 +140,7 @@ def _environment(chosen: Settings) -> dict[str, str]:
     """Return what the processes are told: where Kafka and Redis are, and all else as it is."""
     others = {PREFIX + name.upper() for name in CONNECTION_FIELDS}
     environment = {name: value for name, value in os.environ.items() if name not in others}
-    environment[PREFIX + "BOOTSTRAP_SERVERS"] = wiring.bootstrap_servers(chosen)
+    environment[PREFIX + "BOOTSTRAP_SERVERS"] = bootstrap_servers(chosen)
     environment[PREFIX + "REDIS_URL"] = wiring.redis_url(chosen)
     environment[PREFIX + "LOG_FORMAT"] = "json"
     environment[PREFIX + "METRICS_PORT"] = "0"
@@ -149,7 +151,7 @@ def _environment(chosen: Settings) -> dict[str, str]:
 def exports(chosen: Settings) -> list[str]:
     """Return the lines for a shell with which all other commands see the pipeline."""
     told = {
-        "BOOTSTRAP_SERVERS": wiring.bootstrap_servers(chosen),
+        "BOOTSTRAP_SERVERS": bootstrap_servers(chosen),
         "REDIS_URL": wiring.redis_url(chosen),
     }
     return [f"export {PREFIX}{name}={shlex.quote(value)}" for name, value in told.items()]
@@ -247,11 +249,11 @@ async def embedded_pipeline(chosen: Settings) -> AsyncIterator[Pipeline]:
     await _create_topics(chosen, log)
     tasks = [
         asyncio.create_task(
-            wiring.derive(
+            workers.derive(
                 chosen, log, telemetry=telemetry, health=health(name), clock=clock, stop=stop
             )
             if name == "derive"
-            else wiring.project(
+            else workers.project(
                 chosen, log, store, telemetry=telemetry, health=health(name), clock=clock, stop=stop
             )
         )
@@ -320,7 +322,7 @@ async def _look(pipeline: Pipeline, readers: Sequence[PartitionReader]) -> Passe
     """Look at positions and ends: the deriver's first, so that nothing seems done too early."""
     messages, events = readers
     chosen = pipeline.settings
-    config = wiring.derive_config(chosen)
+    config = workers.derive_config(chosen)
     partitions = range(chosen.partitions)
     try:
         committed = await pipeline.log.committed(config.group, config.messages_topic)

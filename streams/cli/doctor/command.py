@@ -10,6 +10,7 @@ import typer
 from pydantic import SecretStr
 
 from contextgauge.clock import SystemClock
+from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli.doctor.screen import show
 from streams.cli.exits import Exit
@@ -17,7 +18,7 @@ from streams.cli.screen.output import out, write_json
 from streams.flow import doctor as flow
 from streams.flow.doctor import Finding
 from streams.settings import Settings
-from streams.settings.forms import PREFIX
+from streams.wiring.doctor import doctor_expected, doctor_services
 
 DOCUMENT_FORMAT = 1
 """Of the JSON document: raised where a reader of the former one would be misled."""
@@ -44,8 +45,8 @@ def doctor(
     """
     chosen = wiring.settings()
     clock = SystemClock()
-    expected = wiring.doctor_expected(chosen)
-    facts = asyncio.run(flow.gather(wiring.doctor_services(chosen, clock), expected))
+    expected = doctor_expected(chosen)
+    facts = asyncio.run(flow.gather(doctor_services(chosen, clock), expected))
     findings = flow.judge(facts, expected)
     settings = told_settings(chosen)
     shown = [item for item in findings if not problems or item.severity not in _FINE]

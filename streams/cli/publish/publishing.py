@@ -13,6 +13,7 @@ from contextgauge.backoff import Backoff
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.errors import ConfigError, RetryError
+from contextgauge.kafka.producer import KafkaProducer
 from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
@@ -20,7 +21,6 @@ from streams.cli import logs
 from streams.cli.publish.refusals import Refusals
 from streams.cli.screen.output import count, err, safe, size
 from streams.edge.kafka.log import KafkaLog
-from streams.edge.kafka.producers import KafkaProducer
 from streams.flow.publish.publish import PublishConfig, Published, publish
 from streams.settings import Settings
 

@@ -17,7 +17,9 @@ from fastapi import FastAPI
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, ContextgaugeError, RetryError
+from contextgauge.kafka.connection import UnsafeConnectionWarning
 from contextgauge.partitioner import partition_of
+from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli import exits
 from streams.cli.serve.connections import bounded
@@ -27,7 +29,7 @@ from streams.edge.telemetry.server import answers, listening, port_of
 from streams.ports import Clock
 from streams.serve.api.app import Serving, create_app
 from streams.settings import Settings
-from streams.settings.forms import PREFIX
+from streams.wiring.serve import is_of_this_machine, readers
 
 _KEEP_ALIVE_S = 30
 """A reader that polls each second, or each ten, keeps its connection."""
@@ -68,8 +70,8 @@ async def work(
         health=health,
         probe=answers(telemetry, health),
         report=_Report(SystemClock()),
-        readers=wiring.readers(chosen),
-        only_here=wiring.is_of_this_machine(chosen.serve_host),
+        readers=readers(chosen),
+        only_here=is_of_this_machine(chosen.serve_host),
         requests_per_s=chosen.serve_requests_per_s,
         streams=chosen.serve_streams,
         origins=chosen.serve_origins,
@@ -148,11 +150,11 @@ def _listener(chosen: Settings) -> socket.socket:
 
 
 def _warn_of_strangers(chosen: Settings) -> None:
-    if chosen.serve_tokens_file is None and not wiring.is_of_this_machine(chosen.serve_host):
+    if chosen.serve_tokens_file is None and not is_of_this_machine(chosen.serve_host):
         warnings.warn(
             f"{PREFIX}SERVE_HOST={chosen.serve_host} without {PREFIX}SERVE_TOKENS_FILE: whoever "
             "reaches the port reads all sessions, summaries too",
-            wiring.UnsafeConnectionWarning,
+            UnsafeConnectionWarning,
             stacklevel=2,
         )
 

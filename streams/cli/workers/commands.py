@@ -15,6 +15,7 @@ import uvloop
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ContextgaugeError, RetryError
+from contextgauge.kafka.connection import bootstrap_servers
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli import logs
@@ -30,6 +31,7 @@ from streams.edge.telemetry.server import METRICS
 from streams.flow.common.retry import Patience
 from streams.settings import Settings
 from streams.settings.workers import MOST_PROCESSES
+from streams.wiring import workers
 
 Work: TypeAlias = Callable[
     [Settings, PrometheusTelemetry, HealthBoard, asyncio.Event], Coroutine[None, None, None]
@@ -75,7 +77,7 @@ def derive(*, processes: Processes = None, allow_dead_letters: AllowDeadLetters 
     ) -> None:
         log = wiring.kafka_log(chosen, "contextgauge-derive")
         try:
-            await wiring.derive(
+            await workers.derive(
                 chosen,
                 log,
                 telemetry=telemetry,
@@ -90,7 +92,7 @@ def derive(*, processes: Processes = None, allow_dead_letters: AllowDeadLetters 
     run(
         "derive",
         work,
-        wiring.bootstrap_servers,
+        bootstrap_servers,
         processes=lambda chosen: processes or chosen.derive_processes,
     )
 
@@ -111,7 +113,7 @@ def project() -> None:
         log = wiring.kafka_log(chosen, "contextgauge-project")
         store = wiring.redis_views(chosen)
         try:
-            await wiring.project(
+            await workers.project(
                 chosen,
                 log,
                 store,
@@ -124,7 +126,7 @@ def project() -> None:
             await store.stop()
             await log.stop()
 
-    run("project", work, wiring.bootstrap_servers, wiring.redis_url)
+    run("project", work, bootstrap_servers, wiring.redis_url)
 
 
 def run(

@@ -1,5 +1,5 @@
 """Alerts: rules that people set, applied to the records in their order.
 
-`rules` is what a rule says, `check` reads it from a file's content, `watch` applies it, and
+`rules` is what a rule is, `check` reads it from a file's content, `watch` applies it, and
 `words` puts an alert into a sentence. All of it is pure: the time is passed in.
 """

@@ -1,7 +1,7 @@
 """Reading a plan of alerts from a file's content: every fault named by its place, all at once.
 
 The content is what a TOML parser gives: tables, lists, texts, numbers. The place of a fault is the
-path of keys to it, `("rules", 1, "at_percent")`; whoever knows the file's text finds the line.
+path of keys to it, `("rules", 1, "at_percent")`; the reader of the file finds the line.
 """
 
 import difflib
@@ -41,7 +41,7 @@ DEFAULT_MAX_AGE_MS: Final = 15 * MINUTE_MS
 DEFAULT_TIMEOUT_MS: Final = 10 * SECOND_MS
 """What receivers of webhooks are usually given to answer in."""
 DEFAULT_GIVE_UP_AFTER_MS: Final = HOUR_MS
-"""Long enough to restart a receiver; an alert of an hour ago wakes nobody to any use."""
+"""Long enough to restart a receiver; an alert of an hour ago is of no use."""
 
 _UNITS: Final = {"s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 _DURATION: Final = re.compile(r"(\d{1,6})\s*([smhd])", re.ASCII)
@@ -58,7 +58,7 @@ class Fault(NamedTuple):
     """What is wrong, and where."""
 
     path: Path
-    said: str
+    problem: str
 
 
 def check_plan(content: Table) -> tuple[AlertPlan | None, list[Fault]]:
@@ -96,21 +96,21 @@ def check_plan(content: Table) -> tuple[AlertPlan | None, list[Fault]]:
 
 
 def _page(top: "_Section") -> str | None:
-    """Return the web page's address without a slash at its end; whoever is alerted will read it."""
-    found = top.text("page")
-    if found is None:
+    """Return the web page's address without a slash at its end; it is shown in every alert."""
+    address = top.text("page")
+    if address is None:
         return None
     try:
-        parts = urlsplit(found.strip())
+        parts = urlsplit(address.strip())
         good = parts.scheme in {"http", "https"} and bool(parts.hostname)
         _ = parts.port
     except ValueError:
         good = False
-    if not good or any(character.isspace() or not character.isprintable() for character in found):
+    if not good or any(character.isspace() or not character.isprintable() for character in address):
         top.fault("page", "is no address of a web page: write https://host/, or http://")
-    elif "@" in parts.netloc or "?" in found or "#" in found:
-        top.fault("page", "says more than an address: leave out user, password, ? and #")
-    return found.rstrip("/")
+    elif "@" in parts.netloc or "?" in address or "#" in address:
+        top.fault("page", "has more than an address: leave out user, password, ? and #")
+    return address.rstrip("/")
 
 
 def _doubles(section: str, names: Sequence[str]) -> Iterator[Fault]:
@@ -120,7 +120,7 @@ def _doubles(section: str, names: Sequence[str]) -> Iterator[Fault]:
 
 
 def _target(section: "_Section") -> Target:
-    found = Target(
+    target = Target(
         name=section.name(),
         format=section.one_of("format", _FORMATS, "json") or "json",
         url=section.text("url"),
@@ -138,10 +138,10 @@ def _target(section: "_Section") -> Target:
     )
     section.just_one("url", "url_env", "url_file")
     section.at_most_one("secret_env", "secret_file")
-    if found.url is not None and not found.url.startswith(("https://", "http://")):
+    if target.url is not None and not target.url.startswith(("https://", "http://")):
         section.fault("url", "is no address of a webhook: begin it with https:// or http://")
     section.no_others()
-    return found
+    return target
 
 
 def _rule(section: "_Section", targets: Sequence[str], max_age_ms: int) -> Rule | None:
@@ -149,10 +149,10 @@ def _rule(section: "_Section", targets: Sequence[str], max_age_ms: int) -> Rule 
     conditions = _Conditions(section, max_age_ms)
     kind = section.one_of("when", tuple(conditions.by_kind), None)
     condition = None if kind is None else conditions.by_kind[kind]()
-    chosen = section.texts("targets")
-    if not chosen:
+    named = section.texts("targets")
+    if not named:
         section.fault("targets", f"is missing: name one or more of {_listed(targets)}")
-    for target in chosen:
+    for target in named:
         if target not in targets:
             section.fault(
                 "targets", f"names {target!r}, which is no target{_near(target, targets)}"
@@ -163,7 +163,7 @@ def _rule(section: "_Section", targets: Sequence[str], max_age_ms: int) -> Rule 
     if condition is None:
         return None  # which keys there may be depends on it
     section.no_others()
-    return Rule(name=name, condition=condition, targets=chosen, **patterns)
+    return Rule(name=name, condition=condition, targets=named, **patterns)
 
 
 class _Conditions:
@@ -212,55 +212,55 @@ class _Section:
         self._table, self._path, self._faults = table, path, faults
         self._asked: set[str] = set()
 
-    def fault(self, key: str, said: str) -> None:
+    def fault(self, key: str, problem: str) -> None:
         """Note what is wrong with a key's value, once."""
         path = (*self._path, key)
         if all(fault.path != path for fault in self._faults):
-            self._faults.append(Fault(path, said))
+            self._faults.append(Fault(path, problem))
 
     def tables(self, key: str, what: str) -> list["_Section"]:
         """Return the tables of a list; there must be one."""
-        found = self._get(key)
-        if found is None or found == []:
+        value = self._get(key)
+        if value is None or value == []:
             self.fault(key, f"is missing: write at least one [[{key}]], {what}")
             return []
-        if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
+        if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
             self.fault(key, f"is no list of tables: write each as [[{key}]]")
             return []
         return [
             _Section(item, (*self._path, key, index), self._faults)
-            for index, item in enumerate(found)
+            for index, item in enumerate(value)
         ]
 
     def name(self) -> str:
         """Return the table's name, empty where it is wrong."""
-        found = self.text("name")
-        if found is None:
+        value = self.text("name")
+        if value is None:
             self.fault("name", "is missing: give it a name of its own")
             return ""
-        if _NAME.fullmatch(found) is None:
+        if _NAME.fullmatch(value) is None:
             self.fault(
                 "name", "is no name: letters, digits, space and . _ : / - , at most 100 of them"
             )
             return ""
-        return found
+        return value
 
     def text(self, key: str) -> str | None:
         """Return a text that may be missing."""
-        found = self._get(key)
-        if found is None:
+        value = self._get(key)
+        if value is None:
             return None
-        if not isinstance(found, str) or not found.strip():
+        if not isinstance(value, str) or not value.strip():
             self.fault(key, 'is no text: write it in quotes, "like this"')
             return None
-        return found
+        return value
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts, empty where it is missing; one text is a list of one."""
-        found = self._get(key)
-        if found is None:
+        value = self._get(key)
+        if value is None:
             return ()
-        listed = found if isinstance(found, list) else [found]
+        listed = value if isinstance(value, list) else [value]
         if not listed or not all(isinstance(item, str) and item.strip() for item in listed):
             self.fault(key, 'is no list of texts: write it as ["one", "another"]')
             return ()
@@ -270,45 +270,45 @@ class _Section:
         self, key: str, allowed: Sequence[_Word], *, default: Sequence[_Word]
     ) -> tuple[_Word, ...]:
         """Return a list of the allowed words."""
-        found = self.texts(key)
-        for item in found:
+        value = self.texts(key)
+        for item in value:
             if item not in allowed:
                 self.fault(key, f"has {item!r}{_near(item, allowed)}: it takes {_listed(allowed)}")
-        return tuple(word for word in allowed if word in found) or tuple(default)
+        return tuple(word for word in allowed if word in value) or tuple(default)
 
     def one_of(self, key: str, allowed: Sequence[_Word], default: _Word | None) -> _Word | None:
         """Return one of the allowed words; the default where it is missing or wrong."""
-        found = self.text(key)
-        if found is None:
+        value = self.text(key)
+        if value is None:
             if default is None:
                 self.fault(key, f"is missing: it is one of {_listed(allowed)}")
             return default
         for word in allowed:
-            if word == found:
+            if word == value:
                 return word
-        self.fault(key, f"is {found!r}{_near(found, allowed)}: it is one of {_listed(allowed)}")
+        self.fault(key, f"is {value!r}{_near(value, allowed)}: it is one of {_listed(allowed)}")
         return default
 
     def number(self, key: str, least: int, most: int) -> int:
         """Return a whole number; `least` where it is wrong."""
-        found = self._get(key)
-        if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
-            said = "is missing" if found is None else f"is {found!r}"
-            self.fault(key, f"{said}: give a whole number, {least} to {most}")
+        value = self._get(key)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            problem = "is missing" if value is None else f"is {value!r}"
+            self.fault(key, f"{problem}: give a whole number, {least} to {most}")
             return least
-        return found
+        return value
 
     def duration(self, key: str, default_ms: int | None, *, least_ms: int, most_ms: int) -> int:
         """Return milliseconds of a text such as "90s", "10m", "2h" or "1d"."""
-        found = self._get(key)
-        if found is None and default_ms is not None:
+        value = self._get(key)
+        if value is None and default_ms is not None:
             return default_ms
-        matched = _DURATION.fullmatch(found.strip()) if isinstance(found, str) else None
+        matched = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
         value_ms = int(matched[1]) * _UNITS[matched[2]] if matched else -1
         if not least_ms <= value_ms <= most_ms:
-            said = "is missing" if found is None else f"is {found!r}"
+            problem = "is missing" if value is None else f"is {value!r}"
             limits = f"{_short(least_ms)} to {_short(most_ms)}"
-            self.fault(key, f'{said}: give a time such as "90s", "10m" or "2h", {limits}')
+            self.fault(key, f'{problem}: give a time such as "90s", "10m" or "2h", {limits}')
             return least_ms
         return value_ms
 
@@ -325,7 +325,7 @@ class _Section:
             self.fault(there[1], f"is set, and {there[0]} is too: keep one of them")
 
     def no_others(self) -> None:
-        """Note every key that nobody asked for: it would be a setting that does nothing."""
+        """Report every unknown key: it would be a setting that does nothing."""
         for key in self._table:
             if key not in self._asked:
                 self.fault(key, f"is not known here{_near(key, sorted(self._asked))}")

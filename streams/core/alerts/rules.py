@@ -1,4 +1,4 @@
-"""What an alert rule says: a condition, for which chains, and whom to tell."""
+"""An alert rule: a condition, for which chains, and its targets."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -74,15 +74,15 @@ class Patterns:
     texts: tuple[str, ...] = ()
 
     def fit(self, name: str | None) -> bool:
-        """Tell whether a name fits; an unknown one only where nothing is asked for."""
+        """Return whether a name matches; an unknown name only where no pattern is given."""
         if not self.texts:
             return True
         if name is None:
             return False
-        wanted = [text for text in self.texts if not text.startswith("!")]
+        patterns = [text for text in self.texts if not text.startswith("!")]
         if any(fnmatchcase(name, text[1:]) for text in self.texts if text.startswith("!")):
             return False
-        return not wanted or any(fnmatchcase(name, text) for text in wanted)
+        return not patterns or any(fnmatchcase(name, text) for text in patterns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class Rule:
         return KINDS[type(self.condition)]
 
     def concerns(self, session_id: str, chain: str, model: str | None) -> bool:
-        """Tell whether it is for this chain, as far as its records tell: not by the agent."""
+        """Return whether it is for this chain, judged by its records: not by the agent."""
         return self.sessions.fit(session_id) and self.chains.fit(chain) and self.models.fit(model)
 
 
@@ -128,7 +128,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertPlan:
-    """A whole file of rules. What is older than `max_age_ms` when it comes alerts nobody.
+    """A whole file of rules. What is older than `max_age_ms` when it comes raises no alert.
 
     `page` is the web page's address without a slash at its end, for links; None: there are none.
     """

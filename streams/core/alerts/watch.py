@@ -1,6 +1,6 @@
 """The rules applied to one partition's records: a record in, the alerts that it raises out.
 
-What a rule remembers follows from the records alone, so that whoever reads them again comes to the
+What a rule remembers follows from the records alone, so that reading them again comes to the
 same alerts, with the same ids:
 
 - *pressure*: an epoch of a chain lasts from one boundary or reset to the next. Of a reading, the
@@ -9,7 +9,7 @@ same alerts, with the same ids:
 - *stalled*: the attempts that are open, each with its last sign of life.
 - *thrash*: the times of a chain's last compactions.
 
-Readings are nine of ten records, and what they raised is known by its id to whoever remembers what
+Readings are nine of ten records, and what they raised is known by its id to a memory of what
 was sent; so who reads records again only to remember (`recall`) leaves them out.
 """
 
@@ -48,7 +48,7 @@ NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:alerts")
 
 MOST_CHAINS: Final = 100_000
 """Of each kind of memory: some tens of megabytes. The chain that was quiet for longest is forgotten
-first; what it raised is still known to whoever remembers the alerts that were sent."""
+first; what it raised is still known to the memory of the alerts that were sent."""
 
 _SEPARATORS: Final = re.compile(r"[/\\]")
 
@@ -75,7 +75,7 @@ class Who(NamedTuple):
     folder: str | None = None
 
     @classmethod
-    def told(cls, agent_id: str | None, cwd: str | None) -> "Who":
+    def of(cls, agent_id: str | None, cwd: str | None) -> "Who":
         """Return who it is; of the folder's path only the last part, of whatever system."""
         parts = [] if cwd is None else [part for part in _SEPARATORS.split(cwd) if part.strip()]
         return cls(agent_id, parts[-1] if parts else None)
@@ -90,7 +90,7 @@ class Who(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """Something that a rule asked to be told of.
+    """An event that a rule asks for.
 
     `id` follows from the rule and the record; for pressure from the rule and the epoch, which is
     alerted on once, whichever of its readings comes to do it. `time_ms` is the event time of the
@@ -119,7 +119,7 @@ class Alert:
         return replace(self, who=self.who.or_else(who))
 
     def is_fresh(self, now_ms: int, max_age_ms: int) -> bool:
-        """Tell whether it is young enough to be sent; one without a time never is."""
+        """Return whether it is young enough to be sent; one without a time never is."""
         return self.time_ms is not None and now_ms - self.time_ms <= max_age_ms
 
 
@@ -138,7 +138,7 @@ class _Attempt:
     started_ms: int | None
     sign_ms: int
     time_ms: int | None
-    told: set[str]
+    alerted_rules: set[str]
 
 
 class Watch:
@@ -180,16 +180,16 @@ class Watch:
 
     def due(self, now_ms: int) -> list[Alert]:
         """Return the alerts that time alone raises: attempts that have gone silent."""
-        found = []
+        alerts = []
         for attempt in self._attempts.values():
             silent_ms = now_ms - attempt.sign_ms
             start = attempt.data if isinstance(attempt.data, CompactionStart) else None
             for rule in self._concerned(attempt.data):
-                wanted = rule.condition
+                condition = rule.condition
                 if (
-                    isinstance(wanted, Stalled)
-                    and silent_ms >= wanted.after_ms
-                    and rule.name not in attempt.told
+                    isinstance(condition, Stalled)
+                    and silent_ms >= condition.after_ms
+                    and rule.name not in attempt.alerted_rules
                 ):
                     facts: dict[str, Json] = {
                         "attempt_id": attempt.data.attempt_id,
@@ -211,9 +211,9 @@ class Watch:
                     )
                     if alert.time_ms is None or alert.is_fresh(now_ms, self._max_age_ms):
                         # One too old to be sent may be heard of again, and be silent again.
-                        attempt.told.add(rule.name)
-                        found.append(alert)
-        return found
+                        attempt.alerted_rules.add(rule.name)
+                        alerts.append(alert)
+        return alerts
 
     def clear(self) -> None:
         """Forget all: the records are read again."""
@@ -221,7 +221,7 @@ class Watch:
             memory.clear()
 
     def forget(self, before_ms: int) -> None:
-        """Drop attempts that were last heard of before a time: they alert nobody any more."""
+        """Drop attempts that were last active before a time: they raise no alert any more."""
         old = [name for name, item in self._attempts.items() if item.sign_ms < before_ms]
         for name in old:
             del self._attempts[name]
@@ -231,17 +231,17 @@ class Watch:
             return
         epoch = data.messages_total - data.messages
         for rule in self._concerned(data):
-            wanted = rule.condition
-            if not isinstance(wanted, Pressure):
+            condition = rule.condition
+            if not isinstance(condition, Pressure):
                 continue
-            if data.used_tokens * 100 < data.window * wanted.at_percent:
+            if data.used_tokens * 100 < data.window * condition.at_percent:
                 continue
             key = (rule.name, data.session_id, data.chain)
             if self._announced.get(key) == epoch:
                 self._announced.move_to_end(key)
                 continue
             facts: dict[str, Json] = {
-                "at_percent": wanted.at_percent,
+                "at_percent": condition.at_percent,
                 "used_percent": data.used_percent,
                 "used_tokens": data.used_tokens,
                 "window": data.window,
@@ -267,7 +267,7 @@ class Watch:
     def _progress(self, record: Record, data: CompactionProgress, logged_ms: int) -> None:
         attempt = self._attempts.get(data.attempt_id)
         if attempt is None:
-            # It began before what was read back, and goes on: of a start no more is told than this.
+            # It began before what was read back, and goes on: no more is known of its start.
             known = record.time_ms is not None and data.elapsed_ms is not None
             started_ms = (record.time_ms or 0) - (data.elapsed_ms or 0) if known else None
             self._attempts[data.attempt_id] = _Attempt(
@@ -284,26 +284,28 @@ class Watch:
         if record.time_ms is None:
             return
         for rule in self._concerned(data):
-            wanted = rule.condition
-            if isinstance(wanted, Thrash):
-                yield from self._thrash(rule, wanted, record, record.time_ms)
+            condition = rule.condition
+            if isinstance(condition, Thrash):
+                yield from self._thrash(rule, condition, record, record.time_ms)
 
-    def _thrash(self, rule: Rule, wanted: Thrash, record: Record, time_ms: int) -> Iterator[Alert]:
+    def _thrash(
+        self, rule: Rule, condition: Thrash, record: Record, time_ms: int
+    ) -> Iterator[Alert]:
         key = (rule.name, record.data.session_id, record.data.chain)
         times, was_told = self._compacted.get(key, (deque(), False))
         times.append(time_ms)
-        while times and times[0] <= time_ms - wanted.within_ms:
+        while times and times[0] <= time_ms - condition.within_ms:
             times.popleft()
-        is_thrash = len(times) >= wanted.count
+        is_thrash = len(times) >= condition.count
         self._compacted[key] = (times, is_thrash)
         self._compacted.move_to_end(key)
         _bound(self._compacted)
-        while len(times) > wanted.count:
+        while len(times) > condition.count:
             times.popleft()
         if is_thrash and not was_told:
             facts: dict[str, Json] = {
                 "compactions": len(times),
-                "within_ms": wanted.within_ms,
+                "within_ms": condition.within_ms,
                 "first_ms": times[0],
             }
             yield self._alert(rule, record, facts)
@@ -312,8 +314,8 @@ class Watch:
         if data.attempt_id is not None:
             self._attempts.pop(data.attempt_id, None)
         for rule in self._concerned(data):
-            wanted = rule.condition
-            if isinstance(wanted, Failed) and data.outcome in wanted.outcomes:
+            condition = rule.condition
+            if isinstance(condition, Failed) and data.outcome in condition.outcomes:
                 facts: dict[str, Json] = {
                     "attempt_id": data.attempt_id,
                     "outcome": data.outcome,
@@ -324,13 +326,13 @@ class Watch:
 
     def _exhausted(self, record: Record, data: ContextExhausted) -> Iterator[Alert]:
         for rule in self._concerned(data):
-            wanted = rule.condition
-            if isinstance(wanted, Exhausted) and data.reason in wanted.reasons:
+            condition = rule.condition
+            if isinstance(condition, Exhausted) and data.reason in condition.reasons:
                 yield self._alert(rule, record, {"reason": data.reason})
 
     def _info(self, data: SessionInfo) -> None:
-        told = Who.told(data.publisher_agent_id, data.cwd)
-        self._who[data.session_id] = told.or_else(self._who.get(data.session_id, _NOBODY))
+        who = Who.of(data.publisher_agent_id, data.cwd)
+        self._who[data.session_id] = who.or_else(self._who.get(data.session_id, _NOBODY))
         self._who.move_to_end(data.session_id)
         _bound(self._who)
 
@@ -356,7 +358,7 @@ class Watch:
 
 
 def _id(*parts: str) -> str:
-    r"""Return a UUIDv5 of the parts; each is told with its length, so that none runs into another.
+    r"""Return a UUIDv5 of the parts; each comes with its length, so that none runs into another.
 
     A lone surrogate, which a session's id may hold, is written as `\uXXXX`, as in all output.
     """

@@ -11,7 +11,7 @@ _MINUTE_MS: Final = 60 * _SECOND_MS
 _HOUR_MS: Final = 60 * _MINUTE_MS
 
 _MOST_OF_A_NAME: Final = 80
-"""Of an id in a sentence: whoever needs it whole finds it beside the sentence."""
+"""Characters of an id in a sentence; the whole id comes with the alert."""
 _MOST_OF_AN_ERROR: Final = 300
 
 
@@ -66,9 +66,9 @@ def _grouped(number: object) -> str:
     return f"{number:,}".replace(",", "\u202f") if isinstance(number, int) else "?"
 
 
-def _time(told: Json) -> str:
+def _time(value: Json) -> str:
     """Return milliseconds in one or two units: `45 s`, `2 min`, `1 h 5 min`."""
-    time_ms = int(str(told))
+    time_ms = int(str(value))
     if time_ms < _MINUTE_MS:
         return f"{time_ms // _SECOND_MS} s"
     if time_ms < _HOUR_MS:

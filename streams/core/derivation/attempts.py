@@ -14,8 +14,8 @@ from schemas.records import (
 from streams.core.derivation.step import Rank, Step
 from streams.core.derivation.transitions import (
     TABLE,
+    AttemptEvent,
     Effect,
-    Event,
     Start,
     attempt_in,
     start_of,
@@ -25,14 +25,14 @@ GAP_MS: Final = 6 * 60 * 60 * 1000
 """A silence that no compaction outlasts: an attempt open before it is lost (R18)."""
 
 
-def move(step: Step, event: Event, refused: CompactionRefused | None = None) -> Start | None:
-    """Move the attempt and emit what the table says; return the start of the attempt before."""
+def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = None) -> Start | None:
+    """Move the attempt and emit what the table demands; return the start of the attempt before."""
     phase = step.attempt.phase
-    found = TABLE[phase][event]
+    transition = TABLE[phase][event]
     before = start = start_of(step.attempt)
-    if found.to is phase and not found.effects:
+    if transition.to is phase and not transition.effects:
         return before
-    for effect in found.effects:
+    for effect in transition.effects:
         match effect:
             case Effect.START:
                 start = _start(step)
@@ -46,12 +46,12 @@ def move(step: Step, event: Event, refused: CompactionRefused | None = None) -> 
                 _fail(step, start, "unknown", None)
             case _:
                 assert_never(effect)
-    step.attempt = attempt_in(found.to, start)
+    step.attempt = attempt_in(transition.to, start)
     return before
 
 
 def duration_ms(start: Start, normal: Normal) -> int | None:
-    """Return the time from a start to this message by R20; None where it cannot be told."""
+    """Return the time from a start to this message by R20; None where it cannot be computed."""
     if start.own_ms is not None and normal.own_ms is not None:
         passed = normal.own_ms - start.own_ms
     elif start.live_ms is not None and normal.live_ms is not None:

@@ -13,7 +13,7 @@ from schemas.records import (
 from streams.core.derivation.attempts import duration_ms, move
 from streams.core.derivation.state import AwaitedSummary, Chain, Unmeasured
 from streams.core.derivation.step import Rank, Step
-from streams.core.derivation.transitions import Event, Start
+from streams.core.derivation.transitions import AttemptEvent, Start
 
 
 def bound(step: Step, boundary: Boundary) -> None:
@@ -21,7 +21,7 @@ def bound(step: Step, boundary: Boundary) -> None:
     name = step.subject
     start: Start | None = None
     if name == MAIN_CHAIN:
-        start = move(step, Event.BOUNDARY)
+        start = move(step, AttemptEvent.BOUNDARY)
         step.hint = None
     chain = step.chains[name]
     complete(step, name, chain, None)
@@ -64,7 +64,7 @@ def reset(step: Step, signal: Reset) -> None:
     if step.was_reset == name:
         return
     if name == MAIN_CHAIN:
-        move(step, Event.RESET)
+        move(step, AttemptEvent.RESET)
         step.hint = None
     chain = step.chains[name]
     step.emit(

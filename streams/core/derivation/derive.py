@@ -18,7 +18,7 @@ from contextgauge.normalise.signals import (
     ContextUsage,
     Exhausted,
     MicroCompaction,
-    ModelTold,
+    ModelReport,
     Normal,
     OwnWindow,
     Reset,
@@ -48,7 +48,7 @@ from streams.core.derivation import (
 from streams.core.derivation.rules import Rules
 from streams.core.derivation.state import NEW_SESSION, Session
 from streams.core.derivation.step import MAX_CHAINS, Step
-from streams.core.derivation.transitions import Event
+from streams.core.derivation.transitions import AttemptEvent
 
 _SIDECHAIN: Final = "sidechain"
 """Chain of a side line that names no agent (R2)."""
@@ -89,11 +89,11 @@ def derive(
     time_ms = normal.time_ms
     last_ms = session.last_ms
     if time_ms is not None and last_ms is not None and time_ms - last_ms > attempts.GAP_MS:
-        attempts.move(step, Event.GAP)
+        attempts.move(step, AttemptEvent.GAP)
     for signal in signals:
         _apply(step, signal)
     if step.limits_touched:
-        limits.tell_limits(step)
+        limits.emit_limits(step)
     causes = session.known
     after = Session(
         session.sequence + len(step.emitted),
@@ -170,35 +170,35 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
         case ResponseEnd():
             readings.end_response(step, signal)
         case SessionFacts():
-            facts.tell_facts(step, signal)
+            facts.apply_facts(step, signal)
         case Boundary():
             boundaries.bound(step, signal)
         case Reset():
             boundaries.reset(step, signal)
         case Compacting():
-            attempts.move(step, Event.COMPACTING)
+            attempts.move(step, AttemptEvent.COMPACTING)
         case CompactionSucceeded():
-            attempts.move(step, Event.SUCCESS)
+            attempts.move(step, AttemptEvent.SUCCESS)
         case StatusCleared():
-            attempts.move(step, Event.CLEARED)
+            attempts.move(step, AttemptEvent.CLEARED)
         case CompactionRefused():
-            attempts.move(step, Event.FAILED, signal)
+            attempts.move(step, AttemptEvent.FAILED, signal)
         case TurnEnded():
-            attempts.move(step, Event.RESULT)
+            attempts.move(step, AttemptEvent.RESULT)
             step.hint = None
         case TriggerHint():
             if step.subject == MAIN_CHAIN:
                 step.hint = signal.trigger
-        case ModelTold():
-            limits.tell_model(step, signal)
+        case ModelReport():
+            limits.apply_model(step, signal)
         case RuntimeWindows():
-            limits.tell_windows(step, signal)
+            limits.apply_windows(step, signal)
         case OwnWindow():
-            limits.tell_own_window(step, signal)
+            limits.apply_own_window(step, signal)
         case AutoCompact():
-            limits.tell_auto_compact(step, signal)
+            limits.apply_auto_compact(step, signal)
         case ContextUsage():
-            limits.tell_usage(step, signal)
+            limits.apply_usage(step, signal)
         case Exhausted():
             readings.exhaust(step, MAIN_CHAIN, signal.reason)
         case MicroCompaction():

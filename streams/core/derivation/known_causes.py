@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 HASH_BYTES: Final = 8
-"""Bytes kept of a cause: 2**64 values make a false repeat in 4 096 practically impossible."""
+"""Bytes stored of a cause: 2**64 values make a false repeat in 4 096 practically impossible."""
 
 KEPT: Final = 4_096
 """How many causes other than boundaries are known (R4)."""
@@ -33,7 +33,7 @@ CHUNK: Final = 64
 """Hashes in a persisted chunk: half of it is what a batch writes again, on average 256 bytes."""
 
 SLOTS: Final = KEPT // CHUNK + 1
-"""Slots of the persisted ring: the kept hashes lie in at most one more chunk than they fill."""
+"""Slots of the persisted ring: the stored hashes lie in at most one more chunk than they fill."""
 
 
 class Segment(NamedTuple):
@@ -141,12 +141,12 @@ def chunks(before: Known, after: Known) -> dict[int, tuple[int, bytes]]:
     oldest = max(before.added, after.added - KEPT)
     hashes = _newest(after, after.added - oldest // CHUNK * CHUNK)
     first = after.added - len(hashes) // HASH_BYTES
-    found = {}
+    changed = {}
     for number in range(oldest // CHUNK, (after.added - 1) // CHUNK + 1):
         begin = max(number * CHUNK - first, 0) * HASH_BYTES
         end = ((number + 1) * CHUNK - first) * HASH_BYTES
-        found[number % SLOTS] = (number, hashes[begin:end])
-    return found
+        changed[number % SLOTS] = (number, hashes[begin:end])
+    return changed
 
 
 def _newest(known: Known, count: int) -> bytes:
@@ -173,7 +173,7 @@ def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> Know
     if begin + len(hashes) // HASH_BYTES != added:
         raise ValueError(f"{added} causes were added, the chunks end elsewhere")
     # Segments begin at multiples of SEGMENT; hashes before the first are older than needed
-    # unless they are still kept, so the first segment may be short.
+    # unless they are still stored, so the first segment may be short.
     cut = (-begin % SEGMENT) * HASH_BYTES
     size = SEGMENT * HASH_BYTES
     bounds = [*([0] if cut else []), *range(cut, len(hashes), size)]
@@ -199,7 +199,7 @@ def _marked(marks: bytes, hashes: bytes) -> bytes:
 
 
 def _filter_bit(cause: bytes) -> tuple[int, int]:
-    """Return the byte of a filter and the bit in it that stand for a hash."""
+    """Return the byte of a filter and the bit in it for a hash."""
     number = cause[-1] << 8 | cause[-2]
     return number >> 3 & _FILTER_BYTES - 1, 1 << (number & 7)
 

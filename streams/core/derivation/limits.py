@@ -1,4 +1,4 @@
-"""Windows and other limits: what is known of them, and telling when it changes (R12)."""
+"""Windows and other limits: what is known of them, and when a change is emitted (R12)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
@@ -6,14 +6,14 @@ from typing import Final, TypeVar
 from contextgauge.normalise.signals import (
     AutoCompact,
     ContextUsage,
-    ModelTold,
+    ModelReport,
     OwnWindow,
     RuntimeWindows,
 )
 from schemas.records import MAIN_CHAIN, ContextLimits, WindowSource
 from streams.core.derivation.known_causes import cause_hash
 from streams.core.derivation.rules import Rules
-from streams.core.derivation.state import NEW_CHAIN, Facts, ToldLimits
+from streams.core.derivation.state import NEW_CHAIN, Facts, ReportedLimits
 from streams.core.derivation.step import Rank, Step
 from streams.core.derivation.windows import base_name
 
@@ -21,7 +21,7 @@ MAX_MODELS: Final = 64
 """Model names whose windows a session remembers; the oldest leave. Real sessions use a handful."""
 
 _NO_MODEL: Final = ""
-"""Stands for the model of a chain that none was told of."""
+"""Key of the windows of a chain whose model is unknown."""
 
 Value = TypeVar("Value")
 
@@ -32,9 +32,9 @@ def window_of(rules: Rules, facts: Facts, model: str | None) -> tuple[int | None
     configured = rules.configured.window(name)
     if configured is not None:
         return configured, "configured"
-    told = facts.windows.get(name) or facts.raw_windows.get(name)
-    if told is not None:
-        return told, "runtime"
+    reported = facts.windows.get(name) or facts.raw_windows.get(name)
+    if reported is not None:
+        return reported, "runtime"
     if name in facts.exceeded:
         return None, "exceeded"
     if model is not None:
@@ -55,10 +55,10 @@ def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, Wind
     return None, "exceeded"
 
 
-def tell_model(step: Step, told: ModelTold) -> None:
+def apply_model(step: Step, message: ModelReport) -> None:
     """Take the main chain's model, and of an `init` what its suffix means."""
-    base, suffix = base_name(told.model)
-    if told.is_init and (step.facts.suffix, step.facts.suffixed.get(base)) != (suffix, suffix):
+    base, suffix = base_name(message.model)
+    if message.is_init and (step.facts.suffix, step.facts.suffixed.get(base)) != (suffix, suffix):
         suffixed = _with(step.facts.suffixed, base, suffix)
         step.facts = step.facts._replace(suffix=suffix, suffixed=suffixed)
         step.limits_touched = True
@@ -78,57 +78,57 @@ def set_model(step: Step, name: str, model: str) -> None:
 
 
 def _name_windows(step: Step, model: str) -> None:
-    """Give windows that were told before any model to the first one."""
+    """Assign windows that were reported before any model to the first model."""
     facts = step.facts
-    own, raw = facts.told_windows.get(_NO_MODEL), facts.raw_windows.get(_NO_MODEL)
+    own, raw = facts.reported_windows.get(_NO_MODEL), facts.raw_windows.get(_NO_MODEL)
     if own is not None:
-        windows = _with(_with(facts.told_windows, _NO_MODEL, None), model, own)
-        step.facts = facts._replace(told_windows=windows)
+        windows = _with(_with(facts.reported_windows, _NO_MODEL, None), model, own)
+        step.facts = facts._replace(reported_windows=windows)
         _resolve(step)
     if raw is not None:
         windows = _with(_with(facts.raw_windows, _NO_MODEL, None), model, raw)
         step.facts = step.facts._replace(raw_windows=windows)
 
 
-def tell_windows(step: Step, told: RuntimeWindows) -> None:
-    """Take windows by the names they were told with, and by their canonical names."""
+def apply_windows(step: Step, message: RuntimeWindows) -> None:
+    """Take windows by the names they were reported with, and by their canonical names."""
     facts = step.facts
-    by_name, by_canonical = facts.told_windows, facts.canonical_windows
-    for entry in told.entries:
+    by_name, by_canonical = facts.reported_windows, facts.canonical_windows
+    for entry in message.entries:
         by_name = _with(by_name, entry.name, entry.window)
         if entry.canonical is not None:
             suffix = entry.name[len(base_name(entry.name)[0]) :]
             canonical = base_name(entry.canonical)[0] + suffix
             by_canonical = _with(by_canonical, canonical, entry.window)
-    if by_name is not facts.told_windows or by_canonical is not facts.canonical_windows:
-        step.facts = facts._replace(told_windows=by_name, canonical_windows=by_canonical)
+    if by_name is not facts.reported_windows or by_canonical is not facts.canonical_windows:
+        step.facts = facts._replace(reported_windows=by_name, canonical_windows=by_canonical)
         _resolve(step)
 
 
-def tell_own_window(step: Step, told: OwnWindow) -> None:
+def apply_own_window(step: Step, message: OwnWindow) -> None:
     """Take the window of the main chain's model."""
     name = step.main.model or _NO_MODEL
-    windows = _with(step.facts.told_windows, name, told.window)
-    step.facts = step.facts._replace(told_windows=windows)
+    windows = _with(step.facts.reported_windows, name, message.window)
+    step.facts = step.facts._replace(reported_windows=windows)
     _resolve(step)
 
 
 def _resolve(step: Step) -> None:
     """Set each model's runtime window: by name without a suffix, else by canonical name (R12)."""
     facts = step.facts
-    windows = _chosen(facts.canonical_windows, facts.suffix)
-    windows |= _chosen(facts.told_windows, facts.suffix)
+    windows = _one_per_model(facts.canonical_windows, facts.suffix)
+    windows |= _one_per_model(facts.reported_windows, facts.suffix)
     if windows != facts.windows:
         step.facts = facts._replace(windows=windows)
         step.limits_touched = True
 
 
-def _chosen(told: Mapping[str, int], suffix: int | None) -> dict[str, int]:
+def _one_per_model(reported: Mapping[str, int], suffix: int | None) -> dict[str, int]:
     """Return one window a model: of several suffixes that of the latest `init`, else none."""
     by_model: dict[str, dict[int | None, int]] = {}
-    for name, window in told.items():
-        base, means = base_name(name)
-        by_model.setdefault(base, {})[means] = window
+    for name, window in reported.items():
+        base, suffix_window = base_name(name)
+        by_model.setdefault(base, {})[suffix_window] = window
     return {
         base: windows[suffix] if len(windows) > 1 else next(iter(windows.values()))
         for base, windows in by_model.items()
@@ -143,56 +143,56 @@ def _with(values: Mapping[str, int], name: str, value: int | None) -> Mapping[st
     """
     if values.get(name) == value:
         return values
-    kept = {key: old for key, old in values.items() if key != name}
+    others = {key: old for key, old in values.items() if key != name}
     if value is not None:
-        kept[name] = value
-    if len(kept) > MAX_MODELS:
-        del kept[next(iter(kept))]
-    return kept
+        others[name] = value
+    if len(others) > MAX_MODELS:
+        del others[next(iter(others))]
+    return others
 
 
-def tell_auto_compact(step: Step, told: AutoCompact) -> None:
-    """Take the main chain's auto-compact facts; what was not told again stays."""
+def apply_auto_compact(step: Step, message: AutoCompact) -> None:
+    """Take the main chain's auto-compact facts; what is not reported again stays."""
     facts = step.facts
     step.facts = facts._replace(
-        auto_compact_enabled=_newer(told.enabled, facts.auto_compact_enabled),
-        auto_compact_threshold=_newer(told.threshold, facts.auto_compact_threshold),
-        effective_window=_newer(told.effective_window, facts.effective_window),
+        auto_compact_enabled=_newer(message.enabled, facts.auto_compact_enabled),
+        auto_compact_threshold=_newer(message.threshold, facts.auto_compact_threshold),
+        effective_window=_newer(message.effective_window, facts.effective_window),
     )
     step.limits_touched = True
 
 
-def _newer(told: Value | None, known: Value | None) -> Value | None:
-    return known if told is None else told
+def _newer(new: Value | None, known: Value | None) -> Value | None:
+    return known if new is None else new
 
 
-def tell_usage(step: Step, told: ContextUsage) -> None:
-    """Take a context-usage answer; its record is due if anything it says is news."""
-    model = step.main.model if told.model is None else base_name(told.model)[0]
-    if told.raw_max_tokens is not None:
-        raw = _with(step.facts.raw_windows, model or _NO_MODEL, told.raw_max_tokens)
+def apply_usage(step: Step, answer: ContextUsage) -> None:
+    """Take a context-usage answer; its record is due if anything in it is new."""
+    model = step.main.model if answer.model is None else base_name(answer.model)[0]
+    if answer.raw_max_tokens is not None:
+        raw = _with(step.facts.raw_windows, model or _NO_MODEL, answer.raw_max_tokens)
         step.facts = step.facts._replace(raw_windows=raw)
-    digest = cause_hash(repr((told.total_tokens, told.categories))).hex()
+    digest = cause_hash(repr((answer.total_tokens, answer.categories))).hex()
     step.limits_touched = True
-    step.usage = told
-    if step.facts.usage != digest and step.main.told is not None:
+    step.usage = answer
+    if step.facts.usage != digest and step.main.reported_limits is not None:
         step.facts = step.facts._replace(usage=digest)
-        step.usage_is_news = True
+        step.usage_is_new = True
 
 
-def tell_limits(step: Step) -> None:
-    """Emit `context_limits` for each chain whose limits are news: main first, then by subject.
+def emit_limits(step: Step) -> None:
+    """Emit `context_limits` for each chain whose limits changed: main first, then by subject.
 
     A window is first assumed for a chain with its first model, or with its first reading where
-    no model was told. A subagent's is then noted without a record.
+    no model was reported. A subagent's is then noted without a record.
     """
     for name in _ordered(step.chains):
         chain = step.chains[name]
-        if chain.model is None and chain.told is None and name != step.first_read:
+        if chain.model is None and chain.reported_limits is None and name != step.first_read:
             continue
         window, source = window_of(step.rules, step.facts, chain.model)
         is_main = name == MAIN_CHAIN
-        limits = ToldLimits(window, source, None, None, None)
+        limits = ReportedLimits(window, source, None, None, None)
         if is_main:
             facts = step.facts
             limits = limits._replace(
@@ -200,13 +200,13 @@ def tell_limits(step: Step) -> None:
                 auto_compact_threshold=facts.auto_compact_threshold,
                 effective_window=facts.effective_window,
             )
-        told = chain.told
-        if limits != told:
-            step.edit(name).told = limits
+        before = chain.reported_limits
+        if limits != before:
+            step.edit(name).reported_limits = limits
         if is_main:
-            due = limits != told or step.usage_is_news
+            due = limits != before or step.usage_is_new
         else:
-            due = told is not None and told.window != window
+            due = before is not None and before.window != window
         if due:
             _emit(step, name, limits)
 
@@ -215,7 +215,7 @@ def _ordered(chains: Iterable[str]) -> list[str]:
     return sorted(chains, key=lambda name: (name != MAIN_CHAIN, name))
 
 
-def _emit(step: Step, name: str, limits: ToldLimits) -> None:
+def _emit(step: Step, name: str, limits: ReportedLimits) -> None:
     usage = step.usage if name == MAIN_CHAIN else None
     step.emit(
         Rank.LIMITS,

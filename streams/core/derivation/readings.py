@@ -18,7 +18,7 @@ from streams.core.derivation.attempts import move
 from streams.core.derivation.boundaries import bound, complete
 from streams.core.derivation.state import Chain
 from streams.core.derivation.step import Rank, Step
-from streams.core.derivation.transitions import Event
+from streams.core.derivation.transitions import AttemptEvent
 from streams.core.derivation.windows import base_name
 
 
@@ -27,20 +27,20 @@ def respond(step: Step, response: Response) -> None:
     name = step.subject
     key = responses.key_hash(response.key, step.normal.cause)
     chain = step.edit(name)
-    found = responses.find(chain.memory, key)
-    marks = 0 if found is None else found.marks
+    remembered = responses.find(chain.memory, key)
+    marks = 0 if remembered is None else remembered.marks
     if response.model is not None:
         limits.set_model(step, name, base_name(response.model)[0])
     if response.boundary is not None and not marks & responses.BOUNDARY_MARK:
         marks |= responses.BOUNDARY_MARK
         bound(step, response.boundary)
-    previous_output = _begin(step, chain, key) if found is None else found.previous_output
+    previous_output = _begin(step, chain, key) if remembered is None else remembered.previous_output
     _take_output(chain, key, response.output)
     if response.edits or response.exhausted:
         marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
-    known = found
+    known = remembered
     if known is None:
-        known = responses.Remembered(key, responses.NOT_COUNTED, previous_output, marks)
+        known = responses.RememberedResponse(key, responses.NOT_COUNTED, previous_output, marks)
     elif marks != known.marks:
         known = known.with_marks(marks)
     usage = response.usage
@@ -49,20 +49,22 @@ def respond(step: Step, response: Response) -> None:
         if counted is not known:
             _read(step, response.response_id, usage, previous_output)
             known = counted
-    if known is not found:
+    if known is not remembered:
         chain.memory = responses.remember(chain.memory, known)
 
 
 def end_response(step: Step, end: ResponseEnd) -> None:
     """Apply the end of the chain's latest response; without one there is nothing to end."""
     chain = step.edit(step.subject)
-    found = responses.find(chain.memory, chain.response) if chain.response else None
-    if found is None:
+    remembered = responses.find(chain.memory, chain.response) if chain.response else None
+    if remembered is None:
         return
     _take_output(chain, chain.response, end.output)
-    marks = found.marks | _once(step, found.marks, edits=end.edits, exhausted=end.exhausted)
-    if marks != found.marks:
-        chain.memory = responses.remember(chain.memory, found.with_marks(marks))
+    marks = remembered.marks | _once(
+        step, remembered.marks, edits=end.edits, exhausted=end.exhausted
+    )
+    if marks != remembered.marks:
+        chain.memory = responses.remember(chain.memory, remembered.with_marks(marks))
 
 
 def micro_compact(step: Step, micro: MicroCompaction) -> None:
@@ -85,7 +87,7 @@ def _begin(step: Step, chain: Chain, key: bytes) -> int | None:
     A new response of the main chain moves the attempt.
     """
     if step.subject == MAIN_CHAIN:
-        move(step, Event.RESPONSE)
+        move(step, AttemptEvent.RESPONSE)
     before = chain.output
     chain.response = key
     chain.output = None
@@ -101,7 +103,7 @@ def _take_output(chain: Chain, key: bytes, output: int | None) -> None:
 
 
 def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhausted: bool) -> int:
-    """Emit what a response tells once, and return its marks."""
+    """Emit what a response reports once, and return its marks."""
     added = 0
     if edits and not marks & responses.EDITS_MARK:
         added |= responses.EDITS_MARK
@@ -132,7 +134,7 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
     name = step.subject
     chain = step.edit(name)
     used = usage.used
-    if chain.told is None:
+    if chain.reported_limits is None:
         step.limits_touched = True
         step.first_read = name
     window, source = limits.disprove(step, chain.model, used)

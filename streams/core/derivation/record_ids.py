@@ -32,7 +32,7 @@ _ESCAPES: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | {
 
 
 def record_id(session_id: str, chain: str, kind: str, cause: str, *extra: str | int | None) -> str:
-    """Return a record's id. `extra` tells apart records of one kind from one message."""
+    """Return a record's id. `extra` distinguishes records of one kind from one message."""
     name = _json(cause)
     for part in extra:
         name = f"{name},{_json(part)}"

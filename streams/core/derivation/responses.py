@@ -26,10 +26,10 @@ READ_MARK: Final = 8
 
 _ENTRY: Final = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sqB")
 _COUNTS: Final = struct.Struct("<QQQ")
-_NOT_TOLD: Final = -1
+_UNKNOWN: Final = -1
 
 NOT_COUNTED: Final = bytes(HASH_BYTES)
-"""Stands for the counts of a response that gave no reading."""
+"""Counts of a response that gave no reading."""
 
 
 _FRAMES_TOGETHER: Final = 4_096
@@ -37,10 +37,10 @@ _FRAMES_TOGETHER: Final = 4_096
 
 
 @dataclass(slots=True, init=False)
-class Remembered:
+class RememberedResponse:
     """One response: the hash of its key, that of its counts, its marks. Never changed.
 
-    `previous_output` is what the response before it put out, as far as that was told.
+    `previous_output` is the output of the response before it, where known.
     """
 
     key: bytes
@@ -60,16 +60,16 @@ class Remembered:
         self.previous_output = previous_output
         self.marks = marks
 
-    def with_marks(self, marks: int) -> "Remembered":
+    def with_marks(self, marks: int) -> "RememberedResponse":
         """Return it with other marks."""
-        return Remembered(self.key, self.counts, self.previous_output, marks)
+        return RememberedResponse(self.key, self.counts, self.previous_output, marks)
 
-    def with_reading(self, usage: Usage) -> "Remembered":
+    def with_reading(self, usage: Usage) -> "RememberedResponse":
         """Return it with the counts of its latest reading; itself where they are no news (R9)."""
         counts, marks = _counts_hash(usage), self.marks
         if marks & READ_MARK and counts == self.counts:
             return self
-        return Remembered(self.key, counts, self.previous_output, marks | READ_MARK)
+        return RememberedResponse(self.key, counts, self.previous_output, marks | READ_MARK)
 
 
 def key_hash(key: str | None, cause: str) -> bytes:
@@ -83,21 +83,21 @@ def _response_hash(key: str) -> bytes:
     return cause_hash(f"response {key}")
 
 
-def find(memory: bytes, key: bytes) -> Remembered | None:
+def find(memory: bytes, key: bytes) -> RememberedResponse | None:
     """Return a remembered response."""
     at = _place(memory, key)
     if at < 0:
         return None
     key, counts, output, marks = _ENTRY.unpack_from(memory, at)
-    previous_output = None if output == _NOT_TOLD else output
-    return Remembered(key, counts, previous_output, marks)
+    previous_output = None if output == _UNKNOWN else output
+    return RememberedResponse(key, counts, previous_output, marks)
 
 
-def remember(memory: bytes, response: Remembered) -> bytes:
+def remember(memory: bytes, response: RememberedResponse) -> bytes:
     """Return the memory with the response: in its old place, or as the newest."""
     output = response.previous_output
-    told = _NOT_TOLD if output is None else output
-    packed = _ENTRY.pack(response.key, response.counts, told, response.marks)
+    previous_output = _UNKNOWN if output is None else output
+    packed = _ENTRY.pack(response.key, response.counts, previous_output, response.marks)
     at = _place(memory, response.key)
     if at >= 0:
         return memory[:at] + packed + memory[at + _ENTRY.size :]
@@ -105,7 +105,7 @@ def remember(memory: bytes, response: Remembered) -> bytes:
 
 
 def _counts_hash(usage: Usage) -> bytes:
-    """Return the bytes by which counts are compared: a third of their size; not told is 0."""
+    """Return the bytes by which counts are compared: a third of their size; null counts as 0."""
     counts = _COUNTS.pack(usage.input or 0, usage.creation or 0, usage.read or 0)
     return blake2b(counts, digest_size=HASH_BYTES).digest()
 

@@ -1,4 +1,4 @@
-"""Facts of the session: told once, and again when one changes (records.md, `session_info`)."""
+"""Facts of the session: emitted once, and again when one changes (records.md, `session_info`)."""
 
 from typing import cast
 
@@ -7,7 +7,7 @@ from schemas.records import MAIN_CHAIN, Runtime, SessionInfo
 from streams.core.derivation.step import Rank, Step
 
 
-def tell_facts(step: Step, told: SessionFacts) -> None:
+def apply_facts(step: Step, message: SessionFacts) -> None:
     """Take facts of the session; emit them if one is new or changed.
 
     A subagent's line fills what is not known yet but changes nothing: its folder is its own.
@@ -22,8 +22,8 @@ def tell_facts(step: Step, told: SessionFacts) -> None:
         facts.publisher_agent_id,
     )
     merged = tuple(
-        old if new is None or (told.only_new and old is not None) else new
-        for new, old in zip((*told[:5], told.publisher_agent_id), known, strict=True)
+        old if new is None or (message.only_new and old is not None) else new
+        for new, old in zip((*message[:5], message.publisher_agent_id), known, strict=True)
     )
     if merged == known:
         return

@@ -38,7 +38,7 @@ _CHAIN_PREFIX: Final = "chain:"
 _KNOWN_PREFIX: Final = "known:"
 
 
-class Part(NamedTuple):
+class StoredPart(NamedTuple):
     """A stored part: its fields as plain JSON, and its hashes as the bytes that they are."""
 
     fields: list[Json]
@@ -61,8 +61,8 @@ class Unmeasured(NamedTuple):
     duration_ms: int | None
 
 
-class ToldLimits(NamedTuple):
-    """What the last `context_limits` said; of a subagent only the window is compared (R12)."""
+class ReportedLimits(NamedTuple):
+    """The values of the last `context_limits`; of a subagent only the window is compared (R12)."""
 
     window: int | None
     window_source: WindowSource
@@ -97,7 +97,7 @@ class Chain:
     boundaries: int
     awaited: AwaitedSummary | None
     unmeasured: Unmeasured | None
-    told: ToldLimits | None
+    reported_limits: ReportedLimits | None
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Chain:
         boundaries: int = 0,
         awaited: AwaitedSummary | None = None,
         unmeasured: Unmeasured | None = None,
-        told: ToldLimits | None = None,
+        reported_limits: ReportedLimits | None = None,
     ) -> None:
         self.memory = memory
         self.response = response
@@ -133,7 +133,7 @@ class Chain:
         self.boundaries = boundaries
         self.awaited = awaited
         self.unmeasured = unmeasured
-        self.told = told
+        self.reported_limits = reported_limits
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -153,16 +153,16 @@ class Chain:
             self.boundaries,
             self.awaited,
             self.unmeasured,
-            self.told,
+            self.reported_limits,
         )
 
 
 class Facts(NamedTuple):
     """What seldom changes. Windows are by model name, tokens.
 
-    `told_windows` are by the names that a `contextWindow` was told with, suffix and all,
+    `reported_windows` are by the names that a `contextWindow` was reported with, suffix included;
     `canonical_windows` by their canonical names; `windows` is what follows from both and the
-    latest suffix, by name without one. `raw_windows` were told as `rawMaxTokens`; `exceeded` are
+    latest suffix, by name without one. `raw_windows` come from `rawMaxTokens`; `exceeded` are
     models whose assumed window was proven wrong. `suffix` is the window that the latest `init`'s
     suffix means, `suffixed` has it for each model whose latest `init` had one. `aliases` map a
     parent's tool use to an agent id (R2).
@@ -173,7 +173,7 @@ class Facts(NamedTuple):
     model: str | None = None
     cwd: str | None = None
     forked_from: str | None = None
-    told_windows: Mapping[str, int] = {}
+    reported_windows: Mapping[str, int] = {}
     canonical_windows: Mapping[str, int] = {}
     windows: Mapping[str, int] = {}
     raw_windows: Mapping[str, int] = {}
@@ -236,12 +236,12 @@ NEW_SESSION: Final = Session()
 NEW_CHAIN: Final = Chain()
 
 
-def pack(before: Session | None, after: Session) -> dict[str, Part | None]:
-    """Return the parts that differ from `before`, by name; None for a part that is gone.
+def pack(before: Session | None, after: Session) -> dict[str, StoredPart | None]:
+    """Return the parts that differ from `before`, by name; None for a part to delete.
 
     The session's own part is always among them.
     """
-    parts: dict[str, Part | None] = {}
+    parts: dict[str, StoredPart | None] = {}
     old = NEW_SESSION if before is None else before
     for name in old.chains.keys() - after.chains.keys():
         parts[_CHAIN_PREFIX + name] = None
@@ -249,7 +249,7 @@ def pack(before: Session | None, after: Session) -> dict[str, Part | None]:
         if old.chains.get(name) is not chain:
             parts[_CHAIN_PREFIX + name] = _pack_chain(chain)
     for slot, (number, hashes) in chunks(old.known, after.known).items():
-        parts[f"{_KNOWN_PREFIX}{slot}"] = Part([number], hashes)
+        parts[f"{_KNOWN_PREFIX}{slot}"] = StoredPart([number], hashes)
     parts[SESSION_PART] = _pack_session(after)
     return parts
 
@@ -264,7 +264,7 @@ def part_names(session: Session) -> list[str]:
     ]
 
 
-def unpack(session_id: str, parts: Mapping[str, Part]) -> Session:
+def unpack(session_id: str, parts: Mapping[str, StoredPart]) -> Session:
     """Read a session from its parts.
 
     Raises VersionError where the parts are not what this build writes.
@@ -278,7 +278,7 @@ def unpack(session_id: str, parts: Mapping[str, Part]) -> Session:
         ) from error
 
 
-def _unpack(parts: Mapping[str, Part]) -> Session:
+def _unpack(parts: Mapping[str, StoredPart]) -> Session:
     own, boundaries = parts[SESSION_PART]
     sequence, applied, last_ms, added, phase, start, hint, last_reset, facts = own
     stored = {}
@@ -305,11 +305,11 @@ def _unpack(parts: Mapping[str, Part]) -> Session:
     )
 
 
-def _pack_session(session: Session) -> Part:
+def _pack_session(session: Session) -> StoredPart:
     known, attempt = session.known, session.attempt
     start = start_of(attempt)
     began: Json = None if start is None else [start.attempt_id, start.own_ms, start.live_ms]
-    return Part(
+    return StoredPart(
         [
             session.sequence,
             session.applied,
@@ -325,7 +325,7 @@ def _pack_session(session: Session) -> Part:
     )
 
 
-def _pack_chain(chain: Chain) -> Part:
+def _pack_chain(chain: Chain) -> StoredPart:
     fields = [
         chain.response.hex(),
         chain.model,
@@ -341,12 +341,12 @@ def _pack_chain(chain: Chain) -> Part:
         chain.boundaries,
         None if chain.awaited is None else list(chain.awaited),
         None if chain.unmeasured is None else list(chain.unmeasured),
-        None if chain.told is None else list(chain.told),
+        None if chain.reported_limits is None else list(chain.reported_limits),
     ]
-    return Part(cast("list[Json]", fields), chain.memory)
+    return StoredPart(cast("list[Json]", fields), chain.memory)
 
 
-def _unpack_chain(part: Part) -> Chain:
+def _unpack_chain(part: StoredPart) -> Chain:
     response, *fields = part.fields
     read: list[Any] = list(fields)
     for place, make in _MADE_OF_LISTS:
@@ -359,7 +359,7 @@ _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
     (9, tuple),
     (11, AwaitedSummary._make),
     (12, Unmeasured._make),
-    (13, ToldLimits._make),
+    (13, ReportedLimits._make),
 )
 """Fields of a chain that JSON has as lists, by their place after the response."""
 

@@ -75,7 +75,7 @@ class Step:
         "session_id",
         "subject",
         "usage",
-        "usage_is_news",
+        "usage_is_new",
         "was_reset",
     )
 
@@ -96,7 +96,7 @@ class Step:
         self.limits_touched = False
         self.first_read: str | None = None
         self.usage: ContextUsage | None = None
-        self.usage_is_news = False
+        self.usage_is_new = False
         self.emitted: list[Emitted] = []
         self._touch(subject, session.applied + 1)
 
@@ -154,11 +154,11 @@ class Step:
         if len(emitted) > 1:
             emitted.sort(key=_rank)
         time_ms, tag = self.normal.time_ms, self.rules.tag
-        found = []
+        records = []
         for one in emitted:
             sequence += 1
-            found.append(Record(one.record_id, one.data.chain, time_ms, sequence, tag, one.data))
-        return tuple(found)
+            records.append(Record(one.record_id, one.data.chain, time_ms, sequence, tag, one.data))
+        return tuple(records)
 
 
 def _rank(emitted: Emitted) -> Rank:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 
 class Phase(StrEnum):
-    """Where an attempt stands."""
+    """The state of an attempt."""
 
     IDLE = "idle"
     OPEN = "open"
@@ -19,7 +19,7 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
-class Event(StrEnum):
+class AttemptEvent(StrEnum):
     """What can move an attempt: a message of the session itself, or a gap before it."""
 
     COMPACTING = "compacting"
@@ -54,50 +54,50 @@ _LOSE: Final = Move(Phase.IDLE, (Effect.UNKNOWN,))
 _RESTART: Final = Move(Phase.OPEN, (Effect.UNKNOWN, Effect.START))
 _CLOSE: Final = Move(Phase.IDLE)
 
-TABLE: Final[Mapping[Phase, Mapping[Event, Move]]] = {
+TABLE: Final[Mapping[Phase, Mapping[AttemptEvent, Move]]] = {
     Phase.IDLE: {
-        Event.COMPACTING: Move(Phase.OPEN, (Effect.START,)),
-        Event.SUCCESS: Move(Phase.IDLE),
-        Event.CLEARED: Move(Phase.IDLE),
-        Event.FAILED: _FAIL,
-        Event.BOUNDARY: _CLOSE,
-        Event.RESULT: Move(Phase.IDLE),
-        Event.RESET: Move(Phase.IDLE),
-        Event.RESPONSE: Move(Phase.IDLE),
-        Event.GAP: Move(Phase.IDLE),
+        AttemptEvent.COMPACTING: Move(Phase.OPEN, (Effect.START,)),
+        AttemptEvent.SUCCESS: Move(Phase.IDLE),
+        AttemptEvent.CLEARED: Move(Phase.IDLE),
+        AttemptEvent.FAILED: _FAIL,
+        AttemptEvent.BOUNDARY: _CLOSE,
+        AttemptEvent.RESULT: Move(Phase.IDLE),
+        AttemptEvent.RESET: Move(Phase.IDLE),
+        AttemptEvent.RESPONSE: Move(Phase.IDLE),
+        AttemptEvent.GAP: Move(Phase.IDLE),
     },
     Phase.OPEN: {
-        Event.COMPACTING: Move(Phase.OPEN, (Effect.HEARTBEAT,)),
-        Event.SUCCESS: Move(Phase.SUCCEEDED),
-        Event.CLEARED: Move(Phase.ENDED),
-        Event.FAILED: _FAIL,
-        Event.BOUNDARY: _CLOSE,
-        Event.RESULT: _LOSE,
-        Event.RESET: _LOSE,
-        Event.RESPONSE: _LOSE,
-        Event.GAP: _LOSE,
+        AttemptEvent.COMPACTING: Move(Phase.OPEN, (Effect.HEARTBEAT,)),
+        AttemptEvent.SUCCESS: Move(Phase.SUCCEEDED),
+        AttemptEvent.CLEARED: Move(Phase.ENDED),
+        AttemptEvent.FAILED: _FAIL,
+        AttemptEvent.BOUNDARY: _CLOSE,
+        AttemptEvent.RESULT: _LOSE,
+        AttemptEvent.RESET: _LOSE,
+        AttemptEvent.RESPONSE: _LOSE,
+        AttemptEvent.GAP: _LOSE,
     },
     Phase.SUCCEEDED: {
-        Event.COMPACTING: _RESTART,
-        Event.SUCCESS: Move(Phase.SUCCEEDED),
-        Event.CLEARED: Move(Phase.SUCCEEDED),
-        Event.FAILED: _FAIL,
-        Event.BOUNDARY: _CLOSE,
-        Event.RESULT: Move(Phase.SUCCEEDED),
-        Event.RESET: _LOSE,
-        Event.RESPONSE: Move(Phase.SUCCEEDED),
-        Event.GAP: _LOSE,
+        AttemptEvent.COMPACTING: _RESTART,
+        AttemptEvent.SUCCESS: Move(Phase.SUCCEEDED),
+        AttemptEvent.CLEARED: Move(Phase.SUCCEEDED),
+        AttemptEvent.FAILED: _FAIL,
+        AttemptEvent.BOUNDARY: _CLOSE,
+        AttemptEvent.RESULT: Move(Phase.SUCCEEDED),
+        AttemptEvent.RESET: _LOSE,
+        AttemptEvent.RESPONSE: Move(Phase.SUCCEEDED),
+        AttemptEvent.GAP: _LOSE,
     },
     Phase.ENDED: {
-        Event.COMPACTING: _RESTART,
-        Event.SUCCESS: Move(Phase.SUCCEEDED),
-        Event.CLEARED: Move(Phase.ENDED),
-        Event.FAILED: _FAIL,
-        Event.BOUNDARY: _CLOSE,
-        Event.RESULT: _LOSE,
-        Event.RESET: _LOSE,
-        Event.RESPONSE: _LOSE,
-        Event.GAP: _LOSE,
+        AttemptEvent.COMPACTING: _RESTART,
+        AttemptEvent.SUCCESS: Move(Phase.SUCCEEDED),
+        AttemptEvent.CLEARED: Move(Phase.ENDED),
+        AttemptEvent.FAILED: _FAIL,
+        AttemptEvent.BOUNDARY: _CLOSE,
+        AttemptEvent.RESULT: _LOSE,
+        AttemptEvent.RESET: _LOSE,
+        AttemptEvent.RESPONSE: _LOSE,
+        AttemptEvent.GAP: _LOSE,
     },
 }
 
@@ -136,7 +136,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The phase ended without a word on how."""
+    """The phase ended, outcome unknown."""
 
     phase: ClassVar = Phase.ENDED
     start: Start

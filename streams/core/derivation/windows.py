@@ -20,7 +20,7 @@ _VENDOR: Final = re.compile(
 """What clouds put before a name: Bedrock's `us.anthropic.`, OpenAI's `ft:` of tuned models."""
 _DIGIT_DOT: Final = re.compile(r"(?<=[0-9])\.(?=[0-9])")
 _REMEMBERED_NAMES: Final = 256
-"""Answers kept: with every reading a name is asked for, and a fleet uses some dozens."""
+"""Cached look-ups: every reading looks a name up, and a fleet uses some dozens."""
 _BOUNDARIES: Final = frozenset("-@:_")
 
 
@@ -29,7 +29,7 @@ class WindowRow:
     """One row of the catalog, tokens each.
 
     `context` is the window. `input` and `output` are the vendor's limits of one request's two
-    sides, null where the source did not tell them. `source` names where the figures are from.
+    sides, null where the source does not have them. `source` names where the figures are from.
     """
 
     prefix: str
@@ -71,16 +71,16 @@ class Catalog:
         try:
             return self._remembered[model]
         except KeyError:
-            found = self._look_up(model)
+            window = self._look_up(model)
         if len(self._remembered) >= _REMEMBERED_NAMES:
             self._remembered.clear()
-        self._remembered[model] = found
-        return found
+        self._remembered[model] = window
+        return window
 
     def _look_up(self, model: str) -> int | None:
-        base, told = base_name(model)
-        if told is not None:
-            return told
+        base, window = base_name(model)
+        if window is not None:
+            return window
         name = plain_name(base)
         for end in range(min(len(name), self._longest), 0, -1):
             if end < len(name) and name[end] not in _BOUNDARIES:
@@ -98,10 +98,10 @@ def base_name(model: str) -> tuple[str, int | None]:
     """
     if not model.endswith("]"):
         return model, None
-    found = _SUFFIX.search(model)
-    if found is None or (count := int(found[1])) == 0:
+    suffix = _SUFFIX.search(model)
+    if suffix is None or (count := int(suffix[1])) == 0:
         return model, None
-    return model[: found.start()], count * _SUFFIX_UNIT[found[2].lower()]
+    return model[: suffix.start()], count * _SUFFIX_UNIT[suffix[2].lower()]
 
 
 def plain_name(model: str) -> str:
@@ -125,7 +125,7 @@ def _row(row: Mapping[str, object]) -> WindowRow:
     if not isinstance(prefix, str) or plain_name(prefix) != prefix or not prefix:
         raise ValueError(f"window catalog: prefix {prefix!r} is not a plain lower-case model name")
     if context is None or not isinstance(source, str):
-        raise ValueError(f"window catalog: row {prefix!r} lacks its context or its source")
+        raise ValueError(f"window catalog: row {prefix!r} needs a context and a source")
     return WindowRow(prefix, context, input_limit, output_limit, source)
 
 

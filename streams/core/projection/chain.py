@@ -54,9 +54,9 @@ def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: 
 
 
 def limit(chain: ChainView, data: ContextLimits, time_ms: int | None) -> ChainView:
-    """Return the chain with its limits as last told.
+    """Return the chain with its latest limits.
 
-    A size that is not measured takes the runtime's own total, where it tells one, as an estimate.
+    A size that is not measured takes the runtime's own total, where it reports one, as an estimate.
     """
     estimated = chain.breakdown is None and data.total_tokens is not None
     after = replace(

@@ -1,4 +1,4 @@
-"""What a record adds beside its session's view: the other documents, purely derived.
+"""What a record adds besides its session's view: the other documents, purely derived.
 
 Each is a function of the record and of views before and after it, so that re-reading a record
 gives the same document again.

@@ -72,7 +72,7 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
 
 
 def attempted_trigger(attempt: AttemptView | None) -> Trigger | None:
-    """Return what set an attempt off, in a boundary's words, as far as its start told."""
+    """Return what set an attempt off, in a boundary's words, as far as its start reported it."""
     if attempt is None or attempt.trigger_reason is None:
         return None
     return "manual" if attempt.trigger_reason == "manual" else "auto"

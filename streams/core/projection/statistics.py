@@ -45,26 +45,26 @@ def advance(partition: PartitionView, record: Record, logged_ms: int | None) -> 
     itself sets, so every way of reading it gives the same views.
     """
     logged = _latest(partition.logged_ms, logged_ms)
-    told = record.time_ms
-    if told is not None and logged is not None and told > logged + CLOCK_AHEAD_MS:
-        told = None
+    time_ms = record.time_ms
+    if time_ms is not None and logged is not None and time_ms > logged + CLOCK_AHEAD_MS:
+        time_ms = None
     return PartitionView(
         records=partition.records + 1,
-        newest_ms=_latest(partition.newest_ms, told),
+        newest_ms=_latest(partition.newest_ms, time_ms),
         logged_ms=logged,
         leaving=partition.leaving or enters_day(partition.logged_ms, logged),
     )
 
 
 def enters_day(before_ms: int | None, after_ms: int | None) -> bool:
-    """Tell whether time went into another day (UTC)."""
+    """Return whether time went into another day (UTC)."""
     if before_ms is None or after_ms is None:
         return False
     return after_ms // DAY_MS > before_ms // DAY_MS
 
 
 def counts(record: Record) -> bool:
-    """Tell whether the record is counted at all."""
+    """Return whether the record is counted at all."""
     return isinstance(record.data, CompactBoundary | CompactionComplete | CompactionFailed)
 
 
@@ -105,11 +105,11 @@ def counted(before: Aggregates, record: Record, attempt: AttemptView | None) -> 
     data = record.data
     match data:
         case CompactBoundary():
-            kept = _of_trigger(before, data.trigger)
-            lasted = _add(kept.duration_ms, data.duration_ms, DURATION_EDGES_MS)
-            kept = replace(kept, succeeded=kept.succeeded + 1, duration_ms=lasted)
+            counts = _of_trigger(before, data.trigger)
+            lasted = _add(counts.duration_ms, data.duration_ms, DURATION_EDGES_MS)
+            counts = replace(counts, succeeded=counts.succeeded + 1, duration_ms=lasted)
             return replace(
-                _with_trigger(before, data.trigger, kept),
+                _with_trigger(before, data.trigger, counts),
                 pre_tokens=_add(before.pre_tokens, data.pre_tokens, TOKEN_EDGES),
                 messages=before.messages + data.messages_since_last,
             )
@@ -148,15 +148,15 @@ def _of_trigger(aggregates: Aggregates, trigger: Trigger | None) -> TriggerAggre
 
 
 def _with_trigger(
-    aggregates: Aggregates, trigger: Trigger | None, kept: TriggerAggregates
+    aggregates: Aggregates, trigger: Trigger | None, counts: TriggerAggregates
 ) -> Aggregates:
     match trigger:
         case "manual":
-            return replace(aggregates, manual=kept)
+            return replace(aggregates, manual=counts)
         case "auto":
-            return replace(aggregates, automatic=kept)
+            return replace(aggregates, automatic=counts)
         case _:
-            return replace(aggregates, unknown_trigger=kept)
+            return replace(aggregates, unknown_trigger=counts)
 
 
 def _add(before: Distribution, value: int | None, edges: tuple[int, ...]) -> Distribution:

@@ -9,12 +9,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from contextgauge.errors import ConfigError
+from contextgauge.settings.secrets import read_secret
 from contextgauge.tls_files import TlsFiles, context_of
 from streams.core.alerts.check import Fault, check_plan
 from streams.core.alerts.check import Path as Place
 from streams.core.alerts.rules import AlertPlan, Target
 from streams.edge.alerts.webhook_key import key_of
-from streams.edge.files.secrets import read_secret
 
 _MOST_BYTES = 1024 * 1024
 """No file of rules is longer; a wrong path may name something that never ends."""
@@ -55,7 +55,7 @@ def read_plan(path: Path) -> AlertPlan:
 def _told(path: Path, text: str, fault: Fault) -> str:
     line = line_of(text, fault.path)
     place = path.name if line is None else f"{path.name}:{line}"
-    return f"{place}: {fault.path[-1]} {fault.said}"
+    return f"{place}: {fault.path[-1]} {fault.problem}"
 
 
 def line_of(text: str, place: Place) -> int | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from contextgauge.errors import ConfigError
-from streams.edge.files.secrets import read_secret
+from contextgauge.settings.secrets import read_secret
 
 _SCHEME: Final = "sha256:"
 _LINE: Final = re.compile(r"([A-Za-z0-9._@-]{1,100})[ \t]+sha256:([0-9a-f]{64})")

@@ -21,15 +21,12 @@ from string import Template
 from typing import Any, Literal, TypeAlias
 
 from contextgauge.errors import StopError
+from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE
 from streams import codec
 from streams.edge.local_stack import processes
 from streams.edge.local_stack.processes import Running
 
-PROJECT_FOLDER = Path(__file__).parents[3]
-STACK_FOLDER = PROJECT_FOLDER / ".stack"
-"""Where `contextgauge stack up` keeps data, logs and its state; ignored by git."""
-
-STATE_FILE = "stack.json"
+PROJECT_FOLDER = STACK_FOLDER.parent
 DEFAULT_HEAP_MIB = 512
 """The broker's heap: holds several 10 MiB messages and still fits a small machine."""
 

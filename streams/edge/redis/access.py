@@ -14,9 +14,9 @@ from redis.asyncio.connection import AbstractConnection
 from redis.connection import HiredisRespSerializer
 from redis.credentials import CredentialProvider
 
+from contextgauge.settings.secrets import read_secret
 from contextgauge.tls import refused_by, speaks_tls
 from contextgauge.tls_files import TlsFiles, context_of
-from streams.edge.files.secrets import read_secret
 
 _PORT = 6379
 """Redis's own, where the URL names none."""

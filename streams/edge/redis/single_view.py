@@ -13,7 +13,7 @@ from io import BufferedReader
 from time import monotonic
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from contextgauge.murmur2 import partition_of_key
+from contextgauge.partitioner import partition_of_key
 from streams.edge.files.plain_settings import GlanceSettings
 
 FORMAT_VERSION = b"3"
@@ -164,6 +164,6 @@ def _encrypted(connection: socket.socket, settings: GlanceSettings, host: str) -
 def _secret(file_name: str) -> str:
     from pathlib import Path  # noqa: PLC0415 -- most have no such file
 
-    from streams.edge.files.secrets import read_secret  # noqa: PLC0415
+    from contextgauge.settings.secrets import read_secret  # noqa: PLC0415
 
     return read_secret(Path(file_name), "CONTEXTGAUGE_REDIS_PASSWORD_FILE")

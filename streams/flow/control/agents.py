@@ -52,4 +52,4 @@ class AgentLookup:
         if document is None:
             return Who()
         identity = view_codec.decode(SessionView, document).identity
-        return Who.told(identity.publisher_agent_id, identity.cwd)
+        return Who.of(identity.publisher_agent_id, identity.cwd)

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from contextgauge import json_codec
 from contextgauge.errors import DeadLetterFlood
 from schemas.messages import DeadLetter
-from streams import codec
 from streams.ports import Headers, LogRecord, NewRecord
 
 MENDS: Final[Mapping[str, str]] = {
@@ -53,7 +53,7 @@ def dead_record(
         (
             *record.headers,
             (_REASON_HEADER, dead.reason.encode()),
-            ("dead_detail", codec.utf8(dead.detail)),
+            ("dead_detail", json_codec.utf8(dead.detail)),
             *source,
         ),
     )

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.containers import Line
-from contextgauge.keyed import keyed
-from schemas.messages import OBSERVED_HEADER, REDRIVEN_HEADER, DeadLetter, DeadReason
+from contextgauge.delivery.keys import keyed
+from schemas.messages import NO_SESSION, OBSERVED_HEADER, REDRIVEN_HEADER, DeadLetter, DeadReason
 from schemas.topics import HOUR_MS
 from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.flow.dead_letters.letters import MENDS, Letter, misrouted_check
-from streams.flow.derive.deriver import NO_SESSION, Funnel
+from streams.flow.derive.deriver import Funnel
 from streams.flow.derive.intake import intake, text_of
 from streams.ports import Clock, Headers, LogRecord, NewRecord, Producer
 

@@ -8,24 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from contextgauge import json_codec
 from contextgauge.normalise import normalise_body, normalise_usual
 from contextgauge.normalise.signals import Normal
-from schemas.messages import DeadLetter
+from schemas.messages import NO_SESSION, DeadLetter
 from schemas.records import CompactBoundary, ContextEdit, Json, Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
-from streams import codec
+from streams.codec.compiled import read_usual
 from streams.core.derivation.derive import derive
 from streams.core.derivation.rules import Rules
 from streams.core.derivation.state import Session
 
-NO_SESSION: Final = DeadLetter(
-    "no_session",
-    "neither the message nor its key names a session: key messages by their session id, "
-    "of at most 16 384 characters",
-)
-
-
-_read_usual: Final = codec.read_usual
+_read_usual: Final = read_usual
 
 _KEEPING: Final = (CompactBoundary, ContextEdit)
 """Records with whole objects of the message."""
@@ -37,7 +31,7 @@ were read, four times at the most."""
 
 def _too_large(records: tuple[Record, ...], limit: int) -> DeadLetter | None:
     """Say why records cannot be written, where one of them cannot."""
-    largest = max((len(codec.dumps(record.data)) for record in records), default=0)
+    largest = max((len(json_codec.dumps(record.data)) for record in records), default=0)
     if largest <= limit:
         return None
     return DeadLetter(
@@ -169,7 +163,7 @@ class Funnel:
         after, records = derive(self._rules, before, normal, session_id)
         if after is before:
             return IGNORED
-        if _keep_objects(records) and (exactly := codec.decode_exactly(value)) is not None:
+        if _keep_objects(records) and (exactly := json_codec.decode_exactly(value)) is not None:
             exact = _said(exactly, intake) or normal
             after, records = derive(self._rules, before, exact, session_id)
         if len(value) > _LARGE_BYTES:
@@ -186,7 +180,7 @@ class Funnel:
             usual = _read_usual(value)
             if usual is not None:
                 return _said_in_short(usual, intake) if usual else None
-        body = codec.decode_fast(value, self._limit_bytes)
+        body = json_codec.decode_fast(value, self._limit_bytes)
         return body if isinstance(body, DeadLetter) else _said(body, intake)
 
     def _new_here(self, session_id: str) -> Session | DeadLetter | None:

@@ -13,9 +13,11 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from contextgauge import json_codec
 from contextgauge.errors import ConfigError, VersionError
+from contextgauge.partitioner import key_bytes
 from schemas.topics import HOUR_MS
-from streams import codec
+from streams.codec import cloudevents
 from streams.core.derivation.rules import Rules
 from streams.core.derivation.state import Session
 from streams.flow.common.provenance import source_headers
@@ -138,10 +140,10 @@ class PartitionState:
                 if not taken.records:
                     continue
                 source = self._source(message)
-                key = codec.key_bytes(taken.session_id)
+                key = key_bytes(taken.session_id)
                 for record in taken.records:
                     self._kinds[record.data.kind] += 1
-                    headers, value = codec.to_binary(record)
+                    headers, value = cloudevents.to_binary(record)
                     keep.append(
                         NewRecord(
                             config.events_topic, place.partition, key, value, headers + source
@@ -183,7 +185,7 @@ class PartitionState:
     def _position_document(self, position: int) -> bytes:
         claim = self._time.claim
         told = {} if claim is None else {"claim": claim._asdict()}
-        return codec.dumps(
+        return json_codec.dumps(
             {
                 "v": POSITION_VERSION,
                 "position": position,

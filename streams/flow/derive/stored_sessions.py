@@ -15,20 +15,20 @@ from collections.abc import Iterator, Sequence
 from sys import intern
 from typing import Final, NamedTuple
 
+from contextgauge import json_codec
 from contextgauge.errors import VersionError
 from schemas.records import Json
-from streams import codec
 from streams.core.derivation.state import (
     SESSION_PART,
     STATE_VERSION,
-    Part,
     Session,
+    StoredPart,
     pack,
     part_names,
     unpack,
 )
 
-POSITION_KEY: Final = codec.dumps(["position"])
+POSITION_KEY: Final = json_codec.dumps(["position"])
 
 _SLICE_SESSIONS: Final = 1_000
 """Sessions looked at in a row while restoring: a few milliseconds."""
@@ -134,7 +134,7 @@ class StoredSessions:
 
     def _split(self, key: bytes) -> tuple[str, str]:
         try:
-            session_id, name = codec.loads(key)
+            session_id, name = json_codec.loads(key)
         except ValueError:
             session_id = name = None
         if not isinstance(session_id, str) or not isinstance(name, str):
@@ -168,7 +168,7 @@ def removal_of(session_id: str, stored: Session) -> dict[bytes, bytes | None]:
 def read_document(value: bytes, version: int, what: str) -> dict[str, Json]:
     """Return what a stored JSON object says. Raises VersionError where it is of another version."""
     try:
-        document = codec.loads(value)
+        document = json_codec.loads(value)
     except ValueError:
         document = None
     found = document.get("v") if isinstance(document, dict) else None
@@ -178,7 +178,7 @@ def read_document(value: bytes, version: int, what: str) -> dict[str, Json]:
 
 
 def _key(session_id: str, name: str) -> bytes:
-    return codec.dumps([session_id, name])
+    return json_codec.dumps([session_id, name])
 
 
 def wrong_version(what: str, found: object, version: int) -> VersionError:
@@ -190,16 +190,16 @@ def wrong_version(what: str, found: object, version: int) -> VersionError:
 
 
 def _value(fields: list[Json], data: bytes) -> bytes:
-    head = codec.dumps(fields)
+    head = json_codec.dumps(fields)
     return b"\n".join((head, data)) if data else head
 
 
-def _part(value: bytes) -> Part:
+def _part(value: bytes) -> StoredPart:
     """Return a stored part; its version was looked at when it was read back."""
     head, _, data = value.partition(b"\n")
-    fields = codec.loads(head)
+    fields = json_codec.loads(head)
     del fields[0]
-    return Part(fields, data)
+    return StoredPart(fields, data)
 
 
 def _state_of(session_id: str) -> str:
@@ -208,7 +208,7 @@ def _state_of(session_id: str) -> str:
 
 def _unreadable(session_id: str, value: bytes) -> VersionError:
     try:
-        found = codec.loads(value.partition(b"\n")[0])
+        found = json_codec.loads(value.partition(b"\n")[0])
     except ValueError:
         found = None
     version = found[0] if isinstance(found, list) and found else None

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from contextgauge.containers import Line
-from contextgauge.keyed import headers_of, keyed
-from contextgauge.strip_text import strip_text
+from contextgauge.delivery.keys import headers_of, keyed
+from contextgauge.delivery.privacy import strip_text
 from schemas.messages import DeadLetter
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
@@ -38,7 +38,7 @@ class PublishConfig:
     agent_id: str | None = None
     """The publisher's name for the agent that runs the sessions."""
     text_key: bytes | None = None
-    """Where there is one, texts are left out; it is the secret of `contextgauge.privacy`."""
+    """Set: texts are left out. The secret of `contextgauge.delivery.privacy`."""
 
     @property
     def headers(self) -> Headers:

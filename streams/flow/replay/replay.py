@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from contextgauge.containers import Line
-from contextgauge.shorten import fit
+from contextgauge.delivery.shorten import fit
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES

@@ -50,7 +50,7 @@ _MOST_KEPT: Final = 32
 
 PERCENTILES: Final = (50, 95, 99)
 
-UNTOLD_MODEL: Final = "unknown"
+UNKNOWN_MODEL: Final = "unknown"
 """The name of what no model is known of."""
 
 
@@ -155,7 +155,7 @@ def _name(field: str, by: By) -> str | None:
     if by == "hour":
         return field.removeprefix(HOUR_FIELD) if field.startswith(HOUR_FIELD) else None
     if field == UNKNOWN_MODEL_FIELD:
-        return UNTOLD_MODEL
+        return UNKNOWN_MODEL
     return field.removeprefix(MODEL_FIELD) if field.startswith(MODEL_FIELD) else None
 
 

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from contextgauge.delivery.outgoing import OutgoingMessage
 from contextgauge.errors import ClosedError
-from contextgauge.outgoing import Outgoing
-from schemas.topics import MIB
+from contextgauge.units import MIB
 
 WhenFull: TypeAlias = Literal["wait", "drop_new", "drop_oldest"]
 """What happens to a message that finds the queue full: it waits for room, it is dropped, or the
@@ -20,7 +20,7 @@ BATCH_BYTES = 4 * MIB
 """Most bytes that are with the broker at a time, or one message; they come on top of the queue."""
 
 
-class Outbox:
+class SendQueue:
     """Messages in their order. At most `max_messages` and `max_bytes` wait, or a single larger one.
 
     What was taken and is not acknowledged yet is no longer in it.
@@ -29,7 +29,7 @@ class Outbox:
     def __init__(self, when_full: WhenFull, max_messages: int, max_bytes: int) -> None:
         self._when_full = when_full
         self._max_messages, self._max_bytes = max_messages, max_bytes
-        self._queue: deque[Outgoing] = deque()
+        self._queue: deque[OutgoingMessage] = deque()
         self._turn = asyncio.Lock()
         self._room, self._filled = asyncio.Event(), asyncio.Event()
         self._closed = False
@@ -40,8 +40,8 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._queue)
 
-    async def put(self, item: Outgoing) -> bool:
-        """Queue a message; false where it was dropped itself. Waits only if told to.
+    async def put(self, item: OutgoingMessage) -> bool:
+        """Queue a message; false where it was dropped itself. Waits only with `when_full="wait"`.
 
         Raises ClosedError where the publisher closes meanwhile. A cancelled call queues nothing.
         """
@@ -64,12 +64,12 @@ class Outbox:
         self._filled.set()
         return True
 
-    async def take(self) -> Sequence[Outgoing]:
+    async def take(self) -> Sequence[OutgoingMessage]:
         """Take the oldest messages, as soon as there are any; none where it is closed and empty."""
         while not self._queue and not self._closed:
             self._filled.clear()
             await self._filled.wait()
-        taken: list[Outgoing] = []
+        taken: list[OutgoingMessage] = []
         room = BATCH_BYTES
         while self._queue and len(taken) < BATCH_MESSAGES:
             if taken and self._queue[0].size > room:
@@ -85,12 +85,12 @@ class Outbox:
         self._room.set()
         self._filled.set()
 
-    def _fits(self, item: Outgoing) -> bool:
+    def _fits(self, item: OutgoingMessage) -> bool:
         if not self._queue:
             return True
         return len(self._queue) < self._max_messages and self.bytes + item.size <= self._max_bytes
 
-    def _forget(self) -> Outgoing:
+    def _forget(self) -> OutgoingMessage:
         item = self._queue.popleft()
         self.bytes -= item.size
         return item

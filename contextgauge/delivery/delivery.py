@@ -1,7 +1,7 @@
 """A program's messages on their way to the broker: taken at once, sent in the background.
 
-What a message is like never raises, whatever it is: it is counted and told. Only a call that
-cannot be meant does: a thing that is no message, or one that comes when the publisher is closed.
+A message never raises, whatever it holds: it is counted and reported. Only a wrong call does: an
+object that is no message, or a message for a publisher that is not open.
 """
 
 import asyncio
@@ -9,20 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from contextgauge.claude_objects import lacks_usage
+from contextgauge.claude_sdk import lacks_usage
+from contextgauge.delivery.outgoing import Conversation, OutgoingMessage, body_of, outgoing
+from contextgauge.delivery.queue import SendQueue, WhenFull
+from contextgauge.delivery.sender import Problem, QueueSender, QueueSenderConfig
 from contextgauge.errors import ClosedError, ConfigError, RetryError
 from contextgauge.messages import DeadLetter
-from contextgauge.outgoing import Outgoing, Talk, body_of, outgoing
-from contextgauge.send_queue import Outbox, WhenFull
-from contextgauge.sender import Sender, SenderConfig, Trouble
-from streams.ports import Clock, Log
+from contextgauge.ports import Clock, Cluster
 
 Fate: TypeAlias = Literal["queued", "dropped", "refused", "ignored"]
 """What became of a message: it will be sent; there was no room for it; it cannot be sent; it is of
 no session and means nothing."""
 
-_TOLD_EVERY_S = 30.0
-"""Each kind of trouble is told at once and then at most so often: an agent's log stays readable."""
+_REPORT_EVERY_S = 30.0
+"""Each kind of problem is reported at once and then at most so often: a log stays readable."""
 
 _YIELD_EVERY = 64
 """After so many messages the sender gets its turn, where the caller never waits for anything."""
@@ -38,7 +38,7 @@ _NO_USAGE = (
 class DeliveryConfig:
     """Where to, and what may wait. Sizes in messages and bytes; raises ConfigError."""
 
-    sender: SenderConfig
+    sender: QueueSenderConfig
     when_full: WhenFull
     max_messages: int
     max_bytes: int
@@ -77,21 +77,21 @@ class PublisherStats:
 
 
 class Delivery:
-    """The way of one publisher's messages; `tell` gets a line of text where something is wrong."""
+    """Delivers one publisher's messages; `report` gets a line of text where something is wrong."""
 
     def __init__(
-        self, log: Log, clock: Clock, config: DeliveryConfig, tell: Callable[[str], None]
+        self, cluster: Cluster, clock: Clock, config: DeliveryConfig, report: Callable[[str], None]
     ) -> None:
-        self._log, self._clock, self._config = log, clock, config
-        self._tell_user = tell
-        self._told_s: dict[Trouble, float] = {}
-        self._outbox = Outbox(config.when_full, config.max_messages, config.max_bytes)
-        self._sender = Sender(log, clock, self._outbox, config.sender, self.tell)
+        self._cluster, self._clock, self._config = cluster, clock, config
+        self._report_to_user = report
+        self._reported_s: dict[Problem, float] = {}
+        self._send_queue = SendQueue(config.when_full, config.max_messages, config.max_bytes)
+        self._sender = QueueSender(cluster, clock, self._send_queue, config.sender, self.report)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_open = False
         self._accepted = self._refused = self._ignored = 0
-        self._told_dropped = 0
+        self._reported_dropped = 0
 
     def start(self) -> None:
         """Begin to connect and to send, in the background."""
@@ -103,7 +103,7 @@ class Delivery:
         return asyncio.create_task(self._sender.run(), name="contextgauge-publisher")
 
     async def connected(self, timeout_s: float) -> None:
-        """Wait until the broker has been found. Raises why it was not."""
+        """Wait until the broker is connected. Raises why it is not."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._sender.sent.connected.wait()
@@ -111,7 +111,7 @@ class Delivery:
             problem = self._sender.sent.problem
             raise problem or RetryError(f"no broker in {timeout_s:g} s") from None
 
-    async def submit(self, message: object, talk: Talk) -> Fate:
+    async def submit(self, message: object, conversation: Conversation) -> Fate:
         """Take a message of a conversation, and note its session there.
 
         Raises TypeError for what is no message, ClosedError where the publisher is not open.
@@ -122,30 +122,30 @@ class Delivery:
             raise ClosedError("the publisher belongs to another event loop than this one")
         body = body_of(message)
         if lacks_usage(message):
-            self.tell("no_usage", _NO_USAGE)
+            self.report("no_usage", _NO_USAGE)
         form = self._config.sender.form
-        found = body if isinstance(body, DeadLetter) else outgoing(body, talk, form)
-        if found is None:
+        message_out = body if isinstance(body, DeadLetter) else outgoing(body, conversation, form)
+        if message_out is None:
             self._ignored += 1
             return "ignored"
-        if isinstance(found, DeadLetter):
+        if isinstance(message_out, DeadLetter):
             self._refused += 1
-            remedy = "; or give a session_id" if found.reason == "no_session" else ""
-            self.tell("refused", f"a message cannot be sent: {found.detail}{remedy}")
+            remedy = "; or give a session_id" if message_out.reason == "no_session" else ""
+            self.report("refused", f"a message cannot be sent: {message_out.detail}{remedy}")
             return "refused"
-        talk.session_id = found.session_id or found.hint
-        return await self._queue(found)
+        conversation.session_id = message_out.session_id or message_out.hint
+        return await self._queue(message_out)
 
-    async def _queue(self, item: Outgoing) -> Fate:
-        dropped = self._outbox.dropped
-        if self._config.when_full != "wait" and len(self._outbox) >= self._config.max_messages:
+    async def _queue(self, item: OutgoingMessage) -> Fate:
+        dropped = self._send_queue.dropped
+        if self._config.when_full != "wait" and len(self._send_queue) >= self._config.max_messages:
             await asyncio.sleep(0)  # the sender may be about to make room
-        fate: Fate = "queued" if await self._outbox.put(item) else "dropped"
+        fate: Fate = "queued" if await self._send_queue.put(item) else "dropped"
         self._accepted += fate == "queued"
-        if self._outbox.dropped > dropped:
-            so_far = f"{self._outbox.dropped:,} so far"
-            if self.tell("dropped", f"the queue is full, messages are dropped: {so_far}"):
-                self._told_dropped = self._outbox.dropped
+        if self._send_queue.dropped > dropped:
+            so_far = f"{self._send_queue.dropped:,} so far"
+            if self.report("dropped", f"the queue is full, messages are dropped: {so_far}"):
+                self._reported_dropped = self._send_queue.dropped
         if self._accepted % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
         return fate
@@ -155,7 +155,7 @@ class Delivery:
         if self._task is None:
             return 0
         self._is_open = False
-        self._outbox.close()
+        self._send_queue.close()
         self._sender.hurry()
         until_s = self._clock.monotonic_s() + timeout_s
         try:
@@ -169,25 +169,25 @@ class Delivery:
         finally:
             self._task.cancel()
             await asyncio.wait([self._task])
-            await self._log.stop()
-            self._tell_dropped()
-        return len(self._outbox) + len(self._sender.held)
+            await self._cluster.stop()
+            self._report_dropped()
+        return len(self._send_queue) + len(self._sender.held)
 
-    def _tell_dropped(self) -> None:
-        """Tell at the end how many were dropped in all, where more were than was told."""
-        if self._outbox.dropped > self._told_dropped:
-            self._told_dropped = self._outbox.dropped
-            self._tell_user(
-                f"the queue was full, messages were dropped: {self._told_dropped:,} in all"
+    def _report_dropped(self) -> None:
+        """Report at the end how many were dropped in all, where that is more than was reported."""
+        if self._send_queue.dropped > self._reported_dropped:
+            self._reported_dropped = self._send_queue.dropped
+            self._report_to_user(
+                f"the queue was full, messages were dropped: {self._reported_dropped:,} in all"
             )
 
-    def tell(self, kind: Trouble, text: str) -> bool:
-        """Tell the user of trouble, now and then; return whether it was told now."""
+    def report(self, kind: Problem, text: str) -> bool:
+        """Report a problem to the user, now and then; return whether it was reported now."""
         now_s = self._clock.monotonic_s()
-        last_s = self._told_s.get(kind)
-        if last_s is None or now_s - last_s >= _TOLD_EVERY_S:
-            self._told_s[kind] = now_s
-            self._tell_user(text)
+        last_s = self._reported_s.get(kind)
+        if last_s is None or now_s - last_s >= _REPORT_EVERY_S:
+            self._reported_s[kind] = now_s
+            self._report_to_user(text)
             return True
         return False
 
@@ -200,11 +200,11 @@ class Delivery:
             sent=sent.messages,
             sent_bytes=sent.bytes,
             shortened=sent.shortened,
-            dropped=self._outbox.dropped,
+            dropped=self._send_queue.dropped,
             refused=self._refused + sent.refused,
             ignored=self._ignored,
-            waiting=len(self._outbox),
-            waiting_bytes=self._outbox.bytes,
+            waiting=len(self._send_queue),
+            waiting_bytes=self._send_queue.bytes,
             unacknowledged=len(self._sender.held),
             connected=self._task is not None and not self._task.done() and sent.connected.is_set(),
             problem=None if sent.problem is None else str(sent.problem),

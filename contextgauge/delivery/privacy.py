@@ -3,12 +3,12 @@
 What stays is listed here, place by place: ids, types, statuses, models, versions, folders, times,
 numbers, flags, and the beginnings by which commands are known (R23, R24, R27). Everything else that
 could be words of a human or a model goes: contents, thinking, tools' inputs and outputs, images,
-summaries, errors, and whatever stands in fields that nobody knows. A replacement has the type of
+summaries, errors, and the values of unknown fields. A replacement has the type of
 what it replaces, so that a reader sees what it saw.
 
 The records are equal but for the texts in them, and for ids: a message without a `uuid` has the
 hash of its bytes for its cause, and these are others now. Such a message carries a keyed hash of
-its original, so that two that differed in their texts alone still differ (R4), and nobody without
+its original, so that two that differed in their texts alone still differ (R4), and no one without
 the key can try texts against it.
 """
 
@@ -20,6 +20,9 @@ from datetime import datetime
 from functools import partial
 from typing import Final, TypeAlias, cast
 
+from contextgauge import json_codec
+from contextgauge.containers import Line
+from contextgauge.messages import DeadLetter
 from contextgauge.normalise.claude import COMMAND, UNCOUNTED, names_hook_block
 from contextgauge.normalise.fields import MAX_LONG_NAME, MAX_NAME, name
 from contextgauge.normalise.responses import PROVIDER_OBJECTS
@@ -51,7 +54,7 @@ _ID = re.compile(
     r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     r"|(toolu|srvtoolu|msg|req|resp|call|rs|fc|cmp|item)_[A-Za-z0-9_-]{8,120}"
 )
-"""Ids as runtimes and providers make them: nobody writes such a text."""
+"""Ids as runtimes and providers make them: no person writes such a text."""
 
 _TIME_CHARACTERS = 64
 """Longer than any timestamp that can be read."""
@@ -67,17 +70,17 @@ def without_text(body: Body, raw: bytes, key: bytes) -> dict[str, Json]:
     whenever the same message may be published again: else it would count twice where it has no
     `uuid`.
     """
-    found = _object(_FIELDS, body)
+    stripped = _object(_FIELDS, body)
     if isinstance(request := body.get("request"), dict):
-        found["request"] = _request(request)
+        stripped["request"] = _request(request)
     if isinstance(payload := body.get("payload"), dict):
         kind = body.get("type")
         fields = _PAYLOADS.get(kind) if isinstance(kind, str) else None
-        found["payload"] = _blank(payload) if fields is None else _object(fields, payload)
-    found[MARK] = True
+        stripped["payload"] = _blank(payload) if fields is None else _object(fields, payload)
+    stripped[MARK] = True
     if name(body, "uuid") is None:
-        found[MARK] = hashlib.blake2b(raw, key=key, digest_size=_DIGEST_BYTES).hexdigest()
-    return found
+        stripped[MARK] = hashlib.blake2b(raw, key=key, digest_size=_DIGEST_BYTES).hexdigest()
+    return stripped
 
 
 def _stub(text: str) -> str:
@@ -119,17 +122,17 @@ def _characters(value: Json) -> int:
 
 def _object(fields: Fields, value: Json) -> dict[str, Json]:
     """Return an object of a known kind: fields that are not known keep their names only."""
-    found: dict[str, Json] = {}
+    stripped: dict[str, Json] = {}
     left_out: int | None = None
     for key, item in cast("dict[str, Json]", value).items():
         handler = fields.get(key)
         if handler is not None:
-            found[key] = handler(item)
+            stripped[key] = handler(item)
         elif _KEY.fullmatch(key):
-            found[key] = _blank(item)
+            stripped[key] = _blank(item)
         else:
             left_out = (left_out or 0) + len(key) + _characters(item)
-    return found if left_out is None else found | {LEFT_OUT: left_out}
+    return stripped if left_out is None else stripped | {LEFT_OUT: left_out}
 
 
 def _of(fields: Fields) -> Handler:
@@ -246,17 +249,17 @@ def _origin(value: Json) -> Json:
 
 def _request(request: dict[str, Json]) -> dict[str, Json]:
     """Return a control request: a hook's input is read, a tool's keeps its session's id only."""
-    found = _object({"subtype": _word, "request_id": _NAME}, request)
+    stripped = _object({"subtype": _word, "request_id": _NAME}, request)
     given = request.get("input")
     if isinstance(given, dict):
         if request.get("subtype") == "hook_callback":
-            found["input"] = _object(_FIELDS, given)
+            stripped["input"] = _object(_FIELDS, given)
         else:
             ids = {
                 key: handler(given[key]) for key, handler in _SESSION_IDS.items() if key in given
             }
-            found["input"] = {**ids, LEFT_OUT: _characters(given)}
-    return found
+            stripped["input"] = {**ids, LEFT_OUT: _characters(given)}
+    return stripped
 
 
 def _named(handler: Handler, names: str) -> dict[str, Handler]:
@@ -352,3 +355,20 @@ _PAYLOADS: Final[Mapping[str, Fields]] = {
     "compacted": {"message": _text},
 }
 """Payloads of a Codex rollout by the line's type."""
+
+
+def strip_text(line: Line, key: bytes) -> Line | DeadLetter:
+    """Return the line without texts: what `publish --no-text` sends in its place.
+
+    A pure function. `key` is 1 to 64 secret bytes, the same for every publisher that may send the
+    line again (`contextgauge.state_folder.text_key` stores them). A line that cannot be read is a
+    dead letter and must not be sent: its contents cannot be distinguished from text. A line of
+    tens of megabytes takes seconds: on an event loop, call it in a thread.
+    """
+    if len(line.value) < line.size:
+        return DeadLetter("too_large", f"{line.size} bytes: too large to be read")
+    body = json_codec.decode(line.value, limit=line.size)
+    if isinstance(body, DeadLetter):
+        return body
+    value = json_codec.dumps(without_text(body, line.value, key))
+    return line._replace(value=value, size=len(value))

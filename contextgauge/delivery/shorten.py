@@ -6,14 +6,20 @@ and `replay` shorten alike, so both give the same records (golden property 5). A
 different originals since the mark holds the original's own hash.
 """
 
+import gc
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias, cast
 
+from contextgauge.containers import Line
+from contextgauge.json_codec import decode, dumps
+from contextgauge.messages import MESSAGE_LIMIT_BYTES, DeadLetter
 from contextgauge.records import Json
+from contextgauge.units import MIB
 
 MARK = "contextgauge_shortened"
 """Field that a shortened message carries: the original's size in bytes and SHA-256 (hex)."""
@@ -236,3 +242,42 @@ def _replace(node: _Node, dump: Dump) -> None:
         if not at.is_copy:
             at.value, at.is_copy = copy(at.value), True
         cast("dict[str | int, Json]", at.value)[part.step] = part.value
+
+
+def fit(line: Line, limit: int = MESSAGE_LIMIT_BYTES) -> bytes | DeadLetter:
+    """Return the line's bytes: as they are, or with stubs where they exceed `limit`.
+
+    What is over the limit and cannot be shortened is a `too_large` dead letter, whatever else is
+    wrong with it: that is what the deriver would find. A line of tens of megabytes takes seconds:
+    on an event loop, call it in a thread.
+    """
+    if line.size <= limit:
+        return line.value
+    why = f"{line.size} bytes; the limit is {limit} ({limit / MIB:g} MiB)"
+    if len(line.value) < line.size:
+        return DeadLetter("too_large", f"{why}: too large to be read and shortened")
+    with _without_cycle_search():
+        body = decode(line.value, limit=line.size)
+        if isinstance(body, DeadLetter):
+            return DeadLetter("too_large", f"{why}; it cannot be shortened: {body.detail}")
+        short = shorten(body, line.value, limit, dumps)
+        del body
+    if short is None:
+        return DeadLetter("too_large", f"{why}; what derivation reads of it is too large itself")
+    return dumps(short)
+
+
+@contextmanager
+def _without_cycle_search() -> Iterator[None]:
+    """Keep the garbage collector from looking for cycles, again and again, among what is parsed.
+
+    JSON holds none, and in a line of millions of small lists the search takes longer than all
+    else, with every other thread waiting.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
-from streams.settings.forms import PREFIX, incomplete_pair, set_for_tls
+from contextgauge.settings.forms import PREFIX, incomplete_pair, set_for_tls
 
 SecurityProtocol: TypeAlias = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
 SaslMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -87,14 +87,14 @@ class KafkaSettings(BaseSettings):
         return value.upper() if isinstance(value, str) else value
 
 
-def inconsistencies(chosen: KafkaSettings) -> Iterator[str]:
+def inconsistencies(settings: KafkaSettings) -> Iterator[str]:
     """Yield a line for each setting of Kafka that contradicts another, or would do nothing."""
     name = f"{PREFIX}KAFKA_"
-    protocol = chosen.kafka_security_protocol
+    protocol = settings.kafka_security_protocol
     user = {
-        "SASL_MECHANISM": chosen.kafka_sasl_mechanism,
-        "USERNAME": chosen.kafka_username,
-        "PASSWORD": chosen.kafka_password,
+        "SASL_MECHANISM": settings.kafka_sasl_mechanism,
+        "USERNAME": settings.kafka_username,
+        "PASSWORD": settings.kafka_password,
     }
     if protocol.startswith("sasl_"):
         for part, value in user.items():
@@ -102,19 +102,19 @@ def inconsistencies(chosen: KafkaSettings) -> Iterator[str]:
                 of_file = f" (or {name}{part}_FILE)" if part == "PASSWORD" else ""
                 yield f"{name}SECURITY_PROTOCOL={protocol} needs {name}{part}{of_file}: set it"
     else:
-        wanted = "sasl_ssl" if protocol == "ssl" else "sasl_ssl or sasl_plaintext"
+        needed = "sasl_ssl" if protocol == "ssl" else "sasl_ssl or sasl_plaintext"
         for part, value in user.items():
             if value is not None:
                 yield (
                     f"{name}{part} does nothing with {name}SECURITY_PROTOCOL={protocol}: set that "
-                    f"to {wanted}, or unset this"
+                    f"to {needed}, or unset this"
                 )
     if protocol.endswith("plaintext"):
-        wanted = "sasl_ssl" if protocol.startswith("sasl") else "ssl"
-        for part in set_for_tls(chosen, "kafka"):
+        needed = "sasl_ssl" if protocol.startswith("sasl") else "ssl"
+        for part in set_for_tls(settings, "kafka"):
             yield (
                 f"{name}{part} does nothing with {name}SECURITY_PROTOCOL={protocol}: set that to "
-                f"{wanted}, or unset this"
+                f"{needed}, or unset this"
             )
     else:
-        yield from incomplete_pair(chosen, "kafka")
+        yield from incomplete_pair(settings, "kafka")

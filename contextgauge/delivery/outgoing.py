@@ -7,29 +7,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
-from contextgauge.claude_objects import is_claude_object, stream_body
+from contextgauge import json_codec
+from contextgauge.claude_sdk import is_claude_object, stream_body
 from contextgauge.containers import Line
-from contextgauge.keyed import keyed
+from contextgauge.delivery.keys import keyed
+from contextgauge.delivery.privacy import strip_text
 from contextgauge.messages import DeadLetter, Message
 from contextgauge.normalise import normalise, session_of
-from contextgauge.strip_text import strip_text
-from schemas.topics import MIB
-from streams import codec
-from streams.ports import Headers
+from contextgauge.ports import Headers
+from contextgauge.units import MIB
 
 _CONTROL = ("control_", "transcript_mirror", "keep_alive")
 """Frames between an SDK and its runtime begin so; they are no part of the conversation."""
 
 
 @dataclass(slots=True)
-class Talk:
-    """A conversation: the session of what names none, and what goes beside its messages."""
+class Conversation:
+    """A conversation: the session of messages that name none, and the headers of all."""
 
     session_id: str | None
     headers: Headers
 
 
-class Outgoing(NamedTuple):
+class OutgoingMessage(NamedTuple):
     """One message to send.
 
     `session_id` is null while it still has to be brought into its form; `hint` is its session then,
@@ -62,7 +62,7 @@ def body_of(message: object) -> Mapping[str, object] | bytes | DeadLetter:
         case bytearray() | memoryview():
             return bytes(message)
         case str():
-            return codec.utf8(message)
+            return json_codec.utf8(message)
         case Mapping():
             return message
     if is_claude_object(message):
@@ -79,7 +79,7 @@ def body_of(message: object) -> Mapping[str, object] | bytes | DeadLetter:
     )
 
 
-class Form(NamedTuple):
+class MessageFormat(NamedTuple):
     """In what form messages leave: none over the limit, and with a `text_key` without texts."""
 
     limit_bytes: int
@@ -100,10 +100,10 @@ class Form(NamedTuple):
 
 
 def outgoing(
-    body: Mapping[str, object] | bytes, talk: Talk, form: Form
-) -> Outgoing | DeadLetter | None:
+    body: Mapping[str, object] | bytes, conversation: Conversation, form: MessageFormat
+) -> OutgoingMessage | DeadLetter | None:
     """Return what to send; None where it means nothing to anyone, a dead letter where it cannot."""
-    hint, headers = talk.session_id, talk.headers
+    hint, headers = conversation.session_id, conversation.headers
     if isinstance(body, bytes):
         value = body.removesuffix(b"\n").removesuffix(b"\r")
         if not value or value.isspace():
@@ -111,24 +111,26 @@ def outgoing(
     else:
         try:
             plain: dict[str, Any] = body if isinstance(body, dict) else dict(body)
-            value = codec.dumps(plain)
+            value = json_codec.dumps(plain)
         except Exception as error:  # noqa: BLE001 -- a mapping's own code; the agent works on
             why = type(error).__name__
             return DeadLetter("not_json", f"it holds what JSON has no form for: {why}")
         hint = session_of(plain, hint)
         if form.text_key is None and hint is not None:
             ready = len(value) <= form.limit_bytes
-            return Outgoing(hint if ready else None, value, hint, headers)
+            return OutgoingMessage(hint if ready else None, value, hint, headers)
     if len(value) > form.at_once_bytes:
-        return Outgoing(None, value, hint, headers)
-    found = form.of(value, hint)
-    return Outgoing(*found, hint, headers) if isinstance(found, tuple) else found
+        return OutgoingMessage(None, value, hint, headers)
+    ready_form = form.of(value, hint)
+    if isinstance(ready_form, tuple):
+        return OutgoingMessage(*ready_form, hint, headers)
+    return ready_form
 
 
-def is_talk(frame: Mapping[str, object]) -> bool:
-    """Whether a frame of an SDK is of the conversation, or tells of its context nevertheless.
+def belongs_to_conversation(frame: Mapping[str, object]) -> bool:
+    """Whether a frame of an SDK belongs to the conversation, or reports on its context.
 
-    An SDK and its runtime talk of permissions, tools and accounts too, which is nobody's concern.
+    An SDK and its runtime exchange frames on permissions, tools and accounts too: not published.
     """
     kind = frame.get("type")
     if not isinstance(kind, str) or not kind.startswith(_CONTROL):

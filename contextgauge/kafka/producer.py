@@ -1,103 +1,21 @@
-"""Writing to Kafka: one transaction at a time for the deriver, a stream of records to publish.
-
-Both build record batches themselves: one future for a batch rather than for a record is what
-makes them fast. aiokafka gives no way to let go of a producer whose broker is away, or to learn
-a batch's place after a lost reply; where that takes one of its private names, the line says so.
-"""
+"""Publishing to Kafka: an idempotent producer that builds its record batches itself."""
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, KafkaTimeoutError, ProducerFenced
+from aiokafka.errors import KafkaError, KafkaTimeoutError
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
-from contextgauge.errors import RetryError
+from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions, translated
-from streams.ports import NewRecord
-
-_STOP_TIMEOUT_S = 5.0
-"""An orderly stop has nothing to wait for but the closing of connections."""
+from contextgauge.ports import NewRecord
 
 _BATCH_BYTES = 4_096
 """What a batch takes in memory besides its records, about: its task, its lock, its buffer."""
-
-_UNKNOWN_OFFSET = -1
-"""What the broker says of a batch that it had already taken."""
-
-
-class KafkaTransactionalProducer:
-    """One producer epoch of a transactional id. After an error of `commit` it is spent."""
-
-    def __init__(self, options: KafkaOptions, transactional_id: str) -> None:
-        self._options = options
-        self._id = transactional_id
-        self._producer: AIOKafkaProducer | None = None
-        self._spent = False
-
-    async def start(self) -> None:
-        """Take the id over: an older producer is fenced, its transaction settled."""
-        producer = self._producer = AIOKafkaProducer(
-            **self._options.connection(),
-            client_id=f"{self._options.client_id}-{self._id}",
-            transactional_id=self._id,
-            transaction_timeout_ms=self._options.transaction_timeout_ms,
-            retry_backoff_ms=self._options.retry_backoff_ms,
-            max_batch_size=self._options.batch_bytes,
-            compression_type=self._options.compression,
-            linger_ms=0,
-        )
-        self._spent = True
-        doing = f"starting the producer {self._id}"
-        async with (
-            connecting(self._options, doing),
-            _patience(self._options.start_timeout_s, doing),
-        ):
-            await producer.start()
-        self._spent = False
-
-    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
-        """Append all in one transaction; see the port."""
-        producer = self._producer
-        if producer is None or self._spent:
-            raise RetryError(f"the producer {self._id} is not started, or spent by an error")
-        self._spent = True
-        async with _patience(self._options.commit_timeout_s, f"committing as {self._id}"):
-            ends = await self._commit(producer, records)
-        self._spent = False
-        return ends
-
-    async def _commit(
-        self, producer: AIOKafkaProducer, records: Sequence[NewRecord]
-    ) -> dict[tuple[str, int], int]:
-        by_target: dict[tuple[str, int], list[NewRecord]] = {}
-        for record in records:
-            by_target.setdefault((record.topic, record.partition), []).append(record)
-        await producer.begin_transaction()
-        # All at once: the coordinator learns of all partitions in one request.
-        work = [_send_all(producer, target, items) for target, items in by_target.items()]
-        outcomes = await asyncio.gather(*work, return_exceptions=True)
-        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-        if failures:
-            # Being fenced explains all other failures, and demands another reaction.
-            raise next((f for f in failures if isinstance(f, ProducerFenced)), failures[0])
-        await producer.commit_transaction()
-        return {
-            target: end
-            for target, end in zip(by_target, outcomes, strict=True)
-            if isinstance(end, int)
-        }
-
-    async def stop(self) -> None:
-        """Close; without flushing where a transaction was left, whose fate `start` settles."""
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await _close(producer, abandon=self._spent)
 
 
 class KafkaProducer:
@@ -131,7 +49,7 @@ class KafkaProducer:
             doing = "starting the publisher"
             async with (
                 connecting(self._options, doing),
-                _patience(self._options.start_timeout_s, doing),
+                bounded(self._options.start_timeout_s, doing),
             ):
                 await self._producer.start()
             # A batch that was given up would leave a hole in the idempotent sequence; there is
@@ -158,10 +76,10 @@ class KafkaProducer:
         target = (record.topic, record.partition)
         if target not in self._open:
             self._begin_batch(target)
-        if not _append(self._open[target].builder, record):
+        if not append(self._open[target].builder, record):
             self._dispatch(target)
             self._begin_batch(target)
-            _append(self._open[target].builder, record)
+            append(self._open[target].builder, record)
         self._count(self._open[target], _size(record))
         if self._linger is None:
             self._linger = asyncio.get_running_loop().call_later(
@@ -186,7 +104,7 @@ class KafkaProducer:
         await asyncio.gather(*delivering, return_exceptions=True)
         producer, self._producer = self._producer, None
         if producer is not None:
-            await _close(producer, abandon=unfinished or self._failure is not None)
+            await close_producer(producer, abandon=unfinished or self._failure is not None)
 
     def _started(self) -> AIOKafkaProducer:
         if self._producer is None:
@@ -235,9 +153,9 @@ class KafkaProducer:
             # aiokafka lets the batches that wait for a place pass each other; the lock is fair.
             async with self._turns.setdefault(target, asyncio.Lock()):
                 acknowledged = await self._place(builder, topic, partition)
-            told = await acknowledged
-            if told.offset != _UNKNOWN_OFFSET:
-                self.acknowledged[target] = max(told.offset, self.acknowledged.get(target, 0))
+            metadata = await acknowledged
+            if metadata.offset != UNKNOWN_OFFSET:
+                self.acknowledged[target] = max(metadata.offset, self.acknowledged.get(target, 0))
             self._answered_s = asyncio.get_running_loop().time()
         except (KafkaError, OSError) as error:
             self._failure = self._failure or error
@@ -274,67 +192,3 @@ def _size(record: NewRecord) -> int:
     """Return a record's bytes before compression: what it holds in memory until it is sent."""
     headers = sum(len(name) + len(value) for name, value in record.headers)
     return len(record.key or b"") + len(record.value or b"") + headers
-
-
-def _append(builder: BatchBuilder, record: NewRecord) -> bool:
-    """Add a record; false where the batch is full. The first one always fits."""
-    done = builder.append(
-        timestamp=record.timestamp_ms,
-        key=record.key,
-        value=record.value,
-        headers=list(record.headers),
-    )
-    return done is not None
-
-
-async def _send_all(
-    producer: AIOKafkaProducer, target: tuple[str, int], records: Sequence[NewRecord]
-) -> int | None:
-    """Write one partition's records; return its end with the marker to come, if it is known."""
-    topic, partition = target
-    acknowledged = []
-    builder, count = producer.create_batch(), 0
-    for record in records:
-        if not _append(builder, record):
-            acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
-            builder, count = producer.create_batch(), 0
-            _append(builder, record)
-        count += 1
-    acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
-    last: RecordMetadata = (await asyncio.gather(*acknowledged))[-1]
-    return None if last.offset == _UNKNOWN_OFFSET else last.offset + count + 1
-
-
-@asynccontextmanager
-async def _patience(seconds: float, action: str) -> AsyncIterator[None]:
-    """Bound an action in time, and raise Kafka's errors as this project's."""
-    try:
-        async with asyncio.timeout(seconds):
-            with translated(action):
-                yield
-    except TimeoutError as error:
-        raise RetryError(f"{action}: no answer in {seconds:.0f} s") from error
-
-
-async def _close(producer: AIOKafkaProducer, *, abandon: bool) -> None:
-    """Close a producer; `abandon` gives up what it has in work instead of waiting for it.
-
-    aiokafka's `stop` waits for every batch to be delivered, and so for ever while the broker is
-    away. Its sender finishes open requests when cancelled, and is cancelled until it lets go.
-    """
-    sender = producer._sender  # noqa: SLF001 -- no public way to stop without flushing
-    task: asyncio.Task[None] | None = sender.sender_task
-    if abandon and task is not None:
-        while not task.done():
-            task.cancel()
-            await asyncio.wait([task], timeout=0.1)
-        producer._message_accumulator.fail_all(  # noqa: SLF001 -- as above
-            KafkaError("the producer was closed with work left")
-        )
-    elif abandon:
-        await producer.client.close()
-    try:
-        async with asyncio.timeout(_STOP_TIMEOUT_S):
-            await producer.stop()
-    except TimeoutError:
-        await producer.client.close()

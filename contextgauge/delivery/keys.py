@@ -1,9 +1,12 @@
-"""What a publisher makes of one line: its session, the bytes to send, what goes beside them."""
+"""What a publisher makes of one line: its session, the bytes to send, the headers."""
 
+from contextgauge import json_codec
 from contextgauge.containers import Line
+from contextgauge.delivery.shorten import fit
 from contextgauge.errors import ConfigError
 from contextgauge.messages import (
     AGENT_ID_HEADER,
+    NO_SESSION,
     OBSERVED_HEADER,
     OBSERVED_LIVE,
     TASK_ID_HEADER,
@@ -12,10 +15,8 @@ from contextgauge.messages import (
 )
 from contextgauge.normalise import normalise, session_of
 from contextgauge.normalise.fields import MAX_NAME
-from contextgauge.shorten import fit
-from streams import codec
-from streams.flow.derive.deriver import NO_SESSION
-from streams.ports import Headers
+from contextgauge.partitioner import key_bytes
+from contextgauge.ports import Headers
 
 
 def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
@@ -27,7 +28,7 @@ def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
     value = fit(line, limit)
     if isinstance(value, DeadLetter):
         return value
-    body = codec.decode(value, limit)
+    body = json_codec.decode(value, limit)
     if isinstance(body, DeadLetter):
         return body if line.session_hint is None else (line.session_hint, value)
     session_id = session_of(body, line.session_hint)
@@ -37,16 +38,16 @@ def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
 
 
 def headers_of(*, is_live: bool, task_id: str | None, agent_id: str | None) -> Headers:
-    """Return what a publisher says beside a message: seen now, the task, the session's agent.
+    """Return the headers of a publisher's messages: seen live, the task, the session's agent.
 
     Raises ConfigError for a name that the deriver would not take.
     """
     live = ((OBSERVED_HEADER, OBSERVED_LIVE),) if is_live else ()
     named = ((TASK_ID_HEADER, task_id), (AGENT_ID_HEADER, agent_id))
-    return live + tuple((name, _name(name, told)) for name, told in named if told is not None)
+    return live + tuple((name, _name(name, value)) for name, value in named if value is not None)
 
 
-def _name(header: str, told: str) -> bytes:
-    if not 0 < len(told) <= MAX_NAME:
-        raise ConfigError(f"the {header} has {len(told)} characters: give it 1 to {MAX_NAME}")
-    return codec.key_bytes(told)
+def _name(header: str, value: str) -> bytes:
+    if not 0 < len(value) <= MAX_NAME:
+        raise ConfigError(f"the {header} has {len(value)} characters: give it 1 to {MAX_NAME}")
+    return key_bytes(value)

@@ -17,15 +17,15 @@ def read_secret(path: Path, variable: str) -> str:
     named = f"{variable}={path}" if _is_place(path) else variable
     try:
         with path.open("rb") as file:
-            found = file.read(_MOST_BYTES + 1)
+            content = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise ConfigError(
             f"{named} cannot be read ({error.strerror}): name a file that this process may read"
         ) from None
-    if len(found) > _MOST_BYTES:
+    if len(content) > _MOST_BYTES:
         raise ConfigError(f"{named} is too long for a secret: name the right file")
     try:
-        secret = found.decode().rstrip("\r\n")
+        secret = content.decode().rstrip("\r\n")
     except UnicodeDecodeError:
         raise ConfigError(f"{named} is not UTF-8 text: name the right file") from None
     if not secret:

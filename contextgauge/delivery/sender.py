@@ -1,8 +1,8 @@
-"""Brings what an outbox holds to the broker, in the background and for as long as it takes.
+"""Brings what an queue holds to the broker, in the background and for as long as it takes.
 
 The broker may be away at the start and go away later: the sender tries again, with pauses that
 grow, and sends what was not acknowledged once more. The deriver takes no message twice (R4), so
-that doubles nothing. It ends only by being told to.
+that doubles nothing. It ends only when it is closed.
 """
 
 import asyncio
@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from contextgauge.backoff import Backoff
+from contextgauge.delivery.outgoing import MessageFormat, OutgoingMessage
+from contextgauge.delivery.queue import SendQueue
 from contextgauge.errors import ConfigError, ContextgaugeError, RecordError
-from contextgauge.messages import DeadLetter
-from contextgauge.outgoing import Form, Outgoing
-from contextgauge.send_queue import Outbox
-from streams import codec
-from streams.flow.derive.deriver import NO_SESSION
-from streams.ports import Clock, Log, NewRecord, Producer
+from contextgauge.messages import NO_SESSION, DeadLetter
+from contextgauge.partitioner import key_bytes
+from contextgauge.ports import Clock, Cluster, NewRecord, Producer
 
 _SILENCE_S = 5.0
 """A broker that is merely slow has acknowledged something within this time."""
@@ -25,25 +24,25 @@ _SILENCE_S = 5.0
 _HURRIED_PAUSE_S = 0.5
 """Longest pause while someone waits for the end."""
 
-Trouble: TypeAlias = Literal["broker", "refused", "dropped", "no_usage", "fault"]
-"""What is told of: the broker is away or says no, a message cannot be sent, messages were dropped
-for lack of room, messages came without their figures, the sender itself failed."""
+Problem: TypeAlias = Literal["broker", "refused", "dropped", "no_usage", "fault"]
+"""Kinds of problems: the broker is away or refuses, a message cannot be sent, messages were dropped
+for lack of room, messages came without their usage, the sender itself failed."""
 
-Tell: TypeAlias = Callable[[Trouble, str], object]
+Report: TypeAlias = Callable[[Problem, str], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SenderConfig:
+class QueueSenderConfig:
     """Where to: `partition_of` gives a session's partition among the topic's."""
 
     topic: str
     partition_of: Callable[[str, int], int]
-    form: Form
+    form: MessageFormat
 
 
 @dataclass(slots=True)
 class Sent:
-    """What became of the messages so far. `problem` is why none are sent now, as last told."""
+    """What became of the messages so far. `problem` is the latest reason why none are sent."""
 
     messages: int = 0
     bytes: int = 0
@@ -53,17 +52,22 @@ class Sent:
     problem: ContextgaugeError | None = None
 
 
-class Sender:
+class QueueSender:
     """The one task that talks to the broker. `held` is what is not acknowledged yet."""
 
     def __init__(
-        self, log: Log, clock: Clock, outbox: Outbox, config: SenderConfig, tell: Tell
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        queue: SendQueue,
+        config: QueueSenderConfig,
+        report: Report,
     ) -> None:
-        self._log, self._clock, self._outbox = log, clock, outbox
-        self._config, self._tell = config, tell
+        self._cluster, self._clock, self._queue = cluster, clock, queue
+        self._config, self._report = config, report
         self._alone = 0
         self._hurry = asyncio.Event()
-        self.held: list[Outgoing] = []
+        self.held: list[OutgoingMessage] = []
         self.sent = Sent()
 
     def hurry(self) -> None:
@@ -74,7 +78,7 @@ class Sender:
         self._hurry.set()
 
     async def run(self) -> None:
-        """Send until the outbox is closed and empty; ends earlier only by being cancelled.
+        """Send until the queue is closed and empty; ends earlier only by being cancelled.
 
         Run again after that, it goes on with what it held.
         """
@@ -87,11 +91,11 @@ class Sender:
                 continue  # noted, and left out or sent alone from here on
             except ContextgaugeError as error:
                 self._failed(error)
-                self._tell("broker", f"{error}: trying again in {backoff.next_s:g} s")
+                self._report("broker", f"{error}: trying again in {backoff.next_s:g} s")
             except Exception as error:  # noqa: BLE001 -- whatever it is, the agent works on
                 # The type alone: an error's words may hold a message's.
                 self._failed(ContextgaugeError(type(error).__name__))
-                self._tell("fault", f"sending failed ({type(error).__name__}): trying again")
+                self._report("fault", f"sending failed ({type(error).__name__}): trying again")
             else:
                 return
             if self.sent.messages > done_before:
@@ -107,10 +111,10 @@ class Sender:
 
     async def _connect_and_send(self) -> None:
         topic = self._config.topic
-        producer = self._log.producer()
+        producer = self._cluster.producer()
         try:
-            await self._log.start()
-            partitions = (await self._log.partition_counts([topic]))[topic]
+            await self._cluster.start()
+            partitions = (await self._cluster.partition_counts([topic]))[topic]
             if partitions is None:
                 raise ConfigError(
                     f"the topic {topic} is missing: create it with `contextgauge topics create`"
@@ -119,7 +123,7 @@ class Sender:
             self.sent.connected.set()
             self.sent.problem = None
             while True:
-                self.held = self.held or list(await self._outbox.take())
+                self.held = self.held or list(await self._queue.take())
                 if not self.held:
                     return
                 await self._make_ready()
@@ -128,18 +132,20 @@ class Sender:
             await producer.stop()
 
     async def _watched(self, producer: Producer, partitions: int) -> None:
-        """Send what is held, and say when the broker leaves us waiting, and when it is back."""
+        """Send what is held; report when the broker does not answer, and when it does again."""
         sending = asyncio.create_task(self._send_held(producer, partitions))
         try:
             done, _ = await asyncio.wait([sending], timeout=_SILENCE_S)
             if not done:
-                self._tell("broker", f"the broker has not answered for {_SILENCE_S:g} s: trying on")
+                self._report(
+                    "broker", f"the broker has not answered for {_SILENCE_S:g} s: retrying"
+                )
                 self.sent.connected.clear()
             await sending
         finally:
             sending.cancel()
         if not done:
-            self._tell("broker", "the broker answers again")
+            self._report("broker", "the broker answers again")
             self.sent.connected.set()
 
     async def _send_held(self, producer: Producer, partitions: int) -> None:
@@ -159,35 +165,35 @@ class Sender:
         self.sent.messages += len(batch)
         self.sent.bytes += sum(item.size for item in batch)
 
-    def _settle(self, batch: Sequence[Outgoing]) -> None:
+    def _settle(self, batch: Sequence[OutgoingMessage]) -> None:
         """Go on to what comes after: these are acknowledged, or refused."""
         self._alone = max(0, self._alone - len(batch))
         self.held = self.held[len(batch) :]
 
     async def _make_ready(self) -> None:
-        """Find the sessions and the short forms of those held that still lack them."""
+        """Prepare the held messages whose session or short form is not known yet."""
         for item in [item for item in self.held if item.session_id is None]:
             try:
                 # Shortening takes seconds, in which the agent goes on.
-                found = await asyncio.to_thread(self._config.form.of, item.value, item.hint)
+                prepared = await asyncio.to_thread(self._config.form.of, item.value, item.hint)
             except Exception as error:  # noqa: BLE001 -- tried again, it would hold all others up
-                found = DeadLetter("not_json", f"reading it raised {type(error).__name__}")
+                prepared = DeadLetter("not_json", f"reading it raised {type(error).__name__}")
             place = self.held.index(item)
-            if isinstance(found, tuple):
-                session_id, value = found
+            if isinstance(prepared, tuple):
+                session_id, value = prepared
                 self.held[place] = item._replace(session_id=session_id, value=value)
                 self.sent.shortened += len(item.value) > self._config.form.limit_bytes
             else:
                 del self.held[place]
-                self._refuse(found or NO_SESSION)
+                self._refuse(prepared or NO_SESSION)
 
-    def _record(self, item: Outgoing, partitions: int) -> NewRecord:
+    def _record(self, item: OutgoingMessage, partitions: int) -> NewRecord:
         if item.session_id is None:
             raise RuntimeError("a message without a session was not made ready")
         partition = self._config.partition_of(item.session_id, partitions)
-        key = codec.key_bytes(item.session_id)
+        key = key_bytes(item.session_id)
         return NewRecord(self._config.topic, partition, key, item.value, item.headers)
 
     def _refuse(self, letter: DeadLetter) -> None:
         self.sent.refused += 1
-        self._tell("refused", f"a message cannot be sent: {letter.reason}: {letter.detail}")
+        self._report("refused", f"a message cannot be sent: {letter.reason}: {letter.detail}")

@@ -1,0 +1,79 @@
+"""What publishing needs: the topic, the size limit, and the folder for local state."""
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from contextgauge.errors import ConfigError
+from contextgauge.messages import MESSAGE_LIMIT_BYTES
+from contextgauge.settings import kafka
+from contextgauge.settings.forms import KAFKA_NAME, PREFIX
+from contextgauge.settings.kafka import KafkaSettings
+from contextgauge.settings.loading import load, misspelled, variable
+from contextgauge.settings.local_stack import stack_address
+from contextgauge.units import MIB
+
+_BIGGEST_MESSAGE_BYTES = 512 * MIB
+"""A Kafka record is one piece of memory in broker and worker; beyond this neither is at ease."""
+
+_MISSPELLED = 0.85
+"""So alike are a misspelled setting and the right one. No setting of the pipeline is as close to
+one of a publisher, which does not know them and ignores them."""
+
+
+class PublishingSettings(BaseSettings):
+    """Settings of publishing, which the pipeline has too."""
+
+    topic_prefix: str = Field(
+        default="",
+        pattern=KAFKA_NAME,
+        max_length=200,
+        description="In front of every topic's name: letters, digits, dot, underscore, hyphen.",
+    )
+    message_limit_bytes: int = Field(
+        default=MESSAGE_LIMIT_BYTES,
+        ge=64 * 1024,
+        le=_BIGGEST_MESSAGE_BYTES,
+        description="Largest message that is derived from, 65 536 bytes to 512 MiB. A larger one "
+        "is a dead letter; `contextgauge publish` shortens it. Topics take 1 MiB more.",
+    )
+    state_folder: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Folder where `contextgauge publish` keeps how far each file was sent, and the "
+        "secret of `--no-text`. Not set: `contextgauge` in `XDG_STATE_HOME`, else in "
+        "`~/.local/state`.",
+    )
+
+
+class PublisherSettings(KafkaSettings, PublishingSettings):
+    """The settings of a `Publisher`: a part of the pipeline's, under the same variables."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+
+def publisher_settings(overrides: Mapping[str, str]) -> PublisherSettings:
+    """Read a publisher's settings. Raises ConfigError, for a misspelled variable too."""
+    known = [variable(name) for name in PublisherSettings.model_fields]
+    wrong = [
+        f"{name} is not a setting: did you mean {near}?"
+        for name, near in misspelled(known, _MISSPELLED)
+        if near is not None
+    ]
+    if wrong:
+        raise ConfigError("\n".join(wrong))
+    address = stack_address("kafka")
+    defaults = {} if address is None else {"bootstrap_servers": address}
+    return load(
+        PublisherSettings,
+        defaults=defaults,
+        overrides=overrides,
+        inconsistencies=_inconsistencies,
+    )
+
+
+def _inconsistencies(settings: PublisherSettings) -> Iterator[str]:
+    yield from kafka.inconsistencies(settings)

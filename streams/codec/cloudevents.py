@@ -1,0 +1,213 @@
+"""Records as CloudEvents 1.0: binary mode on Kafka, structured mode in files, and back."""
+
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from typing import Any, Final
+from urllib.parse import quote
+
+from pydantic import TypeAdapter, ValidationError
+
+from contextgauge.errors import VersionError
+from contextgauge.json_codec import LONG_NUMBER, dumps, loads, loads_exactly, utf8
+from contextgauge.ports import Headers
+from schemas.records import (
+    DATA_CLASS_BY_KIND,
+    LATER_FIELDS,
+    SCHEMA_VERSION,
+    SPEC_VERSION,
+    Record,
+    RecordData,
+)
+
+_TYPES: Final = {
+    kind: f"contextgauge.{kind}.v{SCHEMA_VERSION}".encode() for kind in DATA_CLASS_BY_KIND
+}
+_KEPT_FIELDS: Final = (b'"metadata":', b'"edits":')
+"""In records: where those parts are."""
+_KINDS: Final = {name.decode(): kind for kind, name in _TYPES.items()}
+_SPEC_VERSION_HEADER: Final = ("ce_specversion", SPEC_VERSION.encode())
+_TYPE_HEADERS: Final = {kind: ("ce_type", name) for kind, name in _TYPES.items()}
+_CONTENT_TYPE_HEADER: Final = ("content-type", b"application/json")
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    """Return what reads a kind's data: made when it is needed, as all of them take 50 ms."""
+    return TypeAdapter(DATA_CLASS_BY_KIND[kind])
+
+
+def _loads_data(value: bytes) -> Any:
+    """Parse a record's data; what it holds of a message as it came is kept to the last digit."""
+    if any(field in value for field in _KEPT_FIELDS) and LONG_NUMBER.search(value):
+        return loads_exactly(value)
+    return loads(value)
+
+
+def rfc3339(time_ms: int) -> str:
+    """Format milliseconds since 1970 as RFC 3339 in UTC with milliseconds."""
+    seconds = time_ms // 1000
+    return f"{_to_seconds(seconds)}.{str(1000 + time_ms - seconds * 1000)[1:]}Z"
+
+
+@lru_cache(maxsize=4096)
+def _to_seconds(seconds: int) -> str:
+    # Records of one batch lie close together.
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+def parse_rfc3339(text: str) -> int:
+    """Return milliseconds since 1970 of what `rfc3339` wrote."""
+    moment = datetime.fromisoformat(text)
+    return int(moment.timestamp()) * 1000 + moment.microsecond // 1000
+
+
+def source(session_id: str) -> str:
+    """Return the CloudEvents source of a session."""
+    short = len(session_id) <= _CACHED_CHARACTERS
+    return (_remembered_source if short else _source)(session_id)
+
+
+def _source(session_id: str) -> str:
+    return "/sessions/" + quote(session_id, safe="", errors="surrogatepass")
+
+
+_CACHED_CHARACTERS: Final = 256
+"""Longer ids are none that anyone has; remembering them could take gigabytes."""
+_remembered_source = lru_cache(maxsize=4096)(_source)
+
+
+def _source_header(session_id: str) -> tuple[str, bytes]:
+    if len(session_id) > _CACHED_CHARACTERS:
+        return "ce_source", _source(session_id).encode()
+    return _remembered_source_header(session_id)
+
+
+@lru_cache(maxsize=4096)
+def _remembered_source_header(session_id: str) -> tuple[str, bytes]:
+    # A session's records follow one another: each header is made and kept once.
+    return "ce_source", _source(session_id).encode()
+
+
+@lru_cache(maxsize=16)
+def _rules_header(rules: str) -> tuple[str, bytes]:
+    return "ce_rules", rules.encode()
+
+
+def to_structured(record: Record) -> bytes:
+    """Return the record as one structured-mode CloudEvent, without a line end."""
+    event: dict[str, Any] = {
+        "specversion": SPEC_VERSION,
+        "id": record.id,
+        "source": source(record.data.session_id),
+        "type": record.type,
+        "subject": record.subject,
+    }
+    if record.time_ms is not None:
+        event["time"] = rfc3339(record.time_ms)
+    event["datacontenttype"] = "application/json"
+    event["sequence"] = str(record.sequence)
+    event["rules"] = record.rules
+    event["data"] = _document(record.data)
+    return dumps(event)
+
+
+def from_structured(event: dict[str, Any]) -> Record:
+    """Read a structured-mode event. Raises VersionError for what this build cannot read."""
+    try:
+        return _record(
+            spec_version=event["specversion"],
+            type_name=event["type"],
+            record_id=event["id"],
+            time=event.get("time"),
+            sequence=event["sequence"],
+            rules=event["rules"],
+            data=event["data"],
+        )
+    except KeyError as error:
+        raise VersionError(f"not a record of contextgauge: no attribute {error}") from error
+
+
+def to_binary(record: Record) -> tuple[Headers, bytes]:
+    """Return the headers and the value of a binary-mode CloudEvent on Kafka."""
+    data = record.data
+    headers: Headers = (
+        _SPEC_VERSION_HEADER,
+        ("ce_id", record.id.encode()),
+        _source_header(data.session_id),
+        _TYPE_HEADERS[data.kind],
+        ("ce_subject", utf8(record.subject)),
+        ("ce_sequence", b"%d" % record.sequence),
+        _rules_header(record.rules),
+        _CONTENT_TYPE_HEADER,
+    )
+    if record.time_ms is not None:
+        headers = (*headers, ("ce_time", rfc3339(record.time_ms).encode()))
+    return headers, dumps(_document(data))
+
+
+def _document(data: RecordData) -> RecordData | dict[str, Any]:
+    """Return the data as it is written: later fields are left out where they are null."""
+    later = LATER_FIELDS.get(type(data))
+    if later is None:
+        return data
+    absent = {name for name in later if getattr(data, name) is None}
+    if not absent:
+        return data
+    return {
+        field.name: getattr(data, field.name) for field in fields(data) if field.name not in absent
+    }
+
+
+def from_binary(headers: Headers, value: bytes) -> Record:
+    """Read a binary-mode event. Raises VersionError for what this build cannot read."""
+    found = {name: content.decode("utf-8", "replace") for name, content in headers}
+    try:
+        return _record(
+            spec_version=found["ce_specversion"],
+            type_name=found["ce_type"],
+            record_id=found["ce_id"],
+            time=found.get("ce_time"),
+            sequence=found["ce_sequence"],
+            rules=found["ce_rules"],
+            data=_loads_data(value),
+        )
+    except KeyError as error:
+        raise VersionError(f"not a record of contextgauge: no header {error}") from error
+    except ValueError as error:
+        raise VersionError(f"not a record of contextgauge: {error}") from error
+
+
+def _record(
+    *,
+    spec_version: str,
+    type_name: str,
+    record_id: str,
+    time: str | None,
+    sequence: str,
+    rules: str,
+    data: object,
+) -> Record:
+    kind = _KINDS.get(type_name)
+    if kind is None or spec_version != SPEC_VERSION:
+        raise VersionError(
+            f"record {record_id} is of type {type_name!r} (CloudEvents {spec_version}); this build "
+            f"reads version {SCHEMA_VERSION}: upgrade contextgauge before reading on"
+        )
+    try:
+        parsed = _adapter(kind).validate_python(data)
+    except ValidationError as error:
+        # Not the error itself: it quotes the value, which may be a message's text.
+        wrong = ", ".join(
+            f"{'.'.join(map(str, item['loc']))}: {item['msg']}"
+            for item in error.errors(include_input=False, include_context=False, include_url=False)
+        )
+        raise VersionError(f"record {record_id} of type {type_name!r}: {wrong}") from None
+    return Record(
+        id=record_id,
+        subject=parsed.chain,
+        time_ms=None if time is None else parse_rfc3339(time),
+        sequence=int(sequence),
+        rules=rules,
+        data=parsed,
+    )

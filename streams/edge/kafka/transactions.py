@@ -1,0 +1,104 @@
+"""Writing to Kafka in transactions: one at a time, for the deriver.
+
+aiokafka gives no way to learn a batch's offset after a lost reply: the end is unknown then.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import ProducerFenced
+from aiokafka.structs import RecordMetadata
+
+from contextgauge.errors import RetryError
+from contextgauge.kafka.client import UNKNOWN_OFFSET, append, bounded, close_producer
+from contextgauge.kafka.diagnosis import connecting
+from contextgauge.kafka.options import KafkaOptions
+from contextgauge.ports import NewRecord
+
+
+class KafkaTransactionalProducer:
+    """One producer epoch of a transactional id. After an error of `commit` it is spent."""
+
+    def __init__(self, options: KafkaOptions, transactional_id: str) -> None:
+        self._options = options
+        self._id = transactional_id
+        self._producer: AIOKafkaProducer | None = None
+        self._spent = False
+
+    async def start(self) -> None:
+        """Take the id over: an older producer is fenced, its transaction settled."""
+        producer = self._producer = AIOKafkaProducer(
+            **self._options.connection(),
+            client_id=f"{self._options.client_id}-{self._id}",
+            transactional_id=self._id,
+            transaction_timeout_ms=self._options.transaction_timeout_ms,
+            retry_backoff_ms=self._options.retry_backoff_ms,
+            max_batch_size=self._options.batch_bytes,
+            compression_type=self._options.compression,
+            linger_ms=0,
+        )
+        self._spent = True
+        doing = f"starting the producer {self._id}"
+        async with (
+            connecting(self._options, doing),
+            bounded(self._options.start_timeout_s, doing),
+        ):
+            await producer.start()
+        self._spent = False
+
+    async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
+        """Append all in one transaction; see the port."""
+        producer = self._producer
+        if producer is None or self._spent:
+            raise RetryError(f"the producer {self._id} is not started, or spent by an error")
+        self._spent = True
+        async with bounded(self._options.commit_timeout_s, f"committing as {self._id}"):
+            ends = await self._commit(producer, records)
+        self._spent = False
+        return ends
+
+    async def _commit(
+        self, producer: AIOKafkaProducer, records: Sequence[NewRecord]
+    ) -> dict[tuple[str, int], int]:
+        by_target: dict[tuple[str, int], list[NewRecord]] = {}
+        for record in records:
+            by_target.setdefault((record.topic, record.partition), []).append(record)
+        await producer.begin_transaction()
+        # All at once: the coordinator learns of all partitions in one request.
+        work = [_send_all(producer, target, items) for target, items in by_target.items()]
+        outcomes = await asyncio.gather(*work, return_exceptions=True)
+        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        if failures:
+            # Being fenced explains all other failures, and demands another reaction.
+            raise next((f for f in failures if isinstance(f, ProducerFenced)), failures[0])
+        await producer.commit_transaction()
+        return {
+            target: end
+            for target, end in zip(by_target, outcomes, strict=True)
+            if isinstance(end, int)
+        }
+
+    async def stop(self) -> None:
+        """Close; without flushing where a transaction was left, whose fate `start` settles."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await close_producer(producer, abandon=self._spent)
+
+
+async def _send_all(
+    producer: AIOKafkaProducer, target: tuple[str, int], records: Sequence[NewRecord]
+) -> int | None:
+    """Write one partition's records; return its end with the marker to come, if it is known."""
+    topic, partition = target
+    acknowledged = []
+    builder, count = producer.create_batch(), 0
+    for record in records:
+        if not append(builder, record):
+            acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
+            builder, count = producer.create_batch(), 0
+            append(builder, record)
+        count += 1
+    acknowledged.append(await producer.send_batch(builder, topic, partition=partition))
+    last: RecordMetadata = (await asyncio.gather(*acknowledged))[-1]
+    return None if last.offset == UNKNOWN_OFFSET else last.offset + count + 1

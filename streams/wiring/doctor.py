@@ -1,0 +1,64 @@
+"""Builds what the doctor examines, and what it compares that with."""
+
+from contextgauge.errors import ConfigError
+from contextgauge.partitioner import partition_of
+from schemas.topics import (
+    AGENT_MESSAGES,
+    CONTEXT_COMMANDS,
+    CONTEXT_EVENTS,
+    CONTEXT_STATE,
+    DEAD_LETTERS,
+)
+from streams.edge.kafka.inspector import KafkaInspector
+from streams.edge.kafka.log import KafkaLog
+from streams.edge.redis.inspector import RedisInspector
+from streams.flow import doctor
+from streams.flow.derive.config import GROUP as DERIVE_GROUP
+from streams.flow.project.config import GROUP as PROJECT_GROUP
+from streams.ports import Clock
+from streams.ports.inspection import Failure
+from streams.settings import Settings
+from streams.wiring import kafka_options, redis_access, redis_url, redis_views
+
+
+def doctor_services(settings: Settings, clock: Clock) -> doctor.Services:
+    """Return what the doctor asks; where a service is not named rightly, why."""
+    try:
+        options = kafka_options(settings, "contextgauge-doctor")
+        brokers, log = KafkaInspector(options), KafkaLog(options)
+        kafka = None
+    except ConfigError as error:
+        kafka = Failure("away", str(error))
+    try:
+        store = RedisInspector(redis_url(settings), settings.key_prefix, redis_access(settings))
+        views = redis_views(settings)
+        redis = None
+    except ConfigError as error:
+        redis = Failure("away", str(error))
+    return doctor.Services(
+        brokers=kafka or brokers,
+        log=kafka or log,
+        store=redis or store,
+        views=redis or views,
+        clock=clock,
+        partition_of=partition_of,
+    )
+
+
+def doctor_expected(settings: Settings) -> doctor.Expected:
+    """Return what the doctor holds the services against."""
+    return doctor.Expected(
+        messages=settings.topic(AGENT_MESSAGES),
+        events=settings.topic(CONTEXT_EVENTS),
+        state=settings.topic(CONTEXT_STATE),
+        dead=settings.topic(DEAD_LETTERS),
+        commands=settings.topic(CONTEXT_COMMANDS),
+        partitions=settings.partitions,
+        replicas=settings.replicas,
+        session_timeout_ms=settings.session_timeout_ms,
+        transaction_timeout_ms=settings.transaction_timeout_ms,
+        message_limit_bytes=settings.message_limit_bytes,
+        derive_group=settings.group_prefix + DERIVE_GROUP,
+        project_group=settings.group_prefix + PROJECT_GROUP,
+        bootstrap_servers=settings.bootstrap_servers or "HOST:PORT",
+    )

@@ -1,0 +1,91 @@
+"""The compose file and the container file: what they name exists, and agrees with the rest.
+
+No container engine is needed, so no image is built here.
+"""
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+import typer.main
+import yaml
+
+from contextgauge.settings.forms import PREFIX
+from streams.cli.app import app
+from streams.settings import Settings
+from tests.docs.test_docs import ROOT
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+SERVICES: dict[str, Any] = COMPOSE["services"]
+OWN = {name: service for name, service in SERVICES.items() if service["image"] == "contextgauge"}
+CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
+
+
+def test_the_whole_pipeline_is_there() -> None:
+    assert set(OWN) == {"topics", "derive", "project", "serve", "publish"}
+    assert set(SERVICES) - set(OWN) == {"kafka", "redis"}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_service_runs_a_command_with_settings_that_exist(name: str) -> None:
+    service = OWN[name]
+    commands = typer.main.get_group(app)
+    context = typer.Context(commands)
+    assert commands.get_command(context, service["command"][0]) is not None
+    variables = [variable for variable in service["environment"] if variable.startswith(PREFIX)]
+    fields = {PREFIX + field.upper() for field in Settings.model_fields}
+    assert variables
+    assert set(variables) <= fields
+
+
+def test_every_port_is_published_on_this_machine_only() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_kafka_is_configured_as_the_local_broker() -> None:
+    text = (ROOT / "deploy" / "kafka" / "server.properties").read_text(encoding="utf-8")
+    local = dict(re.findall(r"^([a-z.]+)=(.*)$", text, re.MULTILINE))
+    environment: dict[str, str] = SERVICES["kafka"]["environment"]
+    shared = {
+        name: value
+        for name, value in local.items()
+        if "KAFKA_" + name.upper().replace(".", "_") in environment and "$" not in value
+    }
+    assert {"auto.create.topics.enable", "message.max.bytes"} <= set(shared)
+    own = {"listener.security.protocol.map"}
+    for name in set(shared) - own:
+        assert environment["KAFKA_" + name.upper().replace(".", "_")] == shared[name], name
+
+
+def test_kafka_is_of_the_version_that_the_tests_run() -> None:
+    pom = (ROOT / "deploy" / "kafka" / "pom.xml").read_text(encoding="utf-8")
+    (version,) = set(re.findall(r"<kafka\.version>([0-9.]+)</kafka\.version>", pom))
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{version}"
+
+
+def test_redis_is_configured_as_the_local_one() -> None:
+    text = (ROOT / "deploy" / "redis" / "redis.conf").read_text(encoding="utf-8")
+    local = dict(re.findall(r"^([a-z-]+) (.+)$", text, re.MULTILINE))
+    words = shlex.split(SERVICES["redis"]["command"])[1:]
+    flags = dict(zip(words[::2], words[1::2], strict=True))
+    assert {f"--{name}" for name in ("appendonly", "maxmemory-policy")} <= set(flags)
+    assert {name: value.strip('"') for name, value in local.items() if f"--{name}" in flags} == {
+        name.removeprefix("--"): value for name, value in flags.items()
+    }
+
+
+def test_what_the_image_copies_is_in_the_project_and_not_ignored() -> None:
+    text = CONTAINERFILE.read_text(encoding="utf-8")
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    sources = [
+        source
+        for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE)
+        for source in line.split()[:-1]
+    ]
+    assert "requirements.lock" in sources
+    for source in sources:
+        assert (ROOT / source).exists(), source
+        assert not any(source == item or source.startswith(f"{item}/") for item in ignored), source

@@ -1,0 +1,118 @@
+"""What agents import stands alone: none of the pipeline, no client before it is needed."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from contextgauge import ConfigError
+from contextgauge.settings.loading import variable
+from contextgauge.settings.publishing import PublisherSettings, publisher_settings
+from streams.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+
+PIPELINE = (
+    "aiohttp",
+    "fastapi",
+    "faust",
+    "prometheus_client",
+    "redis",
+    "rich",
+    "schemas",
+    "streams",
+)
+
+
+def run(code: str, folder: Path, *, blocked: tuple[str, ...] = ()) -> str:
+    """Run a program of a user in a folder; importing a `blocked` package fails there."""
+    hide = "".join(f"sys.modules[{name!r}] = None\n" for name in blocked)
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{hide}{textwrap.dedent(code)}"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_import_loads_no_client_and_none_of_the_pipeline(tmp_path: Path) -> None:
+    loaded = run(
+        """
+        import contextgauge
+        contextgauge.Publisher, contextgauge.BlockingPublisher, contextgauge.SessionView
+        print(sorted({name.partition('.')[0] for name in sys.modules}))
+        """,
+        tmp_path,
+    )
+    assert "contextgauge" in loaded
+    assert [name for name in ("aiokafka", *PIPELINE) if f"'{name}'" in loaded] == []
+
+
+def test_the_import_is_light(tmp_path: Path) -> None:
+    """Counted in modules, which do not depend on the machine; it takes some 40 ms."""
+    count = run(
+        "before = len(sys.modules)\nimport contextgauge\nprint(len(sys.modules) - before)", tmp_path
+    )
+    assert int(count) < 100
+
+
+def test_a_users_own_schemas_and_streams_do_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "schemas.py").write_text("raise SystemExit('the user\\'s schemas were imported')\n")
+    (tmp_path / "streams.py").write_text("raise SystemExit('the user\\'s streams were imported')\n")
+    printed = run(
+        """
+        import contextgauge
+        print(contextgauge.Publisher.__name__, contextgauge.Record.__name__)
+        print(contextgauge.__version__)
+        """,
+        tmp_path,
+    )
+    assert printed.split()[:2] == ["Publisher", "Record"]
+
+
+def test_a_publisher_works_without_the_packages_of_the_pipeline(tmp_path: Path) -> None:
+    """It starts, reports that the broker is away, and closes, with all of them missing."""
+    printed = run(
+        """
+        import asyncio
+        from contextgauge import Publisher
+
+        async def main():
+            problems = []
+            async with Publisher(
+                when_full="drop_oldest", bootstrap_servers="127.0.0.1:1",
+                close_timeout_s=0.2, on_problem=problems.append,
+            ) as publisher:
+                print(await publisher.publish({"type": "user", "session_id": "s"}))
+                while not problems:
+                    await asyncio.sleep(0.01)
+                print(publisher.stats.waiting + publisher.stats.unacknowledged)
+
+        asyncio.run(main())
+        print("aiokafka" in sys.modules)
+        """,
+        tmp_path,
+        blocked=PIPELINE,
+    )
+    assert printed.split() == ["queued", "1", "True"]
+
+
+def test_settings_of_the_pipeline_are_no_concern_of_a_publisher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in set(Settings.model_fields) - set(PublisherSettings.model_fields):
+        monkeypatch.setenv(variable(name), "of no concern")
+    assert publisher_settings({"bootstrap_servers": "h:1"}).bootstrap_servers == "h:1"
+
+
+def test_a_misspelled_setting_of_a_publisher_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTEXTGAUGE_BOOTSTRAP_SERVER", "h:1")
+    with pytest.raises(ConfigError, match="did you mean CONTEXTGAUGE_BOOTSTRAP_SERVERS"):
+        publisher_settings({})
