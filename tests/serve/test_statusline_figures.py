@@ -63,7 +63,7 @@ def test_figures_of_a_view() -> None:
     assert (found.attempt_started_ms, found.attempt_heartbeat_ms) == (5, 7)
     assert (found.compactions, found.last_duration_ms) == (6, None)
     unknown = figures_of(document())
-    assert (unknown.model, untold.state, untold.used_tokens) == ("gpt-5", "unknown", None)
+    assert (unknown.model, unknown.state, unknown.used_tokens) == ("gpt-5", "unknown", None)
 
 
 @pytest.mark.parametrize("change", [{"version": 1}, {"chains": None}, {"compactions": {}}])
