@@ -2,8 +2,12 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Compiled bytecode is kept, whatever the environment says: without it each start of the command
+# costs twice the CPU time, and the tests start it hundreds of times.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo page screenshots test compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
+.PHONY: help setup demo page screenshots test test-fast test-long test-shared compile bench bench-setup check check-compiled format lint types layers dependencies lock lock-check schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -39,13 +43,37 @@ screenshots: setup  ## Make the pictures in docs/screens anew, from simulated se
 demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own. SERVE=1: then the page.
 	@$(BIN)/contextgauge demo $(if $(SERVE),--serve) $(if $(SESSIONS),"$(SESSIONS)")
 
-test: setup  ## Run all tests; a missing part (Java, Maven, Redis) skips what needs it.
-	$(BIN)/python -m pytest
+# Each pytest worker has a broker, a Redis and a Chromium of its own.
+WORKERS := 2
+TESTS := tests
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+# Made where Java and Maven are; the tests of Kafka skip, or fail under CI, where they are not.
+KAFKA_CLASSES := deploy/kafka/libs/classes.jsa
+
+$(KAFKA_CLASSES): deploy/kafka/pom.xml tools/kafka_classes.py $(VENV)/.development
+	-@$(BIN)/python -m tools.kafka_classes
+
+test: setup $(KAFKA_CLASSES)  ## Run all tests but the minutes-long; a missing part (Java, Redis) skips what needs it.
+	$(PYTEST) $(TESTS)
+
+test-fast: setup  ## Run the tests that need no service: no Kafka, Redis, Chromium or processes.
+	$(PYTEST) -m "not service and not long" $(TESTS)
+
+test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: chaos, load, rebuilds. TESTS=path: only those.
+	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)
+
+test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
+	$(BIN)/python -m pytest -m shared
+	@test ! -e $(COMPILED)/.done || CHECK_COMPILED=1 $(BIN)/python -m pytest -m shared \
+		-o pythonpath="$(COMPILED) ." tests/core
 
 COMPILED := build/compiled
-TESTS_OF_COMPILED := tests/core tests/contract tests/flow/test_derive.py \
-	tests/flow/test_derive_dead_letters.py tests/flow/test_derive_kafka.py \
-	tests/flow/test_partition_state.py tests/flow/test_replay.py tests/flow/test_restoring.py
+# What calls the compiled modules, once with a real Kafka. Commands run the pure ones.
+TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/flow/test_derive.py \
+	tests/flow/test_derive_dead_letters.py tests/flow/test_partition_state.py \
+	tests/flow/test_replay.py tests/flow/test_restoring.py \
+	tests/flow/test_derive_kafka.py::test_records_are_the_funnels_own_over_restarts
 SOURCES := hatch_build.py pyproject.toml $(shell find contextgauge schemas streams -type f -not -name '*.pyc')
 
 # Never beside the sources: a stale library there would hide what is edited.
@@ -101,16 +129,16 @@ lock-check: setup
 schemas: setup  ## Write the JSON Schemas of records and views.
 	$(BIN)/contextgauge schemas
 
-check: lint types layers dependencies lock-check check-compiled  ## All that CI looks at.
-	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered
+check: lint types layers dependencies lock-check check-compiled $(KAFKA_CLASSES)  ## All that CI looks at.
+	$(PYTEST) --cov --cov-branch --cov-report=term:skip-covered
 	$(BIN)/coverage report --include='schemas/*,streams/core/*' --fail-under=100 --skip-covered
 
 # Where it can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
 # `make`: a recipe that names it as a variable is run, tests and all, by `make -n` too.
 check-compiled: setup
 	@if lacking=$$($(BIN)/python hatch_build.py 2>&1) || [ -n "$$CI" ]; then \
-		make --no-print-directory compile && CHECK_COMPILED=1 $(BIN)/python -m pytest \
-			-o pythonpath="$(COMPILED) ." tests/test_compiled.py $(TESTS_OF_COMPILED); \
+		make --no-print-directory compile && CHECK_COMPILED=1 $(PYTEST) \
+			-o pythonpath="$(COMPILED) ." $(TESTS_OF_COMPILED); \
 	else echo "check: skips the compiled modules: $$lacking"; fi
 
 clean:  ## Delete what can be made again: environment, caches, local data.

@@ -41,7 +41,7 @@ from streams.edge.telemetry.metrics import NoTelemetry
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import PartitionState, Place, Work
 from streams.flow.derive.restoring import restore
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord, NewRecord
 
 TEMPLATES = 200
@@ -88,7 +88,7 @@ def new_state() -> PartitionState:
 def templates(share: float = 0.5) -> list[Template]:
     """Return simulated sessions of 40 turns after so much of their messages."""
     by_session: dict[str, list[bytes]] = defaultdict(list)
-    for message in simulate(Casting(seed=7, sessions=TEMPLATES)):
+    for message in simulate(SimulationOptions(seed=7, sessions=TEMPLATES)):
         if len(by_session) > TEMPLATES and message.session_id not in by_session:
             continue
         by_session[message.session_id].append(message.value)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from bench.systems import ROOT
 from schemas.topics import MIB
 from streams.edge.local_stack.stack import LocalStack
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from tests.cli.views_kit import records_of, write_views
 
 _COMMAND = (str(Path(sys.executable).with_name("contextgauge")), "statusline")
@@ -78,9 +78,9 @@ def measure(
 def _transcript(folder: Path, size_bytes: int) -> tuple[Path, str, list[bytes]]:
     """Write a transcript of a size by repeating a session's turns under new message ids."""
     lines: list[bytes] = []
-    casting = Casting(sessions=3, turns=200, providers=("claude",))
+    options = SimulationOptions(sessions=3, turns=200, providers=("claude",))
     by_file: dict[str, list[bytes]] = {}
-    for each in simulate(casting):
+    for each in simulate(options):
         if b'"sessionId"' in each.value and "agent-" not in each.file:
             by_file.setdefault(each.file, []).append(each.value)
     found = max(by_file.values(), key=len)

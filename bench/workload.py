@@ -25,9 +25,9 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from streams import codec
-from streams.flow.simulator import Casting, Plan, plans
-from streams.flow.simulator.scene import Emitted
-from streams.flow.simulator.story import tell
+from streams.flow.simulator import SessionPlan, SimulationOptions, plans
+from streams.flow.simulator.session import EmittedMessage
+from streams.flow.simulator.session_script import session_messages
 
 CACHE = Path(__file__).parent / ".cache"
 """Ignored by git; what is in it can be made again."""
@@ -61,31 +61,31 @@ class Message(NamedTuple):
 
 def generate(messages: int, sessions: int = SESSIONS, seed: int = SEED) -> Iterator[Message]:
     """Yield the workload's first messages, in the order of simulated time."""
-    casting = Casting(seed=seed, sessions=sessions, providers=("claude",))
-    streams = (plan for plan in plans(casting) if plan.spelling == "claude-stream")
-    yield from islice(_merge(streams, sessions, casting.start_ms), messages)
+    options = SimulationOptions(seed=seed, sessions=sessions, providers=("claude",))
+    streams = (plan for plan in plans(options) if plan.dialect == "claude-stream")
+    yield from islice(_merge(streams, sessions, options.start_ms), messages)
 
 
-def _merge(streams: Iterator[Plan], sessions: int, start_ms: int) -> Iterator[Message]:
-    running: list[tuple[int, int, Plan, Emitted, Iterator[Emitted]]] = []
+def _merge(streams: Iterator[SessionPlan], sessions: int, start_ms: int) -> Iterator[Message]:
+    running: list[tuple[int, int, SessionPlan, EmittedMessage, Iterator[EmittedMessage]]] = []
 
     def run(number: int, begin_ms: int) -> None:
         plan = replace(next(streams), start_ms=begin_ms)
-        told = tell(plan)
-        first = next(told)
-        heapq.heappush(running, (first.at_ms, number, plan, first, told))
+        upcoming = session_messages(plan)
+        first = next(upcoming)
+        heapq.heappush(running, (first.at_ms, number, plan, first, upcoming))
 
     for number in range(sessions):
         run(number, start_ms + number * _RAMP_MS // sessions)
     number = sessions
     while True:
-        at_ms, order, plan, message, told = running[0]
+        at_ms, order, plan, message, upcoming = running[0]
         key = codec.key_bytes(plan.session_id)
         partition = partition_of(plan.session_id, PARTITIONS)
         yield Message(partition, at_ms, key, codec.dumps(message.body))
-        following = next(told, None)
+        following = next(upcoming, None)
         if following is not None:
-            heapq.heapreplace(running, (following.at_ms, order, plan, following, told))
+            heapq.heapreplace(running, (following.at_ms, order, plan, following, upcoming))
             continue
         heapq.heappop(running)
         run(number, at_ms)

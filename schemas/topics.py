@@ -42,7 +42,7 @@ CONTEXT_EVENTS: Final = Topic("context.events", "session id", "delete", -1, 9 * 
 """Kept for ever: a rebuild of the projection needs it whole."""
 CONTEXT_STATE = Topic("context.state", "session id and part; position", "compact", -1, 9 * MIB)
 """Compacted only: deleting by age would lose sessions that are still open."""
-DEAD_LETTERS: Final = Topic("agent.messages.dead", "as it came", "delete", 90 * DAY_MS, 10 * MIB)
+DEAD_LETTERS: Final = Topic("agent.messages.dead", "as received", "delete", 90 * DAY_MS, 10 * MIB)
 """A mebibyte more than its source: the headers that tell why must fit too."""
 CONTEXT_COMMANDS: Final = Topic("context.commands", "session id", "delete", 30 * DAY_MS, MIB)
 

@@ -1,8 +1,12 @@
 """Fixtures for all tests: real services on free ports, and names that are never used twice.
 
-A service is started once a session, on first use, and stopped at the end. A part that is
+Each pytest worker starts a service once, on first use, and stops it at the end. A part that is
 missing on this machine fails the test where the environment variable CI is set, and skips it
 with the reason elsewhere.
+
+Two marks divide the tests. `service`: needs Kafka, Redis, Chromium, or processes of its own; it
+is set here, by the folder and the fixtures of a test. `long`: takes minutes; `make test-long` runs
+it.
 """
 
 import atexit
@@ -22,11 +26,52 @@ from typing import IO
 import pytest
 
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
+from tests.fork_server import ForkServer
+from tools.kafka_classes import ARCHIVE, QUICK_START
+
+LONG = bool(os.environ.get("LONG_TESTS"))
+"""Whether `make test-long` runs: tests that have two forms run their long one."""
+
+_SERVICE_FOLDERS = frozenset({"chaos", "e2e", "page", "secure"})
+"""Where all tests start something, the quick ones with them."""
+
+_ONE_WORKER_FOLDERS = frozenset({"page", "secure"})
+"""One pytest worker runs all tests of such a folder, with one Chromium, one secured Kafka."""
+
+_PARTS = frozenset(
+    {
+        *("_killable_stack", "_stack", "own_stack", "stack_parts", "secured_folder"),
+        *("browser", "command", "promtool"),
+    }
+)
+"""The fixtures that start something outside of the pytest process."""
 
 _counter = itertools.count(1)
 
 _ROOT = Path(__file__).parents[1]
 _COMMAND = [sys.executable, "-m", "streams"]
+
+
+def pytest_configure() -> None:
+    """Let every JVM that a test starts come up quickly."""
+    options = QUICK_START
+    if ARCHIVE.exists():
+        options += f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
+    os.environ.setdefault("JDK_JAVA_OPTIONS", options)
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a service, and run it first: what is left at the end is short."""
+    for item in items:
+        if item.path.parent.name in _ONE_WORKER_FOLDERS:
+            item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if item.path.parent.name in _SERVICE_FOLDERS or not fixtures.isdisjoint(_PARTS):
+            item.add_marker(pytest.mark.service)
+        if LONG and item.get_closest_marker("has_long_form") is not None:
+            item.add_marker(pytest.mark.long)
+    items.sort(key=lambda item: item.get_closest_marker("service") is None)
 
 
 @functools.cache
@@ -57,8 +102,9 @@ def _listen_to_interrupts() -> None:
 class Command:
     """Runs `contextgauge` as a process of its own; `environment` is for what is no setting."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: ForkServer) -> None:
         self.environment: dict[str, str] = {}
+        self._server = server
         self._started: list[subprocess.Popen[str]] = []
 
     def __call__(
@@ -68,10 +114,11 @@ class Command:
         **settings: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end; `PARTITIONS="2"` and the like are settings."""
-        return subprocess.run(
+        environment = command_environment(settings) | self.environment
+        return self._server.run(arguments, environment, stdin or "", 120) or subprocess.run(
             [*_COMMAND, *arguments],
             cwd=_ROOT,
-            env=command_environment(settings) | self.environment,
+            env=environment,
             input=stdin,
             capture_output=True,
             text=True,
@@ -113,10 +160,17 @@ class Command:
             process.communicate()
 
 
+@pytest.fixture(scope="session")
+def _fork_server() -> Iterator[ForkServer]:
+    server = ForkServer(command_environment({}))
+    yield server
+    server.stop()
+
+
 @pytest.fixture
-def command() -> Iterator[Command]:
+def command(_fork_server: ForkServer) -> Iterator[Command]:
     """Run the command line: `command("topics", "list", BOOTSTRAP_SERVERS=kafka)`."""
-    runner = Command()
+    runner = Command(_fork_server)
     yield runner
     runner.end()
 
@@ -129,6 +183,15 @@ def require(part: Callable[[], str]) -> str:
         if os.environ.get("CI"):
             pytest.fail(f"{error} (CI is set: nothing may be skipped)")
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real captures next to the project; who takes it is marked `shared`."""
+    folder = _ROOT.parent / "shared"
+    if not (folder / "fixtures").is_dir():
+        pytest.skip("the real captures (../shared) are not on this machine")
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -174,11 +237,29 @@ def own_stack(tmp_path: Path) -> Iterator[Callable[..., LocalStack]]:
     stack.stop()
 
 
+@pytest.fixture(scope="session")
+def _killable_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    stack = LocalStack(tmp_path_factory.mktemp("killable"))
+    yield stack
+    stack.stop()
+
+
+@pytest.fixture
+def killable_kafka(_killable_stack: LocalStack) -> LocalStack:
+    """A stack with a running Kafka that the test may kill, as those before it did.
+
+    Tests that only use a broker have `kafka`; here too each has a prefix of its own.
+    """
+    require(lambda: _killable_stack.start(["kafka"])["kafka"].address)
+    return _killable_stack
+
+
 @pytest.fixture
 def prefix(request: pytest.FixtureRequest) -> str:
     """A name of this test's own, fit to begin names of topics, groups and Redis keys."""
     name = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name)[:60]
-    return f"{name}-{next(_counter)}-"
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    return f"{name}-{worker}{next(_counter)}-"
 
 
 @pytest.fixture

@@ -88,34 +88,35 @@ def _texts() -> Iterator[tuple[Path, str]]:
             continue
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_a_module_is_short(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_MODULE_LINES
+def test_modules_are_short() -> None:
+    sizes = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {name: size for name, size in sizes.items() if size > MAX_MODULE_LINES} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_a_function_is_short(path: Path) -> None:
+def test_functions_are_short() -> None:
     long = {
-        node.name: node.end_lineno - node.lineno + 1
+        f"{_name(path)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+        for path in MODULES
         for node in ast.walk(_tree(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
     }
-    assert not long
+    assert long == {}
 
 
-@pytest.mark.parametrize("path", PRODUCT, ids=_name)
-def test_no_banned_call(path: Path) -> None:
-    may_print = path.is_relative_to(ROOT / "streams" / "cli") or path.is_relative_to(ROOT / "tools")
-    found = [
-        f"line {node.lineno}: {called}: {BANNED_CALLS[called]}"
+def test_no_banned_calls() -> None:
+    may_print = (ROOT / "streams" / "cli", ROOT / "tools")
+    banned = [
+        f"{_name(path)}:{node.lineno} {called}: {BANNED_CALLS[called]}"
+        for path in PRODUCT
         for node in ast.walk(_tree(path))
         if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name | ast.Attribute)
         and (called := _called(ast.unparse(node.func))) is not None
-        and not (called == "print" and may_print)
+        and not (called == "print" and any(map(path.is_relative_to, may_print)))
     ]
-    assert not found
+    assert banned == []
 
 
 def _called(name: str) -> str | None:
@@ -207,3 +208,9 @@ def test_the_lock_files_hold_what_the_project_asks_for(lock: str, groups: tuple[
     # Each pin is a logical line of its own, and each must carry a hash.
     lines = text.replace("\\\n", " ").splitlines()
     assert [line for line in lines if line.strip() and "--hash=sha256:" not in line] == []
+
+
+def test_only_the_fixture_shared_knows_where_real_captures_are() -> None:
+    pattern = re.compile(r"/ \"shared\"|\.\./shared/|[\"']shared/")
+    readers = [_name(path) for path in MODULES if pattern.search(path.read_text(encoding="utf-8"))]
+    assert readers == ["tests/conftest.py"]

@@ -1,4 +1,4 @@
-"""Builds `streams/edge/files/catalog.json`, the bundled context windows, from two public tables.
+"""Build `streams/edge/files/catalog.json`, the bundled context windows, from two public tables.
 
     python tools/build_catalog.py --litellm FILE --models-dev FOLDER
 
@@ -8,20 +8,20 @@ same file.
 
 How a window is decided, best first:
 
-1. the seed rows below: families that the tables dropped, and what a session really gets where
-   the tables tell what a vendor's API could give;
-2. models.dev, whose `context`, `input` and `output` are apart;
-3. litellm, which tells an input limit only: it stands for the context.
+1. the seed rows below: families missing from the tables, and the window of a real session where
+   the tables list what a vendor's API could offer;
+2. models.dev, which lists `context`, `input` and `output` separately;
+3. litellm, which lists only an input limit, used as the context.
 
-Where models.dev and litellm differ, models.dev wins: for `gpt-5` the one says a context of
-400 000 of which 272 000 may be input, the other 272 000.
+Where models.dev and litellm differ, models.dev wins: for `gpt-5`, the former lists a
+context of 400 000, of which 272 000 may be input, the latter 272 000.
 
 Claude up to 4.6 runs with 200 000 tokens unless a name ends in `[1m]` (which the core reads
 itself), though both tables give 4.6 the million that its API allows; from 4.7 on the million is
 the model's own window. A session that holds more than 200 000 shows that its window was the
 larger one, and is then reported without a percentage rather than with a wrong one.
 
-Dated and aliased names collapse: a row whose next shorter prefix says the same is dropped.
+Dated and aliased names collapse: a row equal to that of its next shorter prefix is dropped.
 """
 
 import argparse
@@ -76,12 +76,12 @@ SEED_ROWS: dict[str, Limits] = {
     "gemini-1.5-pro": _seed(2_000_000, 8_192),
     "gemini-1.5-flash": _seed(1_000_000, 8_192),
 }
-"""From the documents that the product grew from, and from the vendors' model pages."""
+"""From the project's original documents and the vendors' model pages."""
 
 _FAMILY = re.compile(r"(?:claude-|gpt-[0-9]|chatgpt-[0-9]|o[1-9](?:-|\Z)|codex-|gemini-)")
 _DATED = re.compile(r"(?:@.*|-v[0-9]+(?::[0-9]+)?|-[0-9]{8}|-[0-9]{4}-[0-9]{2}-[0-9]{2})\Z")
 _OTHER_KIND = re.compile(r"audio|realtime|embedding|transcribe|robotics|gemma|search|exp-|omni")
-"""Names of models that hold no conversation, and of experiments that were never named again."""
+"""Names of models that are not conversational, and of discontinued experiments."""
 _LITELLM_PROVIDERS = frozenset(
     {
         "anthropic",
@@ -95,9 +95,9 @@ _MODELS_DEV_LABS = ("anthropic", "openai", "google")
 
 
 def read_litellm(path: Path) -> dict[str, Limits]:
-    """Return the limits by prefix that litellm's table tells."""
+    """Return litellm's limits by prefix."""
     table: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
-    found: dict[str, Limits] = {}
+    limits_by_prefix: dict[str, Limits] = {}
     for name, row in sorted(table.items()):
         context = row.get("max_input_tokens")
         if (
@@ -106,13 +106,15 @@ def read_litellm(path: Path) -> dict[str, Limits]:
             and isinstance(context, int)
             and (prefix := _prefix(name)) is not None
         ):
-            found.setdefault(prefix, Limits(context, None, row.get("max_output_tokens"), "litellm"))
-    return found
+            limits_by_prefix.setdefault(
+                prefix, Limits(context, None, row.get("max_output_tokens"), "litellm")
+            )
+    return limits_by_prefix
 
 
 def read_models_dev(folder: Path) -> dict[str, Limits]:
-    """Return the limits by prefix that a checkout of models.dev tells."""
-    found: dict[str, Limits] = {}
+    """Return the limits by prefix from a checkout of models.dev."""
+    limits_by_prefix: dict[str, Limits] = {}
     for lab in _MODELS_DEV_LABS:
         for path in sorted((folder / "providers" / lab / "models").glob("*.toml")):
             row = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -125,12 +127,12 @@ def read_models_dev(folder: Path) -> dict[str, Limits]:
                 limits = Limits(
                     limit["context"], limit.get("input"), limit.get("output"), "models.dev"
                 )
-                found.setdefault(prefix, limits)
-    return found
+                limits_by_prefix.setdefault(prefix, limits)
+    return limits_by_prefix
 
 
 def _prefix(name: str) -> str | None:
-    """Return the name without its vendor and date; None for what holds no conversation."""
+    """Return the name without vendor and date; None if it is not a conversational model."""
     plain = plain_name(name)
     if _FAMILY.match(plain) is None or _OTHER_KIND.search(plain) is not None:
         return None
@@ -140,14 +142,16 @@ def _prefix(name: str) -> str | None:
 
 
 def collapse(rows: dict[str, Limits]) -> dict[str, Limits]:
-    """Drop every row that says of context and input what the next shorter prefix says."""
-    kept: dict[str, Limits] = {}
+    """Drop rows with the same context and input as their next shorter prefix."""
+    collapsed: dict[str, Limits] = {}
     for prefix in sorted(rows):
-        shorter = [other for other in kept if prefix.startswith(other) and _goes_on(prefix, other)]
-        parent = kept[max(shorter, key=len)] if shorter else None
+        shorter = [
+            other for other in collapsed if prefix.startswith(other) and _goes_on(prefix, other)
+        ]
+        parent = collapsed[max(shorter, key=len)] if shorter else None
         if parent is None or parent[:2] != rows[prefix][:2]:
-            kept[prefix] = rows[prefix]
-    return kept
+            collapsed[prefix] = rows[prefix]
+    return collapsed
 
 
 def _goes_on(name: str, prefix: str) -> bool:

@@ -1,6 +1,6 @@
-"""The panels of the dashboard: what each shows, and of which metrics.
+"""The dashboard's panels: title, description, queries.
 
-`python tools/make_dashboard.py` makes the dashboard of them.
+`python tools/make_dashboard.py` generates the dashboard from them.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ _BAND_COLOURS = {
 
 
 class Panel(NamedTuple):
-    """One panel: `queries` are legends and expressions, `red` is where a figure is a concern."""
+    """One panel: `queries` are (legend, expression) pairs; values from `red` on are shown red."""
 
     title: str
     what: str
@@ -65,15 +65,15 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         "Sessions",
         (
             Panel(
-                "At work",
-                "Sessions with a record of the last hour.",
+                "Active",
+                "Sessions with a record in the last hour.",
                 (("sessions", _sum("project_sessions")),),
                 width=4,
                 kind="stat",
             ),
             Panel(
-                "At 90 % and more",
-                "Of these, those whose leading chain is near its limit.",
+                "At 90 % or more",
+                "Active sessions whose leading chain is near its limit.",
                 (("", _sum("project_sessions", where='band=~"90_to_100|over_100"')),),
                 width=5,
                 kind="stat",
@@ -87,8 +87,8 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 kind="stat",
             ),
             Panel(
-                "Longest silence of an attempt",
-                "A heartbeat comes every 30 s; beyond minutes the compaction has stalled.",
+                "Longest time without heartbeat",
+                "Heartbeats come every 30 s; after minutes without one, a compaction is stalled.",
                 (("", _max("project_silent_attempt_seconds")),),
                 unit="s",
                 width=5,
@@ -97,14 +97,14 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Thrashing",
-                "Sessions of which a chain was compacted three times or more in 15 minutes.",
+                "Sessions with a chain that was compacted three or more times within 15 minutes.",
                 (("", _sum("project_thrashing_sessions")),),
                 width=5,
                 kind="stat",
                 red=1,
             ),
             Panel(
-                "Sessions by how full they are",
+                "Sessions by percent used",
                 "By the leading chain, in percent of its window.",
                 (("{{band}}", _sum("project_sessions", "band")),),
                 width=12,
@@ -113,7 +113,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Compactions per hour",
-                "Boundaries, and attempts that failed, as they are derived.",
+                "Boundaries and failed attempts, by time of derivation.",
                 (
                     (
                         "{{kind}}",
@@ -133,56 +133,56 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         "Pipeline",
         (
             Panel(
-                "From message to view",
-                "End to end, of the oldest message of each batch.",
+                "End-to-end delay",
+                "From message to view, for the oldest message of each batch.",
                 _quantiles("project_age_seconds"),
                 unit="s",
                 red=60,
             ),
             Panel(
-                "Lag of the derivation",
-                "How late each partition is; 0 when idle.",
+                "Derivation lag",
+                "By partition; 0 when idle.",
                 (("{{partition}}", _max("derive_lag_seconds", "partition")),),
                 unit="s",
                 red=60,
             ),
             Panel(
-                "Lag of the views",
-                "How old each partition's views are; 0 when idle.",
+                "View lag",
+                "By partition; 0 when idle.",
                 (("{{partition}}", _max("project_lag_seconds", "partition")),),
                 unit="s",
                 red=60,
             ),
             Panel(
                 "Messages derived",
-                "A second, by partition.",
+                "Per second, by partition.",
                 (("{{partition}}", _rate("derive_messages_total", "partition")),),
                 unit="ops",
                 stacked=True,
             ),
             Panel(
                 "Records by kind",
-                "A second.",
+                "Per second.",
                 (("{{kind}}", _rate("derive_records_total", "kind")),),
                 unit="ops",
                 stacked=True,
             ),
             Panel(
                 "Dead letters",
-                "A second, by reason: each has to be mended at a publisher.",
+                "Per second, by reason; fix the publisher.",
                 (("{{reason}}", _rate("derive_dead_letters_total", "reason")),),
                 unit="ops",
                 red=0.001,
             ),
             Panel(
-                "Partitions that somebody has",
-                "By worker; fewer than there are means that some stand still.",
+                "Assigned partitions",
+                "By worker; fewer than there are means that some are not processed.",
                 (("{{worker}}", _sum("worker_partitions", "worker")),),
                 width=6,
             ),
             Panel(
                 "Waiting for a service",
-                "Back-offs a second, while Kafka or Redis is away.",
+                "Back-offs per second while Kafka or Redis is unreachable.",
                 (("{{service}}", _rate("worker_retries_total", "service")),),
                 unit="ops",
                 width=6,
@@ -190,14 +190,14 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Transactions",
-                "A second, by how they ended.",
+                "Per second, by outcome.",
                 (("{{outcome}}", _rate("worker_transactions_total", "outcome")),),
                 unit="ops",
                 width=6,
             ),
             Panel(
                 "Commits and writes",
-                "Kafka's and Redis's share of the delay, 99th percentile.",
+                "The share of Kafka and Redis in the delay, 99th percentile.",
                 (
                     ("Kafka", _quantiles("derive_commit_seconds")[1][1]),
                     ("Redis", _quantiles("project_write_seconds")[1][1]),
@@ -217,8 +217,8 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 stacked=True,
             ),
             Panel(
-                "Calls of webhooks",
-                "A second, by target and outcome.",
+                "Webhook requests",
+                "Per second, by target and outcome.",
                 (
                     (
                         "{{target}} {{outcome}}",
@@ -228,8 +228,8 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 unit="ops",
             ),
             Panel(
-                "Alerts that wait",
-                "By target: above 0 for long, it is away.",
+                "Queued alerts",
+                "By target; above 0 for long means that the target is unreachable.",
                 (("{{target}}", _max("control_queued_alerts", "target")),),
                 red=1,
             ),
@@ -239,20 +239,20 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         "Readers",
         (
             Panel(
-                "Requests of the API",
-                "A second, by status.",
+                "API requests",
+                "Per second, by status.",
                 (("{{status}}", _rate("serve_requests_total", "status")),),
                 unit="ops",
                 stacked=True,
             ),
             Panel(
-                "Answers of the API",
+                "API latency",
                 "99th percentile by route.",
                 (_quantiles("serve_request_seconds", "route")[1],),
                 unit="s",
             ),
             Panel(
-                "Readers of the live feed",
+                "Live feed readers",
                 "Open connections.",
                 (("readers", _sum("serve_stream_readers")),),
             ),
@@ -274,7 +274,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Memory",
-                "Resident.",
+                "Resident memory.",
                 (("{{job}} {{instance}}", f"process_resident_memory_bytes{{{_JOB}}}"),),
                 unit="bytes",
                 width=12,

@@ -1,8 +1,8 @@
-"""Draws `docs/attempts.md`, the compaction attempt machine, from its table.
+"""Generate `docs/attempts.md`, the state machine of compaction attempts, from its table.
 
     python tools/draw_attempts.py
 
-A test fails while the file differs from the table.
+A test fails if the file does not match the table.
 """
 
 from pathlib import Path
@@ -12,29 +12,28 @@ from streams.core.derivation.transitions import TABLE, AttemptEvent, Effect, Mov
 TARGET = Path(__file__).parent.parent / "docs" / "attempts.md"
 
 _TEXT = """\
-# How a compaction attempt goes
+# Compaction attempts
 
-One main chain has at most one attempt. An attempt begins with `status: compacting` and ends with a
-boundary, with a failure, or unseen; then the session's own next messages tell that it is lost.
-A message moves the attempt by this table and by nothing else. It is drawn from the table in
-`streams/core/derivation/transitions.py`: change it there, then run `python tools/draw_attempts.py`.
+A main chain has at most one attempt. An attempt begins with `status: compacting` and ends with a
+boundary or a failure; if neither arrives, the session's next messages close it as lost. Only this
+state machine moves an attempt. Its table is in `streams/core/derivation/transitions.py`: change it
+there, then run `python tools/draw_attempts.py`.
 
 ```mermaid
 {diagram}
 ```
 
-Behind the slash stands what an arrow emits; of `compaction_failed` the outcome too. Where nothing
-changes there is no arrow. The same as a table, empty where nothing changes:
+After the slash are the emitted records, with the outcome of `compaction_failed`. Events without
+effect have no arrow, and are empty in the table:
 
 {table}
 
 - **{success}** is `compact_result: "success"`, **{failed}** `"failed"`; **{cleared}** is a null
   status without either, as older runtimes send.
-- **{response}** is a response of the main chain that was not seen before.
-- **{gap}** lies between the message and the session's last one that had a time; it is looked at
-  before the message itself.
-- **{boundary}** names the attempt that it ends; in Idle it has none to name, and is told all the
-  same.
+- **{response}** is a response of the main chain that has not been seen before.
+- **{gap}** is the time between the message and the session's last message with a time; it is
+  evaluated before the message itself.
+- **{boundary}** emits `compact_boundary`, with the id of the attempt that it ends, or null in Idle.
 """
 
 _TITLES = {
@@ -61,9 +60,9 @@ def diagram() -> str:
                 labels.setdefault((phase, move.to, emitted), []).append(event)
     lines = ["stateDiagram-v2", f"    [*] --> {_TITLES[Phase.IDLE]}"]
     for (phase, to, emitted), events in labels.items():
-        told = " or ".join(event.value for event in events)
+        names = " or ".join(event.value for event in events)
         slash = f" / {', '.join(emitted)}" if emitted else ""
-        lines.append(f"    {_TITLES[phase]} --> {_TITLES[to]}: {told}{slash}")
+        lines.append(f"    {_TITLES[phase]} --> {_TITLES[to]}: {names}{slash}")
     return "\n".join(lines)
 
 
@@ -100,7 +99,7 @@ def _cell(phase: Phase, event: AttemptEvent, move: Move) -> str:
 
 
 def _emitted(event: AttemptEvent, effects: tuple[Effect, ...]) -> list[str]:
-    """Return the records of a move; a boundary's own is no effect of the table (R19)."""
+    """Return the records that a move emits; a boundary's own is not in the table (R19)."""
     own = ["compact_boundary"] if event is AttemptEvent.BOUNDARY else []
     return own + [_EFFECTS[effect] for effect in effects]
 

@@ -13,7 +13,7 @@ compile() {
 if [ "${1:-}" = "--check" ]; then
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
-    # The pins that are there are kept where they still do: only a real difference shows.
+    # Existing pins are kept if they are still valid, so that only real differences show.
     cp requirements.lock requirements-dev.lock "$folder"
     compile pyproject.toml --extra pipeline --group build -o "$folder/requirements.lock" > /dev/null
     compile pyproject.toml --extra pipeline --group build --group dev -o "$folder/requirements-dev.lock" > /dev/null

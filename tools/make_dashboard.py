@@ -1,9 +1,9 @@
-"""Write `deploy/grafana/contextgauge.json`, the dashboard, from its panels.
+"""Generate the Grafana dashboard, `deploy/grafana/contextgauge.json`, from its panels.
 
     python tools/make_dashboard.py
 
-A test fails when the file is stale, when an expression cannot be parsed, and when it names a
-metric that the product does not have.
+A test fails if the file is out of date, if an expression cannot be parsed, or if it uses an
+unknown metric.
 """
 
 import json
@@ -15,7 +15,7 @@ from tools.dashboard_panels import ROWS, Panel
 DOCUMENT = Path(__file__).parents[1] / "deploy" / "grafana" / "contextgauge.json"
 
 SCHEMA_VERSION = 39
-"""Of Grafana 11; later ones read it and bring it up to date themselves."""
+"""Of Grafana 11; later versions migrate it."""
 
 _DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _COLUMNS = 24
@@ -110,7 +110,7 @@ def _dashboard(panels: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "uid": "contextgauge",
         "title": "contextgauge",
-        "description": "Context windows of AI agents, and the pipeline that tells of them.",
+        "description": "Context windows of AI agents, and the pipeline that derives them.",
         "tags": ["contextgauge"],
         "schemaVersion": SCHEMA_VERSION,
         "version": 1,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetch what the web page ships beside its own files, pinned by tools/page/package-lock.json, into
+# Fetch the web page's third-party files, pinned by tools/page/package-lock.json, into
 # streams/serve/page/vendor; with --dev also what its tests use. Without Node.js the page works,
 # with tables in place of charts: no failure, except where CI is set.
 #   sh tools/page.sh [--dev]

@@ -1,9 +1,9 @@
-"""Takes the pictures in `docs/screens/`: simulated sessions, the real application, a real browser.
+"""Take the screenshots in `docs/screens/` with simulated sessions and a real browser.
 
     make screenshots
 
-The messages go through derivation and projection into views in memory, the application serves
-these, and Chromium shows its page. So the pictures are what the page is.
+The messages are derived and projected into in-memory views, which the application serves to
+Chromium, so the screenshots show the real page.
 """
 
 import asyncio
@@ -24,21 +24,23 @@ from streams.cli.simulate import ending_now
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.flow.derive.deriver import Funnel, Intake
-from streams.flow.simulator import Casting, Simulated, simulate
+from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from streams.serve.api.page import FOLDER
 from tests.page.conftest import FLAGS, NARROW, WIDE
 from tests.serve.kit import GrowingViews, api_over
 
 TARGET = Path(__file__).parents[1] / "docs" / "screens"
 
-CASTING = Casting(sessions=24, turns=70, seed=3, providers=("claude", "claude", "codex", "openai"))
+OPTIONS = SimulationOptions(
+    sessions=24, turns=70, seed=3, providers=("claude", "claude", "codex", "openai")
+)
 MESSAGES = 14_800
-"""Here one compaction is under way, another session waits for its first size after one, and
-three are near theirs."""
+"""At this point one compaction is running, another session has an unknown size after one, and
+three are near their threshold."""
 
-HISTORY = Casting(sessions=4, turns=90, seed=2, providers=("claude", "claude", "codex"))
+HISTORY = SimulationOptions(sessions=4, turns=90, seed=2, providers=("claude", "claude", "codex"))
 HISTORY_MESSAGES = 42_000
-"""Few sessions at a time, for a day and more: for what is seen over hours."""
+"""Few concurrent sessions over more than a day, for charts over hours."""
 
 PROJECTS = (
     "orchard", "lighthouse", "ferry-times", "seed-bank", "tide-tables", "field-notes", "kiln",
@@ -46,49 +48,49 @@ PROJECTS = (
 )  # fmt: skip
 
 TALL = ViewportSize(width=WIDE["width"], height=1_500)
-"""For a session: its timeline is below its chart."""
+"""For a session, whose timeline is below the chart."""
 
 QUALITY = 82
 SETTLED_S = 1.5
-"""After so long the figures are there and the bars have grown."""
+"""Until the figures are loaded and the bars have finished their animation."""
 
 
-def _named(message: Simulated, order: dict[str, int]) -> bytes:
-    """Return the message with a folder of its session's own: the simulator has one for all."""
+def _named(message: SimulatedMessage, order: dict[str, int]) -> bytes:
+    """Return the message with a separate folder per session: the simulator uses one for all."""
     number = order.setdefault(message.session_id, len(order))
     folder = PROJECTS[number % len(PROJECTS)].encode()
     return message.value.replace(b'"/srv/repo"', b'"/srv/%s"' % folder)
 
 
-def views(casting: Casting, messages: int) -> tuple[GrowingViews, str]:
-    """Return the views of sessions whose last message is sent now, and the one to look into."""
-    funnel, found = Funnel(Rules(bundled())), GrowingViews(partitions=1)
+def views(options: SimulationOptions, messages: int) -> tuple[GrowingViews, str]:
+    """Return the views of sessions whose last message is sent now, and the session to show."""
+    funnel, store = Funnel(Rules(bundled())), GrowingViews(partitions=1)
     order: dict[str, int] = {}
     records = [
         record
-        for message in simulate(ending_now(casting, messages, sample=False), messages)
+        for message in simulate(ending_now(options, messages, sample=False), messages)
         for record in funnel.take(Intake(_named(message, order), message.session_id)).records
     ]
-    found.add(*records)
-    held = found.partitions[found.generation, 0].held
+    store.add(*records)
+    held = store.partitions[store.generation, 0].held
 
     def worth(session: bytes) -> int:
         view = codec.loads(held.views[session])
         compactions = len(held.compactions.get(session, {}))
         return compactions * 3 + min(len(view["chains"]), 5) + (8 if view["attempt"] else 0)
 
-    return found, max(held.views, key=worth).decode()
+    return store, max(held.views, key=worth).decode()
 
 
 @asynccontextmanager
-async def _served(found: GrowingViews) -> AsyncIterator[str]:
+async def _served(store: GrowingViews) -> AsyncIterator[str]:
     async def telling() -> None:
-        while True:  # as a projector that has nothing to do
+        while True:  # like an idle project worker
             await asyncio.sleep(1)
-            found.tell(None)
+            store.tell(None)
 
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(api_over(found).app, log_config=None, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(api_over(store).app, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     tasks = [asyncio.create_task(server.serve([listener])), asyncio.create_task(telling())]
     try:
@@ -107,15 +109,15 @@ async def _take(
     page = await context.new_page()
     await page.goto(address)
     await asyncio.sleep(SETTLED_S)
-    # By the protocol itself, which has WebP: a third of the bytes of PNG.
+    # Through the DevTools protocol, which supports WebP: a third of the size of PNG.
     screen = await context.new_cdp_session(page)
-    told = await screen.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
-    (TARGET / f"{name}.webp").write_bytes(base64.b64decode(told["data"]))
+    reply = await screen.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
+    (TARGET / f"{name}.webp").write_bytes(base64.b64decode(reply["data"]))
     await context.close()
 
 
 async def main() -> None:
-    """Take all pictures."""
+    """Take all screenshots."""
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("screenshots: no Chromium on this machine (Debian, Ubuntu: chromium)")
@@ -124,7 +126,7 @@ async def main() -> None:
     TARGET.mkdir(exist_ok=True)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        now, _ = views(CASTING, MESSAGES)
+        now, _ = views(OPTIONS, MESSAGES)
         async with _served(now) as address:
             await _take(browser, address, "overview-light", "light")
             await _take(browser, address, "overview-dark", "dark")

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Make .venv and install what a lock file names, and the project itself: with uv where it is
-# installed, else with the venv and pip of Python 3.11 or later. Hashes are checked either way.
+# Create .venv and install a lock file and the project itself: with uv if installed, else with
+# venv and pip of Python 3.11 or later. Hashes are checked either way.
 #   sh tools/setup.sh requirements.lock
 set -eu
 cd "$(dirname "$0")/.."
@@ -22,25 +22,25 @@ find_python() {
     return 1
 }
 
-# A set-up that was interrupted leaves an environment that cannot install: make it anew.
+# An interrupted setup leaves an environment without pip: recreate it.
 if [ -x .venv/bin/python ] && ! command -v uv > /dev/null 2>&1 \
     && ! .venv/bin/python -m pip --version > /dev/null 2>&1; then
-    echo "setup: .venv was left half made: making it anew"
+    echo "setup: .venv is incomplete: recreating it"
     rm -rf .venv
 fi
 
 if command -v uv > /dev/null 2>&1; then
-    echo "setup: making .venv with uv, from $lock"
+    echo "setup: creating .venv with uv, from $lock"
     [ -x .venv/bin/python ] || uv venv --quiet --python '>=3.11' .venv \
-        || fail "uv could not make .venv with Python 3.11 or later: see above"
-    uv pip install --quiet --python .venv/bin/python --require-hashes -r "$lock"
+        || fail "uv could not create .venv with Python 3.11 or later: see above"
+    uv pip install --quiet --compile-bytecode --python .venv/bin/python --require-hashes -r "$lock"
     uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
 else
-    echo "setup: making .venv with pip, from $lock (uv would be faster)"
+    echo "setup: creating .venv with pip, from $lock (uv would be faster)"
     if ! [ -x .venv/bin/python ]; then
         python=$(find_python) || fail "no Python 3.11 or later: install one, or uv, which brings its own"
         "$python" -m venv .venv \
-            || fail "could not make .venv: on Debian and Ubuntu, apt-get install python3-venv"
+            || fail "could not create .venv: on Debian and Ubuntu, apt-get install python3-venv"
     fi
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
     .venv/bin/python -m pip install --quiet --disable-pip-version-check \

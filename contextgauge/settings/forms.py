@@ -1,4 +1,4 @@
-"""What several settings have in common: the prefix of their variables, and forms of values."""
+"""Shared by several settings: the prefix of the variables, types and checks of values."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -9,16 +9,16 @@ from pydantic_settings import BaseSettings
 PREFIX = "CONTEXTGAUGE_"
 
 FOR_EVER = -1
-"""A retention of this many days keeps for ever."""
+"""A retention of this many days is unlimited."""
 
 KAFKA_NAME = r"^[a-zA-Z0-9._-]*$"
-"""What Kafka allows in the name of a topic."""
+"""Characters that Kafka allows in a topic name."""
 
 Days = Annotated[int, Field(ge=FOR_EVER, le=36_500)]
 
 
 def set_for_tls(settings: BaseSettings, service: str) -> list[str]:
-    """Return the settings of a service that only TLS has a use for and that are set."""
+    """Return the settings of a service that are set and apply only to TLS."""
     parts = ("ca_file", "certificate_file", "key_file", "key_password")
     set_parts = [
         part.upper() for part in parts if getattr(settings, f"{service}_{part}") is not None
@@ -29,7 +29,7 @@ def set_for_tls(settings: BaseSettings, service: str) -> list[str]:
 
 
 def incomplete_pair(settings: BaseSettings, service: str) -> Iterator[str]:
-    """Yield what is missing of a client's certificate, its key and the key's password."""
+    """Yield an error for each missing part of client certificate, key and key password."""
     name = f"{PREFIX}{service.upper()}_"
     set_parts = set(set_for_tls(settings, service))
     if "CERTIFICATE_FILE" in set_parts and "KEY_FILE" not in set_parts:

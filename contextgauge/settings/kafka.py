@@ -21,8 +21,8 @@ class KafkaSettings(BaseSettings):
     bootstrap_servers: str | None = Field(
         default=None,
         pattern=rf"^{_ADDRESS}(,{_ADDRESS})*$",
-        description="Kafka brokers to begin with: host:port, several by commas; [address]:port for "
-        "IPv6. Not set, a stack that `contextgauge stack up` started is used; there is no other "
+        description="Initial Kafka brokers: host:port, separated by commas; [address]:port for "
+        "IPv6. If unset, the stack that `contextgauge stack up` started is used; there is no other "
         "default.",
     )
     kafka_security_protocol: SecurityProtocol = Field(
@@ -32,13 +32,13 @@ class KafkaSettings(BaseSettings):
     )
     kafka_sasl_mechanism: SaslMechanism | None = Field(
         default=None,
-        description="How the user proves to be who it is, for sasl_plaintext and sasl_ssl: PLAIN, "
+        description="How the user authenticates, for sasl_plaintext and sasl_ssl: PLAIN, "
         "SCRAM-SHA-256 or SCRAM-SHA-512.",
     )
     kafka_username: str | None = Field(
         default=None,
         min_length=1,
-        description="User (with some services: the API key) for sasl_plaintext and sasl_ssl.",
+        description="User (for some services, the API key) for sasl_plaintext and sasl_ssl.",
     )
     kafka_password: SecretStr | None = Field(
         default=None,
@@ -47,33 +47,33 @@ class KafkaSettings(BaseSettings):
     )
     kafka_password_file: Path | None = Field(
         default=None,
-        description="File that holds the password, as Docker and Kubernetes mount secrets; a line "
-        "end behind it does not count. Read when the process starts.",
+        description="File that contains the password, as Docker and Kubernetes mount secrets; a "
+        "trailing line break is ignored. Read when the process starts.",
     )
     kafka_ca_file: Path | None = Field(
         default=None,
-        description="PEM file of the authorities that may sign the brokers' certificates, instead "
-        "of the system's, for ssl and sasl_ssl.",
+        description="PEM file of the certificate authorities to trust for brokers instead of the "
+        "system's, for ssl and sasl_ssl.",
     )
     kafka_certificate_file: Path | None = Field(
         default=None,
-        description="PEM file of this client's certificate and its chain, where the brokers ask "
-        "for one (mutual TLS).",
+        description="PEM file of the client certificate and its chain, if the brokers require one "
+        "(mutual TLS).",
     )
     kafka_key_file: Path | None = Field(
         default=None,
-        description="PEM file of the key of this client's certificate; may be the same file.",
+        description="PEM file of the client certificate's key; may be the same file.",
     )
     kafka_key_password: SecretStr | None = Field(
-        default=None, min_length=1, description="Password of that key, where it is encrypted."
+        default=None, min_length=1, description="Password of that key, if it is encrypted."
     )
     kafka_key_password_file: Path | None = Field(
-        default=None, description="File that holds the key's password."
+        default=None, description="File that contains the key's password."
     )
     kafka_check_hostname: bool = Field(
         default=True,
-        description="Whether a broker's certificate must be for the name that is connected to. "
-        "false takes any server's that the same authority signed, with a warning at every start.",
+        description="Whether a broker's certificate must match its host name. false accepts any "
+        "certificate of a trusted authority, with a warning at every start.",
     )
 
     @field_validator("kafka_security_protocol", mode="before")
@@ -88,7 +88,7 @@ class KafkaSettings(BaseSettings):
 
 
 def inconsistencies(settings: KafkaSettings) -> Iterator[str]:
-    """Yield a line for each setting of Kafka that contradicts another, or would do nothing."""
+    """Yield an error for each Kafka setting that contradicts another or has no effect."""
     name = f"{PREFIX}KAFKA_"
     protocol = settings.kafka_security_protocol
     user = {

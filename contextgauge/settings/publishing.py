@@ -1,4 +1,4 @@
-"""What publishing needs: the topic, the size limit, and the folder for local state."""
+"""Settings of publishing: topic prefix, message limit, local state."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,35 +15,34 @@ from contextgauge.settings.local_stack import stack_address
 from contextgauge.units import MIB
 
 _BIGGEST_MESSAGE_BYTES = 512 * MIB
-"""A Kafka record is one piece of memory in broker and worker; beyond this neither is at ease."""
+"""Broker and worker hold a Kafka record in one block of memory; larger ones are impractical."""
 
 _MISSPELLED = 0.85
-"""So alike are a misspelled setting and the right one. No setting of the pipeline is as close to
-one of a publisher, which does not know them and ignores them."""
+"""Similarity from which an unknown variable counts as misspelled. No other setting of the pipeline
+is this similar to one of a publisher, which ignores those."""
 
 
 class PublishingSettings(BaseSettings):
-    """Settings of publishing, which the pipeline has too."""
+    """Settings that publishing shares with the pipeline."""
 
     topic_prefix: str = Field(
         default="",
         pattern=KAFKA_NAME,
         max_length=200,
-        description="In front of every topic's name: letters, digits, dot, underscore, hyphen.",
+        description="Prefix of every topic name: letters, digits, dot, underscore, hyphen.",
     )
     message_limit_bytes: int = Field(
         default=MESSAGE_LIMIT_BYTES,
         ge=64 * 1024,
         le=_BIGGEST_MESSAGE_BYTES,
-        description="Largest message that is derived from, 65 536 bytes to 512 MiB. A larger one "
-        "is a dead letter; `contextgauge publish` shortens it. Topics take 1 MiB more.",
+        description="Largest message that is derived, 65 536 bytes to 512 MiB. A larger one "
+        "becomes a dead letter; `contextgauge publish` shortens it. Topics accept 1 MiB more.",
     )
     state_folder: str | None = Field(
         default=None,
         min_length=1,
-        description="Folder where `contextgauge publish` keeps how far each file was sent, and the "
-        "secret of `--no-text`. Not set: `contextgauge` in `XDG_STATE_HOME`, else in "
-        "`~/.local/state`.",
+        description="Folder of the checkpoints of `contextgauge publish` and the secret of "
+        "`--no-text`. If unset: `contextgauge` in `XDG_STATE_HOME`, else in `~/.local/state`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""`contextgauge simulate`: made-up sessions, to try things on, to show, and for load."""
+"""`contextgauge simulate`: simulated sessions for trials, demonstrations and load tests."""
 
 import asyncio
 import sys
@@ -21,7 +21,7 @@ from streams.cli.screen.lines import quiet_pipe, write_lines
 from streams.cli.screen.output import err
 from streams.edge.files.folders import write_folder
 from streams.flow.publish.publish import paced
-from streams.flow.simulator import PROVIDERS, Casting, Simulated, sample_sessions
+from streams.flow.simulator import PROVIDERS, SimulatedMessage, SimulationOptions, sample_sessions
 from streams.flow.simulator import simulate as simulate_sessions
 
 _FILE_SUFFIX = ".jsonl"
@@ -33,47 +33,51 @@ Messages = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Messages in all: a session that is over is followed by another. Not given, each "
-        "session goes to its end, and that is all.",
+        help="Total number of messages: each session that ends is followed by another. By "
+        "default each session runs to its end, without a successor.",
     ),
 ]
 Out = Annotated[
     str,
     typer.Option(
         metavar="PATH",
-        help="-: standard output. A name that ends in .jsonl: one file. Another: a new folder, "
-        "laid out like a projects folder.",
+        help="-: standard output. A name that ends in .jsonl: one file. Any other name: a new "
+        "folder, laid out like Claude Code's projects folder.",
     ),
 ]
 Live = Annotated[
     bool,
     typer.Option(
         "--live",
-        help="With --publish: the messages happen now, so that those that have no time of their "
-        "own get the time at which they are sent, and alerts may be raised on them.",
+        help="With --publish: the messages count as happening now. Those without a timestamp get "
+        "the time at which they are sent, and alerts can be raised.",
     ),
 ]
 
 
 def simulate(  # noqa: PLR0913 -- each is an option
     *,
-    sessions: Annotated[int, typer.Option(min=1, help="Sessions at work at a time.")] = 10,
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions running at the same time.")] = 10,
     messages: Messages = None,
     duration: Annotated[
         float | None,
-        typer.Option(min=0.1, help="Seconds after which to stop; sessions follow each other."),
+        typer.Option(
+            min=0.1,
+            help="Stop after so many seconds; each session that ends is followed by another.",
+        ),
     ] = None,
     rate: Annotated[
-        float, typer.Option(min=0, help="Messages per second; 0: as fast as they are taken.")
+        float, typer.Option(min=0, help="Messages per second; 0: as fast as possible.")
     ] = 0,
-    turns: Annotated[int, typer.Option(min=1, help="Median length of a session in turns.")] = 40,
+    turns: Annotated[int, typer.Option(min=1, help="Median length of a session, in turns.")] = 40,
     provider: Annotated[
-        list[Provider] | None, typer.Option(help="Only this provider; may be given several times.")
+        list[Provider] | None, typer.Option(help="Only this provider; can be repeated.")
     ] = None,
     sample: Annotated[
         bool,
         typer.Option(
-            "--sample", help="A dozen short sessions that show every kind of thing there is."
+            "--sample",
+            help="About a dozen short sessions that show every kind of message and outcome.",
         ),
     ] = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same messages.")] = 1,
@@ -82,23 +86,23 @@ def simulate(  # noqa: PLR0913 -- each is an option
     ] = "2026-01-01",
     recent: Annotated[
         bool,
-        typer.Option("--recent", help="Let simulated time end now, whatever --start says."),
+        typer.Option("--recent", help="End simulated time now; overrides --start."),
     ] = False,
     out: Out = "-",
     publish: Annotated[
-        bool, typer.Option("--publish", help="Send the messages to agent.messages instead.")
+        bool, typer.Option("--publish", help="Publish the messages to agent.messages.")
     ] = False,
     live: Live = False,
 ) -> None:
-    """Simulate agents' sessions: all runtimes, and every way that a compaction can go.
+    """Simulate agent sessions: all runtimes, and every outcome of a compaction.
 
-    All text is made up. Sizes and rates are those of real transcripts.
+    All text is made up. Sizes and rates follow real transcripts.
     """
     if publish and out != "-":
-        raise ConfigError("--publish and --out: choose one of the two")
+        raise ConfigError("--publish and --out exclude each other")
     if live and not publish:
-        raise ConfigError("--live marks what is published: give --publish too")
-    casting = Casting(
+        raise ConfigError("--live requires --publish")
+    options = SimulationOptions(
         seed=seed,
         sessions=sessions,
         providers=tuple(provider or PROVIDERS),
@@ -107,17 +111,17 @@ def simulate(  # noqa: PLR0913 -- each is an option
     )
     if recent:
         if duration is not None and messages is None:
-            raise ConfigError("--recent needs an end: give --messages, or no --duration")
-        casting = ending_now(casting, messages, sample=sample)
+            raise ConfigError("--recent with --duration requires --messages")
+        options = ending_now(options, messages, sample=sample)
     endless = duration is not None and messages is None and not sample
-    simulated = _simulated(casting, sys.maxsize if endless else messages, sample=sample)
+    simulated = _simulated(options, sys.maxsize if endless else messages, sample=sample)
     blocks = paced(as_lines(simulated, named=not publish), rate, duration, SystemClock())
     if publish:
         asyncio.run(publish_blocks(wiring.settings(), blocks, None, is_live=live))
     elif out == "-" or out.endswith(_FILE_SUFFIX):
         asyncio.run(_write(blocks, None if out == "-" else Path(out)))
     elif rate or duration:
-        raise ConfigError("--rate and --duration are for one stream of messages, not for a folder")
+        raise ConfigError("--rate and --duration require one stream of messages, not a folder")
     else:
         written = write_folder(Path(out), ((each.file, each.value) for each in simulated))
         err.print(f"wrote {written:,} messages below {out}", markup=False, soft_wrap=True)
@@ -131,23 +135,27 @@ def _time_ms(text: str) -> int:
     return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1_000)
 
 
-def _simulated(casting: Casting, messages: int | None, *, sample: bool) -> Iterator[Simulated]:
-    return sample_sessions(casting) if sample else simulate_sessions(casting, messages)
+def _simulated(
+    options: SimulationOptions, messages: int | None, *, sample: bool
+) -> Iterator[SimulatedMessage]:
+    return sample_sessions(options) if sample else simulate_sessions(options, messages)
 
 
-def ending_now(casting: Casting, messages: int | None, *, sample: bool) -> Casting:
-    """Return the casting with a start such that the last message is sent now.
+def ending_now(
+    options: SimulationOptions, messages: int | None, *, sample: bool
+) -> SimulationOptions:
+    """Return the options with a start such that the last message is sent now.
 
-    The same is simulated twice, the first time to learn how long it is.
+    This simulates everything once, to learn how long it takes.
     """
-    last_ms = casting.start_ms
-    for message in _simulated(casting, messages, sample=sample):
+    last_ms = options.start_ms
+    for message in _simulated(options, messages, sample=sample):
         last_ms = max(last_ms, message.at_ms)
-    return replace(casting, start_ms=SystemClock().now_ms() - (last_ms - casting.start_ms))
+    return replace(options, start_ms=SystemClock().now_ms() - (last_ms - options.start_ms))
 
 
-def as_lines(simulated: Iterator[Simulated], *, named: bool = False) -> Iterator[Line]:
-    """Yield messages as lines; in one stream each must name its session."""
+def as_lines(simulated: Iterator[SimulatedMessage], *, named: bool = False) -> Iterator[Line]:
+    """Yield messages as lines; `named`: each contains its session."""
     for number, each in zip(count(1), simulated, strict=False):
         value = each.named() if named else each.value
         yield Line("simulated", number, value, len(value), each.session_id)

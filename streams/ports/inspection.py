@@ -1,23 +1,23 @@
-"""Looking into the services themselves, read only: what `contextgauge doctor` judges by.
+"""Read-only inspection of the services, for `contextgauge doctor`.
 
-Nothing here raises because a service is away or refuses: each answer stands by itself, so it is
-either the facts or a `Failure`.
+Nothing here raises because a service is down or refuses access: each answer is independent, so it
+is either the facts or a `Failure`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+FailureKind: TypeAlias = Literal["away", "refused", "unsupported"]
+"""`away`: nothing answers, or not in time; `refused`: rights or credentials are lacking;
+`unsupported`: the service does not know the request, or this version not its answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something could not be found out.
+    """Why something is unknown."""
 
-    `away`: nothing answers, or not in time; `refused`: rights or credentials are lacking;
-    `unsupported`: the service does not know the question.
-    """
-
-    kind: Literal["away", "refused", "unsupported"]
+    kind: FailureKind
     text: str
 
 
@@ -27,7 +27,7 @@ Configs: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """One address of the settings; `failure` is None where a broker answers there."""
+    """One configured address; `failure` is None where a broker answers there."""
 
     address: str
     failure: Failure | None
@@ -37,9 +37,9 @@ class Bootstrap:
 class Broker:
     """One broker of the cluster, at the address that it advertises.
 
-    `supported_level` is the highest `metadata.version` that its software knows, `level` the one
-    that the cluster has agreed on; None where it does not tell. `newest_api` is the highest
-    version of Produce that it speaks: all that an old broker tells of its age.
+    `supported_level` is the highest `metadata.version` that its software supports, `level` the
+    one that the cluster has agreed on; None where it is not reported. `newest_api` is the highest
+    version of Produce that it supports: all that an old broker reports of its age.
     """
 
     node: int
@@ -63,19 +63,19 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """One topic that is there."""
+    """An existing topic."""
 
     partitions: Sequence[TopicPartition]
     configs: Configs | Failure
 
 
 GROUPS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
-"""Kafka's own topics, made when they are first needed."""
+"""Kafka's own topics, created when they are first needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The cluster: its brokers, the topics asked for and Kafka's own two (None: not there)."""
+    """The cluster: its brokers, the requested topics and Kafka's own two (None: does not exist)."""
 
     cluster_id: str | None
     brokers: Sequence[Broker]
@@ -84,7 +84,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A consumer group: Kafka's word for its state, its members' hosts, and what it committed."""
+    """A consumer group: its state as Kafka names it, its members' hosts, its committed offsets."""
 
     state: str
     hosts: Sequence[str]
@@ -92,7 +92,7 @@ class Group:
 
 
 class BrokerInspector(Protocol):
-    """Looks into Kafka. Bounded in time: each answer takes some seconds at most."""
+    """Inspects Kafka. Bounded in time: each answer takes some seconds at most."""
 
     async def bootstrap(self) -> Sequence[Bootstrap]:
         """Try each address of the settings."""
@@ -101,14 +101,14 @@ class BrokerInspector(Protocol):
         """Return the brokers and these topics."""
 
     async def group(self, name: str) -> Group | Failure:
-        """Return a consumer group; one that nobody ever joined is `Dead`."""
+        """Return a consumer group; one without any member so far is `Dead`."""
 
     async def stop(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """Another clock, read between two readings of this one: `ahead_ms` of it, give or take."""
+    """How far another clock is ahead of this one, plus or minus `uncertainty_ms`."""
 
     ahead_ms: int
     uncertainty_ms: int
@@ -116,10 +116,9 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class StoreFacts:
-    """Redis. `info` is what INFO tells, `configs` what CONFIG GET does.
+    """Redis. `info` is the reply to INFO, `configs` that to CONFIG GET, `pings_ms` round trips.
 
-    `pings_ms` are round trips; `denied` are the commands, of those that are used, that Redis
-    would not run now, and what it says.
+    `denied` are the commands in use that Redis would refuse now, with its reasons.
     """
 
     info: Mapping[str, str] | Failure
@@ -130,9 +129,9 @@ class StoreFacts:
 
 
 class StoreInspector(Protocol):
-    """Looks into Redis. Bounded in time: some seconds at most."""
+    """Inspects Redis. Bounded in time: some seconds at most."""
 
     async def look(self) -> StoreFacts | Failure:
-        """Return what there is to know."""
+        """Return the facts."""
 
     async def stop(self) -> None: ...

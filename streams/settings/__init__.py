@@ -1,8 +1,7 @@
-"""The settings: environment variables that begin with `CONTEXTGAUGE_`, each with its reason.
+"""The settings: environment variables that begin with `CONTEXTGAUGE_`.
 
-Every value is checked when it is read, and an error names the variable and says what to do. A
-variable of the prefix that is not a setting is an error too: a typing error would otherwise be a
-setting that silently does nothing.
+Every value is validated when it is read; an error names the variable and says what to do. An
+unknown variable with the prefix is an error too, so that a mistyped name is not ignored.
 """
 
 from collections.abc import Iterator, Mapping

@@ -11,6 +11,6 @@ class AlertSettings(BaseSettings):
 
     alerts_file: Path | None = Field(
         default=None,
-        description="TOML file of the rules and targets of `contextgauge control`, where `--rules` "
-        "does not name it; see docs/ALERTS.md.",
+        description="TOML file with the rules and targets of `contextgauge control`, unless "
+        "`--rules` is given; see docs/ALERTS.md.",
     )

@@ -1,4 +1,4 @@
-"""Where Kafka and Redis are, and the names that are used there."""
+"""Where Kafka and Redis are, and the prefixes of topics, groups and keys."""
 
 from pydantic import Field
 
@@ -8,14 +8,14 @@ from streams.settings.redis import RedisSettings
 
 
 class ConnectionSettings(RedisSettings, KafkaSettings):
-    """Where Kafka and Redis are, and what things are called there."""
+    """Where Kafka and Redis are, and the prefixes of topics, groups and keys."""
 
     group_prefix: str = Field(
         default="",
         pattern=KAFKA_NAME,
         max_length=200,
-        description="In front of the names of consumer groups and transactional ids: letters, "
-        "digits, dot, underscore, hyphen.",
+        description="Prefix of consumer groups and transactional ids: letters, digits, dot, "
+        "underscore, hyphen.",
     )
     key_prefix: str = Field(
         default="cg",

@@ -1,4 +1,4 @@
-"""What the derivation goes by."""
+"""Settings of the derivation: windows and thresholds."""
 
 from itertools import pairwise
 from typing import Annotated
@@ -11,23 +11,23 @@ from streams.core.derivation.rules import DEFAULT_THRESHOLDS, DEFAULT_WINDOW
 
 
 class DerivationSettings(BaseSettings):
-    """What the derivation goes by: windows and thresholds."""
+    """Windows and warning thresholds of the derivation."""
 
     default_window: int = Field(
         default=DEFAULT_WINDOW,
         ge=1,
-        description="Window in tokens, above 0, assumed for a model that nothing is known of.",
+        description="Window assumed for an unknown model, in tokens, above 0.",
     )
     windows: Annotated[dict[str, int], NoDecode] = Field(
         default_factory=dict,
-        description="Windows that you know better, as a JSON object from model to tokens, such as "
-        '{"my-model": 128000}. They win over all other sources.',
+        description="Windows by model, as a JSON object from model to tokens, such as "
+        '{"my-model": 128000}. They take precedence over all other sources.',
     )
     warning_thresholds: Annotated[tuple[int, ...], NoDecode] = Field(
         default=DEFAULT_THRESHOLDS,
         min_length=1,
-        description="Percent used at which a warning is given, ascending whole numbers above 0, "
-        "such as 80,90.",
+        description="Percentages used at which a warning is raised: ascending whole numbers above "
+        "0, such as 80,90.",
     )
 
     @field_validator("windows", mode="before")

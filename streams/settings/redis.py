@@ -10,8 +10,8 @@ from pydantic_settings import BaseSettings
 from contextgauge.settings.forms import PREFIX, incomplete_pair, set_for_tls
 
 _URL_OPTIONS = frozenset({"db", "protocol", "client_name", "health_check_interval"})
-"""What may stand behind the question mark. Of the driver's other options some are settings here,
-some would undo what the settings say, and an unknown one fails at the first connection."""
+"""Options allowed in the URL's query. The driver's other options are settings here, or would
+override them; an unknown one fails at the first connection."""
 
 
 class RedisSettings(BaseSettings):
@@ -19,56 +19,55 @@ class RedisSettings(BaseSettings):
 
     redis_url: SecretStr | None = Field(
         default=None,
-        description="Redis, as redis://[user:password@]host:port/database, rediss:// for TLS, or "
-        "unix://path. Not set, a stack that `contextgauge stack up` started is used; there is no "
-        "other default.",
+        description="Redis URL: redis://[user:password@]host:port/database, rediss:// for TLS, or "
+        "unix://path. If unset, the stack that `contextgauge stack up` started is used; there is "
+        "no other default.",
     )
     redis_username: str | None = Field(
         default=None,
         min_length=1,
-        description="User of Redis's access control list, where the URL names none; the default "
-        "user otherwise.",
+        description="Redis ACL user, if the URL contains none; otherwise the default user.",
     )
     redis_password: SecretStr | None = Field(
         default=None,
         min_length=1,
-        description="The user's password, where the URL has none. Prefer the file.",
+        description="The user's password, if the URL contains none. Prefer the file.",
     )
     redis_password_file: Path | None = Field(
         default=None,
-        description="File that holds the password, as Docker and Kubernetes mount secrets; a line "
-        "end behind it does not count. Read anew for every connection.",
+        description="File that contains the password, as Docker and Kubernetes mount secrets; a "
+        "trailing line break is ignored. Read for every new connection.",
     )
     redis_ca_file: Path | None = Field(
         default=None,
-        description="PEM file of the authorities that may sign Redis's certificate, instead of "
-        "the system's, for rediss://.",
+        description="PEM file of the certificate authorities to trust for Redis instead of the "
+        "system's, for rediss://.",
     )
     redis_certificate_file: Path | None = Field(
         default=None,
-        description="PEM file of this client's certificate and its chain, where Redis asks for "
-        "one (tls-auth-clients yes).",
+        description="PEM file of the client certificate and its chain, if Redis requires one "
+        "(tls-auth-clients yes).",
     )
     redis_key_file: Path | None = Field(
         default=None,
-        description="PEM file of the key of this client's certificate; may be the same file.",
+        description="PEM file of the client certificate's key; may be the same file.",
     )
     redis_key_password: SecretStr | None = Field(
-        default=None, min_length=1, description="Password of that key, where it is encrypted."
+        default=None, min_length=1, description="Password of that key, if it is encrypted."
     )
     redis_key_password_file: Path | None = Field(
-        default=None, description="File that holds the key's password."
+        default=None, description="File that contains the key's password."
     )
     redis_check_hostname: bool = Field(
         default=True,
-        description="Whether Redis's certificate must be for the name that is connected to. "
-        "false takes any server's that the same authority signed, with a warning at every start.",
+        description="Whether Redis's certificate must match its host name. false accepts any "
+        "certificate of a trusted authority, with a warning at every start.",
     )
 
     @field_validator("redis_url")
     @classmethod
     def _check_redis_url(cls, value: SecretStr | None) -> SecretStr | None:
-        # No part of the value is told: what cannot be read may be a piece of the password.
+        # The error quotes no part of the value: an unparsable part may belong to the password.
         if value is None:
             return None
         scheme, _, rest = value.get_secret_value().partition("://")
@@ -98,7 +97,7 @@ class RedisSettings(BaseSettings):
 
 
 def inconsistencies(chosen: RedisSettings) -> Iterator[str]:
-    """Yield a line for each setting of Redis that contradicts another, or would do nothing."""
+    """Yield an error for each Redis setting that contradicts another or has no effect."""
     name = f"{PREFIX}REDIS_"
     url = chosen.redis_url.get_secret_value() if chosen.redis_url is not None else None
     if url is not None:

@@ -1,4 +1,4 @@
-"""How `contextgauge serve` answers: where, whom, how much."""
+"""Settings of `contextgauge serve`: addresses, access, limits."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,49 +9,48 @@ from pydantic_settings import BaseSettings, NoDecode
 
 
 class ServingSettings(BaseSettings):
-    """How `contextgauge serve` answers: where, whom, how much."""
+    """Settings of `contextgauge serve`: addresses, access, limits."""
 
     serve_host: str = Field(
         default="127.0.0.1",
         min_length=1,
-        description="Address that the API and the page are served on; 0.0.0.0 for all. Beyond "
-        "this machine, set CONTEXTGAUGE_SERVE_TOKENS_FILE too.",
+        description="Address of the API and the page; 0.0.0.0 for all interfaces. Beyond this "
+        "machine, also set CONTEXTGAUGE_SERVE_TOKENS_FILE.",
     )
     serve_port: int = Field(
         default=8642,
         ge=0,
         le=65_535,
-        description="Port that the API and the page are served on; 0: any free one, which the "
-        "log tells.",
+        description="Port of the API and the page; 0: any free port, shown in the log.",
     )
     serve_tokens_file: Path | None = Field(
         default=None,
-        description="File of those who may read, a name and a token's hash a line, as "
-        "`contextgauge token NAME` prints it. Read anew when it changes. Not set, whoever "
+        description="File of the readers: a name and a token hash per line, as "
+        "`contextgauge token NAME` prints it. Reloaded when it changes. If unset, anyone who "
         "reaches the port may read.",
     )
     serve_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Origins whose pages may read the API from a browser (CORS), such as "
-        "https://board.example; several with commas. None unless set.",
+        "https://board.example, separated by commas. Default: none.",
     )
     serve_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Addresses or networks of the reverse proxies whose X-Forwarded-For is "
-        "believed, with commas. None unless set.",
+        "trusted, separated by commas. Default: none.",
     )
     serve_requests_per_s: int = Field(
         default=100,
         ge=0,
         le=1_000_000,
-        description="Requests a second that one reader (a token, else an address) may make, "
-        "ten seconds' worth at once; 0: no limit.",
+        description="Requests per second for one reader (a token, else an address), with bursts "
+        "of ten seconds' worth; 0: no limit.",
     )
     serve_streams: int = Field(
         default=2_000,
         ge=1,
         le=100_000,
-        description="Readers of the live feed at a time, 1 to 100 000. Each takes a connection, "
+        description="Concurrent readers of the live feed, 1 to 100 000. Each uses a connection, "
         "so the limit of open files must be higher.",
     )
 

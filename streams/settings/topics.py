@@ -1,4 +1,4 @@
-"""How topics are made, and what is taken of them."""
+"""Settings of topics: partitions, replicas, retention, message limit."""
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings
@@ -14,38 +14,38 @@ from schemas.topics import (
 
 
 class TopicSettings(BaseSettings):
-    """How topics are made; their names and limits in force."""
+    """Partitions, replicas, retention and message limit of the topics."""
 
     partitions: int = Field(
         default=DEFAULT_PARTITIONS,
         ge=1,
         le=10_000,
-        description="Partitions of the topics that `contextgauge topics create` makes, 1 to "
+        description="Partitions of the topics that `contextgauge topics create` creates, 1 to "
         "10 000: the unit of scale. It cannot be changed later.",
     )
     replicas: int = Field(
         default=3,
         ge=1,
         le=32_767,
-        description="Copies of each partition of the topics that `contextgauge topics create` "
-        "makes, 1 to 32 767; at most as many as there are brokers.",
+        description="Replicas of each partition of the topics that `contextgauge topics create` "
+        "creates, 1 to 32 767; at most as many as there are brokers.",
     )
     messages_retention_days: Days = Field(
         default=AGENT_MESSAGES.retention_ms // DAY_MS,
-        description="Days that agent.messages is kept; -1 for ever.",
+        description="Retention of agent.messages, in days; -1: unlimited.",
     )
     events_retention_days: Days = Field(
         default=FOR_EVER,
-        description="Days that context.events is kept; -1 for ever, which a rebuild of the views "
-        "needs.",
+        description="Retention of context.events, in days; -1: unlimited, as a rebuild of the "
+        "views requires.",
     )
     dead_retention_days: Days = Field(
         default=DEAD_LETTERS.retention_ms // DAY_MS,
-        description="Days that agent.messages.dead is kept; -1 for ever.",
+        description="Retention of agent.messages.dead, in days; -1: unlimited.",
     )
     commands_retention_days: Days = Field(
         default=CONTEXT_COMMANDS.retention_ms // DAY_MS,
-        description="Days that context.commands is kept; -1 for ever.",
+        description="Retention of context.commands, in days; -1: unlimited.",
     )
 
     @field_validator(

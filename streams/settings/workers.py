@@ -1,4 +1,4 @@
-"""How workers run: time limits, batches, metrics, logs."""
+"""Settings of workers: time limits, batches, metrics, logs."""
 
 from typing import Literal
 
@@ -8,100 +8,97 @@ from pydantic_settings import BaseSettings
 from contextgauge.settings.forms import KAFKA_NAME
 
 MOST_PROCESSES = 256
-"""Of one command: beyond all machines' cores that anybody was seen to give it, below a typing
-error that would fill the memory."""
+"""More than any machine has cores, few enough that a mistyped number does not exhaust memory."""
 
 
 class WorkerSettings(BaseSettings):
-    """How workers run: time limits, batches, metrics, logs."""
+    """Settings of workers: time limits, batches, metrics, logs."""
 
     session_idle_days: int = Field(
         default=90,
         ge=1,
         le=36_500,
-        description="A session that was idle for so many days of its partition's time leaves the "
-        "deriver's state and the views.",
+        description="Days after which an idle session leaves the derive worker's state and the "
+        "views, by its partition's Kafka time.",
     )
     session_timeout_ms: int = Field(
         default=10_000,
         ge=1_000,
         le=1_800_000,
-        description="A worker silent for so long loses its partitions to others, 1 000 to "
-        "1 800 000; brokers allow 6 000 and more by default.",
+        description="A worker that is silent for this long loses its partitions, 1 000 to "
+        "1 800 000; by default, brokers allow 6 000 or more.",
     )
     transaction_timeout_ms: int = Field(
         default=10_000,
         ge=1_000,
         le=900_000,
-        description="The broker aborts a deriver's transaction that is open for so long, 1 000 to "
-        "900 000. Until then readers wait behind a dead worker's transaction.",
+        description="The broker aborts a transaction that is open for this long, 1 000 to 900 000. "
+        "Until then, readers wait behind a dead derive worker's transaction.",
     )
     batch_messages: int = Field(
         default=5_000,
         ge=1,
         le=100_000,
-        description="Most messages that are derived in one transaction, and most records that are "
-        "folded into the views at once, 1 to 100 000. Only a backlog reaches it: more take less "
-        "work each, and wait longer for each other.",
+        description="Maximum number of messages derived in one transaction, and of records folded "
+        "into the views at once, 1 to 100 000. Only a backlog reaches it: larger batches cost less "
+        "per message and take longer.",
     )
     derive_commit_pause_ms: int = Field(
         default=5,
         ge=0,
         le=5_000,
-        description="Milliseconds after a deriver's transaction before its partition's next one "
-        "begins, 0 to 5 000. Longer makes fewer and larger transactions, so less work for "
-        "deriver and broker, and records that much later.",
+        description="Pause in milliseconds between two transactions of a partition, 0 to 5 000. A "
+        "longer pause gives fewer, larger transactions: less work for derive worker and broker, "
+        "and records that arrive later by as much.",
     )
     derive_processes: int = Field(
         default=1,
         ge=1,
         le=MOST_PROCESSES,
-        description="Workers that `contextgauge derive` runs as processes of its own, 1 to 256, "
-        "where --processes does not say it: to use more than one CPU. More than partitions are "
-        "idle.",
+        description="Worker processes of `contextgauge derive`, 1 to 256, unless --processes is "
+        "given: to use more than one CPU. Processes beyond the number of partitions are idle.",
     )
     instance_id: str = Field(
         default="",
         pattern=KAFKA_NAME,
         max_length=200,
-        description="A name of this worker's own, which makes it a static member of its group: "
-        "restarted within the session timeout it gets its partitions back without a rebalance. "
-        "No two workers may share one; several processes of a command add their numbers. Empty: "
-        "none.",
+        description="Unique name of this worker, which makes it a static member of its group: if "
+        "it restarts within the session timeout, it gets its partitions back without a rebalance. "
+        "Processes of one command append their numbers. Empty: none.",
     )
     metrics_host: str = Field(
         default="127.0.0.1",
         min_length=1,
-        description="Address that a worker's metrics and health are served on; 0.0.0.0 for all.",
+        description="Address of a worker's metrics and health endpoints; 0.0.0.0 for all "
+        "interfaces.",
     )
     metrics_port: int = Field(
         default=0,
         ge=0,
         le=65_535,
-        description="Port that a worker's /metrics, /healthz and /readyz are served on; 0: any "
-        "free one, which the log tells. Two workers on one machine need two.",
+        description="Port of a worker's /metrics, /healthz and /readyz; 0: any free port, shown in "
+        "the log. Each worker on a machine needs its own.",
     )
     stop_timeout_s: int = Field(
         default=20,
         ge=1,
         le=3_600,
-        description="A worker that is told to stop has so many seconds to finish what it has in "
-        "hand and to leave its group, 1 to 3 600; then it is ended by force. Keep it below the "
-        "patience of what stops it, 30 s in Kubernetes.",
+        description="Seconds that a worker has to finish its batches and leave its group when it "
+        "is stopped, 1 to 3 600; then it is terminated. Keep it below the supervisor's own limit, "
+        "30 s in Kubernetes.",
     )
     stuck_after_s: int = Field(
         default=60,
         ge=5,
         le=3_600,
-        description="A worker whose event loop stands still for so many seconds, or whose poll, "
-        "commit or write takes so much longer than its own time limit, is no longer live, 5 to "
-        "3 600.",
+        description="A worker is no longer live if its event loop is blocked for this many "
+        "seconds, or a poll, commit or write exceeds its own time limit by as much, 5 to 3 600.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least severe log lines shown: debug, info, warning or error."
+        default="info", description="Minimum severity of log lines: debug, info, warning or error."
     )
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto",
-        description="console: for people; json: one object a line; auto: console on a terminal, "
+        description="console: for people; json: one object per line; auto: console on a terminal, "
         "else json.",
     )

@@ -4,7 +4,7 @@ Two derive workers and a project worker. The records on the topic must equal wha
 derives of the same messages, and the documents in Redis the fold of those records. The short
 form runs with all tests. The long form, at least 20 SIGKILLs and 5 SIGSTOPs in one run:
 
-    CHAOS=long .venv/bin/pytest tests/chaos -s
+    make test-long TESTS=tests/chaos/test_chaos.py
 
 `CHAOS_SEED` chooses another course of events; the seed of a failed run is in its output.
 """
@@ -24,14 +24,15 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.views import RedisViews
 from streams.flow.project.fold import Placed
 from streams.flow.replay.views import fold_views
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, Chaos, Plan, WorkerProcess
+from tests.conftest import LONG
 from tests.flow.derive_kit import DeriveKit, Sent, expected, until
 
-LONG = os.environ.get("CHAOS") == "long"
+pytestmark = pytest.mark.has_long_form
 PLAN = Plan(
     seed=int(os.environ.get("CHAOS_SEED", "1")),
-    kills=24 if LONG else 3,
+    kills=24 if LONG else 2,
     stops=6 if LONG else 1,
 )
 MESSAGES = 400_000 if LONG else 60_000
@@ -94,8 +95,8 @@ def workers(
 async def test_records_and_views_are_complete_and_single(
     kit: DeriveKit, views: RedisViews, workers: list[WorkerProcess]
 ) -> None:
-    casting = Casting(seed=PLAN.seed, sessions=40)
-    messages = [Sent(m.session_id, m.named()) for m in simulate(casting, MESSAGES)]
+    options = SimulationOptions(seed=PLAN.seed, sessions=40)
+    messages = [Sent(m.session_id, m.named()) for m in simulate(options, MESSAGES)]
     logger.warning("%s", PLAN)
     sent = await Chaos(kit, workers, PLAN, messages).run()
     *deriving, projecting = workers

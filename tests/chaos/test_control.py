@@ -1,7 +1,8 @@
 """A control worker that is killed at every step and at random, against a real webhook server.
 
 Every alert comes at least once, none comes that nobody asked for, and whoever heeds the id takes
-none twice. The short form runs with all tests; `CHAOS=long` kills more often.
+none twice. The short form kills once at each step, with the memory in Redis; `make test-long` kills
+more often, also at random, and with the memory in files (which tests/contract holds to the same).
 """
 
 import asyncio
@@ -29,13 +30,14 @@ from streams.edge.kafka.log import KafkaLog
 from streams.ports import NewRecord
 from streams.settings import load_settings
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
+from tests.conftest import LONG
 from tests.core.given import Given, assistant, compacting, failed
 from tests.flow.derive_kit import until
 from tests.web_kit import web_server
 
-LONG = os.environ.get("CHAOS") == "long"
+pytestmark = pytest.mark.has_long_form
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
-RANDOM_KILLS = 15 if LONG else 2
+RANDOM_KILLS = 15 if LONG else 0
 ROUNDS = 4 if LONG else 1
 PARTITIONS = 2
 SECRET = "the secret"  # noqa: S105 -- of this test's own server
@@ -131,7 +133,7 @@ async def log(kafka: str, prefix: str) -> AsyncIterator[KafkaLog]:
     await log.stop()
 
 
-@pytest.fixture(params=["redis", "file"])
+@pytest.fixture(params=["redis", pytest.param("file", marks=pytest.mark.long)])
 def worker(
     request: pytest.FixtureRequest,
     log: KafkaLog,  # noqa: ARG001 -- the topic is there before the worker

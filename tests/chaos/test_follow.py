@@ -1,10 +1,11 @@
 """A growing projects folder is followed while everything is killed: the views equal a replay.
 
 Publisher, derive and project workers, broker and Redis are killed at random while transcripts
-grow, are replaced by longer copies, and appear. The short form runs with all tests. The long one
-takes ten minutes:
+grow, are replaced by longer copies, and appear. It takes ten minutes. What each kill does alone is
+shown in short: of a publisher in tests/e2e/test_follow.py, of workers in test_chaos.py, of Redis in
+test_rebuild_live.py, of a broker in tests/flow/test_derive_kafka.py.
 
-    CHAOS=long .venv/bin/pytest tests/chaos/test_follow.py -s
+    make test-long TESTS=tests/chaos/test_follow.py
 
 `CHAOS_SEED` chooses another course of events.
 """
@@ -28,13 +29,13 @@ import pytest
 
 from streams.edge.local_stack.stack import LocalStack, Name
 from streams.edge.redis.views import RedisViews
-from streams.flow.simulator import Casting, Simulated, simulate
+from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from tests.conftest import Command, command_environment
 
-LONG = os.environ.get("CHAOS") == "long"
+pytestmark = pytest.mark.long
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
-DURATION_S = 600.0 if LONG else 18.0
-PAUSE_S = (2.0, 8.0) if LONG else (1.0, 3.0)
+DURATION_S = 600.0
+PAUSE_S = (2.0, 8.0)
 """Between two acts."""
 
 MESSAGES_A_SECOND = 150
@@ -53,7 +54,7 @@ class Growth:
         self.lines = 0
         self._dice = dice
         most = int(DURATION_S * MESSAGES_A_SECOND * 2)
-        self._messages = simulate(Casting(seed=SEED, sessions=30, turns=25), most)
+        self._messages = simulate(SimulationOptions(seed=SEED, sessions=30, turns=25), most)
 
     async def run(self, until_s: float) -> None:
         """Write until then, about so many lines a second."""
@@ -62,7 +63,7 @@ class Growth:
                 await self._write(next(self._messages))
             await asyncio.sleep(0.1)
 
-    async def _write(self, message: Simulated) -> None:
+    async def _write(self, message: SimulatedMessage) -> None:
         path = self.folder / message.file
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and self._dice.random() < 0.002:
@@ -179,7 +180,7 @@ async def act(system: System, dice: random.Random) -> str:
         return name
     service: Name = "kafka" if name == "kafka" else "redis"
     system.stack.kill(service)
-    await asyncio.sleep(dice.uniform(0.5, 40.0 if LONG and dice.random() < 0.1 else 3.0))
+    await asyncio.sleep(dice.uniform(0.5, 40.0 if dice.random() < 0.1 else 3.0))
     await asyncio.to_thread(system.stack.start, [service])
     return name
 

@@ -1,16 +1,16 @@
 """A rebuild under live load, with readers that poll: no reader error, no mixture, all equal.
 
 Real workers, the real command, a real Kafka and a real Redis; messages come in at a steady rate
-the whole time. The short form runs with all tests. The long form, with 10 000 sessions, tells its
-figures:
+the whole time. With all tests run only the kills, with few sessions. The long form, with 10 000
+sessions and readers (in short, with the services in memory: tests/flow/test_rebuild.py), reports
+its figures:
 
-    REBUILD=long .venv/bin/pytest tests/chaos/test_rebuild_live.py -s
+    make test-long TESTS=tests/chaos/test_rebuild_live.py
 """
 
 import asyncio
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -32,15 +32,13 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.flow.replay.views import fold_views
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import NewRecord
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.chaos.test_chaos import read_events, until_projected
-from tests.conftest import Command
+from tests.conftest import LONG, Command
 from tests.flow.derive_kit import DeriveKit, until
 from tests.flow.rebuild_kit import polling
-
-LONG = os.environ.get("REBUILD") == "long"
 
 
 class Load(NamedTuple):
@@ -122,7 +120,7 @@ class Publisher:
 
     def __init__(self, kit: DeriveKit) -> None:
         self._kit, self._producer = kit, kit.log.producer()
-        endless = simulate(Casting(sessions=LOAD.sessions, turns=1), sys.maxsize)
+        endless = simulate(SimulationOptions(sessions=LOAD.sessions, turns=1), sys.maxsize)
         self._messages = ((message.session_id, message.named()) for message in endless)
         self._stopped = asyncio.Event()
         self.sent = 0
@@ -217,6 +215,7 @@ async def records_in(kit: DeriveKit, views: RedisViews, generation: int) -> int:
     return sum(view_codec.decode(PartitionView, found[name]).records for found in stats)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("workers")
 async def test_under_load_readers_see_no_error_and_no_mixture(
     kit: DeriveKit, views: RedisViews, settings: dict[str, str], command: Command
@@ -232,7 +231,7 @@ async def test_under_load_readers_see_no_error_and_no_mixture(
         asyncio.create_task(freshness.run()),
     )
     async with polling(views, LOAD.readers, pause_s=0.1) as readers:
-        await asyncio.sleep(20 if LONG else 2)
+        await asyncio.sleep(20)
         told = [f"loaded {before:,} records in {loaded_s:.0f} s", f"before {freshness.take()}"]
         polls, began_s = sum(reader.polls for reader in readers), time.monotonic()
         code, out, errors = await ended(command.start("rebuild", "--json", **settings))
@@ -256,19 +255,16 @@ async def test_under_load_readers_see_no_error_and_no_mixture(
         polls,
         "; ".join(told),
     )
-    if LONG:
-        logger.warning("%s", errors)
+    logger.warning("%s", errors)
     assert (done["swapped"], done["differences"], done["generation"]) == (True, 0, 2)
     assert done["compared_sessions"] > LOAD.sessions * 0.9
     assert [reader.generations for reader in readers] == [[1, 2]] * LOAD.readers
     assert polls > 0
     assert records > before
     await until_equal(kit, views)
-    if not LONG:
-        for partition, part in enumerate(await read_events(kit)):
-            assert await views.dump(2, partition) == fold_views(part)
 
 
+@pytest.mark.has_long_form
 async def test_killed_workers_commands_and_redis_only_delay_it(
     kit: DeriveKit,
     views: RedisViews,

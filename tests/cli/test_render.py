@@ -38,7 +38,7 @@ from streams.core.derivation.rules import Rules
 from streams.core.projection.project import project
 from streams.edge.files.catalog import bundled
 from streams.flow.derive.deriver import Funnel, Intake
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 
 NOW_MS = 1_800_000_000_000
 CHAIN = ChainView(
@@ -319,7 +319,7 @@ def records() -> list[Record]:
     funnel = Funnel(Rules(bundled()))
     return [
         record
-        for message in sample_sessions(Casting())
+        for message in sample_sessions(SimulationOptions())
         for record in funnel.take(Intake(message.value, message.session_id)).records
     ]
 

@@ -20,11 +20,11 @@ from streams.edge.files.catalog import bundled
 from streams.edge.files.folders import write_folder
 from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.replay.views import fold_records
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from streams.serve.statusline import transcript_end
 from streams.serve.statusline.figures import figures_of
+from tests import captures
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "claude-code"
 NOW_MS = 1_800_000_000_000
 RULES = Rules(bundled())
 
@@ -47,24 +47,26 @@ def view_of(transcript: Path, session_id: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def transcripts(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, str]]:
-    """Simulated transcripts of main chains, and the real ones where they are on this machine."""
+    """Transcripts of main chains in the shapes of real ones, and of simulated sessions."""
     folder = tmp_path_factory.mktemp("projects")
-    casting = Casting(sessions=12, turns=30, providers=("claude",))
-    write_folder(folder, ((each.file, each.value) for each in simulate(casting)))
-    made = [
+    options = SimulationOptions(sessions=12, turns=30, providers=("claude",))
+    write_folder(folder, ((each.file, each.value) for each in simulate(options)))
+    paths = [
         path
         for path in sorted(folder.rglob("*.jsonl"))
         if "agent-" not in path.name and b'"sessionId"' in path.read_bytes()
     ]
-    real = sorted(FIXTURES.glob("*.jsonl"))
-    assert len(made) >= 3
-    return [(path, _session_of(path)) for path in (*made, *real)]
+    for name in captures.TRANSCRIPTS:
+        path = folder / f"{name}.jsonl"
+        path.write_bytes(b"\n".join(captures.TRANSCRIPTS[name]()))
+        paths.append(path)
+    return [(path, _session_of(path)) for path in paths]
 
 
 def _session_of(path: Path) -> str:
-    found = re.search(rb'"sessionId": ?"([^"]+)"', path.read_bytes())
-    assert found is not None
-    return found[1].decode()
+    match = re.search(rb'"sessionId": ?"([^"]+)"', path.read_bytes())
+    assert match is not None
+    return match[1].decode()
 
 
 def told(given: dict[str, Any] | bytes, **environment: str) -> tuple[str, list[str], list[str]]:
@@ -96,6 +98,14 @@ def test_a_transcript_alone_gives_the_line_of_its_view(
         assert complaints == []
         compacted += "compaction" in line
     assert compacted >= 2
+
+
+@pytest.mark.shared
+def test_a_real_transcript_gives_the_line_of_its_view(shared: Path) -> None:
+    for path in (shared / "fixtures" / "claude-code").glob("*.jsonl"):
+        session_id = _session_of(path)
+        line, _, complaints = told({"session_id": session_id, "transcript_path": str(path)})
+        assert (line, complaints) == (expected(view_of(path, session_id)), []), path
 
 
 @pytest.mark.parametrize("tail_bytes", [3_000, 40_000])

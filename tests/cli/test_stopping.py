@@ -18,11 +18,14 @@ import pytest
 from streams.cli.exits import Exit, by_signal
 from tests.conftest import command_environment
 
+pytestmark = pytest.mark.service
+
 _PATIENCE_S = 60.0
 
 _SCRIPT = """
 import asyncio, sys, time
-from streams.cli import app, logs, workers
+from streams.cli import app
+from streams.cli.workers import commands as workers
 from contextgauge.errors import PositionError
 
 async def orderly(chosen, telemetry, health, stop):
@@ -75,6 +78,8 @@ class Run:
         """Wait for an event of the log."""
         until = time.monotonic() + _PATIENCE_S
         while event not in self.events():
+            is_over = self.process.poll() is not None and event not in self.events()
+            assert not is_over, self.log.read_text()
             assert time.monotonic() < until, self.log.read_text()
             time.sleep(0.05)
         return self.events()[event]

@@ -22,12 +22,15 @@ from streams.cli.exits import Exit, by_signal
 from streams.edge.local_stack.processes import start_mark
 from tests.conftest import command_environment
 
+pytestmark = pytest.mark.service
+
 _PATIENCE_S = 60.0
 
 _SCRIPT = """
 import asyncio, os, signal, sys
 import structlog
-from streams.cli import app, workers
+from streams.cli import app
+from streams.cli.workers import commands as workers
 from contextgauge.errors import PositionError
 
 logger = structlog.get_logger()
@@ -82,7 +85,8 @@ class Run:
 
     def until(self, event: str, times: int = 1) -> list[dict[str, Any]]:
         """Wait for an event of the log."""
-        _until(lambda: len(self.lines(event)) >= times, self.log)
+        _until(lambda: self.process.poll() is not None or len(self.lines(event)) >= times, self.log)
+        assert len(self.lines(event)) >= times, self.log()
         return self.lines(event)
 
     def working(self, processes: int = 2) -> dict[int, int]:

@@ -25,19 +25,30 @@ def _until(happened: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("name", ["derive", "project"])
-def test_an_outage_is_told_in_a_few_lines_and_that_it_is_over(
-    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path, name: str
-) -> None:
-    stack = own_stack("kafka", "redis")
-    services = stack.services()
-    settings = {
-        "BOOTSTRAP_SERVERS": services["kafka"].address,
-        "REDIS_URL": services["redis"].address,
+@pytest.fixture
+def killable_settings(killable_kafka: LocalStack, redis_url: str, prefix: str) -> dict[str, str]:
+    """Names of the test's own on a Kafka that it may kill."""
+    return {
+        "BOOTSTRAP_SERVERS": killable_kafka.services()["kafka"].address,
+        "REDIS_URL": redis_url,
+        "TOPIC_PREFIX": prefix,
+        "GROUP_PREFIX": prefix,
+        "KEY_PREFIX": prefix,
         "PARTITIONS": "2",
         "REPLICAS": "1",
         "LOG_FORMAT": "json",
     }
+
+
+@pytest.mark.parametrize("name", ["derive", "project"])
+def test_an_outage_is_told_in_a_few_lines_and_that_it_is_over(
+    command: Command,
+    killable_kafka: LocalStack,
+    killable_settings: dict[str, str],
+    tmp_path: Path,
+    name: str,
+) -> None:
+    stack, settings = killable_kafka, killable_settings
     assert command("topics", "create", **settings).returncode == 0
     errors = tmp_path / "errors"
     worker = command.start_logging(errors, name, **settings)
@@ -81,18 +92,13 @@ def _ask(address: str, path: str) -> tuple[int, dict[str, object]]:
 
 @pytest.mark.parametrize("name", ["derive", "project"])
 def test_a_worker_whose_broker_hangs_tells_so_and_still_ends_in_time(
-    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path, name: str
+    command: Command,
+    killable_kafka: LocalStack,
+    killable_settings: dict[str, str],
+    tmp_path: Path,
+    name: str,
 ) -> None:
-    stack = own_stack("kafka", "redis")
-    services = stack.services()
-    settings = {
-        "BOOTSTRAP_SERVERS": services["kafka"].address,
-        "REDIS_URL": services["redis"].address,
-        "PARTITIONS": "2",
-        "REPLICAS": "1",
-        "LOG_FORMAT": "json",
-        "STOP_TIMEOUT_S": "15",
-    }
+    settings = killable_settings | {"STOP_TIMEOUT_S": "5"}
     assert command("topics", "create", **settings).returncode == 0
     errors = tmp_path / "errors"
     worker = command.start_logging(errors, name, **settings)
@@ -103,7 +109,7 @@ def test_a_worker_whose_broker_hangs_tells_so_and_still_ends_in_time(
     assert ready["partitions"].keys() == {"0", "1"}  # type: ignore[attr-defined]  # a JSON object
     assert _ask(address, "/healthz")[0] == 200
 
-    broker = services["kafka"].process.pid
+    broker = killable_kafka.services()["kafka"].process.pid
     os.kill(broker, signal.SIGSTOP)
     try:
         worker.send_signal(signal.SIGTERM)

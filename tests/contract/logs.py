@@ -127,7 +127,7 @@ class Member:
         return self.partitions
 
 
-@pytest.fixture(params=["memory", "kafka"])
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.service)])
 def plain_log(request: pytest.FixtureRequest, prefix: str) -> LogUnderTest:
     """Each log in turn, not started."""
     if request.param == "memory":

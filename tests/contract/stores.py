@@ -46,7 +46,13 @@ class StoreUnderTest:
         return (await self.store.views(1, 0, [session]))[0]
 
 
-@pytest.fixture(params=["memory", "redis", "redis with the documented rights"])
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param("redis", marks=pytest.mark.service),
+        pytest.param("redis with the documented rights", marks=pytest.mark.service),
+    ]
+)
 async def store_under_test(
     request: pytest.FixtureRequest, key_prefix: str
 ) -> AsyncIterator[StoreUnderTest]:

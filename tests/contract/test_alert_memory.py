@@ -19,7 +19,7 @@ from streams.ports import AlertMemory
 Again = Callable[[], AlertMemory]
 
 
-@pytest.fixture(params=["memory", "file", "redis"])
+@pytest.fixture(params=["memory", "file", pytest.param("redis", marks=pytest.mark.service)])
 async def again(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Again]:
     """Give what makes a memory of the same place: another process, or this one later."""
     made: list[AlertMemory] = []

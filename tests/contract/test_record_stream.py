@@ -104,7 +104,7 @@ async def until(check: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-@pytest.fixture(params=["memory", "faust"])
+@pytest.fixture(params=["memory", pytest.param("faust", marks=pytest.mark.service)])
 async def kit(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[Kit]:
     log: Log
     acknowledged: dict[int, int] = {}

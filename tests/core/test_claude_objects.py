@@ -191,9 +191,9 @@ FRAMES: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: str(frame["type"]))
-def test_what_the_sdks_own_parser_keeps_comes_back(frame: dict[str, object]) -> None:
+def test_what_the_sdks_own_parser_keeps_comes_back() -> None:
     parser = pytest.importorskip("claude_agent_sdk._internal.message_parser")
-    parsed = parser.parse_message(frame)
-    assert is_claude_object(parsed)
-    assert stream_body(parsed) == frame
+    for frame in FRAMES:
+        parsed = parser.parse_message(frame)
+        assert is_claude_object(parsed)
+        assert stream_body(parsed) == frame

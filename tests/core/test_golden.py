@@ -4,6 +4,7 @@ import copy
 import random
 from collections.abc import Iterable, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.flow.derive.deriver import Funnel, Intake
 from tests.core.strategies import SESSIONS, Action, Chained, write
+
+pytestmark = pytest.mark.has_long_form
 
 RULES = Rules(bundled())
 Item = tuple[bytes, str]

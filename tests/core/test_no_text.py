@@ -18,13 +18,13 @@ from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.flow.derive.deriver import Funnel, Intake
-from streams.flow.simulator import PROVIDERS, Casting, sample_sessions, simulate
+from streams.flow.simulator import PROVIDERS, SimulationOptions, sample_sessions, simulate
+from tests import captures
 from tests.core.given import SESSION, assistant, boundary, compacting, one, summary, user
 from tests.core.strategies import SESSIONS, Action, write
 
 RULES = Rules(bundled())
 KEY = b"k" * 32
-SHARED = Path(__file__).parents[3] / "shared"
 _STUB = re.compile(r"\[contextgauge: [0-9]+ characters left out\]")
 _IDS = ("attempt_id", "boundary_id")
 
@@ -139,29 +139,39 @@ def test_any_session_gives_the_same_records(plan: tuple[list[Action], bool]) -> 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_every_provider_gives_the_same_records(provider: str) -> None:
-    sample, more = Casting(seed=3, providers=(provider,)), Casting(seed=5, providers=(provider,))
+    sample, more = (
+        SimulationOptions(seed=3, providers=(provider,)),
+        SimulationOptions(seed=5, providers=(provider,)),
+    )
     lines = [message.named() for message in (*sample_sessions(sample), *simulate(more, 1_500))]
     assert check_same_records(lines) > 20
     check_no_text(lines)
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted([*SHARED.glob("fixtures/**/*.jsonl"), *SHARED.glob("samples/sequences/*.jsonl")]),
-    ids=lambda path: path.name,
-)
-def test_real_and_constructed_sessions_give_the_same_records(path: Path) -> None:
-    lines = path.read_bytes().splitlines()
-    assert (check_same_records(lines) > 0) != ("acompact" in path.name)
+@pytest.mark.parametrize("name", captures.TRANSCRIPTS)
+def test_a_transcript_gives_the_same_records(name: str) -> None:
+    lines = captures.TRANSCRIPTS[name]()
+    assert check_same_records(lines) > 0
     check_no_text(lines)
 
 
-@pytest.mark.parametrize("path", sorted(SHARED.glob("samples/*.json")), ids=lambda path: path.name)
-def test_every_sample_gives_the_same_records(path: Path) -> None:
-    message = json.loads(path.read_bytes())["message"]
-    lines = [json.dumps(message).encode()]
-    check_same_records(lines)
+def test_rare_frames_give_the_same_records() -> None:
+    session = captures.plan("claude-stream", rare=0.9, turns=20, is_partial=True)
+    (lines,) = captures.files_of(session).values()
+    assert check_same_records(lines) > 0
     check_no_text(lines)
+
+
+@pytest.mark.shared
+def test_real_and_constructed_messages_give_the_same_records(shared: Path) -> None:
+    for path in (*shared.glob("fixtures/**/*.jsonl"), *shared.glob("samples/sequences/*.jsonl")):
+        lines = path.read_bytes().splitlines()
+        assert (check_same_records(lines) > 0) != ("acompact" in path.name), path
+        check_no_text(lines)
+    for path in shared.glob("samples/*.json"):
+        lines = [json.dumps(json.loads(path.read_bytes())["message"]).encode()]
+        check_same_records(lines)
+        check_no_text(lines)
 
 
 WORDS = st.sampled_from(["S3cret", "a S3cret of mine", "src/S3cret.py", "", "<S3cret>", "S3cret\n"])

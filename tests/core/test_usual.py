@@ -8,9 +8,9 @@ import json
 import pytest
 
 from schemas.messages import MAX_DEPTH
-from tests.core.usual_kit import BROKEN, TEXT, UNUSUAL, USUAL, dump, needs_reader, same, short
+from tests.core.usual_kit import BROKEN, TEXT, UNUSUAL, USUAL, dump, same, short
 
-pytestmark = needs_reader
+pytestmark = pytest.mark.compiled
 
 
 @pytest.mark.parametrize("number", range(len(USUAL)))

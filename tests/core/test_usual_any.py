@@ -7,17 +7,17 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.flow.simulator import Casting, simulate
-from tests.core.test_samples import FOLDER
-from tests.core.usual_kit import USUAL, dump, needs_reader, same
+from streams.flow.simulator import SimulationOptions, simulate
+from tests.core.usual_kit import USUAL, dump, same
 
-pytestmark = needs_reader
+pytestmark = pytest.mark.compiled
 
 MARKS = b'\x00\t\n\x0b\x0c\r\x1f "\\/<,:{}[]-0129.eEu\x7f\x80\xbf\xc3\xe2\xed\xf0\xff'
 
@@ -143,8 +143,8 @@ def test_whatever_bytes_come_they_are_said_rightly_or_not(
 
 
 def simulated() -> Iterator[bytes]:
-    casting = Casting(seed=7, sessions=60, providers=("claude",))
-    for one in islice(simulate(casting), 20_000):
+    options = SimulationOptions(seed=7, sessions=60, providers=("claude",))
+    for one in islice(simulate(options), 20_000):
         yield one.value
 
 
@@ -159,12 +159,12 @@ def test_what_runtimes_send_is_said_rightly_and_most_of_it_in_short() -> None:
         assert in_short[is_transcript] > share * all_of[is_transcript]
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="the samples (../shared) are not on this machine")
-def test_what_samples_and_transcripts_hold_is_said_rightly() -> None:
+@pytest.mark.shared
+def test_what_samples_and_transcripts_hold_is_said_rightly(shared: Path) -> None:
     counted = 0
-    for path in sorted(FOLDER.parent.rglob("*.jsonl")):
+    for path in sorted(shared.rglob("*.jsonl")):
         for value in path.read_bytes().splitlines():
             counted += same(value)
-    for path in sorted(FOLDER.glob("*.json")):
+    for path in sorted(shared.glob("samples/*.json")):
         counted += same(dump(json.loads(path.read_bytes())["message"]))
     assert counted > 1_000

@@ -101,7 +101,7 @@ def test_it_is_what_a_full_reading_makes(
     assert normalise_usual(said, *around) == normalise_body(message, *around)
 
 
-@pytest.mark.skipif(read_usual is None, reason="the reader is not compiled here")
+@pytest.mark.compiled
 @pytest.mark.parametrize("number", range(len(SAID)))
 def test_the_reader_says_just_that(number: int) -> None:
     message, said = SAID[number]

@@ -1,10 +1,7 @@
 """Messages that are read in short, messages that are not, and what both readings say of them."""
 
 import json
-import os
 from typing import Any
-
-import pytest
 
 from contextgauge.normalise import normalise_body, normalise_usual
 from contextgauge.normalise.signals import Normal
@@ -23,11 +20,6 @@ from tests.core.given import (
     stream_event,
     usage,
     user,
-)
-
-needs_reader = pytest.mark.skipif(
-    read_usual is None and not os.environ.get("CHECK_COMPILED"),
-    reason="the reader of usual messages is not compiled: `make check-compiled` runs this",
 )
 
 HINT = "the-key's-session"

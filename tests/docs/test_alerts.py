@@ -1,4 +1,4 @@
-"""docs/ALERTS.md is true: its rules can be read, its verification verifies, its facts are told."""
+"""docs/ALERTS.md matches the code: rules parse, signatures verify, facts are complete."""
 
 import re
 import tomllib
@@ -16,7 +16,7 @@ from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 TEXT = (DOCS / "ALERTS.md").read_text(encoding="utf-8")
 
 
-def test_the_rules_to_begin_with_can_be_read() -> None:
+def test_first_example_is_a_valid_rules_file() -> None:
     example, _, page = _blocks(TEXT, "toml")
     plan, faults = check_plan(tomllib.loads(page + example))
     assert faults == []
@@ -25,7 +25,7 @@ def test_the_rules_to_begin_with_can_be_read() -> None:
     assert {rule.kind for rule in plan.rules} == {"pressure", "failed", "stalled"}
 
 
-def test_its_verification_takes_what_we_sign_and_nothing_else() -> None:
+def test_verification_example_accepts_only_valid_signatures() -> None:
     _, example = _blocks(TEXT, "python")
     names: dict[str, Callable[[bytes, dict[str, str], bytes], bool]] = {}
     exec(example, names)  # noqa: S102 -- the document's own example
@@ -39,12 +39,12 @@ def test_its_verification_takes_what_we_sign_and_nothing_else() -> None:
     assert not names["is_genuine"](b"another", headers, b"{}")
 
 
-def test_every_kind_and_its_facts_are_told() -> None:
+def test_every_kind_and_its_facts_are_listed() -> None:
     kinds = [row[0].strip("`") for row in _rows(_section(TEXT, "Rules")) if "`" in row[0]]
     assert kinds == list(get_args(AlertKind))
     facts = {
         row[0].strip("`"): re.findall(r"`(\w+)`", row[1])
-        for row in _rows(_section(TEXT, "What is sent"))
+        for row in _rows(_section(TEXT, "Payload"))
         if row[0] != "`kind`"
     }
     assert list(facts) == list(get_args(AlertKind))
@@ -52,7 +52,7 @@ def test_every_kind_and_its_facts_are_told() -> None:
     assert list(alert.facts) == facts["pressure"]
 
 
-def test_the_body_is_what_is_sent() -> None:
+def test_example_body_has_the_fields_of_a_sent_body() -> None:
     (example,) = _blocks(TEXT, "json")
     (alert,) = Watched(rule(Pressure(50))).take(at(60, 1, "a"))
     keys = list(codec.loads(body_of(alert, "json", None)))
@@ -60,6 +60,6 @@ def test_the_body_is_what_is_sent() -> None:
     assert list(codec.loads(body_of_test("ops", "json", "id", 0, None))) == keys
 
 
-def test_the_answers_that_are_final_are_told() -> None:
-    (told,) = re.findall(r"((?:\d{3}, )+\d{3} and \d{3}) are\nanswers", TEXT)
-    assert {int(code) for code in re.findall(r"\d{3}", told)} == _FINAL
+def test_final_status_codes_are_listed() -> None:
+    (codes,) = re.findall(r"does not retry ((?:\d{3}, )+\d{3} and \d{3})", TEXT)
+    assert {int(code) for code in re.findall(r"\d{3}", codes)} == _FINAL

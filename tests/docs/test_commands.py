@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from streams.cli.app import app
 from streams.edge.files.folders import write_folder
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from tests.conftest import command_environment
 from tests.docs.test_docs import DOCUMENTS, ROOT, _blocks, _name, _prose
 
@@ -31,7 +31,7 @@ _PATIENCE_S = 60.0
 _TRIED_AGAIN = ("sessions", "status", "events", "rebuild")
 """Commands that read views: right after a publication there may be none yet."""
 
-_CASTING = Casting(sessions=2, turns=2, providers=("claude",))
+_OPTIONS = SimulationOptions(sessions=2, turns=2, providers=("claude",))
 """The reader's own transcripts: a few are enough."""
 
 _WRONG_USE = 2
@@ -74,7 +74,7 @@ class Shell:
         self.environment["PATH"] = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
         self._background: list[tuple[str, subprocess.Popen[str]]] = []
         projects = folder / ".claude" / "projects"
-        write_folder(projects, ((each.file, each.value) for each in simulate(_CASTING)))
+        write_folder(projects, ((each.file, each.value) for each in simulate(_OPTIONS)))
         transcript = next(path for path in projects.rglob("*.jsonl") if "agent-" not in path.name)
         (folder / "session.jsonl").write_bytes(transcript.read_bytes())
         self.session = transcript.stem
@@ -141,6 +141,7 @@ class Shell:
         assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
 
 
+@pytest.mark.service
 @pytest.mark.parametrize("path", WITH_COMMANDS, ids=_name)
 def test_the_commands_of_a_document_work_one_after_the_other(
     path: Path, tmp_path: Path, request: pytest.FixtureRequest, prefix: str
@@ -198,10 +199,13 @@ def _unknown(words: list[str]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
-def test_commands_and_options_that_are_named_are_there(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    wrong = [(words, _unknown(words)) for words in _spoken(text) if _unknown(words) is not None]
+def test_commands_and_options_that_are_named_are_there() -> None:
+    wrong = [
+        f"{_name(path)}: {' '.join(words)}: {unknown}"
+        for path in DOCUMENTS
+        for words in _spoken(path.read_text(encoding="utf-8"))
+        if (unknown := _unknown(words)) is not None
+    ]
     assert wrong == []
 
 

@@ -56,7 +56,7 @@ def test_every_setting_of_a_connection_is_spoken_of_and_no_other_is() -> None:
 
 
 def test_topics_made_by_hand_are_those_that_are_created() -> None:
-    rows = [row for row in _rows(_section(TEXT, "Topics made by hand")) if len(row) == 2]
+    rows = [row for row in _rows(_section(TEXT, "Creating topics by hand")) if len(row) == 2]
     created = {
         f"`{topic.name}`": {
             f"{name}={value}" for name, value in _new_topic(topic, 1, 1).topic_configs.items()

@@ -109,10 +109,10 @@ def test_there_is_an_example_of_each_kind() -> None:
 def test_the_policies_and_fates_are_those_of_the_code() -> None:
     told = {row[0].strip('`"') for row in _rows(_section(TEXT, "When the queue is full"))}
     assert told == set(get_args(WhenFull))
-    fates = {row[0].strip("`") for row in _rows(_section(TEXT, "What became of the messages"))}
+    fates = {row[0].strip("`") for row in _rows(_section(TEXT, "Results and statistics"))}
     assert fates == set(get_args(Fate))
 
 
 def test_all_figures_are_named() -> None:
-    section = _section(TEXT, "What became of the messages")
+    section = _section(TEXT, "Results and statistics")
     assert [name for name in PublisherStats.__slots__ if f"`{name}`" not in section] == []

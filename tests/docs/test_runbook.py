@@ -30,7 +30,7 @@ def test_the_metrics_that_are_named_are_there() -> None:
 
 
 def test_every_reason_to_stop_leads_somewhere() -> None:
-    rows = {row[0].strip("`"): row[1] for row in _rows(_section(RUNBOOK, "Alarms"))}
+    rows = {row[0].strip("`"): row[1] for row in _rows(_section(RUNBOOK, "Problems"))}
     stops = {
         name: str(int(code_of(kind("why"))))
         for name, kind in inspect.getmembers(errors, inspect.isclass)
@@ -50,7 +50,7 @@ def test_the_sections_that_errors_name_are_there() -> None:
         "PositionError",
         "DeadLetterFlood",
     }
-    alarms = _section(RUNBOOK, "Alarms")
+    alarms = _section(RUNBOOK, "Problems")
     rows = {line.split("`")[1]: line for line in alarms.splitlines() if line.startswith("| `")}
     for name, title in named.items():
         if title:
@@ -69,7 +69,7 @@ def test_every_complaint_of_a_worker_is_in_the_table() -> None:
         for event in complaint.findall(path.read_text(encoding="utf-8"))
     }
     assert len(told) >= 8
-    glance = _section(RUNBOOK, "At a glance")
+    glance = _section(RUNBOOK, "Symptoms")
     assert sorted(event for event in told if f"`{event}`" not in glance) == []
 
 

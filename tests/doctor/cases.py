@@ -1,7 +1,7 @@
-"""Facts of a healthy installation, and ways to change single ones."""
+"""Facts of a healthy installation, and functions that change some of them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from schemas.topics import (
@@ -13,8 +13,8 @@ from schemas.topics import (
     HOUR_MS,
     MIB,
 )
-from streams.flow.doctor import Expected, Facts, Finding, judge
-from streams.flow.doctor.facts import DeadLetters, Keying, Progress, Views
+from streams.flow.doctor import Expected, Facts
+from streams.flow.doctor.facts import DeadLetters, KafkaFacts, Keying, Progress, Views
 from streams.ports import Generations, ViewPosition
 from streams.ports.inspection import (
     GROUPS_TOPIC,
@@ -31,6 +31,9 @@ from streams.ports.inspection import (
 )
 
 NOW = 1_800_000_000_000
+
+AWAY = Failure("away", "no answer within 4 s")
+REFUSED = Failure("refused", "TopicAuthorizationFailedError")
 
 EXPECTED = Expected(
     messages=AGENT_MESSAGES,
@@ -56,6 +59,9 @@ BROKER_CONFIGS = {
     "replica.fetch.max.bytes": str(16 * MIB),
     "transaction.max.timeout.ms": "900000",
 }
+BROKERS = tuple(
+    Broker(node, f"kafka-{node}:9092", None, 27, 27, 13, BROKER_CONFIGS) for node in (1, 2, 3)
+)
 
 
 def partitions(
@@ -64,115 +70,111 @@ def partitions(
     return [TopicPartition(number, leader, replicas, in_sync) for number in range(count)]
 
 
-def topic_configs(name: str) -> dict[str, str]:
-    topic = next(topic for topic in EXPECTED.topics if topic.name == name)
-    return {
-        "cleanup.policy": topic.cleanup,
-        "retention.ms": str(topic.retention_ms),
-        "retention.bytes": "-1",
-        "max.message.bytes": str(topic.max_message_bytes),
-        "min.insync.replicas": "2",
-        "segment.bytes": str(64 * MIB),
-        "message.timestamp.type": "CreateTime",
-        "message.timestamp.after.max.ms": str(HOUR_MS),
-        "unclean.leader.election.enable": "false",
-    }
+TOPICS = {
+    topic.name: TopicFacts(
+        partitions(),
+        {
+            "cleanup.policy": topic.cleanup,
+            "retention.ms": str(topic.retention_ms),
+            "retention.bytes": "-1",
+            "max.message.bytes": str(topic.max_message_bytes),
+            "min.insync.replicas": "2",
+            "segment.bytes": str(64 * MIB),
+            "message.timestamp.type": "CreateTime",
+            "message.timestamp.after.max.ms": str(HOUR_MS),
+            "unclean.leader.election.enable": "false",
+        },
+    )
+    for topic in EXPECTED.topics
+}
+INTERNAL_TOPICS = {
+    name: TopicFacts(partitions(4), {}) for name in (GROUPS_TOPIC, TRANSACTIONS_TOPIC)
+}
+CLUSTER = Cluster("cluster", BROKERS, TOPICS | INTERNAL_TOPICS)
 
-
-BROKERS = tuple(
-    Broker(node, f"kafka-{node}:9092", None, 27, 27, 13, BROKER_CONFIGS) for node in (1, 2, 3)
-)
-
-CLUSTER = Cluster(
-    "cluster",
-    BROKERS,
-    {topic.name: TopicFacts(partitions(), topic_configs(topic.name)) for topic in EXPECTED.topics}
-    | {name: TopicFacts(partitions(4), {}) for name in (GROUPS_TOPIC, TRANSACTIONS_TOPIC)},
-)
-
-KEYING = Keying(
-    looked=400,
-    keyless=0,
-    foreign=0,
-    misplaced=0,
-    lucky=0,
-    newest_wrong=None,
-    ahead=0,
-    most_ahead_ms=-5,
-    newest_ms=NOW - 3_000,
-    newest_append_ms=None,
-)
-
+STORE_INFO = {
+    "redis_version": "7.0.15",
+    "role": "master",
+    "connected_slaves": "1",
+    "cluster_enabled": "0",
+    "loading": "0",
+    "aof_enabled": "1",
+    "aof_last_write_status": "ok",
+    "rdb_last_bgsave_status": "ok",
+    "maxmemory_policy": "noeviction",
+    "evicted_keys": "0",
+    "used_memory": str(100 * MIB),
+    "used_memory_rss": str(110 * MIB),
+    "maxmemory": str(1_024 * MIB),
+    "total_system_memory": str(4_096 * MIB),
+}
 STORE = StoreFacts(
-    info={
-        "redis_version": "7.0.15",
-        "role": "master",
-        "connected_slaves": "1",
-        "cluster_enabled": "0",
-        "loading": "0",
-        "aof_enabled": "1",
-        "aof_last_write_status": "ok",
-        "rdb_last_bgsave_status": "ok",
-        "maxmemory_policy": "noeviction",
-        "evicted_keys": "0",
-        "used_memory": str(100 * MIB),
-        "used_memory_rss": str(110 * MIB),
-        "maxmemory": str(1_024 * MIB),
-        "total_system_memory": str(4_096 * MIB),
-    },
+    info=STORE_INFO,
     configs={"maxmemory-policy": "noeviction", "appendfsync": "everysec", "save": ""},
     pings_ms=(0.1, 0.2, 0.1),
     clock=ClockReading(3, 1),
     denied={},
 )
 
-VIEWS = Views(
-    generations=Generations(1, None),
-    active={number: ViewPosition(50, 0, 2, caught_up=True) for number in range(2)},
-    building={},
-    sessions=12,
-    newest_ms=NOW - 4_000,
-)
+POSITION = ViewPosition(50, 0, 2, caught_up=True)
+KEYING = Keying(looked=400, newest_ms=NOW - 3_000)
+VIEWS = Views(Generations(1, None), {0: POSITION, 1: POSITION}, {}, 12, NOW - 4_000)
 
 HEALTHY = Facts(
-    now_ms=NOW,
-    bootstrap=[Bootstrap("kafka:9092", None)],
-    cluster=CLUSTER,
-    derive_group=Group("Stable", ["10.0.0.1"], {}),
-    project_group=Group("Stable", ["10.0.0.1"], {}),
-    keying=KEYING,
-    dead=DeadLetters(0, 0, {}, None),
-    derive={number: Progress(0, 100, 100, None) for number in range(2)},
+    NOW,
+    KafkaFacts(
+        bootstrap=[Bootstrap("kafka:9092", None)],
+        cluster=CLUSTER,
+        derive_group=Group("Stable", ["10.0.0.1"], {}),
+        project_group=Group("Stable", ["10.0.0.1"], {}),
+        keying=KEYING,
+        dead=DeadLetters(0, 0, {}, None),
+        newest_record_ms=NOW - 3_500,
+        derive={number: Progress(0, 100, 100, None) for number in range(2)},
+    ),
     project={number: Progress(0, 50, 50, None) for number in range(2)},
-    newest_record_ms=NOW - 3_500,
     store=STORE,
     views=VIEWS,
 )
+KAFKA_FIELDS = {field.name for field in fields(KafkaFacts)}
 
 
 def facts(**changed: Any) -> Facts:
-    """Healthy facts but for these."""
-    return replace(HEALTHY, **changed)
+    """Healthy facts except for these."""
+    kafka = {name: value for name, value in changed.items() if name in KAFKA_FIELDS}
+    others = {name: value for name, value in changed.items() if name not in KAFKA_FIELDS}
+    return replace(HEALTHY, kafka=replace(HEALTHY.kafka, **kafka), **others)
 
 
 def topic(name: str, **configs: str) -> Facts:
-    """One topic with another configuration."""
-    return with_topic(name, TopicFacts(partitions(), topic_configs(name) | configs))
+    """One topic with another configuration; `_` stands for a dot."""
+    changed = {key.replace("_", "."): value for key, value in configs.items()}
+    healthy: Any = TOPICS[name].configs
+    return with_topic(name, replace(TOPICS[name], configs=healthy | changed))
 
 
-def with_topic(name: str, there: TopicFacts | Failure | None) -> Facts:
-    """One topic that is another, or none."""
-    return facts(cluster=replace(CLUSTER, topics={**CLUSTER.topics, name: there}))
+def with_partitions(name: str, parts: list[TopicPartition]) -> Facts:
+    """One topic with other partitions."""
+    return with_topic(name, replace((TOPICS | INTERNAL_TOPICS)[name], partitions=parts))
 
 
-def brokers(*found: Broker) -> Facts:
-    return facts(cluster=replace(CLUSTER, brokers=found))
+def with_topic(name: str, actual: TopicFacts | Failure | None) -> Facts:
+    """Another topic, or none."""
+    return facts(cluster=replace(CLUSTER, topics={**CLUSTER.topics, name: actual}))
+
+
+def brokers(*changed: Broker) -> Facts:
+    return facts(cluster=replace(CLUSTER, brokers=changed))
+
+
+def all_brokers(**changed: Any) -> Facts:
+    return brokers(*[replace(broker, **changed) for broker in BROKERS])
 
 
 def broker_configs(**configs: str) -> Facts:
     """All brokers with another configuration; `_` stands for a dot."""
-    changed = BROKER_CONFIGS | {name.replace("_", "."): value for name, value in configs.items()}
-    return brokers(*[replace(item, configs=changed) for item in BROKERS])
+    changed = {name.replace("_", "."): value for name, value in configs.items()}
+    return all_brokers(configs=BROKER_CONFIGS | changed)
 
 
 def keying(**changed: Any) -> Facts:
@@ -181,14 +183,8 @@ def keying(**changed: Any) -> Facts:
 
 def redis(info: Mapping[str, str] | None = None, **changed: Any) -> Facts:
     """Redis with other INFO, or other facts."""
-    assert STORE.info is not None
-    known = dict(STORE.info)  # type: ignore[arg-type]  # of the healthy one
-    return facts(store=replace(STORE, info=known | dict(info or {}), **changed))
+    return facts(store=replace(STORE, info=STORE_INFO | dict(info or {}), **changed))
 
 
 def views(**changed: Any) -> Facts:
     return facts(views=replace(VIEWS, **changed))
-
-
-def found(given: Facts, check: str) -> list[Finding]:
-    return [item for item in judge(given, EXPECTED) if item.check == check]

@@ -8,7 +8,8 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE
 from streams import codec
 from streams.edge.memory.log import MemoryLog, MemoryPartitionReader
 from streams.flow.derive.stored_sessions import POSITION_KEY
-from streams.flow.doctor.topics import Topics
+from streams.flow.doctor import log_facts as module
+from streams.flow.doctor.log_facts import LogFacts
 from streams.ports import Batch, Clock, NewRecord
 from streams.ports.inspection import Cluster, Group, TopicFacts, TopicPartition
 from tests.doctor.cases import EXPECTED
@@ -37,10 +38,17 @@ async def log_of(*transactions: list[NewRecord]) -> MemoryLog:
     return log
 
 
+@pytest.fixture(autouse=True)
+def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_POLL_S", 0.01)
+
+
 async def position_in(log: MemoryLog, clock: Clock | None = None) -> int | None:
     there = TopicFacts([TopicPartition(partition=0, leader=1, replicas=1, in_sync=1)], {})
     cluster = Cluster("c", [], {AGENT_MESSAGES.name: there, CONTEXT_STATE.name: there})
-    found = await Topics(log, clock or SystemClock(), partition_of, EXPECTED, cluster).derive(GROUP)
+    found = await LogFacts(log, clock or SystemClock(), partition_of, EXPECTED, cluster).derive(
+        GROUP
+    )
     assert isinstance(found, dict)
     position: int | None = found[0].position
     return position

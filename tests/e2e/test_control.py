@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -149,9 +149,9 @@ async def test_workers_share_the_partitions_and_one_that_ends_leaves_nothing_und
 
 
 async def test_a_broker_that_goes_away_is_waited_for(
-    own_stack: Callable[..., LocalStack], prefix: str, command: Command, tmp_path: Path, hook: Hook
+    killable_kafka: LocalStack, prefix: str, command: Command, tmp_path: Path, hook: Hook
 ) -> None:
-    stack = own_stack("kafka")
+    stack = killable_kafka
     address = stack.services()["kafka"].address
     log = KafkaLog(KafkaOptions(address))
     sessions = await sessions_on(log, prefix)

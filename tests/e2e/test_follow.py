@@ -19,15 +19,13 @@ from schemas.topics import AGENT_MESSAGES
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.kafka.log import KafkaLog
-from streams.edge.local_stack.stack import LocalStack
 from streams.flow.derive.deriver import Funnel, Intake
-from streams.flow.simulator import Casting, simulate
+from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord
-from tests.conftest import Command, command_environment
+from tests.conftest import LONG, Command, command_environment
 from tests.flow.derive_kit import until as until_true
 from tests.flow.test_publish import everything
 
-LONG = os.environ.get("CHAOS") == "long"
 PARTITIONS = 2
 
 
@@ -197,33 +195,27 @@ def test_malformed_lines_are_told_to_a_limit(
 
 
 def test_a_topic_made_anew_gets_everything_again(
-    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path
+    command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
-    kafka = own_stack("kafka").services()["kafka"].address
-    settings = {
-        "BOOTSTRAP_SERVERS": kafka,
-        "PARTITIONS": str(PARTITIONS),
-        "STATE_FOLDER": str(tmp_path / "state"),
-    }
-    assert command("topics", "create", **settings).returncode == 0
     path = tmp_path / "a.jsonl"
     add(path, 1)
     command("publish", str(path), **settings)
-    asyncio.run(_delete_topic(kafka))
+    topic = settings["TOPIC_PREFIX"] + AGENT_MESSAGES.name
+    asyncio.run(_delete_topic(settings["BOOTSTRAP_SERVERS"], topic))
     assert command("topics", "create", **settings).returncode == 0
     result = command("publish", str(path), **settings)
     assert "made anew" in result.stderr
     assert "published 1 message " in result.stderr
 
 
-async def _delete_topic(kafka: str) -> None:
+async def _delete_topic(kafka: str, topic: str) -> None:
     log = KafkaLog(KafkaOptions(kafka))
     await log.start()
     async with log.asking("deleting") as admin:
-        await admin.delete_topics([AGENT_MESSAGES.name])
+        await admin.delete_topics([topic])
 
     async def is_gone() -> bool:
-        return (await log.partition_counts([AGENT_MESSAGES.name]))[AGENT_MESSAGES.name] is None
+        return (await log.partition_counts([topic]))[topic] is None
 
     await until_true(is_gone)
     await log.stop()
@@ -246,13 +238,14 @@ def read_up_to(path: Path, checkpoint: Path) -> int:
     return next((at["offset"] for at in positions if at["inode"] == inode), -1)
 
 
+@pytest.mark.has_long_form
 def test_a_publisher_killed_at_random_leaves_nothing_out(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
     dice = random.Random(os.environ.get("CHAOS_SEED", "1"))  # noqa: S311 -- a test's course
     path, checkpoint = tmp_path / "log.jsonl", tmp_path / "checkpoint.json"
     arguments = ("publish", "-f", str(path), "--checkpoint", str(checkpoint))
-    messages = simulate(Casting(seed=4, sessions=8, providers=("claude",)))
+    messages = simulate(SimulationOptions(seed=4, sessions=8, providers=("claude",)))
     written: list[bytes] = []
     process = command.start(*arguments, **settings)
     for turn in range(200 if LONG else 12):

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -189,15 +189,20 @@ async def test_a_strict_publisher_raises_where_no_broker_is(
 
 
 async def test_a_strict_publisher_raises_at_its_end_unless_the_agent_failed_itself(
-    own_stack: Callable[..., LocalStack],
+    killable_kafka: LocalStack,
+    topic_prefix: str,
 ) -> None:
-    stack = own_stack("kafka")
+    stack = killable_kafka
     address = stack.services()["kafka"].address
-    await create(address)
+    await create(address, topic_prefix)
 
     async def lose(error: Exception | None) -> None:
         async with Publisher(
-            when_full="wait", bootstrap_servers=address, strict=True, close_timeout_s=0.5
+            when_full="wait",
+            bootstrap_servers=address,
+            topic_prefix=topic_prefix,
+            strict=True,
+            close_timeout_s=0.5,
         ) as publisher:
             await asyncio.to_thread(stack.kill, "kafka")
             await publisher.publish(message(1))
@@ -212,16 +217,18 @@ async def test_a_strict_publisher_raises_at_its_end_unless_the_agent_failed_itse
 
 
 async def test_a_broker_may_be_away_at_the_start_and_die_in_the_middle(
-    own_stack: Callable[..., LocalStack],
+    killable_kafka: LocalStack,
+    topic_prefix: str,
 ) -> None:
-    stack = own_stack("kafka")
+    stack = killable_kafka
     address = stack.services()["kafka"].address
-    await create(address)
+    await create(address, topic_prefix)
     await asyncio.to_thread(stack.kill, "kafka")
     problems: list[str] = []
     async with Publisher(
         when_full="wait",
         bootstrap_servers=address,
+        topic_prefix=topic_prefix,
         close_timeout_s=60,
         on_problem=problems.append,
     ) as publisher:
@@ -236,26 +243,28 @@ async def test_a_broker_may_be_away_at_the_start_and_die_in_the_middle(
             await publisher.publish(message(number))
             if number == 1_000:
                 await asyncio.to_thread(stack.kill, "kafka")
-        await asyncio.sleep(1)
         await asyncio.to_thread(stack.start, ["kafka"])
     assert publisher.stats.waiting == publisher.stats.unacknowledged == 0
     assert publisher.stats.sent == 2_000
     assert any("trying" in line for line in problems)
-    assert first_numbers(await written(address)) == list(range(2_000))
+    assert first_numbers(await written(address, topic_prefix)) == list(range(2_000))
 
 
 async def test_a_cancelled_agent_leaves_nothing_running(kafka: str, topic_prefix: str) -> None:
     await create(kafka, topic_prefix)
+
+    published = asyncio.Event()
 
     async def agent() -> None:
         async with Publisher(
             when_full="wait", bootstrap_servers=kafka, topic_prefix=topic_prefix
         ) as publisher:
             await publisher.publish(message(1))
+            published.set()
             await asyncio.Event().wait()
 
     task = asyncio.create_task(agent())
-    await asyncio.sleep(0.5)
+    await published.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -277,6 +286,7 @@ async def test_no_kafka_that_is_named_is_an_error_at_the_start(
 
 
 async def test_a_publisher_is_opened_once(kafka: str, topic_prefix: str) -> None:
+    await create(kafka, topic_prefix)
     publisher = Publisher(when_full="wait", bootstrap_servers=kafka, topic_prefix=topic_prefix)
     with pytest.raises(ClosedError, match="not open"):
         await publisher.publish(message(1))

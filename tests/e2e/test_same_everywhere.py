@@ -18,7 +18,6 @@ from streams.edge.redis.views import RedisViews
 from tests.conftest import Command
 from tests.flow.derive_kit import DeriveKit, until
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 COMPARED = ("id", "type", "subject", "time", "sequence", "data")
 """What golden property 5 names; `rules` is the same too where the settings are."""
 
@@ -56,17 +55,13 @@ def settings(kafka: str, redis_url: str, prefix: str, key_prefix: str) -> dict[s
     }
 
 
-@pytest.fixture(params=["simulated", "transcripts"])
-def sessions(request: pytest.FixtureRequest, command: Command, tmp_path: Path) -> list[str]:
-    """Paths of sessions: simulated ones of every kind, or real transcripts where they are."""
-    if request.param == "simulated":
-        folder = tmp_path / "projects"
-        made = command("simulate", "--sample", "--seed", "7", "--out", str(folder))
-        assert made.returncode == 0, made.stderr
-        return [str(folder)]
-    if not FIXTURES.is_dir():
-        pytest.skip("no real transcripts beside the project (shared/fixtures)")
-    return [str(path) for path in sorted(FIXTURES.rglob("*.jsonl"))]
+@pytest.fixture
+def sessions(command: Command, tmp_path: Path) -> list[str]:
+    """Paths of simulated sessions of every kind."""
+    folder = tmp_path / "projects"
+    result = command("simulate", "--sample", "--seed", "7", "--out", str(folder))
+    assert result.returncode == 0, result.stderr
+    return [str(folder)]
 
 
 def by_session(events: list[dict[str, Any]]) -> Events:
@@ -82,6 +77,28 @@ def parsed(lines: str) -> list[dict[str, Any]]:
 
 
 async def test_kafka_and_redis_give_what_replay_gives(
+    sessions: list[str],
+    command: Command,
+    settings: dict[str, str],
+    kit: DeriveKit,
+    views: RedisViews,
+) -> None:
+    await check_same(sessions, command, settings, kit, views)
+
+
+@pytest.mark.shared
+async def test_real_sessions_are_the_same_everywhere(
+    shared: Path,
+    command: Command,
+    settings: dict[str, str],
+    kit: DeriveKit,
+    views: RedisViews,
+) -> None:
+    paths = [str(path) for path in sorted((shared / "fixtures").rglob("*.jsonl"))]
+    await check_same(paths, command, settings, kit, views)
+
+
+async def check_same(
     sessions: list[str],
     command: Command,
     settings: dict[str, str],

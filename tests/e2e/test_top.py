@@ -10,7 +10,7 @@ import pytest
 
 from schemas.records import CompactionStart, Record
 from streams.edge.local_stack.stack import LocalStack
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.cli.terminal_kit import Terminal
 from tests.cli.views_kit import records_of, write_views
 from tests.conftest import Command
@@ -21,7 +21,9 @@ ALTERNATE, BACK = b"\x1b[?1049h", b"\x1b[?1049l"
 @pytest.fixture(scope="module")
 def records() -> list[Record]:
     """All records of the simulator's sample."""
-    return records_of((each.value, each.session_id) for each in sample_sessions(Casting()))
+    return records_of(
+        (each.value, each.session_id) for each in sample_sessions(SimulationOptions())
+    )
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import re
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -167,11 +166,14 @@ def test_what_is_no_redis_gives_no_view_and_tells_no_secret(text: bytes) -> None
 
 
 def test_who_does_not_answer_is_not_waited_for() -> None:
+    refused = threading.Event()
+
     def never(_: socket.socket) -> None:
-        time.sleep(2.0)
+        refused.wait(2.0)
 
     with _server(never) as url, pytest.raises(NoGlanceError, match=r"within 50 ms|Timeout"):
         glance(GlanceSettings(), url, "s", 0.05)
+    refused.set()
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_a_prober_that_goes_away_is_no_error(
     assert served.ask("/healthz")[0] == 200
     # The threads that answered have ended, or at least noticed.
     for thread in threading.enumerate():
-        if thread.name.startswith("Thread-"):
+        if "process_request" in thread.name:
             thread.join(10)
     assert capfd.readouterr().err == ""
 

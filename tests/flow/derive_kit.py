@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from contextgauge.clock import SystemClock
@@ -19,7 +20,7 @@ from streams.edge.telemetry.health import HealthBoard
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.derive.worker import run_derive
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
     Clock,
     CounterName,
@@ -42,11 +43,17 @@ class Sent(NamedTuple):
     value: bytes
 
 
+@cache
+def _samples(seed: int) -> tuple[Sent, ...]:
+    return tuple(
+        Sent(message.session_id, message.value)
+        for message in sample_sessions(SimulationOptions(seed=seed))
+    )
+
+
 def samples(seed: int = 1) -> list[Sent]:
     """Return the messages of a dozen short sessions of every kind."""
-    return [
-        Sent(message.session_id, message.value) for message in sample_sessions(Casting(seed=seed))
-    ]
+    return list(_samples(seed))
 
 
 def expected(messages: Iterable[Sent], partitions: int = 4) -> list[list[Record]]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from itertools import chain, pairwise, zip_longest
 from typing import NamedTuple
 
@@ -57,9 +58,10 @@ class Told(NamedTuple):
     logged_ms: int = 0
 
 
-def sample_records(seed: int = 1) -> list[list[Record]]:
+@cache
+def sample_records(seed: int = 1) -> tuple[tuple[Record, ...], ...]:
     """Return what is derived from sessions of every kind, by partition."""
-    return expected(samples(seed), PARTITIONS)
+    return tuple(map(tuple, expected(samples(seed), PARTITIONS)))
 
 
 def on_log(told: Iterable[Told], step: int = 2) -> list[LogRecord]:

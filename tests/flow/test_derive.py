@@ -44,13 +44,14 @@ async def test_a_record_tells_where_it_came_from(kit: DeriveKit) -> None:
 @pytest.mark.parametrize("batch_messages", [1, 7, 100])
 async def test_restarts_and_batch_sizes_change_nothing(kit: DeriveKit, batch_messages: int) -> None:
     config = replace(kit.config, batch_messages=batch_messages)
-    part = len(MESSAGES) // 5
-    for start in range(0, len(MESSAGES), part):
-        await kit.publish(MESSAGES[start : start + part])
+    messages = MESSAGES if batch_messages > 1 else MESSAGES[:200]
+    part = len(messages) // 5
+    for start in range(0, len(messages), part):
+        await kit.publish(messages[start : start + part])
         figures = await kit.run_until_caught_up(config)
         if start:
             assert figures.total("derive_restored_entries") > 0
-    assert await kit.events() == expected(MESSAGES)
+    assert await kit.events() == expected(messages)
 
 
 async def test_a_compacted_changelog_restores_the_same(kit: DeriveKit, log: MemoryLog) -> None:

@@ -1,7 +1,7 @@
 """The derive worker on a real Kafka: what only a broker can show."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -88,10 +88,10 @@ async def test_dead_letters_are_kept_whole(kit: DeriveKit) -> None:
     assert [dict(r.headers)["dead_reason"] for r in dead] == [b"not_utf8", b"too_large"]
 
 
-async def test_a_broker_that_is_away_is_waited_for(own_stack: Callable[..., LocalStack]) -> None:
+async def test_a_broker_that_is_away_is_waited_for(killable_kafka: LocalStack, prefix: str) -> None:
     """At the start, and when it crashes with batches under way."""
-    stack = own_stack("kafka")
-    kit = DeriveKit(KafkaLog(options(stack.services()["kafka"].address)), "")
+    stack = killable_kafka
+    kit = DeriveKit(KafkaLog(options(stack.services()["kafka"].address)), prefix)
     await kit.create_topics()
     third = len(MESSAGES) // 3
     await kit.publish(MESSAGES[:third])

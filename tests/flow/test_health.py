@@ -105,7 +105,7 @@ async def test_a_poll_that_never_ends_is_not_live() -> None:
     clock = AheadClock()
     kit = _kit()
     kit.health = HealthBoard("derive", clock, 60.0)
-    kit.config = replace(kit.config, poll_timeout_s=3_600.0)
+    kit.config = replace(kit.config, poll_timeout_s=3_600.0, revoke_timeout_s=0.1)
     await kit.create_topics()
     async with kit.running():
         await until(lambda: kit.health.ready().ok)

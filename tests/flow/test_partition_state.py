@@ -95,7 +95,7 @@ SAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(("batch", "restore_every"), [(1, 1), (13, 2), (100, 0), (10_000, 0)])
+@pytest.mark.parametrize(("batch", "restore_every"), [(1, 5), (13, 2), (100, 0), (10_000, 0)])
 def test_batches_and_restores_change_no_record(batch: int, restore_every: int) -> None:
     done = run(SAMPLES, batch, restore_every)
     assert done.records == expected(samples(2), 1)[0]

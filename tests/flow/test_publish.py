@@ -5,7 +5,7 @@ import json
 import signal
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,7 @@ from streams.flow.common.in_thread import in_thread
 from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.publish.publish import PublishConfig, Published, paced, publish
 from streams.flow.replay.replay import replay
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Log, LogRecord, NewRecord
 from tests.conftest import Command
 
@@ -263,8 +263,8 @@ async def through(log: Log, topic: str, folder: Path) -> dict[str, list[tuple[ob
 
 def folder_with_all(folder: Path) -> Path:
     """Return a folder with the simulator's sample, and a line over the limit."""
-    casting = Casting(seed=5)
-    write_folder(folder, ((each.file, each.value) for each in sample_sessions(casting)))
+    options = SimulationOptions(seed=5)
+    write_folder(folder, ((each.file, each.value) for each in sample_sessions(options)))
     usage = {"input_tokens": 70_000, "output_tokens": 1}
     text = [{"type": "text", "text": "y" * MESSAGE_LIMIT_BYTES}]
     message = {"id": "m", "model": "claude-opus-4-1", "content": text, "usage": usage}
@@ -374,15 +374,16 @@ def test_a_broker_that_is_away_is_said_to_be_and_ctrl_c_ends_it(
 
 
 def test_a_broker_that_comes_back_is_published_to(
-    command: Command, own_stack: Callable[..., LocalStack], tmp_path: Path
+    command: Command, killable_kafka: LocalStack, prefix: str, tmp_path: Path
 ) -> None:
-    stack = own_stack("kafka")
+    stack = killable_kafka
     address = stack.services()["kafka"].address
-    assert command("topics", "create", BOOTSTRAP_SERVERS=address).returncode == 0
+    settings = {"BOOTSTRAP_SERVERS": address, "TOPIC_PREFIX": prefix}
+    assert command("topics", "create", **settings).returncode == 0
     stack.kill("kafka")
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"session_id":"s"}\n')
-    process = command.start("publish", str(path), BOOTSTRAP_SERVERS=address)
+    process = command.start("publish", str(path), **settings)
     assert process.stderr is not None
     assert "trying again" in process.stderr.readline()
     stack.start(["kafka"])

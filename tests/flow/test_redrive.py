@@ -34,7 +34,7 @@ SEEN_MS = NOW_MS - DAY_MS
 BySession = dict[str, list[Record]]
 
 
-@pytest.fixture(params=["memory", "kafka"])
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.service)])
 async def any_kit(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[DeriveKit]:
     """Give topics of the test's own, in memory and on a real Kafka."""
     if request.param == "memory":
@@ -232,6 +232,7 @@ ANONYMOUS = b'{"type":"assistant",' + USAGE + b"}"
         (NOW_MS + HOUR_MS, None),
         (NOW_MS + HOUR_MS + 1, "ahead"),
     ],
+    ids=["30 days old", "its last hour", "an hour left", "an hour ahead", "further ahead"],
 )
 def test_a_live_message_stays_where_its_time_does_not_fit(
     kit: DeriveKit, sent_ms: int, stays: str | None

@@ -22,10 +22,8 @@ from streams.edge.files import reading as files
 from streams.edge.files.catalog import bundled
 from streams.flow.derive.deriver import Funnel
 from streams.flow.replay.replay import replay
+from tests import captures
 from tests.conftest import Command
-
-TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "fixtures"
-"""Real transcripts, which are no part of the project."""
 
 SESSION = "5b1f0c2e-0000-4000-8000-000000000001"
 
@@ -64,58 +62,38 @@ def readings(result: CompletedProcess[str]) -> list[tuple[str, str, int]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("file", "figures", "boundary"),
-    [
-        (
-            "claude-code/258c7280-ae70-4798-800f-63464d01a85d.jsonl",
-            {"context_reading": 152, "context_warning": 11, "compaction_complete": 1},
-            (166_759, 167_094, 33_960),
-        ),
-        (
-            "claude-code/slopometry.jsonl",
-            {"context_reading": 187, "context_warning": 13, "compaction_complete": 1},
-            (154_980, 155_317, 34_667),
-        ),
-        (
-            "claude-code/manual-compact.jsonl",
-            {"context_reading": 1, "compaction_summary": 1, "compaction_complete": 0},
-            (None, 15_808, None),
-        ),
-        ("codex/crud.jsonl", {"context_reading": 5, "compact_boundary": 0}, None),
-    ],
-)
-def test_real_transcripts_give_the_figures_that_were_counted_by_hand(
-    file: str, figures: dict[str, int], boundary: tuple[int | None, int, int | None] | None
-) -> None:
-    if not TRANSCRIPTS.is_dir():
-        pytest.skip("the real transcripts are not beside this project")
-    path = TRANSCRIPTS / file
-    found = records_of(files.read(files.expand([str(path)])))
-    main = [record.data for record in found if record.subject == "main"]
-    kinds = Counter[str](data.kind for data in main)
-    assert {kind: kinds[kind] for kind in figures} == figures
-    if boundary is not None:
-        before, pre_tokens, after = boundary
-        at = next(n for n, data in enumerate(main) if data.kind == "compact_boundary")
-        assert getattr(main[at], "pre_tokens", None) == pre_tokens
-        used = [getattr(data, "used_tokens", None) for data in main[:at] if _is_reading(data)]
-        assert before is None or used[-1] == before
-        later = [getattr(data, "used_tokens", None) for data in main[at:] if _is_reading(data)]
-        assert later[:1] == ([] if after is None else [after])
+@pytest.mark.parametrize("name", captures.TRANSCRIPTS)
+def test_a_transcripts_file_gives_the_records_of_its_lines(name: str, tmp_path: Path) -> None:
+    lines = captures.TRANSCRIPTS[name]()
+    path = write(tmp_path / f"{captures.SESSION}.jsonl", *lines)
+    keyed = [
+        Line(str(path), at, line, len(line), captures.SESSION) for at, line in enumerate(lines)
+    ]
+    records = records_of(files.read(files.expand([str(path)])))
+    assert records == records_of([keyed])
+    assert Counter(record.kind for record in records)["context_reading"] > 0
 
 
-def _is_reading(data: object) -> bool:
-    return getattr(data, "kind", None) == "context_reading"
+def check_folder(folder: Path, session_id: str) -> None:
+    """A session's folder has its subagents, but not its compaction's own call."""
+    records = records_of(files.read(files.expand([str(folder)])))
+    agents = {path.stem.removeprefix("agent-") for path in folder.rglob("agent-*.jsonl")}
+    own = {agent for agent in agents if agent.startswith("acompact")}
+    assert len(own) == 1
+    assert {record.subject for record in records} == {"main", *agents} - own
+    assert {record.data.session_id for record in records} == {session_id}
 
 
-def test_a_real_session_has_its_subagents_but_not_its_compactions_own_call() -> None:
-    if not TRANSCRIPTS.is_dir():
-        pytest.skip("the real transcripts are not beside this project")
-    folder = TRANSCRIPTS / "claude-code" / "258c7280-ae70-4798-800f-63464d01a85d"
-    found = records_of(files.read(files.expand([str(folder)])))
-    assert {record.subject for record in found} == {"main", "a881341"}
-    assert {record.data.session_id for record in found} == {folder.name}
+def test_a_folder_has_its_subagents_but_not_its_compactions_own_call(tmp_path: Path) -> None:
+    for name, lines in captures.auto_compaction().items():
+        write(tmp_path / name, *lines)
+    check_folder(tmp_path, captures.SESSION)
+
+
+@pytest.mark.shared
+def test_a_real_folder_has_its_subagents_but_not_its_compactions_own_call(shared: Path) -> None:
+    folder = shared / "fixtures" / "claude-code" / "258c7280-ae70-4798-800f-63464d01a85d"
+    check_folder(folder, folder.name)
 
 
 def test_records_come_as_cloudevents_in_input_order(command: Command, tmp_path: Path) -> None:

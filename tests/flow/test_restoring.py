@@ -113,9 +113,10 @@ def adversary() -> Iterator[bytes]:
         return f"{kind}{number}".ljust(1_024, "\x01")
 
     def own(number: int) -> dict[str, object]:
-        return {"session_id": "s", "uuid": f"uuid-{number}", "cwd": "\x01" * 16_384}
+        return {"session_id": "s", "uuid": f"uuid-{number}"}
 
-    for number in range(200):
+    yield codec.dumps({**own(-1), "type": "user", "cwd": "\x01" * 16_384})
+    for number in range(100):
         entry = {"contextWindow": 10 + number, "canonicalModel": name("canonical", number)}
         yield codec.dumps(
             {**own(number), "type": "result", "modelUsage": {name("model", number): entry}}

@@ -1,4 +1,4 @@
-"""The simulator: the same seed gives the same, and its sessions show every kind of thing."""
+"""The simulator: the same seed gives the same messages; the sample shows every kind of record."""
 
 import json
 from collections import Counter, defaultdict
@@ -23,9 +23,16 @@ from streams.edge.files import reading as files
 from streams.edge.files.catalog import bundled
 from streams.flow.derive.deriver import Funnel
 from streams.flow.replay.replay import replay
-from streams.flow.simulator import Casting, Simulated, plans, sample_sessions, simulate
-from streams.flow.simulator.scene import Plan, SpellingName
-from streams.flow.simulator.stage import interleave
+from streams.flow.simulator import (
+    DialectName,
+    SessionPlan,
+    SimulatedMessage,
+    SimulationOptions,
+    interleave,
+    plans,
+    sample_sessions,
+    simulate,
+)
 from tests.conftest import Command
 
 Data = TypeVar("Data")
@@ -41,7 +48,7 @@ def derive(lines: Iterable[Line]) -> list[Record]:
     return derived.records
 
 
-def keyed(messages: Iterable[Simulated]) -> list[Line]:
+def keyed(messages: Iterable[SimulatedMessage]) -> list[Line]:
     return [
         Line("simulated", number, each.value, len(each.value), each.session_id)
         for number, each in enumerate(messages)
@@ -49,28 +56,28 @@ def keyed(messages: Iterable[Simulated]) -> list[Line]:
 
 
 @pytest.fixture(scope="module")
-def sample() -> list[Simulated]:
+def sample() -> list[SimulatedMessage]:
     """The sample of the default seed."""
-    return list(sample_sessions(Casting()))
+    return list(sample_sessions(SimulationOptions()))
 
 
-def test_the_same_seed_gives_the_same_and_another_another(sample: list[Simulated]) -> None:
-    assert list(sample_sessions(Casting())) == sample
-    other = list(sample_sessions(Casting(seed=2)))
+def test_the_seed_determines_the_messages(sample: list[SimulatedMessage]) -> None:
+    assert list(sample_sessions(SimulationOptions())) == sample
+    other = list(sample_sessions(SimulationOptions(seed=2)))
     assert not {each.session_id for each in other} & {each.session_id for each in sample}
-    assert list(simulate(Casting(sessions=3, turns=2))) == list(
-        simulate(Casting(sessions=3, turns=2))
+    assert list(simulate(SimulationOptions(sessions=3, turns=2))) == list(
+        simulate(SimulationOptions(sessions=3, turns=2))
     )
 
 
-def test_the_sample_is_small_and_shows_every_kind_of_record(sample: list[Simulated]) -> None:
+def test_the_sample_is_small_and_shows_every_kind_of_record(sample: list[SimulatedMessage]) -> None:
     assert 1_000 <= len(sample) <= 3_000
     assert sum(len(each.value) for each in sample) < 20_000_000
     records = derive(keyed(sample))
     assert {record.kind for record in records} == set(get_args(Kind))
 
 
-def test_the_sample_shows_every_way_a_compaction_can_go(sample: list[Simulated]) -> None:
+def test_the_sample_shows_every_way_a_compaction_can_go(sample: list[SimulatedMessage]) -> None:
     records = derive(keyed(sample))
     failed = {data.outcome for data in of(records, CompactionFailed)}
     assert failed == {"failed", "blocked", "unknown"}
@@ -82,7 +89,7 @@ def test_the_sample_shows_every_way_a_compaction_can_go(sample: list[Simulated])
 
 
 def test_the_sample_has_every_runtime_subagents_and_large_windows(
-    sample: list[Simulated],
+    sample: list[SimulatedMessage],
 ) -> None:
     records = derive(keyed(sample))
     models = {data.model for data in of(records, ContextReading)}
@@ -95,25 +102,25 @@ def test_the_sample_has_every_runtime_subagents_and_large_windows(
     )
 
 
-def test_no_window_is_ever_exceeded(sample: list[Simulated]) -> None:
+def test_no_window_is_ever_exceeded(sample: list[SimulatedMessage]) -> None:
     readings = of(derive(keyed(sample)), ContextReading)
     assert all(data.window_source != "exceeded" for data in readings)
     assert max(data.used_percent or 0 for data in readings) <= 100
 
 
-def test_times_ascend_and_sessions_are_interleaved(sample: list[Simulated]) -> None:
+def test_times_ascend_and_sessions_are_interleaved(sample: list[SimulatedMessage]) -> None:
     times = [each.at_ms for each in sample]
     assert times == sorted(times)
     changes = sum(a.session_id != b.session_id for a, b in pairwise(sample))
     assert changes > 100
 
 
-def test_no_text_holds_what_terminals_obey(sample: list[Simulated]) -> None:
+def test_no_text_has_terminal_escapes(sample: list[SimulatedMessage]) -> None:
     assert not any(b"\\u001b" in each.value or b"\x1b" in each.value for each in sample)
 
 
 def test_a_folder_a_stream_and_keyed_messages_give_the_same_readings(
-    command: Command, tmp_path: Path, sample: list[Simulated]
+    command: Command, tmp_path: Path, sample: list[SimulatedMessage]
 ) -> None:
     folder = tmp_path / "out"
     assert command("simulate", "--sample", "--out", str(folder)).returncode == 0
@@ -147,12 +154,12 @@ def test_standard_output_is_the_file(command: Command, tmp_path: Path) -> None:
     )
 
 
-_UNNAMED = {"file-history-snapshot", "summary", "queue-operation"}
+_UNNAMED = {"file-history-snapshot", "summary"}
 
 
 @pytest.mark.parametrize("provider", ["claude", "openai", "gemini", "codex"])
-def test_a_provider_is_alone_when_asked_for(provider: str) -> None:
-    messages = list(simulate(Casting(sessions=3, turns=3, providers=(provider,))))
+def test_one_provider_can_be_selected(provider: str) -> None:
+    messages = list(simulate(SimulationOptions(sessions=3, turns=3, providers=(provider,))))
     runtimes = {_runtime(json.loads(each.value)) for each in messages} - {None}
     assert runtimes == {provider}
 
@@ -168,7 +175,7 @@ def _runtime(body: dict[str, Any]) -> str | None:
 
 
 def test_as_many_messages_as_asked_for_from_as_many_sessions_at_a_time() -> None:
-    messages = list(simulate(Casting(sessions=4, turns=2), 2_000))
+    messages = list(simulate(SimulationOptions(sessions=4, turns=2), 2_000))
     assert len(messages) == 2_000
     assert len({each.session_id for each in messages}) > 4
     ends = {each.session_id: each.at_ms for each in messages}
@@ -180,22 +187,22 @@ def test_as_many_messages_as_asked_for_from_as_many_sessions_at_a_time() -> None
 
 
 def test_without_a_number_each_session_goes_to_its_end() -> None:
-    messages = list(simulate(Casting(sessions=4, turns=2)))
+    messages = list(simulate(SimulationOptions(sessions=4, turns=2)))
     assert len({each.session_id for each in messages}) == 4
 
 
 def test_plans_are_endless_and_all_different() -> None:
-    some = list(islice(plans(Casting()), 50))
+    some = list(islice(plans(SimulationOptions()), 50))
     assert len({plan.session_id for plan in some}) == 50
-    assert {plan.spelling for plan in some} == set(get_args(SpellingName))
+    assert {plan.dialect for plan in some} == set(get_args(DialectName))
 
 
-def _plan(spelling: SpellingName, **more: object) -> Plan:
+def _plan(dialect: DialectName, **more: object) -> SessionPlan:
     settings: dict[str, Any] = {
         "seed": "s", "session_id": "one", "start_ms": 1_767_225_600_000, "model": "gpt-4o",
         "window": 128_000, "turns": 30, "growth_tokens": 900, **more,
     }  # fmt: skip
-    return Plan(spelling=spelling, **settings)
+    return SessionPlan(dialect=dialect, **settings)
 
 
 def test_repeats_and_resumes_are_the_same_bytes_again() -> None:
@@ -223,7 +230,7 @@ def test_without_timestamps_no_record_has_a_time() -> None:
     assert {record.time_ms for record in records} == {None}
 
 
-def test_a_new_folder_is_asked_for(command: Command, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_rejected(command: Command, tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("mine")
     result = command("simulate", "--sample", "--out", str(tmp_path))
     assert result.returncode == 2
@@ -231,24 +238,24 @@ def test_a_new_folder_is_asked_for(command: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        (("--publish", "--out", "x"), "choose one"),
+        (("--publish", "--out", "x"), "exclude each other"),
         (("--start", "tomorrow"), "not a time"),
-        (("--recent", "--duration", "1"), "needs an end"),
+        (("--recent", "--duration", "1"), "requires --messages"),
         (("--out", "folder", "--rate", "5"), "one stream"),
         (("--out", "no/such/folder/x.jsonl"), "No such file"),
     ],
 )
-def test_options_that_contradict_are_told(
-    command: Command, options: tuple[str, ...], said: str
+def test_contradictory_options_are_rejected(
+    command: Command, options: tuple[str, ...], message: str
 ) -> None:
     result = command("simulate", *options)
     assert result.returncode == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_a_start_and_an_end_are_kept(command: Command) -> None:
+def test_start_and_recent_set_the_simulated_time(command: Command) -> None:
     started = command("simulate", "--sample", "--provider", "codex", "--start", "2030-05-01T10:00")
     first = json.loads(started.stdout.splitlines()[0])
     assert first["timestamp"].startswith("2030-05-01T10:0")
@@ -258,6 +265,6 @@ def test_a_start_and_an_end_are_kept(command: Command) -> None:
     assert not last["timestamp"].startswith("2026-01-01")
 
 
-def test_a_rate_and_a_duration_are_kept(command: Command) -> None:
+def test_rate_and_duration_limit_the_messages(command: Command) -> None:
     result = command("simulate", "--rate", "40", "--duration", "0.5", "--sessions", "2")
     assert 10 <= len(result.stdout.splitlines()) <= 30

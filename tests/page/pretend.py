@@ -21,7 +21,7 @@ from streams.edge.files.catalog import bundled
 from streams.flow.derive.deriver import Funnel
 from streams.flow.replay.replay import replay
 from streams.flow.replay.views import fold_records
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
 from streams.serve.api.statuses import served, status_of_document
 
@@ -81,11 +81,11 @@ def records_of(lines: Iterable[Line]) -> list[Record]:
 
 
 def sample_lines(start_ms: int) -> list[Line]:
-    """Return the simulator's sample: a dozen sessions that show every kind of thing there is."""
-    casting = Casting(start_ms=start_ms)
+    """Return the simulator's sample: sessions that show every kind of message."""
+    options = SimulationOptions(start_ms=start_ms)
     return [
         Line("simulated", number, each.value, len(each.value), each.session_id)
-        for number, each in enumerate(sample_sessions(casting))
+        for number, each in enumerate(sample_sessions(options))
     ]
 
 

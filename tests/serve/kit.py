@@ -21,7 +21,7 @@ from streams.edge.telemetry.server import answers
 from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.project.fold import Placed
 from streams.flow.replay.views import ViewFold
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Clock, Entry, Generations, Told, ViewPosition, ViewReader
 from streams.serve.api.app import Serving, create_app
 
@@ -33,7 +33,7 @@ def sample_records(seed: int = 1) -> list[Record]:
     funnel = Funnel(Rules(bundled()))
     return [
         record
-        for message in sample_sessions(Casting(seed=seed))
+        for message in sample_sessions(SimulationOptions(seed=seed))
         for record in funnel.take(Intake(message.value, message.session_id)).records
     ]
 

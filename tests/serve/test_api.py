@@ -114,8 +114,8 @@ async def test_a_list_keeps_up_with_what_happens(
     monkeypatch.setattr(summaries, "_MANY", 1 / many)
     views = GrowingViews()
     api = api_over(views)
-    for start in range(0, len(records), 25):
-        views.add(*records[start : start + 25])
+    for start in range(0, len(records), 75):
+        views.add(*records[start : start + 75])
         found = (await api.json("/v1/sessions?limit=1000"))["sessions"]
         expected = [
             codec.loads(view)

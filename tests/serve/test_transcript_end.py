@@ -10,15 +10,13 @@ from hypothesis import strategies as st
 
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
-from streams.edge.files.folders import write_folder
 from streams.edge.files.transcript_tail import BodyLine, Tail, read_tail
 from streams.flow.replay.glance import look
-from streams.flow.simulator import Casting, simulate
 from streams.serve.statusline.figures import Figures
 from streams.serve.statusline.transcript_end import plain_end
+from tests import captures
 
 RULES = Rules(bundled())
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures" / "claude-code"
 MODEL = "claude-sonnet-4-5"
 MOMENT = "2026-11-01T12:00:00.000Z"
 
@@ -63,28 +61,37 @@ def boundary(number: int, **metadata: Any) -> dict[str, Any]:
     return line("system", f"b{number}", subtype="compact_boundary", compactMetadata=told)
 
 
-def test_real_and_simulated_transcripts_wherever_they_are_cut(tmp_path: Path) -> None:
-    casting = Casting(sessions=9, turns=30, providers=("claude",))
-    write_folder(tmp_path / "made", ((each.file, each.value) for each in simulate(casting)))
-    made = [path for path in (tmp_path / "made").rglob("*.jsonl") if "agent-" not in path.name]
+def compare(lines: list[bytes], part: Path) -> tuple[int, int]:
+    """Compare both readings of a transcript cut in twenty places; return how many were plain."""
+    sessions = [json.loads(each).get("sessionId") for each in lines]
+    session_id = next(each for each in sessions if each is not None)
     compared = is_plain = 0
-    for path in (*made, *FIXTURES.glob("*.jsonl")):
-        lines = path.read_bytes().splitlines(keepends=True)
-        sessions = [json.loads(each).get("sessionId") for each in lines]
-        named = next((each for each in sessions if each is not None), None)
-        if named is None:
-            continue
-        for cut in range(len(lines) // 20, len(lines), max(1, len(lines) // 20)):
-            part = tmp_path / "part.jsonl"
-            part.write_bytes(b"".join(lines[: cut + 1]))
-            tail = read_tail(str(part), 65_536)
-            found = plain(tail, named)
-            compared += 1
-            if found is not None:
-                is_plain += 1
-                assert found == derived(tail, named), (path, cut)
-    assert compared > 50
-    assert is_plain > compared / 2
+    for cut in range(len(lines) // 20, len(lines), max(1, len(lines) // 20)):
+        part.write_bytes(b"".join(line + b"\n" for line in lines[: cut + 1]))
+        tail = read_tail(str(part), 65_536)
+        end = plain(tail, session_id)
+        compared += 1
+        if end is not None:
+            is_plain += 1
+            assert end == derived(tail, session_id), cut
+    return compared, is_plain
+
+
+@pytest.mark.parametrize(
+    ("name", "most_are_plain"), [("auto_compaction", False), ("several_lines", True)]
+)
+def test_a_transcript_wherever_it_is_cut(
+    name: str, tmp_path: Path, *, most_are_plain: bool
+) -> None:
+    compared, is_plain = compare(captures.TRANSCRIPTS[name](), tmp_path / "part.jsonl")
+    assert is_plain > (compared / 2 if most_are_plain else 0)
+
+
+@pytest.mark.shared
+def test_real_transcripts_wherever_they_are_cut(shared: Path, tmp_path: Path) -> None:
+    paths = sorted((shared / "fixtures" / "claude-code").glob("*.jsonl"))
+    results = [compare(path.read_bytes().splitlines(), tmp_path / "part.jsonl") for path in paths]
+    assert sum(plain_ends for _, plain_ends in results) > sum(cuts for cuts, _ in results) / 2
 
 
 TOKENS = st.sampled_from([10, 500, 60_000])

@@ -39,7 +39,7 @@ from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
 from streams.flow.common.in_thread import in_thread
 from streams.flow.publish.publish import PublishConfig, Published, paced, publish
-from streams.flow.simulator import Casting, sample_sessions
+from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.serve.api.sessions import Sessions
 
 _CHECK_S = 1.0
@@ -106,8 +106,8 @@ def _input(path: str | None) -> _Input:
     if path is not None:
         sources = files.expand([str(Path(path).expanduser())])
         return _Input(in_thread(files.read(sources, None)), f"{len(sources):,} transcripts")
-    casting = ending_now(Casting(), None, sample=True)
-    lines = as_lines(sample_sessions(casting))
+    options = ending_now(SimulationOptions(), None, sample=True)
+    lines = as_lines(sample_sessions(options))
     return _Input(paced(lines, 0, None, SystemClock()), "simulated sessions")
 
 

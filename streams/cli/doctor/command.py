@@ -1,4 +1,4 @@
-"""`contextgauge doctor`: looks into Kafka and Redis, read only, and says what to mend and how."""
+"""`contextgauge doctor`: examines Kafka and Redis, read only, and says how to fix what is wrong."""
 
 import asyncio
 from collections import Counter
@@ -29,7 +29,7 @@ _HIDDEN = "(set, not shown)"
 def doctor(
     *,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Let a warning, too, end it with exit code 1.")
+        bool, typer.Option("--strict", help="Exit with code 1 for warnings as well.")
     ] = False,
     problems: Annotated[
         bool, typer.Option("--problems", help="Show only errors, warnings and notes.")
@@ -38,72 +38,60 @@ def doctor(
         bool, typer.Option("--json", help="Print one JSON document for programs.")
     ] = False,
 ) -> None:
-    """Examine Kafka, the topics, publishers, workers and Redis; say what to mend, and how.
+    """Examine Kafka, topics, publishers, workers and Redis, and show how to fix problems.
 
-    It writes nothing anywhere. Ends with exit code 1 if there is an error. docs/DOCTOR.md
-    explains each check.
+    Writes nothing anywhere. Exits with code 1 if there is an error. docs/DOCTOR.md explains each
+    check.
     """
-    chosen = wiring.settings()
+    settings = wiring.settings()
     clock = SystemClock()
-    expected = doctor_expected(chosen)
-    facts = asyncio.run(flow.gather(doctor_services(chosen, clock), expected))
+    expected = doctor_expected(settings)
+    facts = asyncio.run(flow.gather(doctor_services(settings, clock), expected))
     findings = flow.judge(facts, expected)
-    settings = told_settings(chosen)
-    shown = [item for item in findings if not problems or item.severity not in _FINE]
+    shown = [item for item in findings if not problems or item.severity not in {"ok", "skipped"}]
+    counts = Counter(item.severity for item in findings)
+    changed = _changed_settings(settings)
     if as_json:
-        write_json(document(findings, settings, facts.now_ms, shown))
+        write_json(_document(shown, counts, changed, facts.now_ms))
     else:
-        show(out, shown, findings, settings)
-    raise typer.Exit(exit_code(findings, strict=strict))
+        show(out, shown, counts, changed)
+    failed = counts["error"] or (strict and counts["warning"])
+    raise typer.Exit(Exit.STOPPED if failed else Exit.DONE)
 
 
-_FINE = frozenset({"ok", "skipped"})
-
-
-def exit_code(findings: Sequence[Finding], *, strict: bool) -> Exit:
-    """Return 1 where there is an error, or a warning and `strict` is asked for."""
-    wrong = {"error", "warning"} if strict else {"error"}
-    return Exit.STOPPED if any(item.severity in wrong for item in findings) else Exit.DONE
-
-
-def told_settings(chosen: Settings) -> dict[str, str]:
+def _changed_settings(settings: Settings) -> dict[str, str]:
     """Return the settings that are not the defaults, by variable; secrets are not shown."""
-    told: dict[str, str] = {}
-    for name in sorted(chosen.model_fields_set):
-        value = getattr(chosen, name)
+    changed: dict[str, str] = {}
+    for name in sorted(settings.model_fields_set):
+        value = getattr(settings, name)
         if name == "redis_url" and value is not None:
-            value = wiring.redis_address(chosen)
+            value = wiring.redis_address(settings)
         elif isinstance(value, SecretStr):
             value = _HIDDEN
         if value is not None:
-            told[PREFIX + name.upper()] = str(value)
-    return told
+            changed[PREFIX + name.upper()] = str(value)
+    return changed
 
 
-def document(
-    findings: Sequence[Finding],
-    settings: dict[str, str],
-    now_ms: int,
-    shown: Sequence[Finding] | None = None,
+def _document(
+    shown: Sequence[Finding], counts: Counter[flow.Severity], changed: dict[str, str], now_ms: int
 ) -> dict[str, Any]:
-    """Return the document for programs; it counts all findings and has those that are shown."""
-    counts = Counter(item.severity for item in findings)
     return {
         "format": DOCUMENT_FORMAT,
         "contextgauge": version("contextgauge"),
         "at_ms": now_ms,
         "counts": {name: counts[name] for name in flow.SEVERITIES},
-        "settings": settings,
+        "settings": changed,
         "checks": [
             {
                 "id": item.check,
                 "severity": item.severity,
                 "subject": item.subject or None,
-                "found": item.found,
+                "found": item.message,
                 "why": item.why,
-                "mend": item.mend or None,
+                "mend": item.remedy or None,
                 "figures": dict(item.figures),
             }
-            for item in (findings if shown is None else shown)
+            for item in shown
         ],
     }

@@ -1,7 +1,7 @@
 """How figures and texts look on every screen, and what a terminal lacks.
 
 What is not known is shown as `unknown`, never as a zero. The status line draws with this: it
-imports nothing that takes long (docs/adr/0032-the-status-line-starts-bare.md).
+imports nothing that takes long (docs/adr/0032-fast-status-line-startup.md).
 """
 
 import codecs

@@ -2,7 +2,7 @@
 
 It is started anew many times a minute, so it starts bare: `streams/__main__.py` comes here before
 anything is imported that takes long, and what is needed by some is imported where they need it
-(docs/adr/0032-the-status-line-starts-bare.md). Whatever is wrong, it prints a line that is true
+(docs/adr/0032-fast-status-line-startup.md). Whatever is wrong, it prints a line that is true
 and ends with 0: a prompt is no place for errors. Why a line says little, `--verbose` tells.
 """
 

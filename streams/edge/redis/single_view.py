@@ -1,8 +1,8 @@
 """One look at a session's view in Redis, within milliseconds, or none.
 
 It speaks Redis's protocol itself: three round trips of reading commands. The driver takes several
-times longer to import than the whole status line may take (docs/adr/0032-the-status-line-starts-
-bare.md). Keys and what they hold are those of `streams/edge/redis/keys.py`; a test holds both
+times longer to import than the whole status line may take (docs/adr/0032-fast-status-line-
+startup.md). Keys and what they hold are those of `streams/edge/redis/keys.py`; a test holds both
 together.
 """
 

@@ -1,9 +1,9 @@
-"""The catalogue of metrics: every name, what it means, its labels, and what one looks at it for.
+"""The catalogue of metrics: name, help text, labels and use of each.
 
-The names are closed: `ports.Telemetry` takes no others, a test holds both lists against each other
-and against the code that reports them, and `docs/METRICS.md` is made from here. All are exported
-with the prefix `contextgauge_`, counters with the ending `_total`. `partition` is a number, and no
-label ever holds a session, a file or text of a message.
+The list is closed: `ports.Telemetry` accepts no other names, a test compares both lists with the
+code that reports them, and `docs/METRICS.md` is generated from it. All names are exported with the
+prefix `contextgauge_`, counters with the suffix `_total`. `partition` is a number; no label ever
+contains a session, a file or message text.
 """
 
 from typing import NamedTuple
@@ -13,22 +13,22 @@ from streams.ports import CounterName, GaugeName, HistogramName
 NAMESPACE = "contextgauge"
 
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-"""From one round trip to the broker to what an operator must hear of."""
+"""From one round trip to the broker up to delays that need an operator."""
 _RESTORES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0)
-"""From a partition without state to one with hundreds of thousands of sessions."""
+"""From an empty partition to one with hundreds of thousands of sessions."""
 _AGES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0, 3_600.0, 86_400.0)
-"""From live, which takes tenths of a second, to a day's lag that is being caught up with."""
+"""From live (tenths of a second) to catching up with a day's backlog."""
 _SIZES = (1, 5, 20, 100, 500, 1_000, 2_000, 5_000, 10_000)
-"""From one message to more than a poll takes."""
+"""From one message to more than a poll returns."""
 
 _ANSWERS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""From an answer that nothing has to be read for, to Redis's time limit."""
+"""From a cached response to the time limit of Redis."""
 
 _PARTITION = ("partition",)
 
 
 class Metric(NamedTuple):
-    """One metric: its help text, its labels, and why one would look at it."""
+    """One metric: its help text, its labels, and what it is used for."""
 
     help: str
     labels: tuple[str, ...]
@@ -39,216 +39,214 @@ COUNTERS: dict[CounterName, Metric] = {
     "derive_messages": Metric(
         "Messages read from agent.messages and committed",
         _PARTITION,
-        "Its rate is the deriver's throughput.",
+        "The rate is the throughput of the derivation.",
     ),
     "derive_records": Metric(
         "Records written to context.events",
         ("kind",),
-        "What is derived, by kind of record. A kind that stops coming tells of a changed runtime.",
+        "Records by kind. A kind that stops appearing indicates a changed runtime.",
     ),
     "derive_dead_letters": Metric(
         "Messages written to agent.messages.dead",
         ("reason",),
-        "It grows while someone publishes what cannot be read; the reason names what to mend.",
+        "Grows while a publisher sends invalid messages; the reason shows what to fix.",
     ),
     "derive_evictions": Metric(
-        "Sessions whose state was dropped for idleness",
+        "Idle sessions removed from the state",
         _PARTITION,
-        "What keeps the state bounded.",
+        "Keeps the state bounded.",
     ),
     "derive_restores": Metric(
         "Partitions taken over",
         ("outcome",),
-        "Rebalances and restarts; `kept` are those that needed no reading of the changelog.",
+        "Rebalances and restarts; `kept`: the changelog did not have to be read.",
     ),
     "derive_restored_entries": Metric(
         "Changelog entries read while restoring",
         _PARTITION,
-        "The work of restoring; compaction of context.state keeps it small.",
+        "The cost of restoring; compaction of context.state keeps it low.",
     ),
     "project_records": Metric(
-        "Records folded into views", _PARTITION, "Its rate is the projector's throughput."
+        "Records folded into views", _PARTITION, "The rate is the throughput of the projection."
     ),
     "project_writes": Metric(
         "Scripts run in Redis",
         _PARTITION,
-        "Far fewer than records while batches are full.",
+        "Far fewer than records if batches are full.",
     ),
     "project_documents": Metric(
-        "Documents of views that were written",
+        "Documents written to Redis",
         _PARTITION,
-        "What Redis is given to write; its rate goes with Redis's load and append-only file.",
+        "The rate drives Redis's load and the growth of its append-only file.",
     ),
     "project_mismatches": Metric(
-        "Batches whose position did not match that of Redis",
+        "Batches whose position did not match the position in Redis",
         _PARTITION,
-        "Another projector wrote, or Redis went back in time: seldom, and mended by re-reading.",
+        "Another project worker wrote, or Redis lost writes; the worker re-reads. Should be rare.",
     ),
     "project_losses": Metric(
-        "Times that documents were found to be gone from Redis",
+        "Detections of documents missing from Redis",
         _PARTITION,
-        "Each begins a rebuild: Redis evicts, was emptied in part, or someone deletes keys.",
+        "Each starts a rebuild: Redis evicts keys or was partly emptied, or someone deletes keys.",
     ),
     "serve_requests": Metric(
         "Requests answered by the API, by route and status",
         ("route", "status"),
-        "Who polls how much; 401 and 429 tell of readers without a token or measure, 5xx of us.",
+        "Load by route. 401: no token; 429: rate limit exceeded; 5xx: server-side errors.",
     ),
     "serve_stream_events": Metric(
         "Events read for the live feed, once for all its readers",
         (),
-        "Its rate is that of the records; each goes to every reader of the feed.",
+        "The rate equals the rate of records; each event goes to every reader.",
     ),
     "serve_stream_resets": Metric(
-        "Readers of the live feed that were told to read anew",
+        "Live feed readers that received a `reset`",
         (),
-        "They were away for longer than the feed keeps, or came with a place of other views.",
+        "They were away for longer than the feed reaches back, or sent a position of other views.",
     ),
     "serve_stream_cut_off": Metric(
-        "Readers of the live feed that were sent away",
+        "Live feed readers that were disconnected",
         ("reason",),
-        "`slow`: behind the feed; `stuck`: took nothing; `full`: as many as are let in listen; "
-        "`token`: it was taken back.",
+        "`slow`: fell behind; `stuck`: accepted no data; `full`: reader limit reached; `token`: "
+        "token revoked.",
     ),
     "control_records": Metric(
-        "Records that the control worker looked at",
+        "Records evaluated by the control worker",
         _PARTITION,
-        "Its rate is the control worker's throughput.",
+        "The rate is the throughput of the control worker.",
     ),
     "control_alerts": Metric(
-        "Alerts that a rule raised and that were to be sent",
+        "Alerts raised by rules and queued for sending",
         ("kind",),
-        "How often anybody is told of anything.",
+        "How often people are alerted.",
     ),
     "control_skipped": Metric(
-        "Alerts that were raised and not sent",
+        "Alerts raised but not sent",
         ("reason",),
-        "`old`, `no_time`: a backfill, or a runtime that tells no time; `other_agent`: not of the "
-        "rule's agents; `sent_before`: read again after a restart.",
+        "`old`, `no_time`: a backfill, or a runtime without timestamps; `other_agent`: excluded by "
+        "the rule's `agents`; `sent_before`: re-read after a restart.",
     ),
     "control_deliveries": Metric(
-        "Calls of webhooks by how they ended",
+        "Webhook requests by outcome",
         ("target", "outcome"),
-        "`delivered`; `failed` (tried again); `given_up`: an alert that this target never got.",
+        "`delivered`; `failed` (retried); `given_up`: the target never received the alert.",
     ),
     "worker_transactions": Metric(
-        "Transactions of the deriver, by how they ended",
+        "Transactions of the derive worker, by outcome",
         ("outcome",),
-        "`committed`, `failed` (tried again from the log) or `fenced`.",
+        "`committed`, `failed` (repeated from the log) or `fenced`.",
     ),
     "worker_retries": Metric(
-        "Back-offs because a service was away",
+        "Back-offs because a service was unreachable",
         ("service",),
-        "It grows while `kafka` or `redis` is away.",
+        "Grows while `kafka` or `redis` is unreachable.",
     ),
     "worker_fenced": Metric(
         "Partitions lost to another worker's producer",
         _PARTITION,
-        "This worker was silent for longer than the session time-out, or its twin runs elsewhere.",
+        "The worker exceeded the session timeout, or a duplicate deployment runs.",
     ),
     "worker_rebalances": Metric(
-        "Assignments that the group gave this worker",
+        "Partition assignments received from the group",
         ("worker",),
-        "A few at each start and stop of a worker. Many tell of one that comes and goes.",
+        "A few at each start and stop of a worker. Many: a worker restarts repeatedly.",
     ),
 }
 
 GAUGES: dict[GaugeName, Metric] = {
     "derive_sessions": Metric(
-        "Sessions held in memory", _PARTITION, "What the worker's memory is spent on."
+        "Sessions held in memory", _PARTITION, "Determines the worker's memory use."
     ),
     "derive_position": Metric(
         "Next offset of agent.messages",
         _PARTITION,
-        "It moves also over messages that change nothing.",
+        "It also advances over ignored messages.",
     ),
     "derive_restore_ratio": Metric(
-        "How much of the changelog has been read, 0 to 1, while a partition is restored",
+        "Share of the changelog that has been read, 0 to 1, while a partition is restored",
         _PARTITION,
-        "It is told only meanwhile; one that does not grow is a broker that does not answer.",
+        "Reported only during a restore; if it does not grow, the broker does not respond.",
     ),
     "derive_lag_messages": Metric(
         "Offsets of agent.messages that are not derived yet",
         _PARTITION,
-        "0 when idle. It grows while producers are faster, or while the partition stands still.",
+        "0 when idle. Grows while producers are faster or the partition is stalled.",
     ),
     "derive_lag_seconds": Metric(
-        "Age of the message derived last, or time since all were, while there are more",
+        "Age of the last derived message, or time since the last catch-up, while messages wait",
         _PARTITION,
         "How far behind the records are; 0 when there is no lag.",
     ),
     "project_position": Metric(
         "Next offset of context.events",
         _PARTITION,
-        "It moves over transaction markers too.",
+        "It also advances over transaction markers.",
     ),
     "project_lag_records": Metric(
         "Offsets of context.events that are not in the views yet",
         _PARTITION,
-        "0 when idle. Those behind an open transaction count too.",
+        "0 when idle. Includes records behind an open transaction.",
     ),
     "project_lag_seconds": Metric(
-        "Age of the record projected last, or time since all were, while there are more",
+        "Age of the last projected record, or time since the last catch-up, while records wait",
         _PARTITION,
         "How far behind the views are; 0 when there is no lag.",
     ),
     "project_unsettled_records": Metric(
-        "Offsets of context.events that no reader sees: an open transaction and what follows it",
+        "Offsets of context.events that are invisible: an open transaction and what follows it",
         _PARTITION,
-        "Above 0 for longer than the transaction time-out, a transaction hangs.",
+        "Above 0 for longer than the transaction timeout means that a transaction hangs.",
     ),
     "project_sessions": Metric(
-        "Sessions with a record of the last hour, by how full their leading chain is",
+        "Sessions with a record in the last hour, by how full their leading chain is",
         ("partition", "band"),
-        "`unknown`, `below_50`, `50_to_80`, `80_to_90`, `90_to_100`, `over_100` percent used: how "
-        "many are near their limit.",
+        "Shows how many are near their limit. Bands, in percent used: `unknown`, `below_50`, "
+        "`50_to_80`, `80_to_90`, `90_to_100`, `over_100`.",
     ),
     "project_open_attempts": Metric(
-        "Compactions that are under way in these sessions",
+        "Compactions running in these sessions",
         _PARTITION,
-        "How many wait for one.",
+        "How many sessions wait for a compaction.",
     ),
     "project_silent_attempt_seconds": Metric(
-        "Time since the last sign of that attempt which was silent for longest; 0 without any",
+        "Longest time since an open attempt's last heartbeat; 0 if none is open",
         _PARTITION,
-        "A runtime sends a heartbeat every 30 s: beyond some minutes a compaction has stalled.",
+        "Runtimes send a heartbeat every 30 s: after minutes without one, a compaction is stalled.",
     ),
     "project_thrashing_sessions": Metric(
-        "Sessions of which a chain was compacted three times or more in the last 15 minutes",
+        "Sessions with a chain that was compacted three or more times in the last 15 minutes",
         _PARTITION,
-        "Their compactions free less than their work takes.",
+        "Their compactions free too little space.",
     ),
     "project_generation_active": Metric(
-        "The generation that readers use", (), "0 while there is none: nothing can be read."
+        "The generation that readers use", (), "0: there is none, and nothing can be read."
     ),
-    "project_generation_next": Metric(
-        "The generation that is being built", (), "0 unless a rebuild runs."
-    ),
+    "project_generation_next": Metric("The generation being built", (), "0 unless a rebuild runs."),
     "serve_stream_readers": Metric(
-        "Readers of the live feed now", (), "Each takes a connection, and a share of each event."
+        "Connected readers of the live feed", (), "Each needs a connection and a send per event."
     ),
     "control_queued_alerts": Metric(
-        "Alerts that are not sent yet",
+        "Alerts waiting to be sent",
         ("target",),
-        "Above 0 for long, the target is away.",
+        "Above 0 for long means that the target is unreachable.",
     ),
     "control_lag_records": Metric(
-        "Offsets of context.events that the control worker has not looked at yet",
+        "Offsets of context.events that the control worker has not evaluated yet",
         _PARTITION,
         "0 when idle.",
     ),
     "control_lag_seconds": Metric(
-        "Age of the record looked at last, or time since all were, while there are more",
+        "Age of the last evaluated record, or time since the last catch-up, while records wait",
         _PARTITION,
         "How late alerts are; 0 when there is no lag.",
     ),
     "worker_partitions": Metric(
-        "Partitions that this worker has",
+        "Partitions assigned to this worker",
         ("worker",),
-        "0 on a worker that stands by; the sum over all workers is the number of partitions.",
+        "0 on a standby worker; the sum over all workers is the number of partitions.",
     ),
     "worker_build": Metric(
-        "Always 1; the label tells the version", ("version",), "Which versions run."
+        "Always 1; the label is the version", ("version",), "Which versions are running."
     ),
 }
 
@@ -263,13 +261,13 @@ HISTOGRAMS: dict[HistogramName, tuple[Metric, tuple[float, ...]]] = {
     ),
     "derive_restore_seconds": (
         Metric(
-            "From assignment to the first poll", (), "How long a partition stands still when moved."
+            "From assignment to the first poll", (), "How long moving a partition interrupts it."
         ),
         _RESTORES,
     ),
     "derive_delay_seconds": (
         Metric(
-            "Age of a batch's last message, by its Kafka timestamp, when committed",
+            "Age of a batch's last message at commit, by its Kafka timestamp",
             (),
             "From publishing to the committed record.",
         ),
@@ -285,7 +283,7 @@ HISTOGRAMS: dict[HistogramName, tuple[Metric, tuple[float, ...]]] = {
     ),
     "project_delay_seconds": (
         Metric(
-            "Age of a batch's last record, by its Kafka timestamp, when written",
+            "Age of a batch's last record when written to Redis, by its Kafka timestamp",
             (),
             "From the derived record to the view that shows it.",
         ),
@@ -293,24 +291,24 @@ HISTOGRAMS: dict[HistogramName, tuple[Metric, tuple[float, ...]]] = {
     ),
     "project_age_seconds": (
         Metric(
-            "Age of the message behind a batch's first record, by Kafka's clock, when written",
+            "Age of the message of a batch's first record when written, by its Kafka timestamp",
             (),
-            "End to end, what a user feels: from message to Redis, of the oldest of each batch. A "
-            "generation that is built beside the active one does not count.",
+            "End-to-end delay from message to Redis, for the oldest message of each batch. "
+            "Background builds are not included.",
         ),
         _AGES,
     ),
     "serve_request_seconds": (
         Metric(
-            "From a request to the end of its answer, by route; not of the live feed",
+            "Duration of a request, by route; without the live feed",
             ("route",),
-            "What readers wait for; Redis's share is most of it.",
+            "The latency that readers see; mostly Redis.",
         ),
         _ANSWERS,
     ),
     "control_delivery_seconds": (
         Metric(
-            "From the first call of a target for an alert until it took it",
+            "From the first request for an alert until the target accepted it",
             (),
             "The receivers' share of an alert's delay.",
         ),

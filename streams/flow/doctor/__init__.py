@@ -1,18 +1,16 @@
-"""The doctor: looks into the services, read only, and judges what it finds.
+"""The doctor: examines the services, read only, and reports what is wrong and how to fix it.
 
-`gather` asks the ports and gives `Facts`; `judge` turns facts into findings and is pure. A check
-that could not be made says so, and hides no other.
+`gather` asks the ports and returns `Facts`; `judge` is pure and returns findings.
 """
 
-from streams.flow.doctor.catalogue import CHECKS, SEVERITIES, CheckId, Finding, Severity
+from streams.flow.doctor.checks import CHECKS, judge
 from streams.flow.doctor.facts import Expected, Facts
 from streams.flow.doctor.gather import Services, gather
-from streams.flow.doctor.judge import judge
+from streams.flow.doctor.rules import SEVERITIES, Finding, Severity
 
 __all__ = [
     "CHECKS",
     "SEVERITIES",
-    "CheckId",
     "Expected",
     "Facts",
     "Finding",

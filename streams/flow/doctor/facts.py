@@ -1,16 +1,37 @@
-"""What is judged: what was found in the services, and what the settings expect there."""
+"""Facts: what the services reported, and what the settings expect of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from schemas.topics import Topic
 from streams.ports import Generations, ViewPosition
-from streams.ports.inspection import Bootstrap, Cluster, Failure, Group, StoreFacts
+from streams.ports.inspection import Bootstrap, Cluster, Failure, FailureKind, Group, StoreFacts
+
+_T = TypeVar("_T")
+
+AHEAD_MS = 2_000
+"""Synchronised clocks differ by milliseconds, and delivery only makes a message look older."""
+
+
+class UnknownFactError(Exception):
+    """A fact could not be read: a check that needs it is skipped."""
+
+    def __init__(self, reason: str, kind: FailureKind = "away") -> None:
+        super().__init__(reason)
+        self.failure = Failure(kind, reason)
+
+
+def known(fact: _T | Failure) -> _T:
+    """Return a fact. Raises UnknownFactError where there is a failure instead."""
+    if isinstance(fact, Failure):
+        raise UnknownFactError(fact.text, fact.kind)
+    return fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What the settings say. Topics have their full names, and the figures in force."""
+    """What the settings require. Topics have their full names and effective configuration."""
 
     messages: Topic
     events: Topic
@@ -31,70 +52,56 @@ class Expected:
         """All topics, in the order of the flow."""
         return (self.messages, self.events, self.state, self.dead, self.commands)
 
-    @property
-    def co_partitioned(self) -> tuple[Topic, ...]:
-        """Topics whose partition counts must be equal."""
-        return (self.messages, self.events, self.state)
-
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
-    """One wrongly keyed message, to look at: where it is and when it came."""
+class MiskeyedMessage:
+    """Where one wrongly keyed message is. `headers` are names, which may identify its producer."""
 
     partition: int
     offset: int
     timestamp_ms: int
     headers: tuple[str, ...]
-    """Names only; they may tell the program that wrote it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Keying:
-    """How the newest messages are keyed. A message counts in one of the wrong kinds at most.
+    """How the newest messages are keyed. A wrong message counts in exactly one of four fields.
 
-    `keyless`: without a key; `foreign`: the key is not the message's own session, and the
-    partition is wrong; `misplaced`: the key is right and the partition is not, so the partitioner
-    is not murmur2; `lucky`: wrongly keyed, and on the right partition by chance.
-    `ahead`: messages whose time is ahead of this clock by more than `AHEAD_MS`.
+    `other_key`: the key isn't the session that the message names, and the partition is wrong;
+    `other_partitioner`: the key is right and the partition isn't what murmur2 gives;
+    `right_by_chance`: wrongly keyed, but on the right partition.
+    `ahead` counts messages timestamped more than `AHEAD_MS` ahead of this machine's clock;
+    `newest_append_ms` is the newest timestamp that a broker set.
     """
 
-    looked: int
-    keyless: int
-    foreign: int
-    misplaced: int
-    lucky: int
-    newest_wrong: Wrong | None
-    ahead: int
-    most_ahead_ms: int
-    newest_ms: int | None
-    newest_append_ms: int | None
-    """Of records that carry the broker's own time."""
-
-    @property
-    def dead(self) -> int:
-        """Messages that are dead letters for where they are."""
-        return self.keyless + self.foreign + self.misplaced
-
-
-AHEAD_MS = 2_000
-"""Clocks that are kept right differ by milliseconds; a message's way takes time only backwards."""
+    looked: int = 0
+    without_key: int = 0
+    other_key: int = 0
+    other_partitioner: int = 0
+    right_by_chance: int = 0
+    newest_wrong: MiskeyedMessage | None = None
+    ahead: int = 0
+    most_ahead_ms: int = 0
+    newest_ms: int | None = None
+    newest_append_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """The newest dead letters by reason; `kept` is about how many the topic has."""
+    """The newest dead letters by reason; `total` is about how many the topic holds."""
 
     looked: int
-    kept: int
+    total: int
     reasons: Mapping[str, int]
     newest_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a partition is read: `position` is None where nothing was ever read.
+    """How far a partition is read; `position` is None before its first record is processed.
 
-    `first` and `end` are the log's, `waiting_ms` the Kafka time of the first record that waits.
+    `first` and `end` are the log's offsets, `waiting_ms` the timestamp of the oldest record that
+    waits.
     """
 
     first: int
@@ -111,7 +118,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """The views: generations, the active one's positions, the next one's, the newest activity."""
+    """The generations, the positions of the active and the next one, and the newest activity."""
 
     generations: Generations
     active: Mapping[int, ViewPosition | None]
@@ -120,19 +127,26 @@ class Views:
     newest_ms: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """All that was found, each part by itself."""
+@dataclass(frozen=True, slots=True)
+class KafkaFacts:
+    """What Kafka reported, and what its topics contain."""
 
-    now_ms: int
     bootstrap: Sequence[Bootstrap] | Failure
     cluster: Cluster | Failure
     derive_group: Group | Failure
     project_group: Group | Failure
     keying: Keying | Failure
     dead: DeadLetters | Failure
-    derive: Mapping[int, Progress] | Failure
-    project: Mapping[int, Progress] | Failure
     newest_record_ms: int | Failure | None
+    derive: Mapping[int, Progress] | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All facts; each is independent of the others, and may be a failure instead."""
+
+    now_ms: int
+    kafka: KafkaFacts
+    project: Mapping[int, Progress] | Failure
     store: StoreFacts | Failure
     views: Views | Failure

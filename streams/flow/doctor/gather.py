@@ -1,39 +1,39 @@
-"""Asks all services, each by itself and within a time limit; nothing here writes anything.
+"""Asks all services, each independently and within a time limit; writes nothing anywhere.
 
-What one service does not tell hides nothing of the other: a `Failure` takes its place.
+Where a service does not answer, a `Failure` takes the place of its facts.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from contextgauge.errors import ConfigError, ContextgaugeError, VersionError
-from streams.flow.doctor.facts import DeadLetters, Expected, Facts, Keying, Progress, Views
-from streams.flow.doctor.topics import Topics
-from streams.ports import Clock, Log, ViewPosition, ViewReader
-from streams.ports.inspection import (
-    Bootstrap,
-    BrokerInspector,
-    Cluster,
-    Failure,
-    Group,
-    StoreFacts,
-    StoreInspector,
+from streams.flow.doctor.facts import (
+    Expected,
+    Facts,
+    KafkaFacts,
+    Progress,
+    UnknownFactError,
+    Views,
+    known,
 )
+from streams.flow.doctor.log_facts import LogFacts
+from streams.ports import Clock, Log, ViewPosition, ViewReader
+from streams.ports.inspection import BrokerInspector, Cluster, Failure, StoreFacts, StoreInspector
 
 _T = TypeVar("_T")
 
 _INSPECTION_S = 12.0
-"""For a service's own answers together: a broker that is away takes 4 s to give up on."""
+"""For all of a service's own answers: giving up on a broker that is down takes 4 s."""
 
 _READING_S = 8.0
-"""For what is read of the topics. Reading stops with what it has a little before."""
+"""For what is read from the topics, which ends with a part of it a little before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What is asked; a Failure where the settings name none, or not rightly."""
+    """The services to examine; a Failure where the settings do not name one properly."""
 
     brokers: BrokerInspector | Failure
     log: Log | Failure
@@ -48,29 +48,19 @@ async def gather(services: Services, expected: Expected) -> Facts:
     kafka, (store, views) = await asyncio.gather(
         _kafka(services, expected), _redis(services, expected)
     )
-    return Facts(
-        now_ms=services.clock.now_ms(),
-        bootstrap=kafka.bootstrap,
-        cluster=kafka.cluster,
-        derive_group=kafka.derive_group,
-        project_group=kafka.project_group,
-        keying=kafka.keying,
-        dead=kafka.dead,
-        derive=kafka.derive,
-        project=await _project(services, expected, kafka.cluster, views),
-        newest_record_ms=kafka.newest_record_ms,
-        store=store,
-        views=views,
-    )
+    project = await within(_READING_S, _project(services, expected, kafka.cluster, views))
+    return Facts(services.clock.now_ms(), kafka, project, store, views)
 
 
-async def within(seconds: float, asked: Awaitable[_T]) -> _T | Failure:
-    """Wait for an answer, at most so long; what fails becomes a Failure."""
+async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
+    """Wait for an answer, at most so long; an error becomes a Failure."""
     try:
         async with asyncio.timeout(seconds):
-            return await asked
+            return await answer
     except TimeoutError:
         return Failure("away", f"no answer within {seconds:.0f} s")
+    except UnknownFactError as error:
+        return error.failure
     except ConfigError as error:
         return Failure("refused", str(error))
     except VersionError as error:
@@ -79,95 +69,77 @@ async def within(seconds: float, asked: Awaitable[_T]) -> _T | Failure:
         return Failure("away", str(error))
 
 
-@dataclass(slots=True)
-class _Kafka:
-    """What Kafka tells; the failures are those of before anything was asked."""
-
-    bootstrap: Sequence[Bootstrap] | Failure
-    cluster: Cluster | Failure
-    derive_group: Group | Failure
-    project_group: Group | Failure
-    keying: Keying | Failure
-    dead: DeadLetters | Failure
-    derive: Mapping[int, Progress] | Failure
-    newest_record_ms: int | Failure | None
-
-
-async def _kafka(services: Services, expected: Expected) -> _Kafka:
+async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     brokers = services.brokers
     if isinstance(brokers, Failure):
-        return _Kafka(*[brokers] * 8)
+        return KafkaFacts(*[brokers] * 8)
     try:
         bootstrap = await within(_INSPECTION_S, brokers.bootstrap())
         if isinstance(bootstrap, Failure) or all(item.failure for item in bootstrap):
-            return _Kafka(bootstrap, *[Failure("away", "no broker answers")] * 7)
+            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 7)
         names = [topic.name for topic in expected.topics]
         cluster = await within(_INSPECTION_S, brokers.cluster(names))
         if isinstance(cluster, Failure):
-            return _Kafka(bootstrap, *[cluster] * 7)
-        groups = await asyncio.gather(
-            *[
-                within(_INSPECTION_S, brokers.group(name))
-                for name in (expected.derive_group, expected.project_group)
-            ]
+            return KafkaFacts(bootstrap, *[cluster] * 7)
+        derive_group, project_group = await asyncio.gather(
+            within(_INSPECTION_S, brokers.group(expected.derive_group)),
+            within(_INSPECTION_S, brokers.group(expected.project_group)),
         )
     finally:
         await within(_INSPECTION_S, brokers.stop())
-    look = Topics(services.log, services.clock, services.partition_of, expected, cluster)
-    keying, dead, newest, derive = await asyncio.gather(
-        within(_READING_S, look.keying()),
-        within(_READING_S, look.dead()),
-        within(_READING_S, look.newest_record()),
-        within(_READING_S, look.derive(groups[0])),
+    log = _log_facts(services, expected, cluster)
+    keying, dead, newest_record_ms, derive = await asyncio.gather(
+        within(_READING_S, log.keying()),
+        within(_READING_S, log.dead()),
+        within(_READING_S, log.newest_record_ms()),
+        within(_READING_S, log.derive(derive_group)),
     )
-    return _Kafka(bootstrap, cluster, groups[0], groups[1], keying, dead, derive, newest)
+    return KafkaFacts(
+        bootstrap, cluster, derive_group, project_group, keying, dead, newest_record_ms, derive
+    )
+
+
+def _log_facts(services: Services, expected: Expected, cluster: Cluster) -> LogFacts:
+    return LogFacts(services.log, services.clock, services.partition_of, expected, cluster)
 
 
 async def _redis(
     services: Services, expected: Expected
 ) -> tuple[StoreFacts | Failure, Views | Failure]:
-    store = services.store
-    if isinstance(store, Failure):
-        return store, store
+    if isinstance(services.store, Failure):
+        return services.store, services.store
     try:
-        found = await within(_INSPECTION_S, store.look())
+        store = await within(_INSPECTION_S, services.store.look())
     finally:
-        await within(_INSPECTION_S, store.stop())
-    if isinstance(found, Failure):
-        return found, found
-    views = services.views
-    if isinstance(views, Failure):
-        return found, views
+        await within(_INSPECTION_S, services.store.stop())
+    reader = store if isinstance(store, Failure) else services.views
+    if isinstance(reader, Failure):
+        return store, reader
     try:
-        return found, await within(_READING_S, _views(views, expected.partitions))
+        return store, await within(_READING_S, _views(reader, expected.partitions))
     finally:
-        await within(_INSPECTION_S, views.stop())
+        await within(_INSPECTION_S, reader.stop())
 
 
 async def _views(reader: ViewReader, partitions: int) -> Views:
-    """Read the generations' positions. The first partition's tells how many there are."""
     await reader.start()
     generations = await reader.generations()
     active = await _positions(reader, generations.active, partitions)
-    newest: list[float] = []
+    newest_ms: list[int] = []
     sessions = 0
     if generations.active is not None:
         for partition in active:
             ranked = await reader.ranked(generations.active, partition, "recent", 1)
-            newest += [score for _, score in ranked]
+            newest_ms += [int(score) for _, score in ranked]
             sessions += await reader.session_count(generations.active, partition)
-    return Views(
-        generations=generations,
-        active=active,
-        building=await _positions(reader, generations.next, partitions),
-        sessions=sessions,
-        newest_ms=max((int(score) for score in newest), default=None),
-    )
+    building = await _positions(reader, generations.next, partitions)
+    return Views(generations, active, building, sessions, max(newest_ms, default=None))
 
 
 async def _positions(
     reader: ViewReader, generation: int | None, partitions: int
 ) -> dict[int, ViewPosition | None]:
+    """Return a generation's positions. The first one holds the number of partitions."""
     if generation is None:
         return {}
     first = await reader.position(generation, 0)
@@ -180,15 +152,11 @@ async def _positions(
 
 async def _project(
     services: Services, expected: Expected, cluster: Cluster | Failure, views: Views | Failure
-) -> Mapping[int, Progress] | Failure:
-    """Return how far the records are folded: the positions in Redis against the log."""
-    if isinstance(cluster, Failure):
-        return cluster
-    if isinstance(views, Failure):
-        return views
+) -> Mapping[int, Progress]:
+    """Return how far records are projected: the positions in Redis compared to the log."""
+    log = _log_facts(services, expected, known(cluster))
     positions = {
         partition: None if position is None else position.offset
-        for partition, position in views.active.items()
+        for partition, position in known(views).active.items()
     }
-    look = Topics(services.log, services.clock, services.partition_of, expected, cluster)
-    return await within(_READING_S, look.progress(expected.events.name, positions))
+    return await log.progress(expected.events.name, positions)

@@ -1,22 +1,26 @@
-"""How figures are said in findings."""
+"""How values are formatted in the doctor's messages."""
+
+from collections.abc import Callable, Iterable, Mapping
+from string import Formatter
 
 from schemas.topics import DAY_MS, HOUR_MS, MIB
 
 _MINUTE_MS = 60_000
 _SECOND_MS = 1_000
 _KIB = 1_024
+_LISTED = 8
 
 
 def age(duration_ms: int) -> str:
     """Return a duration in one unit: 250 ms, 45 s, 90 min, 20 h, 3 d."""
-    for size, unit, up_to in (
+    for length, unit, up_to in (
         (1, "ms", _SECOND_MS),
         (_SECOND_MS, "s", 2 * _MINUTE_MS),
         (_MINUTE_MS, "min", 2 * HOUR_MS),
         (HOUR_MS, "h", 2 * DAY_MS),
     ):
         if duration_ms < up_to:
-            return f"{max(duration_ms, 0) // size} {unit}"
+            return f"{max(duration_ms, 0) // length} {unit}"
     return f"{duration_ms // DAY_MS} d"
 
 
@@ -28,21 +32,41 @@ def size(count: int) -> str:
     return f"{count} bytes"
 
 
-def some(count: int, name: str) -> str:
+def counted(count: int, noun: str) -> str:
     """Return a number of things: 1 message, 1,200 messages, 3 copies, 2 addresses."""
     if count != 1:
-        name = f"{name[:-1]}ies" if name.endswith("y") else name + "es" * name.endswith("s")
-        name += "s" * (not name.endswith("s"))
-    return f"{count:,} {name}"
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else noun + "es" * noun.endswith("s")
+        noun += "s" * (not noun.endswith("s"))
+    return f"{count:,} {noun}"
 
 
-def share(part: int, whole: int) -> str:
-    """Return a share in percent; what is there is never 0 %."""
-    percent = part * 100 // whole if whole else 0
-    return "below 1 %" if part and not percent else f"{percent} %"
+def listed(names: Iterable[object]) -> str:
+    """Return names separated by commas; beyond eight, how many more there are."""
+    texts = [str(name) for name in names]
+    more = len(texts) - _LISTED
+    return ", ".join(texts[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-def listed(names: list[str], most: int = 5) -> str:
-    """Return names by commas, the rest of many as a number."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+_FORMATS: Mapping[str, Callable[..., str]] = {"age": age, "size": size, "list": listed}
+
+
+class _Template(Formatter):
+    def format_field(self, value: object, format_spec: str) -> str:
+        if callable(value):
+            return str(value(format_spec))
+        if isinstance(value, int) and format_spec.startswith("count "):
+            return counted(value, format_spec.removeprefix("count "))
+        write = _FORMATS.get(format_spec)
+        return format(value, format_spec) if write is None else write(value)
+
+
+_TEMPLATE = _Template()
+
+
+def fill(template: str, values: Mapping[str, object]) -> str:
+    """Fill values into a text.
+
+    Formats: `{limit:size}`, `{oldest_ms:age}`, `{offline:list}`, `{copies:count copy}`; a value
+    that is a function takes its format as the argument: `{alter:retention.ms=-1}`.
+    """
+    return _TEMPLATE.vformat(template, (), values)

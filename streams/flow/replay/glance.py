@@ -2,7 +2,7 @@
 
 `derive` makes the records, as in the workers. They are folded here into the few figures of the main
 chain rather than into a view, as `project` does it: the views' classes alone would take a tenth of
-the time that a status line has (docs/adr/0032-the-status-line-starts-bare.md). Tests hold both
+the time that a status line has (docs/adr/0032-fast-status-line-startup.md). Tests hold both
 folds together.
 """
 

@@ -1,19 +1,27 @@
-"""A seeded simulator of agents' sessions: every runtime, every way that a compaction can go.
+"""A seeded simulator of agent sessions: every runtime, and every outcome of a compaction.
 
-Pure: the same options give the same messages. Sizes follow those of real transcripts; all text
-is filler.
+Pure: the same options give the same messages. Sizes follow real transcripts; all text is filler.
+
+`plans` says which sessions there are (`session.SessionPlan`), `session_script` turns a plan into
+steps, a dialect (`claude_stream`, `claude_transcript`, `codex`, `published_responses`) turns each
+step into its runtime's messages, and `simulation` merges all sessions by time.
 """
 
-from streams.flow.simulator.cast import PROVIDERS, Casting, plans, sample_plans
-from streams.flow.simulator.scene import Plan, SpellingName
-from streams.flow.simulator.stage import Simulated, interleave, sample_sessions, simulate
+from streams.flow.simulator.plans import PROVIDERS, SimulationOptions, plans, sample_plans
+from streams.flow.simulator.session import DialectName, SessionPlan
+from streams.flow.simulator.simulation import (
+    SimulatedMessage,
+    interleave,
+    sample_sessions,
+    simulate,
+)
 
 __all__ = [
     "PROVIDERS",
-    "Casting",
-    "Plan",
-    "Simulated",
-    "SpellingName",
+    "DialectName",
+    "SessionPlan",
+    "SimulatedMessage",
+    "SimulationOptions",
     "interleave",
     "plans",
     "sample_plans",

@@ -1,11 +1,26 @@
 """Claude's stream: what the Agent SDK and `--output-format stream-json` send."""
 
-from datetime import UTC, datetime
-
 from schemas.records import Json
-from streams.flow.simulator.scene import Chain, Compaction, EndReason, Response, Scene, Usage
+from streams.flow.simulator.claude_message import (
+    CWD,
+    VERSION,
+    content_blocks,
+    message_object,
+    usage_object,
+)
+from streams.flow.simulator.rare_frames import RARE_FRAMES, context_usage
+from streams.flow.simulator.session import (
+    NO_TOKENS,
+    CompactionAttempt,
+    Dialect,
+    EndReason,
+    ModelResponse,
+    SimulatedChain,
+    SimulatedSession,
+    TokenCounts,
+    iso,
+)
 
-_VERSION = "2.1.329"
 _HELPER_MODEL = "claude-haiku-4-5-20251001"
 """Claude Code asks a small model for titles and the like; its window is not the session's."""
 _HELPER_WINDOW = 200_000
@@ -16,89 +31,53 @@ _BLOCKED = "Compaction blocked by PreCompact hook"
 _SUMMARY = "This session is being continued from a previous conversation. "
 
 
-def iso(time_ms: int) -> str:
-    """Return a time as runtimes write it."""
-    moment = datetime.fromtimestamp(time_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
+class ClaudeStream(Dialect):
+    """Every frame but control responses contains its session."""
 
-
-def usage_object(usage: Usage, output: int) -> dict[str, Json]:
-    """Return Anthropic's usage of a response; on all but its last frame the output is a stub."""
-    return {
-        "input_tokens": usage.input,
-        "cache_creation_input_tokens": usage.creation,
-        "cache_read_input_tokens": usage.read,
-        "cache_creation": {
-            "ephemeral_5m_input_tokens": 0,
-            "ephemeral_1h_input_tokens": usage.creation,
-        },
-        "output_tokens": output,
-        "service_tier": "standard",
-        "inference_geo": "not_available",
-    }
-
-
-def with_iterations(usage: Usage) -> dict[str, Json]:
-    """Return the usage of a server-side tool loop: the top level is the sum of two calls."""
-    first = Usage(usage.input, usage.creation // 2, usage.read, 40)
-    last = Usage(usage.input, usage.creation, usage.read, usage.output)
-    summed = Usage(
-        first.input + last.input, first.creation + last.creation, first.read + last.read, 0
-    )
-    return {
-        **usage_object(summed, first.output + last.output),
-        "iterations": [
-            {"type": "message", **usage_object(first, first.output)},
-            {"type": "message", **usage_object(last, last.output)},
-        ],
-    }
-
-
-class ClaudeStream:
-    """Every frame but control answers names its session."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._draw = scene.draw
-        self._plan = scene.plan
-        self._turn_usage = Usage(0, 0, 0, 0)
-        self._total = Usage(0, 0, 0, 0)
+    def __init__(self, session: SimulatedSession) -> None:
+        self._session = session
+        self._random = session.random
+        self._plan = session.plan
+        self._turn_usage = NO_TOKENS
+        self._total = NO_TOKENS
         self._tool_use_id = ""
+        self._is_compacted = False
 
-    def begin(self, chain: Chain) -> None:
-        """Send `init`; early hook frames may come before it."""
-        if self._draw.chance(0.3):
+    def begin(self, chain: SimulatedChain) -> None:
+        """Send `init`; hook frames may come before it."""
+        if self._random.chance(0.3):
             self._hook("SessionStart", "SessionStart:startup")
         self._init(chain)
 
-    def prompt(self, chain: Chain, text: str) -> None:
-        """Send the user's message; a subagent's has its tool use, and a task is told of."""
+    def prompt(self, chain: SimulatedChain, text: str) -> None:
+        """Send the user's message; before a subagent's, that its task started."""
         if chain.tool_use_id is not None:
             self._task("task_started", chain, {"description": text[:40], "prompt": text})
         self._user(chain, text)
 
-    def respond(self, response: Response) -> None:
-        """Send a response's frames: perhaps the raw events, then one frame per content block."""
-        draw = self._draw
-        message_id, request_id = draw.key("msg_"), draw.key("req_")
+    def respond(self, response: ModelResponse) -> None:
+        """Send a response's frames: in some streams the raw events, then one per content block."""
+        random = self._random
+        message_id, request_id = random.key("msg_"), random.key("req_")
+        if self._is_compacted:
+            response = response._replace(is_compacted=True)
+            self._is_compacted = False
         if self._plan.is_partial:
             self._events(response, message_id)
-        blocks: list[Json] = [{"type": "text", "text": draw.text(draw.size(350, 1.1, 20_000))}]
-        if draw.chance(0.5):
-            blocks.insert(0, {"type": "thinking", "thinking": "", "signature": draw.key("sig")})
-        if response.tool:
-            self._tool_use_id = draw.key("toolu_")
-            command: Json = {"command": draw.text(draw.size(120, 1.0, 8_000))}
-            blocks.append(
-                {"type": "tool_use", "id": self._tool_use_id, "name": "Bash", "input": command}
-            )
+        text = random.text(random.size(350, 1.1, 20_000))
+        blocks, tool_use_id = content_blocks(random, response, text, thinking=0.5)
+        self._tool_use_id = tool_use_id or self._tool_use_id
+        if response.is_compacted:
+            blocks.insert(0, {"type": "compaction", "content": random.text(2_000)})
         for block in blocks:
-            message = self._message(response, message_id, [block], 1)
+            message = message_object(response, message_id, [block], 1)
             self._frame("assistant", response.chain, {"message": message, "request_id": request_id})
-        self._turn_usage = _plus(self._turn_usage, response.usage)
+        self._turn_usage = self._turn_usage.plus(response.usage)
+        if self._plan.rare and random.chance(self._plan.rare):
+            self._rare(response.chain)
 
-    def tool_result(self, chain: Chain, text: str) -> None:
-        """Send the tool's answer as a user message."""
+    def tool_result(self, chain: SimulatedChain, text: str) -> None:
+        """Send the tool's result as a user message."""
         content: Json = [
             {
                 "type": "tool_result",
@@ -109,84 +88,94 @@ class ClaudeStream:
         ]
         self._user(chain, content, {"tool_use_result": {"stdout": text[:2_000], "stderr": ""}})
 
-    def compact(self, chain: Chain, compaction: Compaction) -> bool:
-        """Send the attempt's frames in the orders that real streams have."""
-        outcome, draw, scene = compaction.outcome, self._draw, self._scene
-        trigger = "manual" if compaction.is_manual else "auto"
-        if compaction.is_manual or draw.chance(0.3):
+    def compact(self, chain: SimulatedChain, attempt: CompactionAttempt) -> bool:
+        """Send the attempt's frames in the order of real streams."""
+        outcome, session = attempt.outcome, self._session
+        if outcome == "server":
+            self._is_compacted = True
+            return True
+        trigger = "manual" if attempt.is_manual else "auto"
+        if attempt.is_manual or self._random.chance(0.3):
             self._hook("PreCompact", f"PreCompact:{trigger}")
         if outcome != "lost-start":
             self._status("compacting")
         if outcome in {"failed", "blocked"}:
-            self._refuse(chain, compaction)
+            self._refuse(chain, attempt)
             return False
         if outcome != "lost-start":
-            beats = 3 if outcome == "slow" else compaction.duration_ms // _HEARTBEAT_MS
-            self._beat(beats)
+            self._beat(3 if outcome == "slow" else attempt.duration_ms // _HEARTBEAT_MS)
         if outcome == "lost-end":
-            scene.wait(60_000, 200_000)
+            session.wait(60_000, 200_000)
             return False
-        scene.now_ms += compaction.duration_ms % _HEARTBEAT_MS
+        session.now_ms += attempt.duration_ms % _HEARTBEAT_MS
+        self._complete(chain, attempt, trigger)
+        return True
+
+    def _complete(self, chain: SimulatedChain, attempt: CompactionAttempt, trigger: str) -> None:
         self._hook("SessionStart", "SessionStart:compact")
-        if outcome == "unmarked":
+        if attempt.outcome == "unmarked":
             self._status(None)
-        elif outcome != "lost-start":
+        elif attempt.outcome != "lost-start":
             self._status(None, {"compact_result": "success"})
-        if compaction.is_manual:
+        if attempt.is_manual:
             self._init(chain)
-        self._boundary(chain, compaction, trigger)
-        if compaction.is_manual:
+        self._boundary(chain, attempt, trigger)
+        if attempt.is_manual:
             text = "<local-command-stdout>Compacted </local-command-stdout>"
             self._user(chain, text, {"isReplay": True})
             self.end_turn(chain, "completed")
-        return True
 
-    def _refuse(self, chain: Chain, compaction: Compaction) -> None:
-        self._scene.wait(500, 4_000)
-        error = _BLOCKED if compaction.outcome == "blocked" else "too_few_groups"
+    def _refuse(self, chain: SimulatedChain, attempt: CompactionAttempt) -> None:
+        self._session.wait(500, 4_000)
+        error = _BLOCKED if attempt.outcome == "blocked" else "too_few_groups"
         self._status(None, {"compact_result": "failed", "compact_error": error})
-        if compaction.is_manual:
+        if attempt.is_manual:
             self.end_turn(chain, "completed")
 
     def _beat(self, beats: int) -> None:
         for _ in range(beats):
-            self._scene.now_ms += _HEARTBEAT_MS
+            self._session.now_ms += _HEARTBEAT_MS
             self._status("compacting")
 
-    def reset(self, chain: Chain) -> None:
+    def reset(self, chain: SimulatedChain) -> None:
         """Send `conversation_reset`."""
         self._frame(
             "conversation_reset",
             chain,
-            {"new_conversation_id": self._draw.uuid(), "trigger": "clear"},
+            {"new_conversation_id": self._random.uuid(), "trigger": "clear"},
         )
 
-    def noise(self, chain: Chain) -> None:
-        """Send a frame that is no reading: plan usage, a task's totals, a context answer."""
-        kind = self._draw.pick(("rate", "task", "requesting", "usage"))
+    def noise(self, chain: SimulatedChain) -> None:
+        """Send a frame that is not a reading: rate limits, a task's totals, `/context`."""
+        kind = self._random.choice(("rate", "task", "requesting", "usage"))
         if kind == "rate":
             self._frame("rate_limit_event", chain, {"rate_limit_info": {"status": "allowed"}})
         elif kind == "requesting":
             self._status("requesting")
         elif kind == "usage":
-            self._context_usage(chain)
+            response: Json = {
+                "subtype": "success",
+                "request_id": self._random.key("req_"),
+                "response": context_usage(chain, self._plan.window),
+            }
+            self._session.emit({"type": "control_response", "response": response}, is_named=False)
         else:
-            usage: Json = {"total_tokens": self._draw.whole(4_000, 90_000), "tool_uses": 3}
+            usage: Json = {"total_tokens": self._random.integer(4_000, 90_000), "tool_uses": 3}
             self._task("task_progress", chain, {"usage": usage, "last_tool_name": "Read"})
 
-    def end_turn(self, chain: Chain, reason: EndReason) -> None:
+    def end_turn(self, chain: SimulatedChain, reason: EndReason) -> None:
         """Send the `result`: the turn's sum and the session's totals by model."""
-        usage, self._turn_usage = self._turn_usage, Usage(0, 0, 0, 0)
-        self._total = _plus(self._total, usage)
-        helper = Usage(self._draw.whole(200, 900), 0, 0, 40)
+        usage, self._turn_usage = self._turn_usage, NO_TOKENS
+        self._total = self._total.plus(usage)
+        helper = TokenCounts(self._random.integer(200, 900), 0, 0, 40)
         self._frame(
             "result",
             chain,
             {
                 "subtype": "success" if reason == "completed" else "error_during_execution",
-                "duration_ms": self._draw.whole(2_000, 300_000),
+                "duration_ms": self._random.integer(2_000, 300_000),
                 "is_error": reason != "completed",
-                "num_turns": self._draw.whole(1, 12),
+                "num_turns": self._random.integer(1, 12),
                 "result": "ok",
                 "total_cost_usd": 0.05,
                 "usage": {**usage_object(usage, usage.output), "iterations": []},
@@ -199,44 +188,51 @@ class ClaudeStream:
             },
         )
 
-    def _init(self, chain: Chain) -> None:
+    def _rare(self, chain: SimulatedChain) -> None:
+        frame = RARE_FRAMES[self._random.choice(tuple(RARE_FRAMES))](chain, self._plan.window)
+        if "hook_event_name" in frame:
+            self._session.emit({"session_id": self._plan.session_id, **frame})
+        else:
+            self._frame(str(frame["type"]), chain, frame)
+
+    def _init(self, chain: SimulatedChain) -> None:
         self._frame(
             "system",
             chain,
             {
                 "subtype": "init",
-                "cwd": "/srv/repo",
+                "cwd": CWD,
                 "tools": ["Bash", "Read", "Edit", "Task", "WebSearch"],
                 "mcp_servers": [{"name": "docs", "status": "connected"}],
                 "model": self._plan.model,
                 "permissionMode": "default",
                 "slash_commands": ["compact", "context", "clear"],
-                "claude_code_version": _VERSION,
+                "claude_code_version": VERSION,
                 "output_style": "default",
             },
         )
 
-    def _boundary(self, chain: Chain, compaction: Compaction, trigger: str) -> None:
-        anchor = self._draw.uuid()
-        metadata: dict[str, Json] = {"trigger": trigger, "pre_tokens": compaction.pre_tokens}
-        if compaction.outcome != "unmarked":
-            metadata["post_tokens"] = compaction.post_tokens
-            metadata["preserved_messages"] = {"anchor_uuid": anchor, "uuids": [self._draw.uuid()]}
-        if compaction.outcome == "done":
-            metadata["duration_ms"] = compaction.duration_ms
+    def _boundary(self, chain: SimulatedChain, attempt: CompactionAttempt, trigger: str) -> None:
+        anchor = self._random.uuid()
+        metadata: dict[str, Json] = {"trigger": trigger, "pre_tokens": attempt.pre_tokens}
+        if attempt.outcome != "unmarked":
+            metadata["post_tokens"] = attempt.post_tokens
+            metadata["preserved_messages"] = {"anchor_uuid": anchor, "uuids": [self._random.uuid()]}
+        if attempt.outcome == "done":
+            metadata["duration_ms"] = attempt.duration_ms
         self._frame("system", chain, {"subtype": "compact_boundary", "compact_metadata": metadata})
-        summary = _SUMMARY + self._draw.text(self._draw.size(9_000, 0.4, 24_000))
+        summary = _SUMMARY + self._random.text(self._random.size(9_000, 0.4, 24_000))
         self._user(chain, summary, {"uuid": anchor, "isSynthetic": True})
 
-    def _events(self, response: Response, message_id: str) -> None:
+    def _events(self, response: ModelResponse, message_id: str) -> None:
         chain = response.chain
         start: Json = {
             "type": "message_start",
-            "message": self._message(response, message_id, [], 1),
+            "message": message_object(response, message_id, [], 1),
         }
         self._frame("stream_event", chain, {"event": start})
-        for index in range(self._draw.whole(2, 6)):
-            delta: Json = {"type": "text_delta", "text": self._draw.text(40)}
+        for index in range(self._random.integer(2, 6)):
+            delta: Json = {"type": "text_delta", "text": self._random.text(40)}
             event: Json = {"type": "content_block_delta", "index": index, "delta": delta}
             self._frame("stream_event", chain, {"event": event})
         end: Json = {
@@ -246,58 +242,12 @@ class ClaudeStream:
         }
         self._frame("stream_event", chain, {"event": end})
 
-    def _message(
-        self, response: Response, message_id: str, content: list[Json], output: int
-    ) -> dict[str, Json]:
-        usage = response.usage
-        return {
-            "id": message_id,
-            "type": "message",
-            "role": "assistant",
-            "model": response.chain.model,
-            "content": content,
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": with_iterations(usage)
-            if response.with_iterations
-            else usage_object(usage, output),
-            "context_management": {"applied_edits": list(response.edits)}
-            if response.edits
-            else None,
-        }
-
-    def _context_usage(self, chain: Chain) -> None:
-        window, used = self._plan.window, chain.used_tokens
-        answer: Json = {
-            "categories": [
-                {"id": "system_prompt", "name": "System prompt", "tokens": chain.system_tokens,
-                 "kind": "used"},
-                {"id": "messages", "name": "Messages", "kind": "used",
-                 "tokens": max(0, used - chain.system_tokens)},
-                {"id": "free_space", "name": "Free space", "tokens": max(0, window - used),
-                 "kind": "free"},
-            ],
-            "totalTokens": used,
-            "maxTokens": window,
-            "rawMaxTokens": window,
-            "percentage": used * 100 // window,
-            "model": chain.model,
-            "autoCompactThreshold": window * 5 // 6,
-            "isAutoCompactEnabled": True,
-        }  # fmt: skip
-        response: Json = {
-            "subtype": "success",
-            "request_id": self._draw.key("req_"),
-            "response": answer,
-        }
-        self._scene.emit({"type": "control_response", "response": response}, is_named=False)
-
     def _status(self, status: str | None, more: dict[str, Json] | None = None) -> None:
         body: dict[str, Json] = {"subtype": "status", "status": status, **(more or {})}
         self._frame("system", None, body)
 
     def _hook(self, event: str, name: str) -> None:
-        hook_id = self._draw.key("h-")
+        hook_id = self._random.key("h-")
         for subtype in ("hook_started", "hook_response"):
             self._frame(
                 "system",
@@ -305,17 +255,19 @@ class ClaudeStream:
                 {"subtype": subtype, "hook_id": hook_id, "hook_name": name, "hook_event": event},
             )
 
-    def _task(self, subtype: str, chain: Chain, more: dict[str, Json]) -> None:
-        task_id = chain.agent_id or f"{self._draw.tag}b{self._draw.whole(0, 9)}"
+    def _task(self, subtype: str, chain: SimulatedChain, more: dict[str, Json]) -> None:
+        task_id = chain.agent_id or f"{self._random.tag}b{self._random.integer(0, 9)}"
         body: dict[str, Json] = {"subtype": subtype, "task_id": task_id, **more}
         body["tool_use_id"] = chain.tool_use_id
         self._frame("system", None, body)
 
-    def _user(self, chain: Chain, content: Json, more: dict[str, Json] | None = None) -> None:
+    def _user(
+        self, chain: SimulatedChain, content: Json, more: dict[str, Json] | None = None
+    ) -> None:
         message: Json = {"role": "user", "content": content}
         self._frame("user", chain, {"message": message, **(more or {})})
 
-    def _frame(self, kind: str, chain: Chain | None, more: dict[str, Json]) -> None:
+    def _frame(self, kind: str, chain: SimulatedChain | None, more: dict[str, Json]) -> None:
         body: dict[str, Json] = {"type": kind, **more}
         if chain is not None and kind in {"assistant", "user", "stream_event"}:
             body["parent_tool_use_id"] = chain.tool_use_id
@@ -323,17 +275,13 @@ class ClaudeStream:
                 body["agent_id"] = chain.agent_id
                 body["subagent_type"] = "general-purpose"
         if self._plan.has_timestamps and (kind in _TIMED or self._plan.is_late):
-            body["timestamp"] = iso(self._scene.now_ms)
-        body.setdefault("uuid", self._draw.uuid())
+            body["timestamp"] = iso(self._session.now_ms)
+        body.setdefault("uuid", self._random.uuid())
         body["session_id"] = self._plan.session_id
-        self._scene.emit(body)
+        self._session.emit(body)
 
 
-def _plus(one: Usage, other: Usage) -> Usage:
-    return Usage(*(a + b for a, b in zip(one, other, strict=True)))
-
-
-def _model_usage(usage: Usage, window: int, most_output: int) -> dict[str, Json]:
+def _model_usage(usage: TokenCounts, window: int, most_output: int) -> dict[str, Json]:
     return {
         "inputTokens": usage.input,
         "outputTokens": usage.output,

@@ -1,130 +1,168 @@
-"""Codex rollouts: the head names the session, no line after it does."""
+"""Codex rollouts: the first line contains the session, no later line does."""
 
 from schemas.records import Json
-from streams.flow.simulator.claude_stream import iso
-from streams.flow.simulator.scene import Chain, Compaction, EndReason, Response, Scene, Usage
+from streams.flow.simulator.claude_message import CWD
+from streams.flow.simulator.session import (
+    CompactionAttempt,
+    Dialect,
+    ModelResponse,
+    SimulatedChain,
+    SimulatedSession,
+    TokenCounts,
+    iso,
+)
 
-_COUNTS = ("input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
+_COUNTS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+    "total_tokens",
+)
+_RATE_LIMITS: Json = {"primary": {"used_percent": 7.0, "window_minutes": 300}, "plan_type": None}
 
 
-class Codex:
-    """`token_count` lines tell the size, and repeat it; the cached tokens are inside."""
+class Codex(Dialect):
+    """`token_count` lines report the size, some of them twice; cached tokens are included."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._draw = scene.draw
-        self._plan = scene.plan
+    def __init__(self, session: SimulatedSession) -> None:
+        self._session = session
+        self._random = session.random
+        self._plan = session.plan
         self._total = dict.fromkeys(_COUNTS, 0)
+        self._last: dict[str, int] | None = None
+        self._call = "function_call"
         self._call_id = ""
+        self._turns = 0
+        self._instructions = self._random.text(2_000)
 
-    def begin(self, chain: Chain) -> None:
-        """Write the head."""
+    def begin(self, chain: SimulatedChain) -> None:
+        """Write the session's facts, and the instructions."""
         del chain
         self._line(
             "session_meta",
             {
                 "id": self._plan.session_id,
-                "timestamp": iso(self._scene.now_ms),
-                "cwd": "/srv/repo",
+                "timestamp": iso(self._session.now_ms),
+                "cwd": CWD,
                 "originator": "codex_exec",
                 "cli_version": "0.89.0",
                 "model_provider": "openai",
-                "base_instructions": {"text": self._draw.text(7_000)},
+                "base_instructions": {"text": self._random.text(7_000)},
             },
         )
+        self._message("developer", "input_text", self._random.text(900))
 
-    def prompt(self, chain: Chain, text: str) -> None:
+    def prompt(self, chain: SimulatedChain, text: str) -> None:
         """Write the prompt, and the turn's context."""
-        content: Json = [{"type": "input_text", "text": text}]
-        self._line("response_item", {"type": "message", "role": "user", "content": content})
-        self._line("event_msg", {"type": "user_message", "message": text, "images": []})
+        self._turns += 1
+        self._event(
+            "task_started", turn_id=f"t{self._turns}", model_context_window=self._plan.window
+        )
+        self._message("user", "input_text", text)
+        self._event("user_message", message=text, images=[])
+        self._turn_context(chain)
+        self._event("token_count", info=None, rate_limits=_RATE_LIMITS)
+
+    def respond(self, response: ModelResponse) -> None:
+        """Write a response's items and its counts."""
+        random = self._random
+        thought = random.text(50)
+        self._event("agent_reasoning", text=thought)
+        self._item(
+            "reasoning",
+            summary=[{"type": "summary_text", "text": thought}],
+            content=None,
+            encrypted_content=random.text(random.size(900, 0.3, 4_000)),
+        )
+        if response.tool:
+            self._call_id = random.key("call_")
+            self._call = random.choice(("function_call", "function_call", "custom_tool_call"))
+            arguments = f'{{"cmd":{random.integer(1, 999)}}}'
+            if self._call == "function_call":
+                self._item(
+                    self._call, name="exec_command", arguments=arguments, call_id=self._call_id
+                )
+            else:
+                self._item(self._call, name="apply_patch", input=arguments, call_id=self._call_id)
+        else:
+            text = random.text(random.size(400, 1.0, 9_000))
+            self._event("agent_message", message=text)
+            self._message("assistant", "output_text", text)
+        self._last = _counts(response.usage)
+        self._total = {name: self._total[name] + self._last[name] for name in _COUNTS}
+        self._token_count(self._last)
+
+    def tool_result(self, chain: SimulatedChain, text: str) -> None:
+        """Write the tool's output; before the next call, the context and the same counts again."""
+        self._item(f"{self._call}_output", call_id=self._call_id, output=text)
+        self._turn_context(chain)
+        if self._last is not None:
+            self._token_count(self._last)
+
+    def compact(self, chain: SimulatedChain, attempt: CompactionAttempt) -> bool:
+        """Write a `compacted` line, and counts of zero with an estimate; failures leave nothing."""
+        del chain
+        if attempt.outcome in {"failed", "blocked", "lost-end"}:
+            return False
+        self._session.now_ms += attempt.duration_ms
+        summary = self._random.text(self._random.size(4_000, 0.4, 12_000))
+        self._line("compacted", {"message": summary})
+        self._token_count(dict.fromkeys(_COUNTS, 0) | {"total_tokens": attempt.post_tokens})
+        item: Json = {"type": "ContextCompaction", "id": self._random.key("item_")}
+        self._event("item_completed", turn_id=f"t{self._turns}", item=item)
+        self._last = None
+        return True
+
+    def noise(self, chain: SimulatedChain) -> None:
+        """Write rate limits, without counts."""
+        del chain
+        self._event("token_count", info=None, rate_limits=_RATE_LIMITS)
+
+    def _token_count(self, last: dict[str, int]) -> None:
+        info: dict[str, Json] = {
+            "total_token_usage": {**self._total},
+            "last_token_usage": {**last},
+            "model_context_window": self._plan.window,
+        }
+        self._event("token_count", info=info, rate_limits=_RATE_LIMITS)
+
+    def _turn_context(self, chain: SimulatedChain) -> None:
         self._line(
             "turn_context",
             {
-                "cwd": "/srv/repo",
+                "cwd": CWD,
                 "approval_policy": "never",
                 "model": chain.model,
                 "effort": "high",
-                "user_instructions": self._draw.text(2_000),
+                "summary": "auto",
+                "user_instructions": self._instructions,
             },
         )
-        self._line("event_msg", {"type": "token_count", "info": None})
 
-    def respond(self, response: Response) -> None:
-        """Write a response's items and its counts, often twice."""
-        draw = self._draw
-        summary: Json = [{"type": "summary_text", "text": draw.text(50)}]
-        secret = draw.text(draw.size(900, 0.3, 4_000))
-        self._line(
-            "response_item", {"type": "reasoning", "summary": summary, "encrypted_content": secret}
-        )
-        if response.tool:
-            self._call_id = draw.key("call_")
-            arguments = f'{{"cmd":{draw.whole(1, 999)}}}'
-            self._line(
-                "response_item",
-                {
-                    "type": "function_call",
-                    "name": "exec_command",
-                    "arguments": arguments,
-                    "call_id": self._call_id,
-                },
-            )
-        else:
-            text: Json = [{"type": "output_text", "text": draw.text(draw.size(400, 1.0, 9_000))}]
-            self._line("response_item", {"type": "message", "role": "assistant", "content": text})
-        counts = _counts(response.usage)
-        self._total = {name: self._total[name] + counts[name] for name in _COUNTS}
-        for _ in range(2 if draw.chance(0.5) else 1):
-            info: dict[str, Json] = {
-                "total_token_usage": {**self._total},
-                "last_token_usage": {**counts},
-                "model_context_window": self._plan.window,
-            }
-            self._line("event_msg", {"type": "token_count", "info": info})
+    def _message(self, role: str, kind: str, text: str) -> None:
+        self._item("message", role=role, content=[{"type": kind, "text": text}])
 
-    def tool_result(self, chain: Chain, text: str) -> None:
-        """Write the tool's output."""
-        del chain
-        self._line(
-            "response_item",
-            {"type": "function_call_output", "call_id": self._call_id, "output": text},
-        )
+    def _event(self, kind: str, **fields: Json) -> None:
+        self._line("event_msg", {"type": kind, **fields})
 
-    def compact(self, chain: Chain, compaction: Compaction) -> bool:
-        """Write a `compacted` line; failures leave none."""
-        del chain
-        if compaction.outcome in {"failed", "blocked", "lost-end"}:
-            return False
-        self._scene.now_ms += compaction.duration_ms
-        summary = self._draw.text(self._draw.size(4_000, 0.4, 12_000))
-        self._line("compacted", {"message": summary})
-        return True
-
-    def reset(self, chain: Chain) -> None:
-        """Write nothing: a cleared conversation is a new rollout."""
-
-    def noise(self, chain: Chain) -> None:
-        """Write a line that means nothing."""
-        del chain
-        self._line("event_msg", {"type": "agent_reasoning", "text": self._draw.text(60)})
-
-    def end_turn(self, chain: Chain, reason: EndReason) -> None:
-        """Write nothing: a rollout has no line for it that matters."""
+    def _item(self, kind: str, **fields: Json) -> None:
+        self._line("response_item", {"type": kind, **fields})
 
     def _line(self, kind: str, payload: dict[str, Json]) -> None:
         body: dict[str, Json] = {
-            "timestamp": iso(self._scene.now_ms),
+            "timestamp": iso(self._session.now_ms),
             "type": kind,
             "payload": payload,
         }
-        self._scene.emit(body, is_named=False)
+        self._session.emit(body, is_named=False)
 
 
-def _counts(usage: Usage) -> dict[str, int]:
+def _counts(usage: TokenCounts) -> dict[str, int]:
     return {
         "input_tokens": usage.used,
         "cached_input_tokens": usage.read,
         "output_tokens": usage.output,
+        "reasoning_output_tokens": usage.output // 3,
         "total_tokens": usage.used + usage.output,
     }

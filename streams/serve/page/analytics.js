@@ -239,7 +239,7 @@ export class Analytics {
         const { p50, p95, max } = distribution;
         setText(summary, p50 === null ? "" : `median ${stats.rangeWords(p50, format)} · p95 ${stats.rangeWords(p95, format)} · largest ${format(max)}`);
       } else {
-        setText(summary, measured ? `${count(measured, "compaction")}: the latest of each session active last` : "");
+        setText(summary, measured ? `${count(measured, "compaction")}: the latest of the sessions active last` : "");
       }
       if (!isEmpty) chart.set([latest.map((_, index) => index), latest.map((bar) => bar.count)]);
       table.write();

@@ -1,0 +1,159 @@
+"""Values of the workers and the views: do workers run, where are they, what waits for them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from schemas.topics import HOUR_MS
+from streams.flow.doctor.facts import Expected, Facts, Progress, UnknownFactError, known
+from streams.flow.doctor.rules import Items, Values
+from streams.flow.doctor.words import age, counted
+from streams.ports.inspection import Failure, Group, TopicFacts
+
+_LATE_MS = 60_000
+"""What waits for longer is not just a batch in progress."""
+
+_OVERDUE_MS = HOUR_MS
+"""A build takes minutes for 10 000 sessions."""
+
+_COMPARE = (
+    "Only the comparison is missing, and memory use is doubled until then: `contextgauge rebuild` "
+    "compares and swaps, `contextgauge rebuild --abandon` discards the build"
+)
+_LOOK = (
+    "`contextgauge rebuild --status` shows the progress; if there is none, see the project "
+    "workers' logs"
+)
+
+_PartitionProgress = Mapping[int, Progress] | Failure
+
+
+def _group(name: str, group: Group | Failure, progress: _PartitionProgress) -> Iterator[Values]:
+    group = known(group)
+    parts = [] if isinstance(progress, Failure) else list(progress.values())
+    waiting = sum(part.waiting for part in parts)
+    yield {
+        "group": name,
+        "members": len(group.hosts),
+        "hosts": sorted(set(group.hosts)),
+        "state": group.state,
+        "waiting": waiting,
+        "missed": waiting and not group.hosts,
+        "empty": not group.hosts,
+        "unstable": group.state not in {"Stable", ""},
+    }
+
+
+def _positions(progress: _PartitionProgress) -> Iterator[Values]:
+    started = {
+        partition: part.position
+        for partition, part in known(progress).items()
+        if part.position is not None
+    }
+    for partition, part in known(progress).items():
+        position = started.get(partition, part.first)
+        yield {
+            "subject": f"partition {partition}",
+            "started": len(started),
+            "position": position,
+            "first": part.first,
+            "end": part.end,
+            "deleted": max(part.first - position, 0),
+            "beyond_end": position > part.end,
+        }
+
+
+def _lag(noun: str, now_ms: int, progress: _PartitionProgress) -> Iterator[Values]:
+    waiting = {number: part.waiting for number, part in known(progress).items() if part.waiting}
+    times = [part.waiting_ms for part in known(progress).values() if part.waiting]
+    oldest_ms = max(now_ms - min((time for time in times if time is not None), default=now_ms), 0)
+    total, text = sum(waiting.values()), "nothing waits"
+    if waiting:
+        most = max(waiting, key=waiting.__getitem__)
+        since = f"the oldest for {age(oldest_ms)}" if any(times) else "for an unknown time"
+        text = f"about {counted(total, noun)} wait, {since}; most on partition {most} "
+        text += f"({waiting[most]:,})"
+    yield {
+        "waiting": total,
+        "oldest_ms": oldest_ms,
+        "late": oldest_ms >= _LATE_MS,
+        "text": text,
+        "partitions": len(known(progress)),
+    }
+
+
+def _generation(facts: Facts, _: Expected) -> Iterator[Values]:
+    views = known(facts.views)
+    generations = views.generations
+    active, building, held = generations.active, generations.next, generations.held
+    ready = sum(at is not None and at.caught_up for at in views.building.values())
+    started = generations.build.partition("-")[0]
+    age_ms = facts.now_ms - int(started) if started.isdigit() else 0
+    state = "no generation is active"
+    if active is not None:
+        state = f"generation {active} is active, {counted(views.sessions, 'session')}"
+    yield {
+        "active": active,
+        "building": building,
+        "ready": ready,
+        "held": held,
+        "state": state,
+        "none": active is None and building is None,
+        "lost": [number for number, at in views.active.items() if at is None],
+        "overdue": building and (age_ms > _OVERDUE_MS or active is None),
+        "progress": f"{state}; generation {building} has been building for {age(age_ms)}, {ready} "
+        f"of {counted(len(views.building), 'partition')} ready" + ", held for comparison" * held,
+        "remedy": _COMPARE if held and ready == len(views.building) else _LOOK,
+    }
+
+
+def _view_format(facts: Facts, expected: Expected) -> Iterator[Values]:
+    views, cluster = facts.views, facts.kafka.cluster
+    if isinstance(views, Failure) and views.kind == "unsupported":
+        yield {"unsupported": views.text}
+        return
+    counts = {at.partitions for at in known(views).active.values() if at is not None}
+    if not counts:
+        raise UnknownFactError("there are no views yet")
+    topic = None if isinstance(cluster, Failure) else cluster.topics.get(expected.events.name)
+    in_log = len(topic.partitions) if isinstance(topic, TopicFacts) else min(counts)
+    yield {
+        "unsupported": "",
+        "partitions": min(counts),
+        "counts": sorted(counts),
+        "topic": expected.events.name,
+        "in_log": in_log,
+        "differ": counts != {in_log},
+    }
+
+
+def _newest(
+    noun: str, time_of: Callable[[Facts], int | Failure | None], facts: Facts, _: Expected
+) -> Iterator[Values]:
+    newest_ms = known(time_of(facts))
+    text = f"no {noun} yet"
+    if newest_ms is not None:
+        text = f"the newest {noun}: {age(facts.now_ms - newest_ms)} ago"
+    yield {"text": text, "newest_ms": newest_ms}
+
+
+ITEMS: Mapping[str, Items] = {
+    "derive_group": lambda facts, expected: _group(
+        expected.derive_group, facts.kafka.derive_group, facts.kafka.derive
+    ),
+    "derive_positions": lambda facts, _: _positions(facts.kafka.derive),
+    "derive_lag": lambda facts, _: _lag("message", facts.now_ms, facts.kafka.derive),
+    "project_group": lambda facts, expected: _group(
+        expected.project_group, facts.kafka.project_group, facts.project
+    ),
+    "project_positions": lambda facts, _: _positions(facts.project),
+    "project_lag": lambda facts, _: _lag("record", facts.now_ms, facts.project),
+    "generation": _generation,
+    "view_format": _view_format,
+    "newest_message": partial(
+        _newest, "message", lambda facts: known(facts.kafka.keying).newest_ms
+    ),
+    "newest_record": partial(_newest, "record", lambda facts: facts.kafka.newest_record_ms),
+    "newest_session": partial(
+        _newest, "session in the views", lambda facts: known(facts.views).newest_ms
+    ),
+}

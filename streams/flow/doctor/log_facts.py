@@ -1,0 +1,210 @@
+"""Reads facts from the topics: the newest messages and dead letters, and what waits.
+
+Reads without a group and commits nothing, so no worker is affected.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from streams import codec
+from streams.flow.derive.intake import text_of
+from streams.flow.derive.stored_sessions import POSITION_KEY
+from streams.flow.doctor.facts import (
+    DeadLetters,
+    Expected,
+    Keying,
+    Progress,
+    UnknownFactError,
+    known,
+)
+from streams.flow.doctor.keying import KeyingSample
+from streams.ports import Batch, Clock, Log, LogRecord, PartitionReader
+from streams.ports.inspection import Cluster, Failure, Group, TopicFacts
+
+_T = TypeVar("_T")
+
+_SAMPLE_S = 5.0
+"""For a topic's newest messages: some hundred take milliseconds, of 9 MiB each, seconds."""
+
+_SAMPLED_RECORDS = 2_000
+_SAMPLED_OF_PARTITION = 200
+"""How many of the newest records are examined, in all and of a partition."""
+
+_POLLED_RECORDS = 50
+_POLL_S = 0.5
+
+_LAST_OFFSETS = 32
+"""Transaction markers take offsets: the newest record is this close to the end."""
+
+_STATE_OFFSETS = (32, 500, 10_000)
+"""Every transaction ends with the position, so it is just before the end, however many sessions
+the topic holds. Only aborted transactions may follow it."""
+
+
+class LogFacts:
+    """Reads the topics. Raises the log's errors, and UnknownFactError where a topic is missing."""
+
+    def __init__(
+        self,
+        log: Log | Failure,
+        clock: Clock,
+        partition_of: Callable[[str, int], int],
+        expected: Expected,
+        cluster: Cluster,
+    ) -> None:
+        self._log, self._clock, self._partition_of = log, clock, partition_of
+        self._expected, self._cluster = expected, cluster
+
+    async def keying(self) -> Keying:
+        """Return how the newest messages are keyed."""
+        topic = self._expected.messages.name
+        sample = KeyingSample(
+            len(self._topic(topic).partitions),
+            self._partition_of,
+            self._expected.message_limit_bytes,
+            self._clock.now_ms(),
+        )
+        await self._newest(topic, self._sampled(topic), sample.add)
+        return sample.result()
+
+    async def dead(self) -> DeadLetters:
+        """Return the newest dead letters."""
+        topic = self._expected.dead.name
+        reasons: Counter[str] = Counter()
+        times_ms: list[int] = []
+
+        def add(_: int, record: LogRecord) -> None:
+            reasons[text_of(dict(record.headers).get("dead_reason")) or "unknown"] += 1
+            times_ms.append(record.timestamp_ms)
+
+        total = sum(await self._newest(topic, self._sampled(topic), add))
+        return DeadLetters(reasons.total(), total, dict(reasons), max(times_ms, default=None))
+
+    async def newest_record_ms(self) -> int | None:
+        """Return the timestamp of the newest derived record."""
+        times_ms: list[int] = []
+        await self._newest(
+            self._expected.events.name,
+            _LAST_OFFSETS,
+            lambda _, record: times_ms.append(record.timestamp_ms),
+        )
+        return max(times_ms, default=None)
+
+    async def derive(self, group: Group | Failure) -> Mapping[int, Progress]:
+        """Return how far messages are derived: the positions stored with the state.
+
+        The group commits the same positions, which stand in where the state has none.
+        """
+        topic, state = self._expected.messages.name, self._expected.state.name
+        committed = {} if isinstance(group, Failure) else group.committed
+        positions: dict[int, int | None] = {}
+        if not isinstance(committed, Failure):
+            positions |= {
+                partition: offset
+                for (name, partition), offset in committed.items()
+                if name == topic
+            }
+        if isinstance(self._cluster.topics.get(state), TopicFacts):
+            stored = await self._each(state, self._stored_position)
+            positions |= {number: at for number, at in stored.items() if at is not None}
+        return await self.progress(topic, positions)
+
+    async def progress(
+        self, topic: str, positions: Mapping[int, int | None]
+    ) -> Mapping[int, Progress]:
+        """Return how far a topic is read, given the positions."""
+
+        async def look(reader: PartitionReader, partition: int) -> Progress:
+            first, end = await reader.bounds(partition)
+            position = positions.get(partition)
+            begin = first if position is None else max(position, first)
+            waiting_ms = None
+            if begin < end:
+                reader.seek(partition, begin)
+                batch = await reader.poll(partition, 1, _POLL_S)
+                waiting_ms = batch.records[0].timestamp_ms if batch.records else None
+                if not batch.records and batch.position >= end:
+                    end = begin  # nothing but transaction markers
+            return Progress(first, end, position, waiting_ms)
+
+        return await self._each(topic, look)
+
+    async def _stored_position(self, reader: PartitionReader, partition: int) -> int | None:
+        until_s = self._clock.monotonic_s() + _SAMPLE_S
+        for offsets in _STATE_OFFSETS:
+            first, end = await reader.bounds(partition)
+            value: bytes | None = None
+            reached = first
+            async for batch in self._batches(reader, partition, max(first, end - offsets), until_s):
+                reached = batch.position
+                for record in batch.records:
+                    if record.key == POSITION_KEY:
+                        value = record.value
+            if reached < end:
+                return None  # a newer position may follow
+            if value is not None:
+                document = codec.loads(value)
+                position = document.get("position") if isinstance(document, dict) else None
+                return position if isinstance(position, int) else None
+        return None
+
+    async def _newest(
+        self, topic: str, offsets: int, add: Callable[[int, LogRecord], None]
+    ) -> list[int]:
+        """Pass on the records of each partition's last offsets, as far as time allows.
+
+        Return how many offsets each partition has.
+        """
+
+        async def look(reader: PartitionReader, partition: int) -> int:
+            first, end = await reader.bounds(partition)
+            until_s = self._clock.monotonic_s() + _SAMPLE_S
+            async for batch in self._batches(reader, partition, max(first, end - offsets), until_s):
+                for record in batch.records:
+                    add(partition, record)
+            return end - first
+
+        return list((await self._each(topic, look)).values())
+
+    async def _batches(
+        self, reader: PartitionReader, partition: int, position: int, until_s: float
+    ) -> AsyncIterator[Batch]:
+        """Yield a partition's records from a position to the end, as far as time allows."""
+        _, end = await reader.bounds(partition)
+        reader.seek(partition, position)
+        while position < end and self._clock.monotonic_s() < until_s:
+            batch = await reader.poll(partition, _POLLED_RECORDS, _POLL_S)
+            position = batch.position
+            yield batch
+
+    async def _each(
+        self, topic: str, look: Callable[[PartitionReader, int], Awaitable[_T]]
+    ) -> dict[int, _T]:
+        """Examine all partitions that have a leader, concurrently, with one reader."""
+        partitions = self._readable(topic)
+        reader = known(self._log).reader(topic, partitions)
+        await reader.start()
+        try:
+            results = await asyncio.gather(*[look(reader, number) for number in partitions])
+        finally:
+            await reader.stop()
+        return dict(zip(partitions, results, strict=True))
+
+    def _sampled(self, topic: str) -> int:
+        return min(_SAMPLED_OF_PARTITION, max(_SAMPLED_RECORDS // len(self._readable(topic)), 1))
+
+    def _readable(self, topic: str) -> list[int]:
+        """Return the partitions that have a leader."""
+        parts = self._topic(topic).partitions
+        readable = [part.partition for part in parts if part.leader is not None]
+        if not readable:
+            raise UnknownFactError(f"no partition of {topic} has a leader")
+        return readable
+
+    def _topic(self, topic: str) -> TopicFacts:
+        facts = known(self._cluster.topics.get(topic))
+        if facts is None:
+            raise UnknownFactError(f"the topic {topic} does not exist")
+        return facts

@@ -1,0 +1,330 @@
+"""Everything that can be wrong: the facts, the check, its severity, and a part of its message."""
+
+from dataclasses import replace
+
+from schemas.topics import DAY_MS, HOUR_MS, MIB
+from streams.flow.doctor import Facts, Severity
+from streams.flow.doctor.facts import DeadLetters, MiskeyedMessage, Progress
+from streams.ports import Generations, ViewPosition
+from streams.ports.inspection import (
+    TRANSACTIONS_TOPIC,
+    Bootstrap,
+    ClockReading,
+    Failure,
+    Group,
+)
+from tests.doctor.cases import (
+    AWAY,
+    BROKERS,
+    CLUSTER,
+    NOW,
+    POSITION,
+    REFUSED,
+    STORE,
+    TOPICS,
+    all_brokers,
+    broker_configs,
+    brokers,
+    facts,
+    keying,
+    partitions,
+    redis,
+    topic,
+    views,
+    with_partitions,
+    with_topic,
+)
+
+ONE_OF_TWO = [Bootstrap("a:1", None), Bootstrap("b:1", AWAY)]
+NO_CONFIG = Failure("refused", "unknown command 'CONFIG'")
+WRONG_MESSAGE = MiskeyedMessage(1, 77, NOW - 60_000, ("via",))
+NOBODY = Group("Empty", [], {})
+OLD_BUILD = f"{NOW - 3 * HOUR_MS}-w"
+REASONS = {"misrouted": 4, "not_json": 1}
+
+Problem = tuple[str, Severity, Facts, str]
+
+KAFKA_PROBLEMS: list[Problem] = [
+    ("kafka.reachable", "error", facts(bootstrap=AWAY), "no answer"),
+    ("kafka.reachable", "error", facts(bootstrap=[Bootstrap("a:1", AWAY)]), "does not answer"),
+    ("kafka.reachable", "warning", facts(bootstrap=ONE_OF_TWO), "does not answer"),
+    ("kafka.access", "error", facts(bootstrap=[Bootstrap("a:1", REFUSED)]), "refused"),
+    ("kafka.access", "error", facts(derive_group=REFUSED), "refused"),
+    ("kafka.access", "error", with_topic("agent.messages", REFUSED), "refused"),
+    ("kafka.access", "note", all_brokers(configs=REFUSED), "not readable"),
+    ("kafka.brokers", "error", brokers(*BROKERS[:2], replace(BROKERS[2], failure=AWAY)), "r 3 adv"),
+    ("kafka.version", "warning", all_brokers(supported_level=9, level=9), "Kafka 3.5, older"),
+    (
+        "kafka.version",
+        "note",
+        brokers(BROKERS[0], replace(BROKERS[1], supported_level=25)),
+        "Kafka 4.0 and 4.1",
+    ),
+    ("kafka.version", "note", all_brokers(level=21), "still uses the features of 3.9"),
+    ("kafka.version", "note", all_brokers(supported_level=None, newest_api=9), "up to version 9"),
+    ("kafka.topic_creation", "warning", broker_configs(auto_create_topics_enable="true"), "early"),
+    (
+        "kafka.message_size",
+        "note",
+        broker_configs(replica_fetch_max_bytes=str(MIB)),
+        "1 MiB, below the largest message of 10 MiB",
+    ),
+    (
+        "kafka.internal_topics",
+        "warning",
+        with_partitions(TRANSACTIONS_TOPIC, partitions(replicas=1, in_sync=1)),
+        "1 of 3 copies",
+    ),
+    (
+        "kafka.internal_topics",
+        "error",
+        with_partitions(TRANSACTIONS_TOPIC, partitions(leader=None)),
+        "2 of 2 partitions without a leader",
+    ),
+    (
+        "kafka.session_timeout",
+        "error",
+        broker_configs(group_min_session_timeout_ms="20000"),
+        "20,000 to 1,800,000",
+    ),
+    (
+        "kafka.transaction_timeout",
+        "error",
+        broker_configs(transaction_max_timeout_ms="5000"),
+        "up to 5,000 ms",
+    ),
+]
+
+THREE_PARTITIONS = replace(
+    CLUSTER,
+    topics={name: replace(actual, partitions=partitions(3)) for name, actual in TOPICS.items()},
+)
+EVENTS, MESSAGES, STATE = "context.events", "agent.messages", "context.state"
+
+TOPIC_PROBLEMS: list[Problem] = [
+    ("topics.present", "error", with_topic(STATE, None), "does not exist"),
+    ("topics.present", "note", with_topic("context.commands", None), "nothing uses it"),
+    ("topics.partitions", "error", with_partitions(EVENTS, partitions(3)), "context.events 3"),
+    ("topics.partitions", "note", facts(cluster=THREE_PARTITIONS), "new topics is 2"),
+    (
+        "topics.replication",
+        "warning",
+        with_partitions(EVENTS, partitions(replicas=1, in_sync=1)),
+        "1 of 3 expected copies",
+    ),
+    ("topics.replication", "note", brokers(BROKERS[0]), "one broker"),
+    ("topics.in_sync", "warning", topic(EVENTS, min_insync_replicas="1"), "=1 of 3 copies: a"),
+    ("topics.in_sync", "warning", topic(EVENTS, min_insync_replicas="3"), "one broker is down"),
+    ("topics.in_sync", "error", topic(EVENTS, min_insync_replicas="4"), "nothing can be written"),
+    ("topics.health", "error", with_partitions(EVENTS, partitions(leader=None)), "0, 1 of 2"),
+    ("topics.health", "warning", with_partitions(EVENTS, partitions(in_sync=2)), "are behind"),
+    (
+        "topics.message_size",
+        "error",
+        topic(MESSAGES, max_message_bytes="1048588"),
+        "max.message.bytes=1048588 (1 MiB) is below 9437184 (9 MiB)",
+    ),
+    (
+        "topics.cleanup",
+        "error",
+        topic(STATE, cleanup_policy="compact, delete"),
+        "compact,delete: the state of open sessions",
+    ),
+    ("topics.cleanup", "error", topic(EVENTS, cleanup_policy="compact"), "newest record of each"),
+    (
+        "topics.retention",
+        "warning",
+        topic(EVENTS, retention_ms=str(7 * DAY_MS)),
+        "kept 7 d, the settings require forever: a rebuild",
+    ),
+    ("topics.retention", "warning", topic(MESSAGES, retention_ms=str(HOUR_MS)), "not derived yet"),
+    ("topics.retention", "note", topic(MESSAGES, retention_ms=str(90 * DAY_MS)), "kept 90 d"),
+    ("topics.retention", "warning", topic(EVENTS, retention_bytes=str(MIB)), "at most 1 MiB"),
+    (
+        "topics.timestamps",
+        "warning",
+        topic(MESSAGES, message_timestamp_type="LogAppendTime"),
+        "LogAppendTime",
+    ),
+    (
+        "topics.timestamps",
+        "warning",
+        topic(MESSAGES, message_timestamp_after_max_ms=str(2**63 - 1)),
+        "any time ahead",
+    ),
+    ("topics.segments", "warning", topic(STATE, segment_bytes=str(1024 * MIB)), "1 GiB"),
+    ("topics.segments", "error", topic(EVENTS, segment_bytes=str(MIB)), "below the largest"),
+    ("topics.segments", "warning", topic(STATE, min_compaction_lag_ms=str(3 * DAY_MS)), "for 3 d"),
+    (
+        "topics.elections",
+        "warning",
+        topic(STATE, unclean_leader_election_enable="true"),
+        "unclean",
+    ),
+]
+
+FLOW_PROBLEMS: list[Problem] = [
+    ("publishers.keys", "error", keying(without_key=100), "25 % of the newest 400 messages: 100"),
+    ("publishers.keys", "warning", keying(other_key=1), "below 1 %"),
+    (
+        "publishers.keys",
+        "error",
+        keying(other_partitioner=300, newest_wrong=WRONG_MESSAGE),
+        "60 s ago, partition 1 offset 77, headers via",
+    ),
+    ("publishers.keys", "warning", keying(right_by_chance=3), "by chance"),
+    (
+        "publishers.dead_letters",
+        "error",
+        facts(dead=DeadLetters(5, 900, REASONS, NOW - 60_000)),
+        "the newest 5 of about 900: 4 misrouted, 1 not_json; the last one 60 s ago",
+    ),
+    (
+        "publishers.dead_letters",
+        "warning",
+        facts(dead=DeadLetters(5, 5, {"no_session": 5}, NOW - 5 * HOUR_MS)),
+        "5 no_session",
+    ),
+    (
+        "publishers.dead_letters",
+        "note",
+        facts(dead=DeadLetters(5, 5, {"too_large": 5}, NOW - 5 * DAY_MS)),
+        "5 d ago",
+    ),
+    ("publishers.clocks", "warning", keying(ahead=7, most_ahead_ms=90_000), "by up to 90 s"),
+    (
+        "derive.workers",
+        "error",
+        facts(derive_group=NOBODY, derive={0: Progress(0, 10, None, NOW)}),
+        "10 messages wait",
+    ),
+    ("derive.workers", "warning", facts(derive_group=NOBODY), "nothing waits"),
+    (
+        "derive.workers",
+        "note",
+        facts(derive_group=Group("PreparingRebalance", ["a"], {})),
+        "1 worker in the group contextgauge-derive, which is rebalancing",
+    ),
+    (
+        "derive.position",
+        "error",
+        facts(derive={0: Progress(500, 900, 100, None)}),
+        "400 offsets were deleted before they were read",
+    ),
+    ("derive.position", "error", facts(derive={0: Progress(0, 10, 100, None)}), "the end, 10: the"),
+    (
+        "derive.lag",
+        "warning",
+        facts(derive={0: Progress(0, 1_500, 500, NOW - 600_000), 1: Progress(0, 5, 5, None)}),
+        "about 1,000 messages wait, the oldest for 10 min; most on partition 0 (1,000)",
+    ),
+    (
+        "project.workers",
+        "error",
+        facts(project_group=NOBODY, project={0: Progress(0, 10, 3, NOW)}),
+        "7 records wait",
+    ),
+    ("project.workers", "warning", facts(project_group=NOBODY), "nothing waits"),
+    ("project.workers", "note", facts(project_group=Group("Dead", ["a"], {})), "rebalancing"),
+    ("project.position", "error", facts(project={0: Progress(500, 900, 1, None)}), "499 offsets"),
+    ("project.position", "error", facts(project={0: Progress(0, 10, 100, None)}), "the end, 10"),
+    (
+        "project.lag",
+        "warning",
+        facts(project={0: Progress(0, 1_500, 500, NOW - HOUR_MS)}),
+        "1,000 records",
+    ),
+    (
+        "views.generation",
+        "warning",
+        views(generations=Generations(1, 2, OLD_BUILD), building={0: None}),
+        "12 sessions; generation 2 has been building for 3 h, 0 of 1 partition ready",
+    ),
+    (
+        "views.generation",
+        "note",
+        views(generations=Generations(1, 2, f"{NOW - 5_000}-w"), building={0: POSITION}),
+        "for 5 s, 1 of 1",
+    ),
+    (
+        "views.generation",
+        "warning",
+        views(generations=Generations(1, 2, OLD_BUILD, held=True), building={0: POSITION}),
+        "for 3 h, 1 of 1 partition ready, held for comparison",
+    ),
+    ("views.generation", "error", views(active={0: None, 1: POSITION}), "partition 0 of it"),
+    ("views.generation", "note", views(generations=Generations(None, None), active={}), "no views"),
+    ("views.format", "error", facts(views=Failure("unsupported", "format 9")), "format 9"),
+    (
+        "views.format",
+        "error",
+        views(active={0: ViewPosition(5, 0, 4, caught_up=True)}),
+        "4 partitions, context.events has 2",
+    ),
+]
+
+REDIS_PROBLEMS: list[Problem] = [
+    ("redis.reachable", "error", facts(store=AWAY), "no answer"),
+    ("redis.access", "error", facts(store=Failure("refused", "WRONGPASS")), "WRONGPASS"),
+    ("redis.version", "error", redis({"redis_version": "6.0.9"}), "6.0.9"),
+    ("redis.role", "error", redis({"role": "slave", "master_host": "m"}), "replica of m:?"),
+    ("redis.cluster", "error", redis({"cluster_enabled": "1"}), "Redis Cluster"),
+    ("redis.persistence", "warning", redis({"aof_enabled": "0"}), "a restart empties it"),
+    (
+        "redis.persistence",
+        "warning",
+        redis({"aof_enabled": "0"}, configs=NO_CONFIG),
+        "its last snapshot",
+    ),
+    ("redis.persistence", "warning", redis({"loading": "1"}), "loading its data"),
+    ("redis.persistence", "error", redis({"aof_last_write_status": "err"}), "append-only file"),
+    ("redis.persistence", "error", redis({"rdb_last_bgsave_status": "err"}), "last snapshot"),
+    ("redis.persistence", "warning", redis(configs={"appendfsync": "no"}), "appendfsync=no"),
+    (
+        "redis.eviction",
+        "error",
+        redis({"evicted_keys": "12"}, configs={"maxmemory-policy": "allkeys-lru"}),
+        "allkeys-lru: keys may be evicted; 12 were",
+    ),
+    (
+        "redis.eviction",
+        "error",
+        redis({"maxmemory_policy": "volatile-ttl"}, configs=NO_CONFIG),
+        "volatile-ttl",
+    ),
+    ("redis.eviction", "warning", redis({"evicted_keys": "12"}), "12 keys were evicted"),
+    ("redis.memory", "error", redis({"used_memory": str(950 * MIB)}), "950 MiB used of 1 GiB"),
+    ("redis.memory", "warning", redis({"used_memory": str(800 * MIB)}), "(78%)"),
+    ("redis.memory", "note", redis({"maxmemory": "0"}), "maxmemory is not set"),
+    (
+        "redis.memory",
+        "warning",
+        redis({"used_memory": str(600 * MIB), "used_memory_dataset": str(500 * MIB)}),
+        "too little for a rebuild, which takes 1.1 GiB in all",
+    ),
+    (
+        "redis.fragmentation",
+        "warning",
+        redis({"used_memory_rss": str(300 * MIB)}),
+        "300 MiB held for 100 MiB used (3.0 times)",
+    ),
+    ("redis.latency", "warning", redis(pings_ms=(30.0, 31.0, 90.0)), "31.0 ms, at most 90.0 ms"),
+    ("redis.rights", "error", redis(denied={"EVAL": "NOPERM no"}), "EVAL refused: NOPERM no"),
+    ("clock.redis", "warning", redis(clock=ClockReading(-90_000, 1)), "90 s behind this machine's"),
+    ("clock.redis", "warning", redis(clock=ClockReading(9_000, 1)), "9 s ahead of"),
+    ("clock.kafka", "warning", keying(newest_append_ms=NOW + 30_000), "at least 30 s ahead"),
+]
+
+UNKNOWN: list[Problem] = [
+    ("kafka.version", "skipped", facts(cluster=AWAY), "no answer"),
+    ("kafka.topic_creation", "skipped", all_brokers(configs=REFUSED), "TopicAuthorization"),
+    ("topics.present", "skipped", with_topic(EVENTS, REFUSED), "TopicAuthorization"),
+    ("redis.version", "skipped", redis({"redis_version": ""}), "does not report the version"),
+    ("redis.eviction", "skipped", redis({"maxmemory_policy": ""}, configs={}), "neither CONFIG"),
+    ("redis.memory", "skipped", facts(store=replace(STORE, info=AWAY)), "INFO"),
+    ("redis.latency", "skipped", redis(pings_ms=()), "no ping"),
+    ("redis.rights", "skipped", redis(denied=NO_CONFIG), "needs MULTI"),
+    ("clock.redis", "skipped", redis(clock=AWAY), "TIME"),
+]
+
+PROBLEMS = [*KAFKA_PROBLEMS, *TOPIC_PROBLEMS, *FLOW_PROBLEMS, *REDIS_PROBLEMS]

@@ -1,0 +1,199 @@
+"""Facts in, findings out: everything that can be wrong is reported with a remedy."""
+
+import re
+from contextlib import suppress
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.topics import DAY_MS, HOUR_MS, MIB
+from streams.cli.app import app
+from streams.flow.doctor import CHECKS, SEVERITIES, Facts, Finding, judge
+from streams.flow.doctor.facts import DeadLetters, KafkaFacts, UnknownFactError
+from streams.ports import Generations, ViewPosition
+from streams.settings import Settings
+from tests.doctor.cases import (
+    AWAY,
+    CLUSTER,
+    EXPECTED,
+    HEALTHY,
+    NOW,
+    REFUSED,
+    TOPICS,
+    facts,
+    redis,
+    topic,
+    views,
+)
+from tests.doctor.problems import NO_CONFIG, PROBLEMS, UNKNOWN
+
+NAMES = [check.name for check in CHECKS]
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "DOCTOR.md").read_text(encoding="utf-8")
+
+
+def findings(given_facts: Facts, check: str) -> list[Finding]:
+    return [item for item in judge(given_facts, EXPECTED) if item.check == check]
+
+
+def severities(given_facts: Facts, check: str) -> set[str]:
+    return {item.severity for item in findings(given_facts, check)}
+
+
+@pytest.mark.parametrize(
+    ("check", "severity", "given_facts", "words"),
+    PROBLEMS + UNKNOWN,
+    ids=[f"{number}-{case[0]}" for number, case in enumerate(PROBLEMS + UNKNOWN)],
+)
+def test_problem_is_reported(check: str, severity: str, given_facts: Facts, words: str) -> None:
+    reported = [item for item in findings(given_facts, check) if words in item.message]
+    assert {item.severity for item in reported} == {severity}, findings(given_facts, check)
+    assert all(item.remedy or severity == "skipped" for item in reported)
+
+
+def test_a_healthy_installation_has_no_problem() -> None:
+    reported = judge(HEALTHY, EXPECTED)
+    assert [item.check for item in reported] == NAMES
+    assert [item.check for item in reported if item.severity != "ok"] == ["clock.kafka"]
+    assert severities(HEALTHY, "clock.kafka") == {"skipped"}
+
+
+def test_every_rule_has_a_case() -> None:
+    rules = {(check.name, rule.value) for check in CHECKS for rule in check.rules + check.also}
+    applied = set()
+    for _, _, case, _ in PROBLEMS + UNKNOWN:
+        for check in CHECKS:
+            with suppress(UnknownFactError):
+                items = [item for item in check.items(case, EXPECTED) if "unknown" not in item]
+                applied |= {(check.name, rule.value) for it in items for rule in check.applying(it)}
+    assert rules - applied == {("topics.retention", "events_limited")}  # by other settings, below
+
+
+_KAFKA = {field.name for field in fields(KafkaFacts)}
+_PARTS: dict[str, list[Any]] = {
+    name: [getattr(case.kafka if name in _KAFKA else case, name) for _, _, case, _ in PROBLEMS]
+    + [AWAY, REFUSED]
+    for name in (
+        "bootstrap",
+        "cluster",
+        "derive_group",
+        "keying",
+        "dead",
+        "derive",
+        "project",
+        "store",
+        "views",
+    )
+}
+
+
+@given(st.fixed_dictionaries({name: st.sampled_from(items) for name, items in _PARTS.items()}))
+def test_every_check_has_a_finding_whatever_the_facts(parts: dict[str, Any]) -> None:
+    reported = judge(facts(**parts), EXPECTED)
+    assert list(dict.fromkeys(item.check for item in reported)) == NAMES
+    assert all(item.remedy for item in reported if item.severity not in {"ok", "skipped"})
+    assert not [item for item in reported if "{" in item.message + item.remedy]
+
+
+def test_a_service_that_is_down_hides_nothing_of_the_other() -> None:
+    kafka = KafkaFacts(*[AWAY] * 8)  # type: ignore[arg-type]  # each field takes a failure
+    without_kafka = replace(HEALTHY, kafka=kafka, project=AWAY)
+    without_redis = facts(store=AWAY, views=AWAY, project=AWAY)
+    for check in NAMES:
+        of_redis = check.partition(".")[0] == "redis" or check == "clock.redis"
+        assert of_redis == (severities(without_kafka, check) == {"ok"}) or "views" in check
+        if of_redis and check != "redis.reachable":
+            assert severities(without_redis, check) == {"skipped"}
+        if check.startswith(("kafka", "topics", "publishers", "derive")):
+            assert severities(without_redis, check) == {"ok"}
+    assert severities(without_kafka, "kafka.reachable") == {"error"}
+    assert severities(without_redis, "redis.reachable") == {"error"}
+
+
+def test_a_topic_of_unknown_configuration_is_not_called_correct() -> None:
+    hidden = {name: replace(actual, configs=REFUSED) for name, actual in TOPICS.items()}
+    given_facts = facts(cluster=replace(CLUSTER, topics=CLUSTER.topics | hidden))  # type: ignore[operator]  # a dict
+    (skipped,) = findings(given_facts, "topics.cleanup")
+    assert (skipped.severity, skipped.subject) == ("skipped", ", ".join(TOPICS))
+    assert severities(given_facts, "kafka.access") == {"note"}
+
+
+def test_records_that_are_not_kept_forever_are_noted_even_if_configured() -> None:
+    events = replace(EXPECTED.events, retention_ms=7 * DAY_MS)
+    limited = topic("context.events", retention_ms=str(7 * DAY_MS))
+    (note,) = [
+        item
+        for item in judge(limited, replace(EXPECTED, events=events))
+        if item.check == "topics.retention"
+    ]
+    assert (note.severity, note.message[:24]) == ("note", "kept 7 d, as configured:")
+
+
+def test_two_problems_of_one_topic_are_both_reported() -> None:
+    offline, behind = (
+        replace(CLUSTER.topics["context.state"].partitions[0], leader=None),
+        replace(CLUSTER.topics["context.state"].partitions[1], in_sync=1),
+    )  # type: ignore[union-attr]  # it exists
+    actual = replace(TOPICS["context.state"], partitions=[offline, behind])
+    given_facts = facts(cluster=replace(CLUSTER, topics=CLUSTER.topics | {"context.state": actual}))  # type: ignore[operator]  # a dict
+    assert [item.severity for item in findings(given_facts, "topics.health")] == [
+        "error",
+        "warning",
+    ]
+
+
+def test_a_managed_redis_is_examined_by_info() -> None:
+    managed = redis(configs=NO_CONFIG, denied=NO_CONFIG)
+    assert severities(managed, "redis.eviction") == {"ok"}
+    assert severities(managed, "redis.rights") == {"skipped"}
+
+
+@pytest.mark.parametrize(("held", "ready"), [(True, True), (True, False), (False, True)])
+def test_only_a_build_that_is_held_and_complete_can_be_abandoned(held: bool, ready: bool) -> None:
+    started = f"{NOW - 3 * HOUR_MS}-rebuild"
+    at = ViewPosition(9, 0, 2, caught_up=ready, build=started)
+    building = views(generations=Generations(1, 2, started, held=held), building={0: at})
+    (finding,) = findings(building, "views.generation")
+    assert ("--abandon" in finding.remedy) == (held and ready)
+    assert finding.figures["held"] == held
+
+
+def test_a_rebuild_in_progress_has_its_memory() -> None:
+    full = redis({"used_memory": str(600 * MIB)})
+    assert severities(full, "redis.memory") == {"warning"}
+    building = views(generations=Generations(1, 2, "build"), building={}).views
+    assert severities(replace(full, views=building), "redis.memory") == {"ok"}
+
+
+def test_commands_and_settings_in_remedies_exist() -> None:
+    remedies = [item.remedy for _, _, case, _ in PROBLEMS for item in judge(case, EXPECTED)]
+    commands = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]  # a group
+    named = {name for text in remedies for name in re.findall(r"`contextgauge ([a-z-]+)", text)}
+    variables = {
+        name for text in remedies for name in re.findall(r"CONTEXTGAUGE_([A-Z_]+[A-Z])", text)
+    }
+    assert {"topics", "derive", "project"} <= named <= commands
+    assert "TOPIC_PREFIX" in variables
+    assert variables <= {name.upper() for name in Settings.model_fields}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "begin"),
+    [({"misrouted": 1, "odd": 1}, "Fix the publisher: key messages"), ({"odd": 1}, "`contextg")],
+)
+def test_dead_letters_are_fixed_and_resent(reasons: dict[str, int], begin: str) -> None:
+    dead = facts(dead=DeadLetters(2, 2, reasons, NOW))
+    (finding,) = findings(dead, "publishers.dead_letters")
+    assert finding.remedy.startswith(begin)
+    assert "contextgauge dead redrive" in finding.remedy
+    assert finding.figures == {"looked": 2, **reasons}
+
+
+def test_the_document_lists_all_checks_and_severities() -> None:
+    rows = re.findall(r"^\| `([a-z]+\.[a-z_]+)` \| (.*) \|$", DOCUMENT, re.MULTILINE)
+    assert rows == [(check.name, check.why) for check in CHECKS]
+    assert tuple(re.findall(r"^\| `([a-z]+)` \|", DOCUMENT, re.MULTILINE)) == SEVERITIES
