@@ -5,7 +5,7 @@
 A view holds no clock, so a status holds instants: a reader compares its own time with them and
 needs no rule. `stalled_from_ms` and `stale_from_ms` are set only where they apply, so of an open
 attempt only the first can be, and without one only the second. Why each value is what it is:
-docs/adr/0041-one-judgement-of-a-session.md.
+docs/adr/0037-one-judgement-of-a-session.md.
 
 The status line imports this at every prompt, so it imports nothing that takes long.
 """
