@@ -57,6 +57,10 @@ def test_the_latest_thrash_is_known_when_it_is_over() -> None:
     assert not status.is_thrashing(NOW_MS)
 
 
+def test_a_span_of_the_whole_window_is_no_thrash() -> None:
+    assert status_of(session(HALF, last=compacted(15 * MINUTE, 7 * MINUTE, 0))).thrash is None
+
+
 def test_compactions_without_a_time_are_no_thrash() -> None:
     last = tuple(replace(brief, time_ms=None) for brief in compacted(2, 1, 0))
     assert status_of(session(HALF, last=last)).thrash is None
