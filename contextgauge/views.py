@@ -8,8 +8,8 @@ stalled or a figure stale is for the reader's own clock to decide.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import field
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from contextgauge.records import (
     Category,
@@ -23,6 +23,11 @@ from contextgauge.records import (
     WindowSource,
 )
 from contextgauge.units import DAY_MS
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from contextgauge.frozen import dataclass
 
 VIEW_VERSION = 2
 """Version of every document below; a reader that meets another must not guess.

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 from bench.serving import Reader, Writer, ask
 from contextgauge.clock import SystemClock
 from streams.edge.redis.views import RedisViews
-from streams.serve.feed.feed import written
+from streams.serve.feed.feed import encoded
 
 
 async def test_a_reader_counts_events_and_their_delay() -> None:
@@ -15,7 +15,7 @@ async def test_a_reader_counts_events_and_their_delay() -> None:
     reader.connection_made(transport)
     assert transport.write.call_args.args[0].startswith(b"GET /v1/stream HTTP/1.1\r\n")
     told = b'{"version":2,"time_ms":%d,"sequence":1}' % (SystemClock().now_ms() - 40)
-    event = written(b"record", "1:0", told)
+    event = encoded(b"record", "1:0", told)
     reader.data_received(event)
     assert reader.events == 0
     reader.is_counting = True

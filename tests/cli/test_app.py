@@ -15,22 +15,26 @@ from pathlib import Path
 
 import pytest
 import typer
-from click import Command as ClickCommand
+from typer.core import TyperCommand, TyperGroup
 
 from streams.cli.app import app
+from streams.cli.lazy import LazyCommand
 from tests.conftest import Command
 
 
-def _all_commands() -> dict[str, ClickCommand]:
-    found: dict[str, ClickCommand] = {}
+def _all_commands() -> dict[str, TyperCommand | TyperGroup]:
+    commands: dict[str, TyperCommand | TyperGroup] = {}
 
     def walk(name: str, item: object) -> None:
-        found[name] = item  # type: ignore[assignment]  # Typer's own classes have these methods
+        if isinstance(item, LazyCommand):
+            item = item.load()
+        assert isinstance(item, TyperCommand | TyperGroup)
+        commands[name] = item
         for child_name, child in getattr(item, "commands", {}).items():
             walk(f"{name} {child_name}".strip(), child)
 
     walk("", typer.main.get_command(app))
-    return found
+    return commands
 
 
 COMMANDS = _all_commands()
@@ -186,13 +190,13 @@ def test_a_taken_metrics_port_is_said_so(command: Command) -> None:
         taken.listen()
         done = command("derive", METRICS_PORT=str(taken.getsockname()[1]))
     assert done.returncode == 2
-    assert re.search(r"CONTEXTGAUGE_METRICS_PORT=\d+ cannot be used", done.stderr)
+    assert re.search(r"CONTEXTGAUGE_METRICS_PORT=\d+ is not available", done.stderr)
 
 
 def test_a_metrics_address_of_another_machine_is_said_so(command: Command) -> None:
     done = command("derive", METRICS_HOST="192.0.2.1")  # for documentation: nobody has it
     assert done.returncode == 2
-    assert "CONTEXTGAUGE_METRICS_HOST=192.0.2.1 is no address of this machine" in done.stderr
+    assert "CONTEXTGAUGE_METRICS_HOST=192.0.2.1 is not an address of this machine" in done.stderr
 
 
 def test_a_full_disk_is_no_error_in_the_program() -> None:
@@ -205,6 +209,4 @@ def test_a_full_disk_is_no_error_in_the_program() -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr == (
-        "contextgauge: the output cannot be written (No space left on device): make room\n"
-    )
+    assert done.stderr == ("contextgauge: cannot write the output: No space left on device\n")

@@ -54,7 +54,7 @@ def test_a_file_is_checked_and_told_in_words(command: Command, tmp_path: Path) -
     done = command("control", "--check", str(file))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "alerts.toml: 5 rules, 1 target; nothing older than 15 min is alerted on\n"
+        "alerts.toml: 5 rules, 1 target; no alerts on what is older than 15 min\n"
         "  full: 85 % of a window used, models claude-* !*haiku* → ops\n"
         "  bad: a compaction blocked or failed → ops\n"
         "  silent: a compaction silent for 150 s → ops\n"
@@ -83,7 +83,7 @@ def test_faults_are_told_with_their_lines_and_the_code_is_2(
 def test_without_rules_it_says_how_to_name_them(command: Command) -> None:
     done = command("control")
     assert done.returncode == 2
-    assert "give --rules FILE, or set CONTEXTGAUGE_ALERTS_FILE" in done.stderr
+    assert "pass --rules FILE, or set CONTEXTGAUGE_ALERTS_FILE" in done.stderr
 
 
 def test_a_topic_that_is_missing_is_told(

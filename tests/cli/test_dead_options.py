@@ -1,4 +1,4 @@
-"""Which dead letters are meant: addresses, times and reasons, and what is said of wrong ones."""
+"""Selecting dead letters by addresses, times and reasons; errors for invalid ones."""
 
 from datetime import UTC, datetime
 from typing import get_args
@@ -15,7 +15,7 @@ from streams.flow.dead_letters.reading import Selection, Span
 NOW_MS = 1_800_000_000_000
 
 
-def test_the_reasons_are_those_of_the_contract() -> None:
+def test_the_reasons_are_those_of_the_schema() -> None:
     assert {reason.value for reason in Reason} == {*get_args(DeadReason), UNKNOWN_REASON}
 
 
@@ -30,7 +30,7 @@ def test_the_reasons_are_those_of_the_contract() -> None:
         ("3:", Span(3, 0, None)),
     ],
 )
-def test_an_address(text: str, span: Span) -> None:
+def test_a_valid_address_is_parsed(text: str, span: Span) -> None:
     assert parse_address(text) == span
 
 
@@ -50,7 +50,7 @@ def test_an_address(text: str, span: Span) -> None:
         "0:" + "9" * 19,
     ],
 )
-def test_no_address(text: str) -> None:
+def test_an_invalid_address_is_rejected(text: str) -> None:
     with pytest.raises(ConfigError, match="PARTITION:"):
         parse_address(text)
 
@@ -74,21 +74,21 @@ def test_no_address(text: str) -> None:
         ("0001-01-01", 0),
     ],
 )
-def test_a_time(text: str, time_ms: int) -> None:
+def test_a_valid_time_is_parsed(text: str, time_ms: int) -> None:
     assert parse_time("--since", text, NOW_MS) == time_ms
 
 
-def test_the_times_above_are_right() -> None:
+def test_the_times_above_are_correct() -> None:
     assert datetime.fromtimestamp(1_777_645_800, UTC).isoformat() == "2026-05-01T14:30:00+00:00"
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2x", "h", "-2h", "2026-13-01", "14:30", "12"])
-def test_no_time(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"--since .* is no time: give"):
+def test_an_invalid_time_is_rejected(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"--since .* is not a valid time: give"):
         parse_time("--since", text, NOW_MS)
 
 
-def test_a_selection() -> None:
+def test_options_give_a_selection() -> None:
     assert selection(None, None, None, None, None, NOW_MS) == Selection()
     found = selection(["0:1", "1:"], [Reason.not_json], "2h", "1h", "s", NOW_MS)
     assert found == Selection(
@@ -99,5 +99,5 @@ def test_a_selection() -> None:
         session_id="s",
     )
     for since, until in (("1h", "2h"), ("1h", "1h")):
-        with pytest.raises(ConfigError, match="nothing is between"):
+        with pytest.raises(ConfigError, match="is not before"):
             selection(None, None, since, until, None, NOW_MS)

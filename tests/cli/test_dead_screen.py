@@ -1,4 +1,4 @@
-"""How dead letters look: nothing of a message in a list, nothing that commands the terminal."""
+"""How dead letters look: no message content in a list, no control characters."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from streams.cli.dead.options import parse_address
 from streams.cli.screen import output as screen
 from streams.flow.dead_letters.letters import Letter, letter_of
 from streams.flow.dead_letters.reading import Selection, Span
-from streams.flow.dead_letters.redrive import Left, Redriven
+from streams.flow.dead_letters.redrive import RedriveResult, SkippedLetters
 from streams.ports import Headers, LogRecord
 from tests.flow.dead_kit import died
 
@@ -48,7 +48,7 @@ def drawn(what: RenderableType, width: int) -> str:
         (60, ["2026-05-01 14:30", "a-key-o…"]),
     ],
 )
-def test_a_list_fits_the_screen_and_holds_no_text(width: int, parts: list[str]) -> None:
+def test_a_list_fits_the_screen_and_has_no_message_content(width: int, parts: list[str]) -> None:
     table = drawn(dead_screen.letters_table([dead_screen.brief(letter())] * 2, width), width)
     lines = table.splitlines()
     assert len(lines) == 3
@@ -57,10 +57,10 @@ def test_a_list_fits_the_screen_and_holds_no_text(width: int, parts: list[str]) 
     assert WORDS not in table
 
 
-def test_a_listed_letter_for_programs() -> None:
-    told = dead_screen.brief_json(dead_screen.brief(letter()))
-    assert WORDS not in codec.dumps(told).decode()
-    assert told == {
+def test_a_listed_letter_as_json() -> None:
+    result = dead_screen.brief_json(dead_screen.brief(letter()))
+    assert WORDS not in codec.dumps(result).decode()
+    assert result == {
         "address": "2:17",
         "died": "2026-05-01T14:30:00.250Z",
         "reason": "misrouted",
@@ -77,7 +77,7 @@ def test_a_listed_letter_for_programs() -> None:
     }
 
 
-def test_a_letter_is_shown_whole_and_commands_nothing() -> None:
+def test_a_letter_is_shown_with_control_characters_escaped() -> None:
     shown = drawn(
         dead_screen.letter_box(
             letter(key=b"\x1b[0m\xff", headers=(("a\x1b", b"\x00"),)), DIED_MS + 5_000, 2_000
@@ -93,18 +93,18 @@ def test_the_beginning_of_a_long_letter_is_shown() -> None:
     shown = drawn(dead_screen.letter_box(letter(value=b"x" * 5_000), DIED_MS, 10), 100)
     assert "x" * 10 in shown
     assert "x" * 11 not in shown
-    assert "4,990 characters more" in shown
+    assert "4,990 more characters" in shown
 
 
-def test_bytes_for_programs_are_told_exactly() -> None:
-    told = dead_screen.letter_json(letter(key=None, value=b"\xff", headers=(("a", b"\xfe"),)))
-    assert (told["key"], told["value_base64"]) == (None, "/w==")
-    assert told["headers"] == [{"name": "a", "value_base64": "/g=="}]
-    assert "murmur2" in str(told["mend"])
+def test_bytes_in_json_are_exact() -> None:
+    result = dead_screen.letter_json(letter(key=None, value=b"\xff", headers=(("a", b"\xfe"),)))
+    assert (result["key"], result["value_base64"]) == (None, "/w==")
+    assert result["headers"] == [{"name": "a", "value_base64": "/g=="}]
+    assert "murmur2" in str(result["mend"])
 
 
 @pytest.mark.parametrize("time_ms", [-(2**62), 2**62])
-def test_a_time_that_no_calendar_has_is_unknown(time_ms: int) -> None:
+def test_a_time_outside_the_calendar_is_unknown(time_ms: int) -> None:
     strange = letter()._replace(died_ms=time_ms)
     assert dead_screen.brief_json(dead_screen.brief(strange))["died"] is None
     assert "unknown" in drawn(dead_screen.letters_table([dead_screen.brief(strange)], 120), 120)
@@ -118,20 +118,24 @@ def test_sizes(number: int, shown: str) -> None:
     assert screen.size(number) == shown
 
 
-def test_what_a_redrive_did_is_told() -> None:
-    done = Redriven(messages=2, sent_bytes=2_000, shortened=1, meaningless=3, sessions={"s"})
+def test_the_result_of_a_redrive_is_reported() -> None:
+    done = RedriveResult(messages=2, sent_bytes=2_000, shortened=1, meaningless=3, sessions={"s"})
     done.reasons.update(misrouted=2)
-    done.left["not_json"] = Left("why", 4, ["0:1", "0:2", "0:3"])
-    done.left["expired"] = Left("too old", 1, ["0:9"])
-    lines = list(dead_screen.redriven_lines(done, "agent.messages", sent=True))
+    done.skipped["not_json"] = SkippedLetters("why", 4, ["0:1", "0:2", "0:3"])
+    done.skipped["expired"] = SkippedLetters("too old", 1, ["0:9"])
+    lines = list(dead_screen.redrive_lines(done, "agent.messages", sent=True))
     assert lines[0] == ("sent 2 messages (2.0 kB) of 1 session to agent.messages: 2 misrouted")
-    assert lines[3] == "4 left, not_json (0:1, 0:2, 0:3, …): why"
-    assert lines[5] == "1 left, expired (0:9): too old"
-    would = next(dead_screen.redriven_lines(done, "agent.messages", sent=False))
+    assert lines[3] == "4 skipped, not_json (0:1, 0:2, 0:3, …): why"
+    assert lines[5] == "1 skipped, expired (0:9): too old"
+    would = next(dead_screen.redrive_lines(done, "agent.messages", sent=False))
     assert would.startswith("would send 2")
-    told = json.loads(codec.dumps(dead_screen.redriven_json(done, sent=True)))
-    assert (told["messages"], told["meaningless"], told["reasons"]) == (2, 3, {"misrouted": 2})
-    assert [left["letters"] for left in told["left"]] == [4, 1]
+    result = json.loads(codec.dumps(dead_screen.redrive_json(done, sent=True)))
+    assert (result["messages"], result["meaningless"], result["reasons"]) == (
+        2,
+        3,
+        {"misrouted": 2},
+    )
+    assert [left["letters"] for left in result["left"]] == [4, 1]
 
 
 def test_counts_are_ordered_by_number() -> None:
@@ -161,13 +165,13 @@ def test_counts_are_ordered_by_number() -> None:
             {0: 6, 1: 12},
             "in place of the addresses: 0:8 1:12-19 1:90-",
         ),
-        (Selection(spans=(Span(0, 5, 6),)), {0: 6}, "all of them were sent"),
+        (Selection(spans=(Span(0, 5, 6),)), {0: 6}, "all letters were sent"),
     ],
 )
-def test_how_to_go_on_is_told_in_addresses_that_can_be_given(
+def test_how_to_continue_is_given_as_valid_addresses(
     selection: Selection, settled: dict[int, int], said: str
 ) -> None:
-    told = dead_screen.go_on(selection, [0, 1], settled)
-    assert said in told
-    for address in re.findall(r"\d+:\S+", told):
+    result = dead_screen.how_to_continue(selection, [0, 1], settled)
+    assert said in result
+    for address in re.findall(r"\d+:\S+", result):
         assert isinstance(parse_address(address), Span)

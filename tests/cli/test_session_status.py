@@ -11,11 +11,11 @@ from schemas.views import ChainView
 from streams import codec
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import sessions_table
+from streams.cli.statusline.figures import figures_of
 from streams.cli.statusline.line import draw
 from streams.cli.top.columns import header_and_rows
 from streams.cli.top.state import matching
 from streams.core.session_status import Severity
-from streams.serve.statusline.figures import figures_of
 from tests.cases.session_status import CASES, NOW_MS, Case
 
 EACH = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

@@ -26,9 +26,11 @@ from tests.doctor.cases import (
     REFUSED,
     TOPICS,
     facts,
+    partitions,
     redis,
     topic,
     views,
+    with_partitions,
 )
 from tests.doctor.problems import NO_CONFIG, PROBLEMS, UNKNOWN
 
@@ -100,7 +102,7 @@ def test_every_check_has_a_finding_whatever_the_facts(parts: dict[str, Any]) -> 
 
 
 def test_a_service_that_is_down_hides_nothing_of_the_other() -> None:
-    kafka = KafkaFacts(*[AWAY] * 8)  # type: ignore[arg-type]  # each field takes a failure
+    kafka = KafkaFacts(*[AWAY] * 8)
     without_kafka = replace(HEALTHY, kafka=kafka, project=AWAY)
     without_redis = facts(store=AWAY, views=AWAY, project=AWAY)
     for check in NAMES:
@@ -134,16 +136,9 @@ def test_records_that_are_not_kept_forever_are_noted_even_if_configured() -> Non
 
 
 def test_two_problems_of_one_topic_are_both_reported() -> None:
-    offline, behind = (
-        replace(CLUSTER.topics["context.state"].partitions[0], leader=None),
-        replace(CLUSTER.topics["context.state"].partitions[1], in_sync=1),
-    )  # type: ignore[union-attr]  # it exists
-    actual = replace(TOPICS["context.state"], partitions=[offline, behind])
-    given_facts = facts(cluster=replace(CLUSTER, topics=CLUSTER.topics | {"context.state": actual}))  # type: ignore[operator]  # a dict
-    assert [item.severity for item in findings(given_facts, "topics.health")] == [
-        "error",
-        "warning",
-    ]
+    parts = [*partitions(1, leader=None), replace(partitions(2)[1], in_sync=1)]
+    reported = findings(with_partitions("context.state", parts), "topics.health")
+    assert [item.severity for item in reported] == ["error", "warning"]
 
 
 def test_a_managed_redis_is_examined_by_info() -> None:

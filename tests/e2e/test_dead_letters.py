@@ -146,32 +146,36 @@ def _look(command: Command, settings: dict[str, str], garbage: bytes) -> None:
     missing = command("dead", "show", "0:99999", **settings)
     assert (missing.returncode, missing.stdout) == (1, "")
     assert "no dead letter at 0:99999" in missing.stderr
-    for wrong, said in {
-        "9:1": "no partition 9",
-        "0:1-2": "names several",
-        "x": "no address",
+    for wrong, message in {
+        "9:1": "partition 9 does not exist",
+        "0:1-2": "selects several",
+        "x": "not a valid address",
     }.items():
         done = command("dead", "show", wrong, **settings)
         assert done.returncode == 2
-        assert said in done.stderr
+        assert message in done.stderr
 
 
 async def _redrive(command: Command, settings: dict[str, str], wrong: int) -> None:
-    for options, said in (
+    for options, message in (
         (["--all"], "--yes"),
-        ([], "say which"),
-        (["--all", "--since", "1h", "--yes"], "--all is for all"),
+        ([], "select letters"),
+        (["--all", "--since", "1h", "--yes"], "--all cannot be combined"),
         (["--all", "--assign-session", "", "--yes"], "--assign-session"),
     ):
         refused = command("dead", "redrive", *options, stdin="y\n", **settings)
         assert refused.returncode == 2
-        assert said in refused.stderr
+        assert message in refused.stderr
 
     dry = command("dead", "redrive", "--all", "--dry-run", "--json", **settings)
-    told = json.loads(dry.stdout)
+    document = json.loads(dry.stdout)
     assert dry.returncode == 1
-    assert (told["sent"], told["messages"], told["reasons"]) == (False, wrong, {"misrouted": wrong})
-    assert {left["reason"]: left["letters"] for left in told["left"]} == {
+    assert (document["sent"], document["messages"], document["reasons"]) == (
+        False,
+        wrong,
+        {"misrouted": wrong},
+    )
+    assert {left["reason"]: left["letters"] for left in document["left"]} == {
         "not_json": 1,
         "no_session": 1,
     }
@@ -189,7 +193,7 @@ async def _redrive(command: Command, settings: dict[str, str], wrong: int) -> No
     assert "no dead letter at 0:99999" in missing.stderr
 
 
-def test_topics_that_are_missing_and_a_broker_that_is_away_are_said_so(
+def test_missing_topics_and_a_broker_that_is_down_are_reported(
     command: Command, settings: dict[str, str]
 ) -> None:
     missing = command("dead", "list", **settings)

@@ -181,7 +181,7 @@ def test_an_idle_pipe_is_left_at_once(
     assert "published 1 message " in said
     followed = command("publish", "--follow", str(fifo), **settings)
     assert followed.returncode == 2
-    assert "leave out --follow" in followed.stderr
+    assert "omit --follow" in followed.stderr
 
 
 def test_malformed_lines_are_told_to_a_limit(
@@ -204,7 +204,7 @@ def test_a_topic_made_anew_gets_everything_again(
     asyncio.run(_delete_topic(settings["BOOTSTRAP_SERVERS"], topic))
     assert command("topics", "create", **settings).returncode == 0
     result = command("publish", str(path), **settings)
-    assert "made anew" in result.stderr
+    assert "recreated" in result.stderr
     assert "published 1 message " in result.stderr
 
 

@@ -11,7 +11,7 @@ from schemas.topics import DAY_MS, HOUR_MS
 from streams.flow.common.provenance import source_headers
 from streams.flow.dead_letters.letters import Letter, dead_record
 from streams.flow.dead_letters.reading import DeadReading, Selection
-from streams.flow.dead_letters.redrive import RedriveConfig, Redriven, redrive
+from streams.flow.dead_letters.redrive import RedriveConfig, RedriveResult, redrive
 from streams.ports import Clock, Headers, LogRecord, NewRecord
 from tests.flow.derive_kit import RULES, DeriveKit
 
@@ -77,7 +77,7 @@ async def reading(
 
 async def redriven(
     kit: DeriveKit, selection: Selection | None = None, *, dry: bool = False, **changes: object
-) -> Redriven:
+) -> RedriveResult:
     """Redrive the kit's dead letters."""
     producer = kit.log.producer()
     await producer.start()
@@ -88,7 +88,7 @@ async def redriven(
                 config_of(kit, **changes),
                 SystemClock(),
                 None if dry else producer,
-                Redriven(),
+                RedriveResult(),
             )
     finally:
         await producer.stop()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.views import EntryStream, SessionView
 from streams.flow.rebuild.rebuild import Progress, Rebuild, Rebuilt
@@ -18,7 +19,7 @@ from streams.ports import (
     ViewReader,
     ViewStore,
 )
-from streams.serve.api.sessions import Sessions
+from streams.serve.views.sessions import active_sessions
 from tests.flow.project_kit import HastyClock
 
 
@@ -131,9 +132,10 @@ class Reader:
     async def poll(self) -> None:
         """Ask for a list; then, of one generation, for one of its sessions and its records."""
         noting = Noting(self._reader)
-        views = await Sessions(noting, partition_of).ranked("recent", 20)
+        sessions = await active_sessions(noting, partition_of, SystemClock())
+        views = await sessions.ranked("recent", 20)
         self._judge(noting, views)
-        pinned = await Sessions(noting, partition_of).pinned()
+        pinned = await active_sessions(noting, partition_of, SystemClock())
         noting.read.clear()
         view = views[self.polls % len(views)]
         found = await pinned.find(view.session_id)
@@ -141,7 +143,8 @@ class Reader:
         assert records or found.sequence
         count = await pinned.count()
         self._judge(noting, [found])
-        assert noting.read == {pinned.generation}
+        assert pinned.snapshot is not None
+        assert noting.read == {pinned.snapshot.generation}
         assert count >= len(views)
         self.polls += 1
 

@@ -9,9 +9,9 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from schemas.messages import DeadReason
 from streams.edge.memory.log import MemoryLog
-from streams.flow.dead_letters.letters import MENDS, UNKNOWN_REASON, Origin, letter_of
+from streams.flow.dead_letters.letters import REMEDIES, UNKNOWN_REASON, Origin, letter_of
 from streams.flow.dead_letters.reading import CLOCKS_MS, Selection, Span
-from streams.flow.dead_letters.redrive import STAY_MENDS, StayReason
+from streams.flow.dead_letters.redrive import SKIP_REMEDIES, SkipReason
 from streams.ports import Batch, LogRecord, NewRecord
 from tests.flow.dead_kit import NOW_MS, addresses, died, reading
 from tests.flow.derive_kit import DeriveKit
@@ -27,13 +27,13 @@ async def as_sent(kit: DeriveKit, **selected: object) -> list[str]:
         return addresses([letter async for letter in found.as_sent()])
 
 
-def test_every_reason_has_a_mend() -> None:
-    assert set(MENDS) == set(get_args(DeadReason))
-    own = {reason for part in get_args(StayReason) for reason in get_args(part) or (part,)}
-    assert set(STAY_MENDS) == own
+def test_every_reason_has_a_remedy() -> None:
+    assert set(REMEDIES) == set(get_args(DeadReason))
+    own = {reason for part in get_args(SkipReason) for reason in get_args(part) or (part,)}
+    assert set(SKIP_REMEDIES) == own
 
 
-def test_a_letter_is_what_it_was_before_it_died() -> None:
+def test_a_letter_contains_the_original_message() -> None:
     headers = (("dead_reason", b"the message's own"), ("src_offset", b"5"), ("a", b"\xff"))
     record = died(3, reason="not_json", value=b"{", headers=headers, sent_ms=5, died_ms=9)
     read = LogRecord(4, 9, record.key, record.value, record.headers)
@@ -45,7 +45,7 @@ def test_a_letter_is_what_it_was_before_it_died() -> None:
 
 
 @pytest.mark.parametrize("headers", [(("a", b"b"),), ()])
-def test_a_record_that_is_no_dead_letter_is_shown_as_it_is(
+def test_a_record_without_a_reason_is_shown_unchanged(
     headers: tuple[tuple[str, bytes], ...],
 ) -> None:
     letter = letter_of(0, LogRecord(4, 9, None, None, headers))
@@ -59,7 +59,7 @@ async def test_the_newest_come_first(kit: DeriveKit) -> None:
     assert await newest(kit) == ["0:2", "2:2", "2:1", "0:1", "2:0", "0:0"]
 
 
-async def test_letters_come_in_the_order_of_their_sending(kit: DeriveKit) -> None:
+async def test_letters_are_yielded_in_the_order_of_the_original_messages(kit: DeriveKit) -> None:
     """Those of one session may lie on several partitions; a partition's keep their order."""
     times = {0: (10, 40), 1: (20, 15), 3: (30,)}
     await kit.append(died(p, sent_ms=NOW_MS + ms) for p, given in times.items() for ms in given)
@@ -99,7 +99,7 @@ async def test_workers_clocks_may_differ(kit: DeriveKit) -> None:
 
 
 @pytest.mark.parametrize("selected", [{}, {"since_ms": NOW_MS}, {"spans": (Span(1, 0, None),)}])
-async def test_the_newest_of_many_are_found_without_reading_all(
+async def test_the_newest_of_many_are_read_without_reading_all(
     kit: DeriveKit, selected: dict[str, object]
 ) -> None:
     await kit.append(died(n % 2, died_ms=NOW_MS + n) for n in range(20_000))
@@ -118,7 +118,7 @@ async def test_the_newest_of_many_are_found_without_reading_all(
     assert read[-1] < 500
 
 
-async def test_reading_backwards_leaves_nothing_out(kit: DeriveKit) -> None:
+async def test_reading_backwards_yields_every_letter(kit: DeriveKit) -> None:
     await kit.append(died(n % 2, died_ms=NOW_MS + n) for n in range(5_000))
     told: list[tuple[int, int]] = []
     async with reading(kit, progress=lambda *figures: told.append(figures)) as letters:
@@ -127,14 +127,14 @@ async def test_reading_backwards_leaves_nothing_out(kit: DeriveKit) -> None:
     assert told[-1] == (5_000, 5_000)
 
 
-async def test_letters_that_come_later_are_not_read(kit: DeriveKit) -> None:
+async def test_letters_that_arrive_after_begin_are_not_read(kit: DeriveKit) -> None:
     await kit.append([died()])
     async with reading(kit) as letters:
         await kit.append([died()])
         assert addresses([letter async for letter in letters.as_sent()]) == ["0:0"]
 
 
-async def test_retention_may_take_letters_while_they_are_read(
+async def test_retention_may_delete_letters_while_they_are_read(
     kit: DeriveKit, log: MemoryLog
 ) -> None:
     await kit.append(died(value=b"%d" % n) for n in range(1_200))
@@ -149,7 +149,7 @@ async def test_retention_may_take_letters_while_they_are_read(
     assert told[-1] == (1_200, 1_200)
 
 
-async def test_a_broker_that_falls_silent_is_a_retry(
+async def test_a_broker_that_stops_sending_raises_a_retry_error(
     kit: DeriveKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await kit.append([died()])
@@ -167,5 +167,5 @@ async def test_a_broker_that_falls_silent_is_a_retry(
 
     async with reading(kit, clock=Passing()) as letters:
         monkeypatch.setattr(letters.reader, "poll", silent)
-        with pytest.raises(RetryError, match="nothing came"):
+        with pytest.raises(RetryError, match="no data"):
             assert [letter async for letter in letters.as_sent()]

@@ -365,7 +365,7 @@ def test_a_broker_that_is_away_is_said_to_be_and_ctrl_c_ends_it(
     assert process.stderr is not None
     told = process.stderr.readline()
     assert "127.0.0.1:1" in told
-    assert "trying again" in told
+    assert "retrying" in told
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=30)
     assert process.returncode != 0
@@ -385,7 +385,7 @@ def test_a_broker_that_comes_back_is_published_to(
     path.write_bytes(b'{"session_id":"s"}\n')
     process = command.start("publish", str(path), **settings)
     assert process.stderr is not None
-    assert "trying again" in process.stderr.readline()
+    assert "retrying" in process.stderr.readline()
     stack.start(["kafka"])
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 0, rest

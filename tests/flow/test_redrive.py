@@ -1,4 +1,4 @@
-"""Dead letters sent again: what comes of them, what stays, and that nothing doubles."""
+"""Dead letters sent again: their records, which are skipped, and no duplicates."""
 
 import zlib
 from collections import defaultdict
@@ -20,7 +20,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.memory.log import MemoryLog
 from streams.flow.dead_letters.letters import letter_of
 from streams.flow.dead_letters.reading import Selection, Span
-from streams.flow.dead_letters.redrive import Ready, Redriven, Stays, prepare, redrive
+from streams.flow.dead_letters.redrive import Ready, RedriveResult, Skipped, prepare, redrive
 from streams.flow.derive.deriver import Funnel, Intake
 from streams.ports import Headers, LogRecord, NewRecord, Producer
 from tests.flow.dead_kit import NOW_MS, config_of, died, reading, redriven
@@ -86,7 +86,9 @@ async def by_session(kit: DeriveKit) -> BySession:
     return dict(records)
 
 
-async def test_misrouted_messages_give_what_rightly_published_ones_give(any_kit: DeriveKit) -> None:
+async def test_redriven_messages_give_the_same_records_as_correctly_published_ones(
+    any_kit: DeriveKit,
+) -> None:
     kit = any_kit
     wrong = published(kit, MESSAGES)
     await kit.append(wrong)
@@ -98,7 +100,7 @@ async def test_misrouted_messages_give_what_rightly_published_ones_give(any_kit:
 
     tried = await redriven(kit, dry=True)
     done = await redriven(kit)
-    assert (done.messages, done.stay, dict(done.reasons)) == (
+    assert (done.messages, done.skipped_letters, dict(done.reasons)) == (
         len(dead),
         0,
         {"misrouted": len(dead)},
@@ -156,16 +158,14 @@ class Dying:
 
 
 @pytest.mark.parametrize("sent", [0, 700, 5_400])
-async def test_a_redrive_that_was_stopped_goes_on_and_nothing_doubles(
-    kit: DeriveKit, sent: int
-) -> None:
+async def test_a_stopped_redrive_continues_without_duplicates(kit: DeriveKit, sent: int) -> None:
     """Not even in a session that has forgotten the first of those that were sent."""
     kit.config = replace(kit.config, allow_dead_letters=True)
     messages = [*session_of_many(5_500), *MESSAGES]
     await kit.append(published(kit, messages))
     await kit.run_until_caught_up()
 
-    done = Redriven()
+    done = RedriveResult()
     producer = Dying(kit.log.producer(), sent)
     async with reading(kit) as found:
         with pytest.raises(RetryError):
@@ -174,12 +174,12 @@ async def test_a_redrive_that_was_stopped_goes_on_and_nothing_doubles(
     await kit.run_until_caught_up()
     rest = tuple(Span(p, done.settled.get(p, 0), None) for p in range(kit.partitions))
     again = await redriven(kit, Selection(spans=rest))
-    assert again.stay == 0
+    assert again.skipped_letters == 0
     await kit.run_until_caught_up()
     assert await by_session(kit) == of_right_publishing(messages)
 
 
-async def test_redriving_what_was_published_rightly_gives_nothing(any_kit: DeriveKit) -> None:
+async def test_redriving_messages_already_derived_gives_no_records(any_kit: DeriveKit) -> None:
     kit = any_kit
     await kit.append(published(kit, MESSAGES))
     await kit.publish(MESSAGES)
@@ -190,7 +190,9 @@ async def test_redriving_what_was_published_rightly_gives_nothing(any_kit: Deriv
     assert await by_session(kit) == before
 
 
-async def test_what_is_sent_is_the_message_and_where_it_came_from(kit: DeriveKit) -> None:
+async def test_a_sent_message_is_the_original_with_the_address_of_its_letter(
+    kit: DeriveKit,
+) -> None:
     line = b'{"type":"assistant","session_id":"mine","message":{"usage":{"input_tokens":5}}} '
     own = (("a", b"\xff"), (TASK_ID_HEADER, b"t"), (REDRIVEN_HEADER, b"9:9"), ("a", b""))
     await kit.append([died(1, value=line, key=b"another", headers=own, sent_ms=SEEN_MS)])
@@ -203,7 +205,7 @@ async def test_what_is_sent_is_the_message_and_where_it_came_from(kit: DeriveKit
     assert record.timestamp_ms >= NOW_MS
 
 
-async def test_a_live_message_keeps_its_time(kit: DeriveKit) -> None:
+async def test_a_live_message_keeps_its_timestamp(kit: DeriveKit) -> None:
     line = b'{"type":"assistant","session_id":"mine","message":{"usage":{"input_tokens":5}}}'
     await kit.append([died(value=line, headers=LIVE, sent_ms=SEEN_MS)])
     await redriven(kit)
@@ -213,7 +215,7 @@ async def test_a_live_message_keeps_its_time(kit: DeriveKit) -> None:
     assert times == {SEEN_MS}
 
 
-def made(kit: DeriveKit, record: NewRecord, **changes: object) -> Ready | Stays | None:
+def made(kit: DeriveKit, record: NewRecord, **changes: object) -> Ready | Skipped | None:
     """Return what becomes of a dead letter."""
     letter = letter_of(0, LogRecord(5, NOW_MS, record.key, record.value, record.headers))
     return prepare(letter, config_of(kit, **changes), NOW_MS)
@@ -234,11 +236,11 @@ ANONYMOUS = b'{"type":"assistant",' + USAGE + b"}"
     ],
     ids=["30 days old", "its last hour", "an hour left", "an hour ahead", "further ahead"],
 )
-def test_a_live_message_stays_where_its_time_does_not_fit(
+def test_a_live_message_outside_the_topics_time_limits_is_skipped(
     kit: DeriveKit, sent_ms: int, stays: str | None
 ) -> None:
     found = made(kit, died(value=ANONYMOUS, headers=LIVE, sent_ms=sent_ms))
-    assert (found.reason if isinstance(found, Stays) else None) == stays
+    assert (found.reason if isinstance(found, Skipped) else None) == stays
     plain = made(kit, died(value=ANONYMOUS, sent_ms=sent_ms))
     assert isinstance(plain, Ready)
     assert plain.record.timestamp_ms is None
@@ -249,7 +251,7 @@ def test_a_live_message_stays_where_its_time_does_not_fit(
 
 
 @pytest.mark.parametrize("told", [b"-1", b"never", None])
-def test_a_live_message_whose_time_is_not_told_gets_none(
+def test_a_live_message_without_a_known_timestamp_loses_its_mark(
     kit: DeriveKit, told: bytes | None
 ) -> None:
     """It would be given the time of the sending, which is wrong."""
@@ -272,19 +274,19 @@ def test_a_live_message_whose_time_is_not_told_gets_none(
     ],
 )
 @pytest.mark.parametrize("key", [b"s", None])
-def test_what_cannot_be_read_stays(
+def test_unreadable_messages_are_skipped(
     kit: DeriveKit, value: bytes, reason: str, key: bytes | None
 ) -> None:
     for assign in (None, "s"):
         found = made(kit, died(value=value, key=key), assign_session=assign)
-        assert isinstance(found, Stays)
+        assert isinstance(found, Skipped)
         assert found.reason == reason
 
 
-def test_a_message_without_a_session_is_given_one(kit: DeriveKit) -> None:
+def test_a_message_without_a_session_is_assigned_one(kit: DeriveKit) -> None:
     for key in (None, b"\xff", b""):
         found = made(kit, died(value=ANONYMOUS, key=key))
-        assert isinstance(found, Stays)
+        assert isinstance(found, Skipped)
         assert found.reason == "no_session"
         given = made(kit, died(value=ANONYMOUS, key=key), assign_session="given")
         assert isinstance(given, Ready)
@@ -296,7 +298,7 @@ def test_a_message_without_a_session_is_given_one(kit: DeriveKit) -> None:
     assert made(kit, died(value=b'{"type":"unheard of"}', key=None)) is None
 
 
-def test_what_is_too_large_is_shortened_as_publish_does(kit: DeriveKit) -> None:
+def test_a_message_over_the_limit_is_shortened_as_by_publish(kit: DeriveKit) -> None:
     text = b"x" * 5_000
     line = b'{"type":"assistant","text":"' + text + b'",' + USAGE + b"}"
     found = made(kit, died(reason="too_large", value=line), limit_bytes=3_000)
@@ -306,11 +308,11 @@ def test_what_is_too_large_is_shortened_as_publish_does(kit: DeriveKit) -> None:
     assert len(value) <= 3_000
     assert codec.loads(value)[MARK]["bytes"] == len(line)
     broken = made(kit, died(reason="too_large", value=line[:-1]), limit_bytes=3_000)
-    assert isinstance(broken, Stays)
+    assert isinstance(broken, Skipped)
     assert broken.reason == "too_large"
 
 
-def test_a_record_that_would_be_too_large_keeps_the_letter_back(kit: DeriveKit) -> None:
+def test_a_letter_whose_record_would_be_too_large_is_skipped(kit: DeriveKit) -> None:
     """The limit is of the message; a record of it may need more, as the deriver found."""
     wide = b",".join([b"1e15"] * 1_500_000)
     line = (
@@ -318,12 +320,12 @@ def test_a_record_that_would_be_too_large_keeps_the_letter_back(kit: DeriveKit) 
         b'{"trigger":"auto","pre_tokens":5,"more":[' + wide + b"]}}"
     )
     found = made(kit, died(reason="too_large", value=line))
-    assert isinstance(found, Stays)
+    assert isinstance(found, Skipped)
     assert found.reason == "too_large"
     assert "a record of it" in found.detail
 
 
-async def test_what_stays_is_told_by_reason(kit: DeriveKit) -> None:
+async def test_skipped_letters_are_reported_by_reason(kit: DeriveKit) -> None:
     await kit.append(
         [
             *[died(n % 4, reason="not_json", value=b"{") for n in range(5)],
@@ -333,12 +335,12 @@ async def test_what_stays_is_told_by_reason(kit: DeriveKit) -> None:
         ]
     )
     done = await redriven(kit)
-    assert (done.messages, done.meaningless, done.stay, done.letters) == (1, 1, 6, 8)
-    assert {reason: left.letters for reason, left in done.left.items()} == {
+    assert (done.messages, done.meaningless, done.skipped_letters, done.letters) == (1, 1, 6, 8)
+    assert {reason: left.letters for reason, left in done.skipped.items()} == {
         "not_json": 5,
         "no_session": 1,
     }
-    assert len(done.left["not_json"].examples) == 3
+    assert len(done.skipped["not_json"].examples) == 3
     again = await redriven(kit, Selection(spans=(Span(0, 2, 3),)), assign_session="x")
     assert (again.messages, again.sessions) == (1, {"x"})
 
@@ -349,7 +351,7 @@ async def test_nothing_is_sent_without_a_producer(kit: DeriveKit) -> None:
     assert [await kit.read(kit.config.messages_topic, p) for p in range(4)] == [[]] * 4
 
 
-async def test_a_time_that_the_broker_does_not_take_is_said_so(kafka: str, prefix: str) -> None:
+async def test_a_timestamp_that_the_broker_rejects_is_reported(kafka: str, prefix: str) -> None:
     kit = DeriveKit(KafkaLog(KafkaOptions(kafka)), prefix)
     await kit.create_topics()
     await kit.append(

@@ -12,16 +12,16 @@ from schemas.records import CompactBoundary, Record
 from streams import codec
 from streams.edge.memory.views import MemoryPartition
 from streams.ports import Generations, Told
-from streams.serve.api import snapshot as moment
-from streams.serve.api import summaries, totals
-from streams.serve.api.cursors import Cursor
+from streams.serve.api import totals
+from streams.serve.api.reading import Cursor
+from streams.serve.views import session_index, snapshot
 from tests.serve.kit import Api, GrowingViews, api_over, document
 
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the positions for every question."""
-    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+    monkeypatch.setattr(snapshot, "_CACHED_S", 0.0)
     # On a machine that is busy reading takes long, and what took long is kept.
     monkeypatch.setattr(totals, "_MOST_S", 0.0)
 
@@ -111,7 +111,7 @@ async def test_filters_take_what_they_say(api: Api) -> None:
 async def test_a_list_keeps_up_with_what_happens(
     records: list[Record], many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summaries, "_MANY", 1 / many)
+    monkeypatch.setattr(session_index, "_MANY", 1 / many)
     views = GrowingViews()
     api = api_over(views)
     for start in range(0, len(records), 75):
@@ -299,18 +299,18 @@ async def test_a_silent_projector_shows_as_stale_even_to_who_has_it_all(
 async def test_a_projector_whose_clock_is_ahead_cannot_look_alive_once_it_is_gone(
     views: GrowingViews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moment, "STALE_MS", 200)
+    monkeypatch.setattr(snapshot, "STALE_MS", 200)
     clock = SystemClock()
-    moments = moment.Moments(views, clock)
+    snapshots = snapshot.Snapshots(views, clock)
     an_hour_ms = 3_600_000
     for _ in range(3):
         views.tell(Told(clock.now_ms() + an_hour_ms, None, 0))
-        found = await moments.of(views.generation)
+        found = await snapshots.of(views.generation)
         assert found is not None
         assert not found.is_stale
         await asyncio.sleep(0.1)
     await asyncio.sleep(0.2)
-    found = await moments.of(views.generation)
+    found = await snapshots.of(views.generation)
     assert found is not None
     assert found.is_stale
 
@@ -363,7 +363,7 @@ async def test_a_cursor_stays_with_its_generation(api: Api, views: GrowingViews)
 async def test_what_is_being_built_is_nobodys_yet(api: Api, views: GrowingViews) -> None:
     for partition in range(views.count):
         views.partitions[2, partition] = views.partitions[1, partition]
-    cursor = Cursor(2, "recent", (0.0, 0, "00")).written()
+    cursor = Cursor(2, "recent", (0.0, 0, "00")).encoded()
     found = await api.get(f"/v1/sessions?cursor={cursor}")
     assert found.status_code == 410
 

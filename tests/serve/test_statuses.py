@@ -12,7 +12,7 @@ from schemas.views import SessionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.core.session_status import THRESHOLDS
-from streams.serve.api import snapshot as moment
+from streams.serve.views import snapshot
 from tests.cases.session_status import CASES, HALF, NOW_MS, Case, chain, session
 from tests.serve.kit import Api, GrowingViews, api_over
 
@@ -29,7 +29,7 @@ class FixedTime(SystemClock):
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read the positions for every question."""
-    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+    monkeypatch.setattr(snapshot, "_CACHED_S", 0.0)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Which dead letters: the options that `contextgauge dead` takes, and what they mean."""
+"""Selects dead letters: the options of `contextgauge dead`, and how they are parsed."""
 
 import re
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ _UNITS_MS: Final = {
 
 
 class Reason(StrEnum):
-    """Why a message is a dead letter: those of `DeadReason`, and none told."""
+    """Why a message is a dead letter: those of `DeadReason`, and an unknown one."""
 
     not_utf8 = "not_utf8"
     byte_order_mark = "byte_order_mark"
@@ -44,7 +44,7 @@ Addresses = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="ADDRESS",
-        help=f"Which, as `dead list` names them: {_FORMS}. None: of all partitions.",
+        help=f"As in `dead list`: {_FORMS}. Default: all partitions.",
         show_default=False,
     ),
 ]
@@ -52,7 +52,7 @@ Reasons = Annotated[
     list[Reason] | None,
     typer.Option(
         "--reason",
-        help="Only those that died for this reason; may be given several times.",
+        help="Only those with this reason; can be given several times.",
         show_default=False,
     ),
 ]
@@ -61,20 +61,20 @@ Since = Annotated[
     typer.Option(
         metavar="TIME",
         help="Only those that died then or later: 90s, 15m, 2h, 3d or 1w ago, or a time such as "
-        "2026-05-01 or 2026-05-01T14:30 (UTC where no zone is told).",
+        "2026-05-01 or 2026-05-01T14:30 (UTC if there is no zone).",
         show_default=False,
     ),
 ]
 Until = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Only those that died before that.", show_default=False),
+    typer.Option(metavar="TIME", help="Only those that died before then.", show_default=False),
 ]
 OfSession = Annotated[
     str | None,
     typer.Option(
         "--session",
         metavar="ID",
-        help="Only those of this session, by the message itself, else by its key.",
+        help="Only those of this session, by the message or otherwise its key.",
         show_default=False,
     ),
 ]
@@ -88,11 +88,11 @@ def selection(
     session: str | None,
     now_ms: int,
 ) -> Selection:
-    """Return what the options select. Raises ConfigError for what cannot be read."""
+    """Return what the options select. Raises ConfigError for an invalid option."""
     since_ms = None if since is None else parse_time("--since", since, now_ms)
     until_ms = None if until is None else parse_time("--until", until, now_ms)
     if since_ms is not None and until_ms is not None and since_ms >= until_ms:
-        raise ConfigError(f"--since {since} is not before --until {until}: nothing is between them")
+        raise ConfigError(f"--since {since} is not before --until {until}")
     return Selection(
         spans=tuple(parse_address(address) for address in addresses or ()),
         reasons=frozenset(reasons or ()),
@@ -103,11 +103,11 @@ def selection(
 
 
 def parse_address(text: str) -> Span:
-    """Read an address. Raises ConfigError."""
-    found = _ADDRESS.fullmatch(text.strip())
-    if found is None:
-        raise ConfigError(f"{text!r} is no address: give {_FORMS}")
-    partition, begin, dash, last = found.groups()
+    """Parse an address. Raises ConfigError."""
+    address = _ADDRESS.fullmatch(text.strip())
+    if address is None:
+        raise ConfigError(f"{text!r} is not a valid address: give {_FORMS}")
+    partition, begin, dash, last = address.groups()
     if begin is None:
         return Span(int(partition), 0, None)
     if dash is None:
@@ -119,17 +119,16 @@ def parse_address(text: str) -> Span:
 
 
 def parse_time(option: str, text: str, now_ms: int) -> int:
-    """Read a time, or how long ago, as milliseconds since 1970. Raises ConfigError."""
+    """Parse a time or an age to milliseconds since 1970. Raises ConfigError."""
     ago = _AGO.fullmatch(text.strip().removesuffix(" ago").removesuffix("ago"))
     if ago is not None:
         return max(0, now_ms - int(ago[1]) * _UNITS_MS[ago[2]])
     try:
-        moment = datetime.fromisoformat(text.strip())
-        return max(
-            0, int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-        )
+        time = datetime.fromisoformat(text.strip())
+        in_zone = time if time.tzinfo else time.replace(tzinfo=UTC)
+        return max(0, int(in_zone.timestamp() * 1000))
     except (ValueError, OverflowError):
         raise ConfigError(
-            f"{option} {text!r} is no time: give how long ago, such as 90s, 15m, 2h, 3d or 1w, or "
-            "a time such as 2026-05-01 or 2026-05-01T14:30:00Z"
+            f"{option} {text!r} is not a valid time: give an age, such as 90s, 15m, 2h, 3d or 1w, "
+            "or a time such as 2026-05-01 or 2026-05-01T14:30:00Z"
         ) from None

@@ -1,6 +1,6 @@
-"""How dead letters look: a table, one of them whole, counts, and what a redrive did.
+"""How dead letters look: a table, a single letter, counts, and the result of a redrive.
 
-A list shows nothing of what messages say; only `dead show` does.
+A list shows no message content; only `dead show` does.
 """
 
 import base64
@@ -17,27 +17,25 @@ from rich.text import Text
 from schemas.records import Json
 from streams import codec
 from streams.cli.screen.output import UNKNOWN, ago, cell, count, err, exact, safe, size
-from streams.flow.dead_letters.letters import MENDS, Letter, Origin
+from streams.flow.dead_letters.letters import REMEDIES, Letter, Origin
 from streams.flow.dead_letters.reading import Selection, Span, session_of_letter
-from streams.flow.dead_letters.redrive import STAY_MENDS, Redriven
+from streams.flow.dead_letters.redrive import SKIP_REMEDIES, RedriveResult
 
 _KEY_CHARACTERS = (24, 12, 8)
-"""Of a key in the table, on wide and narrow screens; `dead show` has all of it."""
+"""Of a key in the table, on wide and narrow screens; `dead show` has the whole key."""
 
 _WIDE_DETAIL = 40
-"""Columns of a detail that tell what is meant; where there are fewer, others are cut."""
+"""Columns of a readable detail; if there are fewer, other columns are shortened."""
 
 _LEAST_DETAIL = 16
-"""Columns of a detail that are worth showing."""
+"""Below this the details are not shown."""
 
 _GAP = 2
-"""Columns between those of a table."""
-
-_NEXT = "  "
+"""Characters between the columns of a table."""
 
 
 class Brief(NamedTuple):
-    """What a list tells of a letter: not what the message says."""
+    """What a list shows of a letter, without the message's content."""
 
     address: str
     died_ms: int
@@ -50,7 +48,7 @@ class Brief(NamedTuple):
 
 
 def brief(letter: Letter) -> Brief:
-    """Return what a list tells of a letter."""
+    """Return what a list shows of a letter."""
     return Brief(
         letter.address,
         letter.died_ms,
@@ -63,23 +61,23 @@ def brief(letter: Letter) -> Brief:
     )
 
 
-def moment(time_ms: int) -> str | None:
-    """Return a time as RFC 3339; None where it is none that a calendar has."""
+def calendar_time(time_ms: int) -> str | None:
+    """Return a time as RFC 3339, None if it is out of the calendar's range."""
     try:
         return codec.rfc3339(time_ms)
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def plain(value: bytes) -> str:
-    r"""Return bytes as one line of printable text: what is not becomes `\xff`, `\n`."""
+def printable(value: bytes) -> str:
+    r"""Return bytes as one line of printable text: other bytes become `\xff`, `\n`."""
     return safe(value.decode("utf-8", "backslashreplace"))
 
 
 def letters_table(letters: Sequence[Brief], width: int) -> Table:
-    """Return the table of letters, in the order given, for a screen of this width.
+    """Return a table of letters, in the given order, for a screen of this width.
 
-    Where it is too wide, keys and times are cut, then the details; then these go.
+    If it is too wide, keys and times are shortened, then the details; then these are omitted.
     """
     for shown in _KEY_CHARACTERS:
         to_seconds = shown == max(_KEY_CHARACTERS)
@@ -120,23 +118,23 @@ def _table() -> Table:
 
 def _when(time_ms: int, *, seconds: bool = True) -> str | None:
     """Return a time in UTC as `--since` takes it: 2026-05-01 14:30:00."""
-    told = moment(time_ms)
-    return None if told is None else told[: 19 if seconds else 16].replace("T", " ")
+    text = calendar_time(time_ms)
+    return None if text is None else text[: 19 if seconds else 16].replace("T", " ")
 
 
 def _key(key: bytes | None, characters: int) -> Text:
     if key is None:
         return Text("none", style="dim")
-    text = plain(key)
+    text = printable(key)
     return Text(text if len(text) <= characters else text[: characters - 1] + "…")
 
 
 def brief_json(letter: Brief) -> dict[str, Json]:
-    """Return what a list tells of a letter, for programs."""
+    """Return what a list has of a letter, for programs."""
     origin = letter.origin
     return {
         "address": letter.address,
-        "died": moment(letter.died_ms),
+        "died": calendar_time(letter.died_ms),
         "reason": letter.reason,
         "detail": letter.detail,
         **_bytes_json("key", letter.key),
@@ -148,13 +146,13 @@ def brief_json(letter: Brief) -> dict[str, Json]:
             "topic": origin.topic,
             "partition": origin.partition,
             "offset": origin.offset,
-            "time": moment(origin.timestamp_ms),
+            "time": calendar_time(origin.timestamp_ms),
         },
     }
 
 
 def _bytes_json(name: str, value: bytes | None) -> dict[str, Json]:
-    """Return bytes under their name where they are text, else under `<name>_base64`."""
+    """Return bytes under their name if they are text, else under `<name>_base64`."""
     if value is None:
         return {name: None}
     try:
@@ -164,58 +162,58 @@ def _bytes_json(name: str, value: bytes | None) -> dict[str, Json]:
 
 
 def letter_json(letter: Letter) -> dict[str, Json]:
-    """Return a letter whole, for programs."""
+    """Return the whole letter, for programs."""
     headers: list[Json] = [{"name": name, **_bytes_json("value", v)} for name, v in letter.headers]
     return {
         **brief_json(brief(letter)),
-        "mend": _mend(letter.reason),
+        "mend": _remedy(letter.reason),
         "headers": headers,
         **_bytes_json("value", letter.value),
     }
 
 
 def letter_box(letter: Letter, now_ms: int, characters: int) -> RenderableType:
-    """Return a letter whole: what is told of it, and the beginning of what it holds."""
+    """Return the whole letter: its properties, and the beginning of the message."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, told in _facts(letter, now_ms):
-        grid.add_row(name, Text(told))
-    text = plain(letter.value)
+    for name, value in _properties(letter, now_ms):
+        grid.add_row(name, Text(value))
+    text = printable(letter.value)
     parts: list[RenderableType] = [grid, Text(), Text(text[:characters], overflow="fold")]
     if len(text) > characters:
         rest = exact(len(text) - characters)
-        parts.append(Text(f"… {rest} characters more: --characters, --raw", style="dim"))
+        parts.append(Text(f"… {rest} more characters: --characters, --raw", style="dim"))
     title = Text(f"Dead letter {letter.address}")
     return Panel(Group(*parts), title=title, title_align="left", expand=False, padding=(1, 2))
 
 
-def _facts(letter: Letter, now_ms: int) -> Iterator[tuple[str, str]]:
+def _properties(letter: Letter, now_ms: int) -> Iterator[tuple[str, str]]:
     yield "Reason", safe(letter.reason)
     if letter.detail:
         yield "Detail", safe(letter.detail)
-    yield "What to do", _mend(letter.reason)
+    yield "What to do", _remedy(letter.reason)
     yield "", ""
-    died = moment(letter.died_ms)
+    died = calendar_time(letter.died_ms)
     yield "Died", UNKNOWN if died is None else f"{died} · {ago(letter.died_ms, now_ms)}"
     origin = letter.origin
     if origin is not None:
         yield "From", f"{safe(origin.topic)}, partition {origin.partition}, offset {origin.offset}"
-        yield "Its time", moment(origin.timestamp_ms) or f"{origin.timestamp_ms} ms"
-    yield "Key", "none" if letter.key is None else plain(letter.key)
+        yield "Timestamp", calendar_time(origin.timestamp_ms) or f"{origin.timestamp_ms} ms"
+    yield "Key", "none" if letter.key is None else printable(letter.key)
     yield "Session", safe(session_of_letter(letter) or "none")
     yield "Size", f"{exact(len(letter.value))} bytes"
     for name, value in letter.headers:
-        yield "Header", f"{safe(name)}: {plain(value)}"
+        yield "Header", f"{safe(name)}: {printable(value)}"
 
 
-def _mend(reason: str) -> str:
-    return MENDS.get(reason, "it was not written by a derive worker, or by a newer one")
+def _remedy(reason: str) -> str:
+    return REMEDIES.get(reason, "it was not written by a derive worker, or by a newer one")
 
 
 @dataclass(slots=True)
 class Tally:
-    """Letters of one reason, counted."""
+    """Counts letters of one reason."""
 
     letters: int = 0
     size: int = 0
@@ -251,8 +249,8 @@ def summary_json(tallies: Mapping[str, Tally]) -> list[Json]:
             "reason": reason,
             "letters": tally.letters,
             "bytes": tally.size,
-            "first_died": moment(tally.first_ms),
-            "last_died": moment(tally.last_ms),
+            "first_died": calendar_time(tally.first_ms),
+            "last_died": calendar_time(tally.last_ms),
         }
         for reason, tally in _by_number(tallies)
     ]
@@ -262,35 +260,38 @@ def _by_number(tallies: Mapping[str, Tally]) -> list[tuple[str, Tally]]:
     return sorted(tallies.items(), key=lambda item: (-item[1].letters, item[0]))
 
 
-def redriven_lines(done: Redriven, topic: str, *, sent: bool) -> Iterator[str]:
-    """Yield the lines that tell what a redrive did, or would do."""
-    said = "sent" if sent else "would send"
-    sessions = count(len(done.sessions), "session")
-    told = f"{said} {count(done.messages, 'message')} ({size(done.sent_bytes)}) of {sessions}"
-    why = ", ".join(f"{exact(n)} {reason}" for reason, n in done.reasons.most_common())
-    yield f"{told} to {topic}" + (f": {why}" if why else "")
-    if done.shortened:
-        yield f"{exact(done.shortened)} of them shortened to the limit"
-    if done.meaningless:
-        yield f"{exact(done.meaningless)} left: no session, and no meaning either"
-    for reason, left in done.left.items():
-        more = ", …" if left.letters > len(left.examples) else ""
-        where = ", ".join(left.examples) + more
-        yield f"{exact(left.letters)} left, {reason} ({where}): {left.detail}"
-        yield f"{_NEXT}{STAY_MENDS[reason]}"
+def redrive_lines(result: RedriveResult, topic: str, *, sent: bool) -> Iterator[str]:
+    """Yield the lines that describe what a redrive did, or would do."""
+    verb = "sent" if sent else "would send"
+    messages, sessions = count(result.messages, "message"), count(len(result.sessions), "session")
+    reasons = ", ".join(f"{exact(n)} {reason}" for reason, n in result.reasons.most_common())
+    yield f"{verb} {messages} ({size(result.sent_bytes)}) of {sessions} to {topic}" + (
+        f": {reasons}" if reasons else ""
+    )
+    if result.shortened:
+        yield f"{exact(result.shortened)} of them shortened to the limit"
+    if result.meaningless:
+        yield f"{exact(result.meaningless)} skipped: no session, and nothing to derive"
+    for reason, skipped in result.skipped.items():
+        more = ", …" if skipped.letters > len(skipped.examples) else ""
+        addresses = ", ".join(skipped.examples) + more
+        yield f"{exact(skipped.letters)} skipped, {reason} ({addresses}): {skipped.detail}"
+        yield f"  {SKIP_REMEDIES[reason]}"
 
 
-def go_on(selection: Selection, partitions: Sequence[int], settled: Mapping[int, int]) -> str:
-    """Say how to send what is left of a redrive that ended early; see `Redriven.settled`."""
+def how_to_continue(
+    selection: Selection, partitions: Sequence[int], settled: Mapping[int, int]
+) -> str:
+    """Return how to send the rest after a redrive ended early; see `RedriveResult.settled`."""
     spans = selection.spans or [Span(partition, 0, None) for partition in partitions]
     rest = [span._replace(begin=max(span.begin, settled.get(span.partition, 0))) for span in spans]
     left = [_address(span) for span in rest if span.end is None or span.begin < span.end]
     if not left:
-        return "all of them were sent before it ended"
-    whole = "in place of --all" if selection == Selection() else "with the same options"
+        return "all letters were sent before the command ended"
+    where = "in place of --all" if selection == Selection() else "with the same options"
     if selection.spans:
-        whole += ", in place of the addresses"
-    return f"not all was sent; what was sent stays sent. To go on, give {whole}: {' '.join(left)}"
+        where += ", in place of the addresses"
+    return f"not all letters were sent. To continue, give these {where}: {' '.join(left)}"
 
 
 def _address(span: Span) -> str:
@@ -299,36 +300,36 @@ def _address(span: Span) -> str:
     return f"{span.partition}:{span.begin}-{'' if span.end is None else span.end - 1}"
 
 
-def redriven_json(done: Redriven, *, sent: bool) -> dict[str, Json]:
+def redrive_json(result: RedriveResult, *, sent: bool) -> dict[str, Json]:
     """Return what a redrive did, or would do, for programs."""
     left: list[Json] = [
         {
             "reason": reason,
-            "letters": left.letters,
-            "detail": left.detail,
-            "mend": STAY_MENDS[reason],
-            "examples": [*left.examples],
+            "letters": skipped.letters,
+            "detail": skipped.detail,
+            "mend": SKIP_REMEDIES[reason],
+            "examples": [*skipped.examples],
         }
-        for reason, left in done.left.items()
+        for reason, skipped in result.skipped.items()
     ]
     return {
         "sent": sent,
-        "messages": done.messages,
-        "bytes": done.sent_bytes,
-        "sessions": len(done.sessions),
-        "shortened": done.shortened,
-        "reasons": dict(done.reasons),
-        "meaningless": done.meaningless,
+        "messages": result.messages,
+        "bytes": result.sent_bytes,
+        "sessions": len(result.sessions),
+        "shortened": result.shortened,
+        "reasons": dict(result.reasons),
+        "meaningless": result.meaningless,
         "left": left,
     }
 
 
 class Bar:
-    """How much of the topic has been read, where standard error is a terminal."""
+    """Shows how much of the topic has been read, if standard error is a terminal."""
 
-    def __init__(self, doing: str, *, shown: bool = True) -> None:
+    def __init__(self, action: str, *, shown: bool = True) -> None:
         self._progress = Progress(
-            TextColumn(doing),
+            TextColumn(action),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f}%"),
             console=err,
@@ -346,5 +347,5 @@ class Bar:
         self._progress.stop()
 
     def show(self, read: int, of: int) -> None:
-        """Bring the bar up to date."""
+        """Update the bar."""
         self._progress.update(self._task, completed=read, total=of)

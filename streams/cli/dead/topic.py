@@ -1,4 +1,4 @@
-"""What `contextgauge dead` works on: the topic of dead letters, and patience with its broker."""
+"""Connects `contextgauge dead` to the topic of dead letters, and limits waits for the broker."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
@@ -15,15 +15,15 @@ from streams.ports import PartitionReader
 from streams.settings import Settings
 
 _SILENCE_S = 30.0
-"""A broker that has acknowledged nothing for so long is away."""
+"""A broker that has acknowledged nothing for so long is down."""
 
-_LOOK_S = 1.0
+_CHECK_S = 1.0
 
 T = TypeVar("T")
 
 
-class Open(NamedTuple):
-    """What a command works on: the cluster, a reader of the dead letters, partition counts."""
+class Connection(NamedTuple):
+    """The cluster, a reader of the dead letters, and the partitions of both topics."""
 
     log: KafkaLog
     reader: PartitionReader
@@ -32,30 +32,30 @@ class Open(NamedTuple):
 
 
 @asynccontextmanager
-async def opened_topic(chosen: Settings, wanted: Selection) -> AsyncIterator[Open]:
-    """Connect. Raises ConfigError where a topic or a partition is missing, RetryError."""
-    topic, messages = (chosen.topic(each).name for each in (DEAD_LETTERS, AGENT_MESSAGES))
-    log = wiring.kafka_log(chosen, "contextgauge-dead")
+async def connected(settings: Settings, selection: Selection) -> AsyncIterator[Connection]:
+    """Connect. Raises ConfigError if a topic or a partition is missing, and RetryError."""
+    topic, messages = (settings.topic(each).name for each in (DEAD_LETTERS, AGENT_MESSAGES))
+    log = wiring.kafka_log(settings, "contextgauge-dead")
     try:
         await log.start()
         counts = await log.partition_counts([topic, messages])
         partitions, message_partitions = counts[topic], counts[messages]
         if partitions is None or message_partitions is None:
-            missing = ", ".join(name for name, found in counts.items() if found is None)
+            missing = ", ".join(name for name, number in counts.items() if number is None)
             raise ConfigError(
-                f"missing on {chosen.bootstrap_servers}: {missing}: "
+                f"missing on {settings.bootstrap_servers}: {missing}: "
                 "create the topics with `contextgauge topics create`"
             )
-        named = sorted({span.partition for span in wanted.spans})
+        named = sorted({span.partition for span in selection.spans})
         if named and named[-1] >= partitions:
             raise ConfigError(
-                f"there is no partition {named[-1]}: {topic} has {partitions}, from 0 on"
+                f"partition {named[-1]} does not exist: {topic} has {partitions}, from 0"
             )
-        which = named or range(partitions)
-        reader = log.reader(topic, which)
+        readable = named or range(partitions)
+        reader = log.reader(topic, readable)
         await reader.start()
         try:
-            yield Open(log, reader, which, message_partitions)
+            yield Connection(log, reader, readable, message_partitions)
         finally:
             await reader.stop()
     finally:
@@ -63,14 +63,14 @@ async def opened_topic(chosen: Settings, wanted: Selection) -> AsyncIterator[Ope
 
 
 async def guarded(work: Coroutine[None, None, T], producer: KafkaProducer) -> T:
-    """Run what sends; raise RetryError where the broker has gone away meanwhile."""
+    """Run work that sends. Raises RetryError if the broker goes down meanwhile."""
     task = asyncio.ensure_future(work)
     try:
         while not task.done():
-            await asyncio.wait([task], timeout=_LOOK_S)
+            await asyncio.wait([task], timeout=_CHECK_S)
             if producer.waiting_s > _SILENCE_S:
                 raise RetryError(
-                    f"the broker has not answered for {_SILENCE_S:.0f} s: not all was sent"
+                    f"the broker has not answered for {_SILENCE_S:.0f} s: not all letters were sent"
                 )
         return task.result()
     finally:

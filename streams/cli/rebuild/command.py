@@ -32,10 +32,11 @@ def rebuild(
     ] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
-    """Fold all views anew from context.events, compare them, and swap them in.
+    """Rebuild all views, compare them and swap them in.
 
-    Readers go on with the active generation meanwhile, and then all use the new one; the project
-    workers do the folding, so they must run. Ended early and run again, it goes on where it was.
+    They are folded from context.events by the project workers, which must run. Readers go on with
+    the active generation meanwhile, and then all use the new one. Ended early and run again, it
+    goes on where it was.
     Exit code 7: the two generations differ, and nothing was swapped.
     """
     if accept_differences + abandon + status > 1:

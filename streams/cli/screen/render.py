@@ -31,21 +31,26 @@ from streams.core.session_status import (
 
 BAR_CELLS = 20
 
-_OUTCOMES = {"succeeded": "", "failed": "failed", "blocked": "blocked", "unknown": "end not told"}
-"""Of an attempt that succeeded, its trigger is told instead."""
+_OUTCOMES = {
+    "succeeded": "",
+    "failed": "failed",
+    "blocked": "blocked",
+    "unknown": "outcome unknown",
+}
+"""An attempt that succeeded shows its trigger instead."""
 
 GAP = 2
 """Columns between those of a table."""
 
 SHORT_ID = 8
-"""Characters of a session's id that are shown at least: as git shows of a commit."""
+"""Minimum length of a shown session ID, as of a commit in git."""
 
 _SHORT_CHAIN = 12
-"""Characters of a chain's name that are shown at least: names that are words are shown whole."""
+"""Minimum length of a shown chain name: names that are words are shown in full."""
 
 
 def guess(figure: str, source: WindowSource | None) -> str:
-    """Return a figure that rests on the window, marked where that was not told."""
+    """Return a figure, marked if it rests on an assumed window."""
     return f"{GUESS}{figure}" if source == "default" and figure != UNKNOWN else figure
 
 
@@ -60,20 +65,20 @@ def plain_table() -> Table:
 
 
 def chain_labels(chains: Collection[str]) -> dict[str, str]:
-    """Return how each of a session's chains is called on every screen, made safe."""
+    """Return the label of each of a session's chains, the same on every screen, made safe."""
     in_order = sorted(set(chains))
     return dict(zip(in_order, short_ids(in_order, _SHORT_CHAIN), strict=True))
 
 
 def short_ids(session_ids: Sequence[str], least: int = SHORT_ID) -> list[str]:
-    """Return for each id the shortest beginning that no other of these ids has, made safe."""
+    """Return the shortest unique prefix of each ID, made safe."""
     in_order = sorted(set(session_ids))
     needed = dict.fromkeys(in_order, least)
     for before, after in pairwise(in_order):
         same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
-        told_apart = len(list(same)) + 1
-        needed[before] = max(needed[before], told_apart)
-        needed[after] = max(needed[after], told_apart)
+        unique = len(list(same)) + 1
+        needed[before] = max(needed[before], unique)
+        needed[after] = max(needed[after], unique)
     return [safe(session_id[: needed[session_id]]) for session_id in session_ids]
 
 
@@ -198,7 +203,7 @@ def _amounts(parts: Sequence[tuple[str, int | None]]) -> Table:
     grid.add_column()
     grid.add_column(justify="right")
     for name, tokens in parts:
-        grid.add_row(Text(safe(name)), Text("not told" if tokens is None else exact(tokens)))
+        grid.add_row(Text(safe(name)), Text(exact(tokens)))
     return grid
 
 
@@ -257,7 +262,7 @@ _COLOURS: Mapping[Severity, str] = {
 
 
 def bar(chain: ChainView, cells: int) -> Text:
-    """Return a bar; only here is a percentage clamped. Nothing known: an empty, dim one."""
+    """Return a bar, the only place where a percentage is clamped; empty and dim if unknown."""
     if chain.used_percent is None:
         return Text("·" * cells, style="dim")
     filled = min(cells, max(0, int(chain.used_percent * cells / 100)))
@@ -309,13 +314,12 @@ def compactions_words(view: SessionView) -> str:
 
 
 def failure_name(view: SessionView) -> str:
-    """Return what attempts without success are called, as on the web page.
+    """Return the name for unsuccessful attempts, as on the web page.
 
-    `failed` where that was told of each; else `not done`: some were blocked, or nobody told how
-    they ended.
+    `failed` if all of them did; else `not done`: some were blocked, or their outcome is unknown.
     """
-    told = sum(brief.outcome == "failed" for brief in view.compactions.last)
-    return "failed" if told == view.compactions.failed else "not done"
+    failed = sum(brief.outcome == "failed" for brief in view.compactions.last)
+    return "failed" if failed == view.compactions.failed else "not done"
 
 
 def or_unknown(text: str | None) -> Text:

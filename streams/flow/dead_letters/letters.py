@@ -1,4 +1,4 @@
-"""Messages that cannot be derived from: how they are kept and read, and when they are too many."""
+"""Dead letters, messages that cannot be derived: their format, and when they are too many."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -9,33 +9,32 @@ from contextgauge.errors import DeadLetterFlood
 from schemas.messages import DeadLetter
 from streams.ports import Headers, LogRecord, NewRecord
 
-MENDS: Final[Mapping[str, str]] = {
-    "not_utf8": "mend the producer: JSON is UTF-8. `dead show --raw` writes the bytes; converted, "
-    "they can be published",
-    "byte_order_mark": "mend the producer: write without a byte order mark. `dead show --raw` "
-    "writes the bytes; without the first three they can be published",
-    "not_json": "mend the producer: one whole JSON object a message. `dead show --raw` writes the "
-    "bytes, to be looked at",
-    "not_object": "mend the producer: the message itself is the value, neither in a list nor "
-    "quoted as a text",
-    "too_deep": "mend the producer: at most 1 024 levels are read",
-    "too_large": "`dead redrive` shortens it as `publish` does, if anything of it can be; else "
-    "raise CONTEXTGAUGE_MESSAGE_LIMIT_BYTES, or mend the producer",
-    "no_session": "`dead redrive --assign-session ID` gives it one; mend the producer: key "
-    "messages by their session id",
-    "misrouted": "`dead redrive` routes it rightly; mend the producer first: messages keyed by "
-    "session id, murmur2 (librdkafka: partitioner=murmur2_random)",
+REMEDIES: Final[Mapping[str, str]] = {
+    "not_utf8": "fix the producer: JSON is UTF-8. `dead show --raw` writes the bytes; convert and "
+    "publish them",
+    "byte_order_mark": "fix the producer: write no byte order mark. `dead show --raw` writes the "
+    "bytes; publish them without the first three",
+    "not_json": "fix the producer: one complete JSON object per message. `dead show --raw` writes "
+    "the bytes",
+    "not_object": "fix the producer: the value must be the message itself, not a list or a string",
+    "too_deep": "fix the producer: at most 1 024 levels of nesting are read",
+    "too_large": "`dead redrive` shortens it as `publish` does, if possible; otherwise raise "
+    "CONTEXTGAUGE_MESSAGE_LIMIT_BYTES, or fix the producer",
+    "no_session": "`dead redrive --assign-session ID` assigns one; fix the producer: key messages "
+    "by their session id",
+    "misrouted": "`dead redrive` sends it to the right partition; first fix the producer: key "
+    "messages by session id, partition by murmur2 (librdkafka: partitioner=murmur2_random)",
 }
-"""What to do about a dead letter, by its reason."""
+"""How to handle a dead letter, by its reason."""
 
 UNKNOWN_REASON: Final = "unknown"
-"""Of a record that does not tell one: whoever wrote it to the topic was no derive worker."""
+"""Of a record without a reason: it was not written by a derive worker."""
 
 _REASON_HEADER: Final = "dead_reason"
-"""The first of the headers that are put behind the message's own."""
+"""The first of the headers that are appended to the message's own."""
 
 FLOOD_WINDOW: Final = 1_000
-"""So many last messages of a worker are looked at; more than half of them dead is a flood."""
+"""A worker's last messages: if more than half of them are dead, that is a flood."""
 
 
 def dead_record(
@@ -43,7 +42,7 @@ def dead_record(
 ) -> NewRecord:
     """Return the dead letter: original bytes, key and headers, the reason, and the origin.
 
-    `dead_detail` is a sentence that says what to do.
+    `dead_detail` is a sentence that explains what to do.
     """
     return NewRecord(
         topic,
@@ -60,7 +59,7 @@ def dead_record(
 
 
 class Origin(NamedTuple):
-    """Where a dead letter was read, and its Kafka time there, in milliseconds since 1970."""
+    """Where a message was read before it became a dead letter, and its Kafka timestamp there."""
 
     topic: str
     partition: int
@@ -69,9 +68,9 @@ class Origin(NamedTuple):
 
 
 class Letter(NamedTuple):
-    """A dead letter as it is kept: where, since when, why; and the message as it was.
+    """A dead letter: its position, when and why it became one, and the original message.
 
-    `key`, `value` and `headers` are the message's own; `origin` is None where it is not told.
+    `key`, `value` and `headers` are the message's own; `origin` is None where it is unknown.
     """
 
     partition: int
@@ -86,36 +85,37 @@ class Letter(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The letter's name: `PARTITION:OFFSET` in the topic of dead letters."""
+        """`PARTITION:OFFSET` in the topic of dead letters."""
         return f"{self.partition}:{self.offset}"
 
 
 def letter_of(partition: int, record: LogRecord) -> Letter:
-    """Read a record of the topic of dead letters: what `dead_record` wrote, taken apart."""
+    """Parse a record that `dead_record` wrote."""
     names = [name for name, _ in record.headers]
-    # The last one: a message may have had headers of these names of its own.
+    # The last one: the message's own headers may have the same names.
     own = len(names) - 1 - names[::-1].index(_REASON_HEADER) if _REASON_HEADER in names else None
-    told = {} if own is None else {n: v.decode("utf-8", "replace") for n, v in record.headers[own:]}
+    appended = () if own is None else record.headers[own:]
+    values = {name: value.decode("utf-8", "replace") for name, value in appended}
     return Letter(
         partition,
         record.offset,
         record.timestamp_ms,
-        told.get(_REASON_HEADER, UNKNOWN_REASON),
-        told.get("dead_detail", ""),
+        values.get(_REASON_HEADER, UNKNOWN_REASON),
+        values.get("dead_detail", ""),
         record.key,
         record.value or b"",
         tuple(record.headers[:own]),
-        _origin(told),
+        _origin(values),
     )
 
 
-def _origin(told: Mapping[str, str]) -> Origin | None:
+def _origin(values: Mapping[str, str]) -> Origin | None:
     try:
         return Origin(
-            told["src_topic"],
-            int(told["src_partition"]),
-            int(told["src_offset"]),
-            int(told["src_timestamp"]),
+            values["src_topic"],
+            int(values["src_partition"]),
+            int(values["src_offset"]),
+            int(values["src_timestamp"]),
         )
     except (KeyError, ValueError):
         return None
@@ -124,7 +124,7 @@ def _origin(told: Mapping[str, str]) -> Origin | None:
 def misrouted_check(
     partition: int, partitions: int, partition_of: Callable[[str, int], int]
 ) -> Callable[[str], DeadLetter | None]:
-    """Return what tells whether a session belongs on another partition (R5)."""
+    """Return a function that checks that a session belongs on this partition (R5)."""
 
     def check(session_id: str) -> DeadLetter | None:
         right = partition_of(session_id, partitions)
@@ -141,21 +141,21 @@ def misrouted_check(
 
 
 class FloodWatch:
-    """The worker's last messages, of all its partitions: which were dead letters."""
+    """Counts dead letters among a worker's last messages, of all its partitions."""
 
     def __init__(self) -> None:
         self._last: deque[bool] = deque(maxlen=FLOOD_WINDOW)
 
     def add(self, flags: Sequence[bool]) -> None:
-        """Note a committed batch: one flag for each message, true for a dead letter."""
+        """Add a committed batch: one flag for each message, true for a dead letter."""
         self._last.extend(flags)
 
     def check(self) -> None:
-        """Raise DeadLetterFlood where more than half of the last messages were dead."""
+        """Raise DeadLetterFlood if more than half of the last messages were dead letters."""
         dead = sum(self._last)
         if dead * 2 > FLOOD_WINDOW:
             raise DeadLetterFlood(
-                f"{dead} of the last {FLOOD_WINDOW} messages were dead letters: someone publishes "
-                "what cannot be derived from. They are kept: `contextgauge dead list` tells which "
-                "and why. Mend the publisher, then start again; `--allow-dead-letters` goes on"
+                f"{dead} of the last {FLOOD_WINDOW} messages cannot be derived. They are kept as "
+                "dead letters: `contextgauge dead list` shows them with reasons. Fix the "
+                "publisher, then restart; `--allow-dead-letters` continues anyway"
             )

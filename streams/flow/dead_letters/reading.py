@@ -1,12 +1,12 @@
-"""Reads dead letters: some of them, by reason, time, place or session.
+"""Reads dead letters, selected by reason, time, position or session.
 
-The newest first, to look at: from the end backwards, in growing stretches, so that fifty out of a
-million cost no more than fifty out of a hundred. Or in the order in which they were sent, to send
-them again: the letters of one session may lie on several partitions.
+To list them, newest first: backwards from the end, in growing ranges, so that fifty out of a
+million cost no more than fifty out of a hundred. To send them again, in the order of the original
+messages: the letters of one session may be on several partitions.
 """
 
 import heapq
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
@@ -19,18 +19,18 @@ from streams.flow.derive.intake import text_of
 from streams.ports import Clock, PartitionReader
 
 CLOCKS_MS = 10 * 60 * 1000
-"""Letters are stamped by the workers' clocks. By so much these may differ without `until` missing
-any: the end of what is read is looked up by time, and each letter's own time decides."""
+"""Letters have timestamps of the workers' clocks, which may differ by this much without `until`
+missing any: the end of the range is looked up by time, and each letter's own timestamp decides."""
 
-_FIRST_STRETCH = 64
-_LONGEST_STRETCH = 16_384
-"""Offsets read at a time when reading backwards: doubled where they do not do."""
+_FIRST_RANGE = 64
+_LONGEST_RANGE = 16_384
+"""Offsets read at a time when reading backwards: doubled as long as more are needed."""
 
 _BATCH_RECORDS = 500
 _POLL_S = 1.0
 
 _SILENCE_S = 30.0
-"""A broker from which nothing has come for so long is away."""
+"""A broker that has sent nothing for so long is down."""
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which letters. All that is given must hold; `spans` and `reasons`: any of them.
+    """Which letters: all conditions must hold, with any of the `spans` and any of the `reasons`.
 
     Times are those at which messages became dead letters, in milliseconds since 1970: from
     `since_ms` to before `until_ms`.
@@ -58,7 +58,7 @@ class Selection:
     session_id: str | None = None
 
     def matches(self, letter: Letter) -> bool:
-        """Tell whether a letter, of the spans, is one of them."""
+        """Return whether a letter in the spans meets the other conditions."""
         return (
             (not self.reasons or letter.reason in self.reasons)
             and (self.since_ms is None or letter.died_ms >= self.since_ms)
@@ -68,7 +68,7 @@ class Selection:
 
 
 def session_of_letter(letter: Letter) -> str | None:
-    """Return the session that the message names, else its key (R1), as far as it can be read."""
+    """Return the session that the message names, else its key (R1), if it is readable."""
     hint = text_of(letter.key)
     body = codec.decode(letter.value)
     return session_of(body, hint) if isinstance(body, dict) else hint
@@ -76,10 +76,10 @@ def session_of_letter(letter: Letter) -> str | None:
 
 @dataclass(slots=True)
 class DeadReading(Generic[T]):
-    """One look at the dead letters that are there when it begins.
+    """Reads the dead letters that exist at its `begin`.
 
-    `take` makes of each letter what is kept of it, so that a list holds no messages. `progress`
-    is told how many offsets were read, of how many. Raises RetryError where the broker is away.
+    `take` extracts what the caller needs of each letter, so that a list holds no messages.
+    `progress` gets the number of offsets read and in all. Raises RetryError if the broker is down.
     """
 
     reader: PartitionReader
@@ -92,16 +92,16 @@ class DeadReading(Generic[T]):
     _read: int = 0
 
     async def begin(self, partitions: Iterable[int]) -> None:
-        """Look up what is to be read of these partitions; letters that come later are not."""
+        """Look up the ranges to read in these partitions; later letters are not read."""
         for partition in partitions:
             first, end = await self._bounds(partition)
-            wanted = [
+            ranges = [
                 (max(span.begin, first), end if span.end is None else min(span.end, end))
                 for span in self.selection.spans or (Span(partition, 0, None),)
                 if span.partition == partition
             ]
-            self._spans[partition] = list(_merged(wanted))
-            self.reader.seek(partition, end)  # so that nothing is fetched before it is asked for
+            self._spans[partition] = _merged(ranges)
+            self.reader.seek(partition, end)  # so that nothing is fetched before it is needed
         self._offsets = sum(end - begin for spans in self._spans.values() for begin, end in spans)
 
     async def _bounds(self, partition: int) -> tuple[int, int]:
@@ -115,13 +115,13 @@ class DeadReading(Generic[T]):
         return first, end
 
     async def as_sent(self) -> AsyncIterator[T]:
-        """Yield the letters by the Kafka time of the messages, each partition's in its order."""
+        """Yield letters by the original Kafka timestamps; each partition's order is kept."""
         self._read = 0
         async for item in _merge({p: self._forwards(p) for p in self._spans}):
             yield item
 
     async def newest_first(self) -> AsyncIterator[T]:
-        """Yield the letters, those that died last first."""
+        """Yield the letters, those that became dead letters last first."""
         self._read = 0
         async for item in _merge({p: self._backwards(p) for p in self._spans}):
             yield item
@@ -135,75 +135,70 @@ class DeadReading(Generic[T]):
                     yield sent_ms, self.take(letter)
 
     async def _backwards(self, partition: int) -> AsyncIterator[tuple[int, T]]:
-        length = _FIRST_STRETCH
+        length = _FIRST_RANGE
         for begin, end in reversed(self._spans[partition]):
             upper = end
             while upper > begin:
                 lower = max(begin, upper - length)
-                found: list[tuple[int, T]] = []
+                items: list[tuple[int, T]] = []
                 async for letters in self._letters(partition, lower, upper):
-                    found += [(-letter.died_ms, self.take(letter)) for letter in letters]
-                for pair in reversed(found):
-                    yield pair
-                upper, length = lower, min(2 * length, _LONGEST_STRETCH)
+                    items += [(-letter.died_ms, self.take(letter)) for letter in letters]
+                for item in reversed(items):
+                    yield item
+                upper, length = lower, min(2 * length, _LONGEST_RANGE)
 
     async def _letters(
         self, partition: int, begin: int, end: int
     ) -> AsyncIterator[Sequence[Letter]]:
-        """Yield the letters of a stretch that are selected, as they come."""
+        """Yield the selected letters of a range, batch by batch."""
         reader, position = self.reader, begin
         reader.seek(partition, position)
-        heard_s = self.clock.monotonic_s()
+        last_read_s = self.clock.monotonic_s()
         while position < end:
             try:
                 batch = await reader.poll(partition, _BATCH_RECORDS, _POLL_S)
             except PositionError:
-                # Retention took the oldest letters while they were being read.
+                # Retention deleted the oldest letters while they were being read.
                 first, _ = await reader.bounds(partition)
                 if first <= position:
                     raise
-                self._told(min(first, end) - position)
+                self._advance(min(first, end) - position)
                 position = first
                 reader.seek(partition, position)
                 continue
             if batch.position > position:
-                self._told(min(batch.position, end) - position)
-                position, heard_s = batch.position, self.clock.monotonic_s()
-            elif self.clock.monotonic_s() - heard_s > _SILENCE_S:
-                raise RetryError(f"reading dead letters: nothing came for {_SILENCE_S:.0f} s")
+                self._advance(min(batch.position, end) - position)
+                position, last_read_s = batch.position, self.clock.monotonic_s()
+            elif self.clock.monotonic_s() - last_read_s > _SILENCE_S:
+                raise RetryError(f"reading dead letters: no data for {_SILENCE_S:.0f} s")
             letters = [letter_of(partition, each) for each in batch.records if each.offset < end]
             yield [letter for letter in letters if self.selection.matches(letter)]
 
-    def _told(self, offsets: int) -> None:
+    def _advance(self, offsets: int) -> None:
         self._read += offsets
         self.progress(self._read, self._offsets)
 
 
-def _merged(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the spans in order, without those that are empty; what overlaps is one."""
-    before: tuple[int, int] | None = None
+def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the ranges in order, without empty ones; overlapping ranges become one."""
+    merged: list[tuple[int, int]] = []
     for begin, end in sorted(spans):
-        if begin >= end:
-            continue
-        if before is not None and begin <= before[1]:
-            before = (before[0], max(before[1], end))
-            continue
-        if before is not None:
-            yield before
-        before = (begin, end)
-    if before is not None:
-        yield before
+        if begin < end and merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        elif begin < end:
+            merged.append((begin, end))
+    return merged
 
 
 async def _merge(streams: Mapping[int, AsyncIterator[tuple[int, T]]]) -> AsyncIterator[T]:
-    """Yield the items of several streams, always the one with the least number among the next."""
+    """Merge streams of numbered items by their numbers; each stream's order is kept."""
     tie = count()
     heads: list[tuple[int, int, int, T]] = []
 
     async def advance(partition: int) -> None:
-        found = await anext(streams[partition], None)
-        if found is not None:
-            heapq.heappush(heads, (found[0], partition, next(tie), found[1]))
+        head = await anext(streams[partition], None)
+        if head is not None:
+            heapq.heappush(heads, (head[0], partition, next(tie), head[1]))
 
     for partition in streams:
         await advance(partition)

@@ -1,4 +1,4 @@
-"""Examples for the OpenAPI document, made of the schemas' own classes, so that they stay true."""
+"""Examples for the OpenAPI document, built from the schemas' classes, so that they stay valid."""
 
 from typing import Any, Final
 
@@ -21,13 +21,13 @@ from streams import codec
 from streams.core.session_status import THRESHOLDS, status_of
 from streams.serve.api.statuses import served
 from streams.serve.api.totals import shown
-from streams.serve.feed.feed import written
+from streams.serve.feed.feed import encoded
 
 SESSION: Final = "0198c7a2-5d3e-7c41-9a55-3f0e6b1d2c88"
 _BOUNDARY: Final = "5f0c1c8e-0a55-5d3e-9c41-7c88b1d2c3f0"
 _ATTEMPT: Final = "9b6436db-cdb6-53c1-b790-017a5ac3f588"
 _AT_MS: Final = 1_793_534_400_000
-_PLACE: Final = "3:120,88,45,9"
+_POSITION: Final = "3:120,88,45,9"
 
 _VIEW: Final = SessionView(
     session_id=SESSION,
@@ -168,7 +168,7 @@ _HEAD: Final[dict[str, Any]] = {
         "silent_ms": 310,
         "lag_records": 0,
         "lag_ms": 0,
-        "feed": _PLACE,
+        "feed": _POSITION,
     },
 }
 
@@ -224,9 +224,9 @@ BY_OPERATION: Final[dict[str, Any]] = {
             },
         }
     ],
-    "listen": written(
+    "listen": encoded(
         b"record",
-        _PLACE,
+        _POSITION,
         codec.dumps(
             LiveEntry(
                 record_id="2203d4e2-d772-51f8-bf5b-1f01ace3c70e",

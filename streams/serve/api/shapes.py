@@ -17,23 +17,23 @@ class _Shape(BaseModel):
 
 
 class AsOf(_Shape):
-    """How old an answer is: what the projector told last of the partitions it was made of.
+    """The age of an answer, from the projectors' last reports on its partitions.
 
-    A figure is null where a projector never told of a partition.
+    A figure is null where no projector has reported on a partition.
     """
 
     at_ms: int | None = Field(description="When the positions were read, by the server's clock.")
     stale: bool = Field(
-        description="Whether a projector was silent, or behind, for more than 10 s: then what is "
-        "told may no longer be how things are."
+        description="Whether a projector was silent or behind for more than 10 s: then the answer "
+        "may be out of date."
     )
     silent_ms: int | None = Field(
-        description="Time since the project worker of the most silent partition reported."
+        description="The time since the projector of a partition last reported on it."
     )
     lag_records: int | None = Field(description="Records that were not in the views then.")
     lag_ms: int | None = Field(description="For how long the views have been behind; 0: not.")
     feed: str | None = Field(
-        description="The Last-Event-ID from which /v1/stream tells what this answer lacks."
+        description="The Last-Event-ID from which /v1/stream continues this answer."
     )
 
 
@@ -133,7 +133,7 @@ class CompactionsAnswer(_Answer):
 
 
 class RangeShape(_Shape):
-    """What is known of a percentile: the range that it lies in. Only counts by range are kept."""
+    """The range of a percentile: only counts by range are stored."""
 
     at_least: int = Field(description="It is not less than this.")
     at_most: int = Field(description="It is not more than this; equal to the other: it is exact.")

@@ -14,10 +14,16 @@ from schemas.views import (
     SessionView,
 )
 from streams import codec
+from streams.cli.statusline.figures import (
+    ClaudeInput,
+    Figures,
+    figures_of,
+    read_input,
+    with_input,
+)
 from streams.core.derivation.readings import used_percent
-from streams.serve.statusline.figures import Figures, Told, figures_of, told_by, with_told
 
-NOBODY = told_by({})
+NOBODY = read_input({})
 ATTEMPT = AttemptView(
     attempt_id="a",
     chain="main",
@@ -76,34 +82,34 @@ def test_a_view_of_another_version_or_shape_is_refused(change: dict[str, Any]) -
 
 def test_a_window_that_claude_code_tells_comes_after_those_that_are_known() -> None:
     told = NOBODY._replace(window=100_000)
-    assert with_told(measured("configured"), told).window == 200_000
-    assert with_told(measured("runtime"), told).window == 200_000
+    assert with_input(measured("configured"), told).window == 200_000
+    assert with_input(measured("runtime"), told).window == 200_000
     for source in ("catalog", "default"):
-        better = with_told(measured(source), told)
+        better = with_input(measured(source), told)
         assert (better.window, better.window_source, better.used_percent) == (
             100_000,
             "runtime",
             60.0,
         )
-    assert with_told(measured("exceeded", None), told).used_percent == 60.0
-    assert with_told(measured(), NOBODY) == measured()
+    assert with_input(measured("exceeded", None), told).used_percent == 60.0
+    assert with_input(measured(), NOBODY) == measured()
 
 
 def test_a_window_that_is_smaller_than_what_is_used_was_wrong() -> None:
-    found = with_told(measured(), NOBODY._replace(window=50_000))
+    found = with_input(measured(), NOBODY._replace(window=50_000))
     assert (found.window, found.window_source, found.used_percent) == (None, "exceeded", None)
-    exact = with_told(measured(), NOBODY._replace(window=60_000))
+    exact = with_input(measured(), NOBODY._replace(window=60_000))
     assert exact.used_percent == 100.0
 
 
 @pytest.mark.parametrize("window", [60_000, 60_001, 123_457, 199_999, 1_000_000])
 def test_a_percentage_is_floored_as_in_the_records(window: int) -> None:
-    found = with_told(measured(), NOBODY._replace(window=window))
+    found = with_input(measured(), NOBODY._replace(window=window))
     assert found.used_percent == used_percent(60_000, window)
 
 
 def test_without_a_measured_size_only_the_window_is_told() -> None:
-    found = with_told(Figures(window=None), NOBODY._replace(window=5_000, used_tokens=900))
+    found = with_input(Figures(window=None), NOBODY._replace(window=5_000, used_tokens=900))
     assert (found.state, found.used_tokens, found.window) == ("unknown", None, 5_000)
 
 
@@ -124,7 +130,9 @@ def test_what_is_told() -> None:
             "current_usage": usage,
         },
     }
-    assert told_by(given) == Told("s", "t", "claude-opus-4-5", "Opus 4.5", 200_000, 21_005, 10.5)
-    assert told_by({}) == Told(None, None, None, None, None, None, None)
+    assert read_input(given) == ClaudeInput(
+        "s", "t", "claude-opus-4-5", "Opus 4.5", 200_000, 21_005, 10.5
+    )
+    assert read_input({}) == ClaudeInput(None, None, None, None, None, None, None)
     nothing = {"context_window": {"current_usage": dict.fromkeys(usage, 0), "used_percentage": 0}}
-    assert told_by(nothing) == told_by({})
+    assert read_input(nothing) == read_input({})

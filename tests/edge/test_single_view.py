@@ -15,14 +15,14 @@ from contextgauge.partitioner import partition_of
 from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE
 from schemas.topics import MIB
 from schemas.views import FORMAT_VERSION, VIEW_VERSION
+from streams.cli.statusline import figures as statusline
 from streams.core.derivation.rules import DEFAULT_WINDOW
-from streams.edge.files import plain_settings as glance_settings
-from streams.edge.files.plain_settings import GlanceSettings, read_settings
+from streams.edge.files import plain_settings
+from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 from streams.edge.local_stack.stack import LocalStack
-from streams.edge.redis import single_view as redis_glance
+from streams.edge.redis import single_view
 from streams.edge.redis.keys import Keys
-from streams.edge.redis.single_view import NoGlanceError, glance
-from streams.serve.statusline import figures as statusline
+from streams.edge.redis.single_view import ViewUnavailableError, read_view
 from streams.settings import Settings
 from tests.conftest import require
 
@@ -61,23 +61,23 @@ def test_a_view_is_found_where_the_projector_writes_it(
 ) -> None:
     document = b"\r\n" * (size // 2)
     stored(session_id, document)
-    settings = GlanceSettings(key_prefix=key_prefix)
-    assert glance(settings, redis_url, session_id, LIMIT_S) == document
-    with pytest.raises(NoGlanceError, match="no such session"):
-        glance(settings, redis_url, "another", LIMIT_S)
+    settings = StatusLineSettings(key_prefix=key_prefix)
+    assert read_view(settings, redis_url, session_id, LIMIT_S) == document
+    with pytest.raises(ViewUnavailableError, match="no such session"):
+        read_view(settings, redis_url, "another", LIMIT_S)
 
 
 def test_without_a_projection_there_is_none(redis_url: str, key_prefix: str) -> None:
-    settings = GlanceSettings(key_prefix=key_prefix)
-    with pytest.raises(NoGlanceError, match="no projection in Redis yet"):
-        glance(settings, redis_url, "s", LIMIT_S)
+    settings = StatusLineSettings(key_prefix=key_prefix)
+    with pytest.raises(ViewUnavailableError, match="no projection in Redis yet"):
+        read_view(settings, redis_url, "s", LIMIT_S)
     client = Redis.from_url(redis_url)
     client.set(f"{key_prefix}:active", 3)
-    with pytest.raises(NoGlanceError, match="gone, or of another version"):
-        glance(settings, redis_url, "s", LIMIT_S)
+    with pytest.raises(ViewUnavailableError, match="gone, or of another version"):
+        read_view(settings, redis_url, "s", LIMIT_S)
     client.hset(f"{key_prefix}:{{3:0}}:pos", mapping={"format": 99, "partitions": 1})
-    with pytest.raises(NoGlanceError, match="gone, or of another version"):
-        glance(settings, redis_url, "s", LIMIT_S)
+    with pytest.raises(ViewUnavailableError, match="gone, or of another version"):
+        read_view(settings, redis_url, "s", LIMIT_S)
     client.close()
 
 
@@ -89,7 +89,7 @@ def test_a_user_a_password_and_a_database(
 ) -> None:
     stored("s", b"{}")
     client = Redis.from_url(redis_url)
-    name, password = f"glance-{key_prefix}", "p:w/d ä"
+    name, password = f"status-line-{key_prefix}", "p:w/d ä"
     client.acl_setuser(
         name,
         enabled=True,
@@ -99,25 +99,25 @@ def test_a_user_a_password_and_a_database(
     )
     try:
         with_user = redis_url.replace("://", f"://{name}:{quote(password, safe='')}@")
-        settings = GlanceSettings(key_prefix=key_prefix)
-        assert glance(settings, with_user, "s", LIMIT_S) == b"{}"
+        settings = StatusLineSettings(key_prefix=key_prefix)
+        assert read_view(settings, with_user, "s", LIMIT_S) == b"{}"
         apart = settings._replace(redis_username=name, redis_password=password)
-        assert glance(apart, redis_url, "s", LIMIT_S) == b"{}"
+        assert read_view(apart, redis_url, "s", LIMIT_S) == b"{}"
         secret = tmp_path / "password"
         secret.write_text(f"{password}\n")
         from_file = settings._replace(redis_username=name, redis_password_file=str(secret))
-        assert glance(from_file, redis_url, "s", LIMIT_S) == b"{}"
+        assert read_view(from_file, redis_url, "s", LIMIT_S) == b"{}"
         wrong = apart._replace(redis_password=f"wrong-{password}")
-        with pytest.raises(NoGlanceError, match="refuses: WRONGPASS") as refused:
-            glance(wrong, redis_url, "s", LIMIT_S)
+        with pytest.raises(ViewUnavailableError, match="refuses: WRONGPASS") as refused:
+            read_view(wrong, redis_url, "s", LIMIT_S)
         assert password not in str(refused.value)
-        with pytest.raises(NoGlanceError, match="refuses: NOPERM"):
-            glance(apart, re.sub(r"/0$", "/1", redis_url), "s", LIMIT_S)
+        with pytest.raises(ViewUnavailableError, match="refuses: NOPERM"):
+            read_view(apart, re.sub(r"/0$", "/1", redis_url), "s", LIMIT_S)
     finally:
         client.acl_deluser(name)
     other = re.sub(r"/0$", "/1", redis_url)
-    with pytest.raises(NoGlanceError, match="no projection"):
-        glance(GlanceSettings(key_prefix=key_prefix), other, "s", LIMIT_S)
+    with pytest.raises(ViewUnavailableError, match="no projection"):
+        read_view(StatusLineSettings(key_prefix=key_prefix), other, "s", LIMIT_S)
     client.close()
 
 
@@ -160,8 +160,8 @@ def _says(text: bytes) -> Callable[[socket.socket], None]:
     ],
 )
 def test_what_is_no_redis_gives_no_view_and_tells_no_secret(text: bytes) -> None:
-    with _server(_says(text)) as url, pytest.raises(NoGlanceError) as refused:
-        glance(GlanceSettings(), url, "s", LIMIT_S)
+    with _server(_says(text)) as url, pytest.raises(ViewUnavailableError) as refused:
+        read_view(StatusLineSettings(), url, "s", LIMIT_S)
     assert "secret" not in str(refused.value)
 
 
@@ -171,8 +171,8 @@ def test_who_does_not_answer_is_not_waited_for() -> None:
     def never(_: socket.socket) -> None:
         refused.wait(2.0)
 
-    with _server(never) as url, pytest.raises(NoGlanceError, match=r"within 50 ms|Timeout"):
-        glance(GlanceSettings(), url, "s", 0.05)
+    with _server(never) as url, pytest.raises(ViewUnavailableError, match=r"within 50 ms|Timeout"):
+        read_view(StatusLineSettings(), url, "s", 0.05)
     refused.set()
 
 
@@ -180,22 +180,22 @@ def test_who_does_not_answer_is_not_waited_for() -> None:
     "url", ["redis://127.0.0.1:1/0", "redis://[::1", "redis://h:port/0", "unix:///nowhere", "x"]
 )
 def test_a_url_that_leads_nowhere_gives_no_view(url: str) -> None:
-    with pytest.raises(NoGlanceError):
-        glance(GlanceSettings(), url, "s", LIMIT_S)
+    with pytest.raises(ViewUnavailableError):
+        read_view(StatusLineSettings(), url, "s", LIMIT_S)
 
 
 def test_names_and_versions_are_those_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {name for name in GlanceSettings._fields if name not in Settings.model_fields} == set()
-    monkeypatch.setattr(glance_settings, "STACK_FILE", "/nowhere")
+    assert set(StatusLineSettings._fields) <= Settings.model_fields.keys()
+    monkeypatch.setattr(plain_settings, "STACK_FILE", "/nowhere")
     plain, wrong = read_settings({})
     assert wrong == []
     for name, value in plain._asdict().items():
         assert value == (Settings.model_fields[name].get_default(call_default_factory=True)), name
     assert plain.default_window == DEFAULT_WINDOW
-    assert int(redis_glance.FORMAT_VERSION) == FORMAT_VERSION
+    assert int(single_view.FORMAT_VERSION) == FORMAT_VERSION
     assert statusline.VIEW_VERSION == VIEW_VERSION
     stack_file = STACK_FOLDER / STATE_FILE
-    assert Path(glance_settings.__file__).parents[3] / ".stack" / "stack.json" == stack_file
+    assert Path(plain_settings.__file__).parents[3] / ".stack" / "stack.json" == stack_file
 
 
 def test_settings_are_read_as_the_other_commands_read_them() -> None:
@@ -211,7 +211,7 @@ def test_settings_are_read_as_the_other_commands_read_them() -> None:
         }
     )
     assert wrong == []
-    assert found == GlanceSettings(
+    assert found == StatusLineSettings(
         redis_url="redis://h/0",
         redis_check_hostname=False,
         windows={"my-model": 128_000},
@@ -227,7 +227,7 @@ def test_the_stack_of_this_project_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "stack.json"
-    monkeypatch.setattr(glance_settings, "STACK_FILE", str(file))
+    monkeypatch.setattr(plain_settings, "STACK_FILE", str(file))
     for text in ("", "[]", "{}", '{"redis": []}', '{"redis": {"address": 5}}'):
         file.write_text(text)
         assert read_settings({})[0].redis_url is None

@@ -1,8 +1,7 @@
-"""What a status line tells of a session: from its view, and from what Claude Code itself says.
+"""The figures of a status line: from a session's view, and from what Claude Code passes.
 
-A view comes as the plain object of its JSON, from Redis or made from the transcript; what Claude
-Code gives its status-line command is an object too, of which any field may be missing or of a
-wrong type. Imports nothing that takes long.
+A view is a plain object: the JSON from Redis, or a `SessionView` as a dict. Claude Code's input is
+an object too; any of its fields may be missing or of a wrong type. Imports only what is fast.
 """
 
 import re
@@ -26,7 +25,7 @@ _MAX_PERCENT = 1_000
 """More is no plausible percentage."""
 
 _KNOWN_WINDOWS = frozenset({"configured", "runtime"})
-"""Sources of a window that are better than what Claude Code tells its status line (R12)."""
+"""Sources of a window that rank above what Claude Code passes to its status line (R12)."""
 
 _SUFFIX = re.compile(r"\[([0-9]{1,6})([km])\]\Z", re.IGNORECASE)
 _SUFFIX_UNIT = {"k": 1_000, "m": 1_000_000}
@@ -34,11 +33,11 @@ _SUFFIX_UNIT = {"k": 1_000, "m": 1_000_000}
 
 
 class Figures(NamedTuple):
-    """What the line shows of the leading chain. Sizes in tokens, times in ms; None: not known.
+    """What the line shows of the leading chain. Sizes in tokens, times in ms; None: unknown.
 
-    The attempt's times are those of the open one's start and last heartbeat. `compactions` are
-    the session's that succeeded: so many or more, unless all were seen. `last_ms` is the time of
-    the session's latest record.
+    The attempt's times are the open attempt's start and last heartbeat. `compactions` counts the
+    session's successful ones, a lower bound unless `all_compactions_seen`. `last_ms` is the time
+    of the session's latest record.
     """
 
     model: str | None = None
@@ -56,8 +55,8 @@ class Figures(NamedTuple):
     last_ms: int | None = None
 
 
-class Told(NamedTuple):
-    """What Claude Code told. `used_tokens` and `used_percent` are those of its last response."""
+class ClaudeInput(NamedTuple):
+    """What Claude Code passes. `used_tokens` and `used_percent` are of its last response."""
 
     session_id: str | None
     transcript_path: str | None
@@ -69,7 +68,7 @@ class Told(NamedTuple):
 
 
 def figures_of(view: Object) -> Figures:
-    """Return what a view tells. Raises ValueError for one of another version or shape."""
+    """Return a view's figures. Raises ValueError for another version or shape."""
     if view.get("version") != VIEW_VERSION:
         raise ValueError(f"a view is of version {view.get('version')}, not {VIEW_VERSION}")
     try:
@@ -110,8 +109,8 @@ def _with_attributes(view: Object) -> Any:  # noqa: ANN401 -- the judgement read
     )
 
 
-def told_by(given: Object) -> Told:
-    """Read what Claude Code gave; a field of a wrong type is the same as none (R3)."""
+def read_input(given: Object) -> ClaudeInput:
+    """Read what Claude Code passes; a field of a wrong type counts as missing (R3)."""
     model, context = _object(given, "model"), _object(given, "context_window")
     model_id = _text(model, "id")
     usage = _object(context, "current_usage")
@@ -120,7 +119,7 @@ def told_by(given: Object) -> Told:
         for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     ]
     used = sum(part for part in parts if part is not None)
-    return Told(
+    return ClaudeInput(
         session_id=_text(given, "session_id"),
         transcript_path=_text(given, "transcript_path"),
         model_id=model_id,
@@ -131,27 +130,27 @@ def told_by(given: Object) -> Told:
     )
 
 
-def with_told(found: Figures | None, told: Told) -> Figures:
-    """Return the figures with what Claude Code knows better, or alone where there are no others.
+def with_input(figures: Figures | None, claude: ClaudeInput) -> Figures:
+    """Return the figures with what Claude Code knows better, or its own where there are no others.
 
-    Its window comes after a configured one and after one that a result told; one that is smaller
-    than what is used was wrong, as an assumed one would be (R12).
+    Its window ranks below a configured one and below one that a result reported; one that is
+    smaller than the used tokens is wrong, as an assumed one would be (R12).
     """
-    figures = found or Figures(
-        state="measured" if told.used_tokens or told.used_percent else "unknown",
-        used_tokens=told.used_tokens,
-        used_percent=told.used_percent,
+    figures = figures or Figures(
+        state="measured" if claude.used_tokens or claude.used_percent else "unknown",
+        used_tokens=claude.used_tokens,
+        used_percent=claude.used_percent,
     )
-    figures = figures._replace(model=told.model_name or told.model_id or figures.model)
-    if told.window is None or figures.window_source in _KNOWN_WINDOWS:
+    figures = figures._replace(model=claude.model_name or claude.model_id or figures.model)
+    if claude.window is None or figures.window_source in _KNOWN_WINDOWS:
         return figures
     used = figures.used_tokens
     if used is None:
-        return figures._replace(window=told.window, window_source="runtime")
-    if used > told.window:
+        return figures._replace(window=claude.window, window_source="runtime")
+    if used > claude.window:
         return figures._replace(window=None, window_source="exceeded", used_percent=None)
     return figures._replace(
-        window=told.window, window_source="runtime", used_percent=percent_of(used, told.window)
+        window=claude.window, window_source="runtime", used_percent=percent_of(used, claude.window)
     )
 
 
@@ -161,8 +160,8 @@ def percent_of(used_tokens: int, window: int) -> float:
 
 
 def _suffix_window(model: str) -> int | None:
-    found = _SUFFIX.search(model)
-    return int(found[1]) * _SUFFIX_UNIT[found[2].lower()] if found else None
+    match = _SUFFIX.search(model)
+    return int(match[1]) * _SUFFIX_UNIT[match[2].lower()] if match else None
 
 
 def _object(holder: Object, name: str) -> Object:

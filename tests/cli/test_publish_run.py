@@ -6,13 +6,13 @@ from typing import cast
 import pytest
 
 from contextgauge.errors import RetryError
-from streams.cli.publish import following
-from streams.cli.publish.publishing import Connection
+from streams.cli.publish import run
+from streams.cli.publish.connection import Connection
 from streams.edge.files.checkpoint import Stored
 
 
 class Reconnecting:
-    """A connection that only notes why it was made anew."""
+    """A connection that only records why it was renewed."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -21,21 +21,21 @@ class Reconnecting:
         self.errors.append(str(error))
 
 
-async def test_a_broker_that_goes_away_before_the_topic_was_looked_at_is_waited_for(
+async def test_a_broker_that_goes_away_before_the_checkpoint_is_validated_is_awaited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers: list[RetryError | Stored] = [RetryError("away"), Stored([], {0: 7})]
 
-    async def still_true(_self: object, _stored: Stored) -> Stored:
+    async def valid(_self: object, _stored: Stored) -> Stored:
         answer = answers.pop(0)
         if isinstance(answer, RetryError):
             raise answer
         return answer
 
-    monkeypatch.setattr(following._Publishing, "_still_true", still_true)  # noqa: SLF001 -- the moment cannot be hit from outside
+    monkeypatch.setattr(run._Run, "valid", valid)  # noqa: SLF001 -- the moment cannot be hit from outside
     connection = Reconnecting()
-    publishing = object.__new__(following._Publishing)  # noqa: SLF001 -- as above
+    publishing = object.__new__(run._Run)  # noqa: SLF001 -- as above
     publishing.connection = cast("Connection", connection)
     publishing.stop = asyncio.Event()
-    assert await publishing._compared(Stored([], {})) == Stored([], {0: 7})
+    assert await publishing.compared(Stored([], {})) == Stored([], {0: 7})
     assert connection.errors == ["away"]

@@ -1,7 +1,7 @@
-"""One run of `publish`: files from where they were sent to, then pipes, until all is acknowledged.
+"""One run of `publish`: files from their stored positions, then pipes, until all is acknowledged.
 
-SIGINT (Ctrl-C) and SIGTERM end it in good order: what was read is sent, its acknowledgement is
-waited for, the checkpoint is written. A second signal ends it at once.
+SIGINT (Ctrl-C) and SIGTERM stop it gracefully: what was read is sent, its acknowledgement awaited,
+the checkpoint written. A second signal stops it at once.
 """
 
 import asyncio
@@ -9,17 +9,20 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from contextgauge.clock import SystemClock
+from contextgauge.containers import Line
 from contextgauge.errors import RetryError
 from contextgauge.state_folder import checkpoint_file, state_folder, text_key
-from streams.cli.publish.publishing import Connection, config_of, connected, say, summary, tell
-from streams.cli.publish.refusals import Refusals
-from streams.cli.publish.status import Status
+from streams.cli import logs
+from streams.cli.publish.connection import Connection, config_of, connected
+from streams.cli.publish.progress import Bar, Status, print_summary, say
+from streams.cli.publish.rejected import RejectedLines
 from streams.edge.files import reading as files
 from streams.edge.files.checkpoint import Checkpoint, Stored, Target
 from streams.edge.files.checkpoint_keeper import Keeper
@@ -28,11 +31,11 @@ from streams.edge.files.pieces import Event, Piece, nothing
 from streams.edge.files.watch import Found, Watch
 from streams.flow.common.in_thread import in_thread
 from streams.flow.publish.follow import publish_pieces, until
-from streams.flow.publish.publish import PublishConfig, Published, Sender
+from streams.flow.publish.publish import PublishConfig, Published, Sender, publish
 from streams.settings import Settings
 
 _STOP_S = 10.0
-"""How long the last acknowledgements are waited for: supervisors kill after 10 to 90 s."""
+"""Time limit for the last acknowledgements: supervisors kill after 10 to 90 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,89 +56,98 @@ class Request:
 
 @dataclass(slots=True)
 class Outcome:
-    """What was done, the signal that ended it, and whether acknowledgements are missing."""
+    """What was done, the signal that stopped it, and whether acknowledgements are missing."""
 
     done: Published = field(default_factory=Published)
-    ended_by: signal.Signals | None = None
+    stopped_by: signal.Signals | None = None
     timed_out: bool = False
 
 
-async def run(chosen: Settings, request: Request) -> Outcome:
-    """Publish, and say at the end what was done. Raises ConfigError."""
-    clock = SystemClock()
-    begin_s = clock.monotonic_s()
-    stop = asyncio.Event()
-    outcome = Outcome()
-    refusals = Refusals()
-    _hear(stop, outcome)
+async def run(settings: Settings, request: Request) -> Outcome:
+    """Publish, and print a summary. Raises ConfigError."""
+    begin_s = time.monotonic()
+    stop, outcome, rejected = asyncio.Event(), Outcome(), RejectedLines()
+    _stop_at_signals(stop, outcome)
     look = _look(request)
     status = Status(follow=request.follow)
     already = 0
     try:
-        async with connected(chosen, stop, status.say) as connection:
+        async with connected(settings, stop, status.say) as connection:
+            state = state_folder(settings.state_folder)
             config = replace(
-                config_of(chosen, connection),
+                config_of(settings, connection),
                 task_id=request.task_id,
                 agent_id=request.agent_id,
-                text_key=text_key(state_folder(chosen.state_folder)) if request.no_text else None,
+                text_key=text_key(state) if request.no_text else None,
             )
-            publishing = _Publishing(request, connection, config, refusals, status, stop, outcome)
+            publishing = _Run(request, connection, config, rejected, status, stop, outcome)
             if request.files:
-                already = await publishing.files(_checkpoint(chosen, request, connection), look)
+                target = Target(connection.cluster, connection.topic)
+                path = request.checkpoint or checkpoint_file(state, *target)
+                already = await publishing.files(Checkpoint(path, target), look)
             if request.pipes and not stop.is_set():
                 await publishing.pipes()
     except asyncio.CancelledError:
         if not stop.is_set():
             raise
-    seconds = max(clock.monotonic_s() - begin_s, 0.001)
-    tell(summary(outcome.done, seconds, refusals.summary(), already=already))
+    seconds = time.monotonic() - begin_s
+    print_summary(outcome.done, seconds, rejected.summary(), already=already)
     return outcome
 
 
-def _hear(stop: asyncio.Event, outcome: Outcome) -> None:
-    """End in good order at the first signal, and at once at the second."""
+async def publish_blocks(
+    settings: Settings, blocks: AsyncIterator[Sequence[Line]], *, is_live: bool
+) -> None:
+    """Publish lines with a progress bar on a terminal, and print a summary.
+
+    With `is_live` the messages are marked as new. Raises ConfigError where the topic is missing.
+    """
+    logs.configure(settings)
+    rejected = RejectedLines()
+    async with connected(settings, asyncio.Event(), say) as connection:
+        config = replace(config_of(settings, connection), is_live=is_live)
+        begin_s = time.monotonic()
+        with Bar(None) as bar:
+            done = await publish(connection.producer, config, blocks, rejected, bar.show)
+    print_summary(done, time.monotonic() - begin_s, rejected.summary())
+
+
+def _stop_at_signals(stop: asyncio.Event, outcome: Outcome) -> None:
+    """Stop gracefully at the first signal, and at once at the second."""
     loop = asyncio.get_running_loop()
-    heard = (signal.SIGINT, signal.SIGTERM)
+    signals = (signal.SIGINT, signal.SIGTERM)
 
     def end(received: signal.Signals) -> None:
-        outcome.ended_by = received
+        outcome.stopped_by = received
         stop.set()
-        for each in heard:
+        for each in signals:
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)
 
-    for each in heard:
+    for each in signals:
         loop.add_signal_handler(each, end, each)
 
 
 def _look(request: Request) -> Callable[[float], Sequence[Found]]:
-    """Return what finds the files. Raises ConfigError for paths that are none."""
+    """Return what lists the files. Raises ConfigError for paths without transcripts."""
     if request.follow:
         watch = Watch(request.files)
         for path in watch.missing:
-            say(f"{path}: not there yet: waiting for it")
+            say(f"{path}: does not exist yet: waiting for it")
         return watch.look
     paths = [str(source.path) for source in files.expand(request.files)]
-    found = [Found(path, os.stat(path)) for path in paths]  # noqa: PTH116 -- as the watch does
-    return lambda _now_s: found
-
-
-def _checkpoint(chosen: Settings, request: Request, connection: Connection) -> Checkpoint:
-    target = Target(connection.cluster, connection.topic)
-    path = request.checkpoint
-    if path is None:
-        path = checkpoint_file(state_folder(chosen.state_folder), *target)
-    return Checkpoint(path, target)
+    transcripts = [Found(path, os.stat(path)) for path in paths]  # noqa: PTH116 -- like the watch
+    return lambda _now_s: transcripts
 
 
 @dataclass(slots=True)
-class _Publishing:
-    """The parts of one run that files and pipes share."""
+class _Run:
+    """What files and pipes share."""
 
     request: Request
     connection: Connection
     config: PublishConfig
-    refusals: Refusals
+    rejected: RejectedLines
     status: Status
     stop: asyncio.Event
     outcome: Outcome
@@ -144,7 +156,7 @@ class _Publishing:
         """Publish files; return how many of their lines had been sent before."""
         clock = SystemClock()
         with checkpoint:
-            stored = await self._compared(checkpoint.load(clock.now_ms() // 1_000))
+            stored = await self.compared(checkpoint.load(clock.now_ms() // 1_000))
             follower = Follower(
                 look,
                 stored.positions,
@@ -152,28 +164,28 @@ class _Publishing:
                 fallback=self.request.session,
                 follow=self.request.follow,
                 again=self.request.again,
-                tell=self._tell,
+                tell=self._report,
             )
-            offsets = dict(stored.offsets)
+            stored_offsets = dict(stored.offsets)
 
-            def known() -> dict[int, int]:
+            def offsets() -> dict[int, int]:
                 # A copy: this runs in a thread, while others are acknowledged.
                 acknowledged = dict(self.connection.producer.acknowledged)
-                offsets.update({partition: at for (_, partition), at in acknowledged.items()})
-                return offsets
+                stored_offsets.update({p: offset for (_, p), offset in acknowledged.items()})
+                return stored_offsets
 
-            keeper = Keeper(follower, checkpoint, clock, known)
-            total = None if self.request.follow else sum(f.stat.st_size for f in look(0.0))
+            keeper = Keeper(follower, checkpoint, clock, offsets)
+            total = None if self.request.follow else sum(each.stat.st_size for each in look(0.0))
             with self.status.of(follower, total):
                 try:
-                    await self._send_kept(keeper)
+                    await self._send_with_checkpoint(keeper)
                 finally:
                     follower.stop()
                     await asyncio.to_thread(keeper.save)
         return follower.already_sent
 
-    async def _send_kept(self, keeper: Keeper) -> None:
-        """Send what the keeper gives; after a failure of the producer, on with another one."""
+    async def _send_with_checkpoint(self, keeper: Keeper) -> None:
+        """Send the keeper's pieces; if the producer fails, resume with a new one."""
         while True:
             try:
                 await self._send(keeper.pieces())
@@ -184,20 +196,20 @@ class _Publishing:
                 return
 
     async def pipes(self) -> None:
-        """Publish pipes, which have no checkpoint: they cannot be read again."""
+        """Publish pipes. They have no checkpoint, because they cannot be read again."""
         with self.status.of(None, None):
             await self._send(_from_pipes(self.request))
 
-    async def _compared(self, stored: Stored) -> Stored:
-        """Return what is still true of the topic, as soon as the broker can tell."""
+    async def compared(self, stored: Stored) -> Stored:
+        """Return the checkpoint if it is valid for the topic; wait while no broker responds."""
         while True:
             try:
-                return await self._still_true(stored)
+                return await self.valid(stored)
             except RetryError as error:
                 await self.connection.renew(error, self.stop)
 
-    async def _still_true(self, stored: Stored) -> Stored:
-        """Return what is known of the topic; nothing where it is shorter than it was."""
+    async def valid(self, stored: Stored) -> Stored:
+        """Return the checkpoint, an empty one if the topic is shorter than that says."""
         log, topic = self.connection.log, self.connection.topic
         partitions = [p for p in stored.offsets if p < self.config.partitions]
         reader = log.reader(topic, partitions or [0])
@@ -209,17 +221,17 @@ class _Publishing:
         if all(end > stored.offsets[partition] for partition, end in ends.items()):
             return stored
         self.status.say(
-            f"the topic {topic} holds less than was sent to it: it was made anew, or lost "
-            "messages. All files are sent again from their beginnings"
+            f"the topic {topic} holds less than was sent to it: it was recreated, or lost "
+            "messages. Sending all files again from the beginning"
         )
         return Stored([], {})
 
-    def _tell(self, event: Event) -> None:
+    def _report(self, event: Event) -> None:
         self.status.say(f"{event.path}: {event.what}")
 
     async def _send(self, pieces: Iterator[Piece]) -> None:
-        """Send pieces until there are no more, or until told to stop. Raises RetryError."""
-        sender = Sender(self.connection.producer, self.config, self.refusals, self.outcome.done)
+        """Send pieces until there are no more, or until stopped. Raises RetryError."""
+        sender = Sender(self.connection.producer, self.config, self.rejected, self.outcome.done)
         async with aclosing(in_thread(pieces)) as read:
             sending = asyncio.create_task(
                 publish_pieces(
@@ -242,7 +254,8 @@ class _Publishing:
             if sending.cancelled():
                 self.outcome.timed_out = True
                 self.status.say(
-                    f"not all was acknowledged within {_STOP_S:.0f} s: the rest is sent next time"
+                    f"Not all messages were acknowledged within {_STOP_S:.0f} s: the next run "
+                    "sends the rest"
                 )
             else:
                 sending.result()
@@ -256,7 +269,7 @@ def _from_pipes(request: Request) -> Iterator[Piece]:
 
 
 def _is_live_input(path: str) -> bool:
-    """Return whether what comes from there is seen when it is written; of a file it is not."""
+    """Return whether lines are read as they are written: from a pipe, not from a file."""
     if path != files.STANDARD_INPUT:
         return True
     return not stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
