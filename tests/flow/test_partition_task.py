@@ -74,7 +74,7 @@ async def test_the_group_is_told_how_far_it_is_however_often_that_fails(
 async def test_the_group_knows_the_last_position_once_a_worker_has_stopped(
     kit: DeriveKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.flow.derive.group_offsets.TELL_S", 1_000.0)
+    monkeypatch.setattr("streams.flow.derive.group_offsets.COMMIT_EVERY_S", 1_000.0)
     await kit.publish(MESSAGES)
     async with kit.running() as worker:
         await until(lambda: worker.has_derived(len(MESSAGES) - 1))

@@ -98,8 +98,8 @@ class RedisViewReader:
         if int(fields[b"format"]) != FORMAT_VERSION:
             raise VersionError(
                 f"the views in Redis are of format {int(fields[b'format'])}, this build knows "
-                f"{FORMAT_VERSION}: run the build that wrote them, or give this one its own "
-                "CONTEXTGAUGE_KEY_PREFIX and it rebuilds them"
+                f"{FORMAT_VERSION}: run the build that wrote them, or give this one a "
+                "CONTEXTGAUGE_KEY_PREFIX of its own, and it rebuilds them from the log"
             )
         return ViewPosition(
             offset=int(fields[b"offset"]),

@@ -1,12 +1,25 @@
-"""The figures of the sessions at work, taken from the views of the partitions that a worker has."""
+"""Counts of the sessions at work, for alarms and dashboards: no names, only how many.
 
-from collections.abc import Callable, Collection
+Only sessions at work are counted: one that was left yesterday at 95 % concerns nobody, and its
+attempt that never ended does not hang now. What a session looks like is decided in
+`streams/core/session_status.py`.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
 from contextgauge.errors import RetryError, VersionError
 from schemas.views import SessionView
 from streams.codec import views as view_codec
-from streams.core.session_status import AT_WORK_MS, BANDS, session_figures
+from streams.core.session_status import (
+    AT_WORK_MS,
+    BANDS,
+    Band,
+    band_of,
+    leading_chain,
+    status_of,
+)
 from streams.ports import Clock, GaugeName, Telemetry, ViewReader
 
 EVERY_S: Final = 15.0
@@ -25,8 +38,36 @@ _GAUGES: Final[tuple[GaugeName, ...]] = (
 )
 
 
+@dataclass(slots=True)
+class SessionCounts:
+    """The sessions at work. `bands` counts them by how full their leading chain is.
+
+    `attempts` are open compaction attempts, `silent_ms` is for how long the quietest of them has
+    given no sign; `thrashing` sessions are compacted again and again.
+    """
+
+    bands: dict[Band, int] = field(default_factory=lambda: dict.fromkeys(BANDS, 0))
+    attempts: int = 0
+    silent_ms: int = 0
+    thrashing: int = 0
+
+
+def session_counts(views: Iterable[SessionView], now_ms: int) -> SessionCounts:
+    """Count the sessions that are at work."""
+    counts = SessionCounts()
+    for view in views:
+        if view.last_ms is None or now_ms - view.last_ms > AT_WORK_MS:
+            continue
+        status = status_of(view)
+        counts.bands[band_of(leading_chain(view))] += 1
+        counts.attempts += view.attempt is not None
+        counts.silent_ms = max(counts.silent_ms, status.silent_ms(now_ms) or 0)
+        counts.thrashing += status.is_thrashing(now_ms)
+    return counts
+
+
 class SessionGauges:
-    """Reports the metrics of each assigned partition."""
+    """Reports the counts of each partition until it is cancelled."""
 
     def __init__(self, reader: ViewReader, telemetry: Telemetry, clock: Clock) -> None:
         self._reader, self._telemetry, self._clock = reader, telemetry, clock
@@ -35,7 +76,7 @@ class SessionGauges:
     async def run(
         self, partitions: Callable[[], Collection[int]], generation: Callable[[], int | None]
     ) -> None:
-        """Report the metrics of these partitions periodically, until cancelled."""
+        """Report the counts of these partitions over and over, until cancelled."""
         try:
             while True:
                 active, assigned = generation(), set(partitions())
@@ -44,7 +85,8 @@ class SessionGauges:
                     try:
                         await self._report(active or 0, partition)
                     except (RetryError, VersionError):
-                        # The projection reports the failure. Former values may be wrong by now.
+                        # The partition's task meets the same error and reports it. The former
+                        # counts may no longer hold.
                         self._forget(set(self._reported))
                         break
                 await self._clock.sleep(EVERY_S)
@@ -60,16 +102,18 @@ class SessionGauges:
             page = names[first : first + _PAGE]
             documents = await self._reader.views(generation, partition, page)
             views += [
-                view_codec.decode(SessionView, document) for document in documents if document
+                view_codec.decode(SessionView, document)
+                for document in documents
+                if document is not None
             ]
-        figures = session_figures(views, now_ms)
+        counts = session_counts(views, now_ms)
         label = str(partition)
-        for band, count in figures.bands.items():
+        for band, count in counts.bands.items():
             self._telemetry.gauge("project_sessions", count, partition=label, band=band)
         gauge = self._telemetry.gauge
-        gauge("project_open_attempts", figures.attempts, partition=label)
-        gauge("project_silent_attempt_seconds", figures.silent_ms / 1_000, partition=label)
-        gauge("project_thrashing_sessions", figures.thrashing, partition=label)
+        gauge("project_open_attempts", counts.attempts, partition=label)
+        gauge("project_silent_attempt_seconds", counts.silent_ms / 1_000, partition=label)
+        gauge("project_thrashing_sessions", counts.thrashing, partition=label)
         self._reported.add(partition)
 
     def _forget(self, partitions: set[int]) -> None:
