@@ -11,7 +11,7 @@ from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor import log_facts as module
 from streams.flow.doctor.log_facts import LogFacts
 from streams.ports import Batch, Clock, NewRecord
-from streams.ports.inspection import Cluster, Group, TopicFacts, TopicPartition
+from streams.ports.inspection import ClusterFacts, Group, TopicFacts, TopicPartition
 from tests.doctor.cases import EXPECTED
 from tests.doubles.log import FaultyLog
 
@@ -46,7 +46,7 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def position_in(log: FaultyLog, clock: Clock | None = None) -> int | None:
     there = TopicFacts([TopicPartition(partition=0, leader=1, replicas=1, in_sync=1)], {})
-    cluster = Cluster("c", [], {AGENT_MESSAGES.name: there, CONTEXT_STATE.name: there})
+    cluster = ClusterFacts("c", [], {AGENT_MESSAGES.name: there, CONTEXT_STATE.name: there})
     found = await LogFacts(log, clock or SystemClock(), partition_of, EXPECTED, cluster).derive(
         GROUP
     )

@@ -24,7 +24,7 @@ from streams.ports.inspection import (
     TRANSACTIONS_TOPIC,
     Bootstrap,
     Broker,
-    Cluster,
+    ClusterFacts,
     Configs,
     Failure,
     Group,
@@ -96,7 +96,7 @@ class KafkaInspector:
             for address, failure in zip(addresses, failures, strict=True)
         ]
 
-    async def cluster(self, topics: Sequence[str]) -> Cluster | Failure:
+    async def cluster(self, topics: Sequence[str]) -> ClusterFacts | Failure:
         if self._first is None:
             return Failure("away", "no broker answers")
         # Never to be made by asking for it: some brokers create what they are asked for.
@@ -114,7 +114,7 @@ class KafkaInspector:
         configs = await self._configs(self._first, [(_TOPIC, name, None) for name in there])
         described = {item["topic"]: _topic(item, configs) for item in metadata["topics"]}
         self._has_groups = described.get(GROUPS_TOPIC) is not None
-        return Cluster(metadata.get("cluster_id"), brokers, described)
+        return ClusterFacts(metadata.get("cluster_id"), brokers, described)
 
     async def group(self, name: str) -> Group | Failure:
         if not self._has_groups:

@@ -18,7 +18,7 @@ from streams import codec
 from streams.ports import PartitionSnapshot, SessionSnapshot, SessionsSnapshot, ViewStore
 
 SESSIONS_A_LOOK = 5
-"""A session's documents may be some megabytes, and Redis serves nobody while it reads them."""
+"""A session's documents may be some megabytes, and Redis serves no one else meanwhile."""
 
 REPORTED_DIFFERENCES = 10
 """Differences that are reported; the others are counted."""
