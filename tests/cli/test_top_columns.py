@@ -49,7 +49,7 @@ def view(session_id: str = "session-1", **chain: Any) -> SessionView:
         identity=Identity(),
         chains={"main": ChainView(chain="main", **(told | chain))},
         attempt=None,
-        compactions=CompactionsView(manual=1, automatic=2, untold=3, failed=4),
+        compactions=CompactionsView(manual=1, automatic=2, unknown_trigger=3, failed=4),
     )
 
 
