@@ -22,6 +22,7 @@ def derive(
         int | None,
         typer.Option(
             "--processes",
+            metavar="N",
             min=1,
             max=MOST_PROCESSES,
             show_default="CONTEXTGAUGE_DERIVE_PROCESSES, 1",

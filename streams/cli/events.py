@@ -19,7 +19,7 @@ def events(
         bool, typer.Option("--readings", help="Include the context readings.")
     ] = False,
     last: Annotated[
-        int | None, typer.Option("--last", min=1, help="Show only the last N records.")
+        int | None, typer.Option("--last", metavar="N", min=1, help="Show only the last N records.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print CloudEvents, one JSON object per line.")

@@ -13,7 +13,7 @@ from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, exact, out, safe, write_json
-from streams.cli.screen.render import sessions_table
+from streams.cli.screen.sessions_table import sessions_table
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 
@@ -31,7 +31,9 @@ def sessions(
         Order,
         typer.Option("--sort", help="recent: last active first; pressure: fullest first."),
     ] = Order.recent,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of sessions.")] = 50,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of sessions.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List sessions: context usage, window, compactions.

@@ -31,6 +31,7 @@ Provider = StrEnum("Provider", {name: name for name in PROVIDERS})  # type: igno
 Messages = Annotated[
     int | None,
     typer.Option(
+        metavar="N",
         min=1,
         help="Total number of messages: each session that ends is followed by another. By "
         "default each session runs to its end, without a successor.",
@@ -52,23 +53,29 @@ Live = Annotated[
         "the time at which they are sent, and alerts can be raised.",
     ),
 ]
+Duration = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        min=0.1,
+        help="Stop after so many seconds; each session that ends is followed by another.",
+    ),
+]
 
 
 def simulate(  # noqa: PLR0913 -- each is an option
     *,
-    sessions: Annotated[int, typer.Option(min=1, help="Sessions running at the same time.")] = 10,
+    sessions: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Sessions running at the same time.")
+    ] = 10,
     messages: Messages = None,
-    duration: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1,
-            help="Stop after so many seconds; each session that ends is followed by another.",
-        ),
-    ] = None,
+    duration: Duration = None,
     rate: Annotated[
-        float, typer.Option(min=0, help="Messages per second; 0: as fast as possible.")
+        float, typer.Option(metavar="N", min=0, help="Messages per second; 0: as fast as possible.")
     ] = 0,
-    turns: Annotated[int, typer.Option(min=1, help="Median length of a session, in turns.")] = 40,
+    turns: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Median length of a session, in turns.")
+    ] = 40,
     provider: Annotated[
         list[Provider] | None, typer.Option(help="Only this provider; can be repeated.")
     ] = None,

@@ -23,7 +23,7 @@ SERVICES: tuple[Name, ...] = ("kafka", "redis")
 @app.command()
 def up(
     heap_mib: Annotated[
-        int, typer.Option(min=256, help="Heap size of the broker in MiB.")
+        int, typer.Option(metavar="N", min=256, help="Heap size of the broker in MiB.")
     ] = DEFAULT_HEAP_MIB,
 ) -> None:
     """Start Kafka and Redis on free ports, and wait until both answer.

@@ -31,7 +31,7 @@ def status(
         if as_json:
             write_json(view)
         elif line:
-            out.print(status_line(view), markup=False, soft_wrap=True)
+            out.print(status_line(view, SystemClock().now_ms()), markup=False, soft_wrap=True)
         else:
             out.print(status_box(view, SystemClock().now_ms()))
 

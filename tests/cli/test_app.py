@@ -65,7 +65,7 @@ def test_a_wrong_setting_is_exit_2_and_one_line(command: Command) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_an_encoding_that_lacks_a_character_is_no_error() -> None:
+def test_characters_that_the_encoding_lacks_are_replaced() -> None:
     script = (
         "import sys\n"
         "from streams.cli import app\n"
@@ -95,13 +95,13 @@ def test_a_broker_that_is_away_is_exit_75_with_the_remedy(command: Command) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_a_host_that_nobody_knows_is_named(command: Command) -> None:
+def test_an_unknown_host_is_reported(command: Command) -> None:
     done = command("topics", "list", BOOTSTRAP_SERVERS="kafka.invalid:9092")
     assert done.returncode == 75
     assert "kafka.invalid:9092: no broker answers; no such host: kafka.invalid" in done.stderr
 
 
-def test_what_speaks_another_protocol_is_no_redis(command: Command) -> None:
+def test_a_server_of_another_protocol_is_not_taken_for_redis(command: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         thread = threading.Thread(target=_answer_as_http, args=(other,), daemon=True)
         thread.start()
@@ -144,7 +144,7 @@ def test_topics_are_created_once_and_listed(command: Command, kafka: str, prefix
     }
 
 
-def test_a_derive_worker_without_topics_stops_and_says_so(
+def test_a_derive_worker_without_topics_stops_with_the_remedy(
     command: Command, kafka: str, prefix: str
 ) -> None:
     done = command("derive", BOOTSTRAP_SERVERS=kafka, TOPIC_PREFIX=prefix)
@@ -153,7 +153,7 @@ def test_a_derive_worker_without_topics_stops_and_says_so(
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_tells_its_metrics_and_ends_in_good_order(
+def test_a_worker_serves_metrics_and_stops_gracefully(
     command: Command, kafka: str, prefix: str, ending: signal.Signals
 ) -> None:
     settings = {"BOOTSTRAP_SERVERS": kafka, "TOPIC_PREFIX": prefix, "GROUP_PREFIX": prefix}
@@ -184,7 +184,7 @@ def test_a_worker_waits_for_a_broker_that_is_away(command: Command) -> None:
     assert worker.returncode == 0
 
 
-def test_a_taken_metrics_port_is_said_so(command: Command) -> None:
+def test_a_taken_metrics_port_is_reported(command: Command) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -193,13 +193,13 @@ def test_a_taken_metrics_port_is_said_so(command: Command) -> None:
     assert re.search(r"CONTEXTGAUGE_METRICS_PORT=\d+ is not available", done.stderr)
 
 
-def test_a_metrics_address_of_another_machine_is_said_so(command: Command) -> None:
+def test_a_metrics_address_of_another_machine_is_reported(command: Command) -> None:
     done = command("derive", METRICS_HOST="192.0.2.1")  # for documentation: nobody has it
     assert done.returncode == 2
     assert "CONTEXTGAUGE_METRICS_HOST=192.0.2.1 is not an address of this machine" in done.stderr
 
 
-def test_a_full_disk_is_no_error_in_the_program() -> None:
+def test_a_full_disk_is_not_an_internal_error() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "streams", "--version"],

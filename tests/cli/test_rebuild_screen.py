@@ -7,9 +7,9 @@ from rich.console import Console
 
 from contextgauge.clock import SystemClock
 from streams.cli.rebuild import screen as rebuild_screen
-from streams.cli.rebuild.screen import Screen, as_json, say_outcome, say_status
+from streams.cli.rebuild.screen import Screen, print_result, print_status, result_json
 from streams.flow.rebuild.compare import Compared, Difference
-from streams.flow.rebuild.rebuild import Cut, PartitionProgress, Progress, Rebuilt
+from streams.flow.rebuild.progress import Cut, PartitionProgress, Progress, Rebuilt
 
 
 class HandClock(SystemClock):
@@ -28,7 +28,7 @@ def clock() -> HandClock:
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Console:
+def console(monkeypatch: pytest.MonkeyPatch) -> Console:
     """Take what is written to both streams."""
     console = Console(record=True, width=100, force_terminal=False, highlight=False, quiet=False)
     monkeypatch.setattr(rebuild_screen, "out", console)
@@ -50,11 +50,11 @@ def building(*positions: int | None, end: int | None = 40_000) -> Progress:
     return Progress(phase="building", generation=8, former=7, held=True, partitions=partitions)
 
 
-def lines(said: Console) -> list[str]:
-    return said.export_text().splitlines()
+def lines(console: Console) -> list[str]:
+    return console.export_text().splitlines()
 
 
-def test_in_a_log_a_line_is_printed_now_and_then(clock: HandClock, said: Console) -> None:
+def test_a_log_gets_a_line_at_intervals(clock: HandClock, console: Console) -> None:
     screen = Screen(clock)
     screen.begin(building(None, None), resumed=False)
     for step in range(41):
@@ -65,8 +65,8 @@ def test_in_a_log_a_line_is_printed_now_and_then(clock: HandClock, said: Console
     clock.now_s += 10
     screen.show(comparing)
     screen.end()
-    assert lines(said) == [
-        "building generation 8 beside generation 7",
+    assert lines(console) == [
+        "building generation 8; generation 7 remains active",
         "building: 60,000 of 80,000 · 6,000/s · 3.0 s left · 1 of 2 partitions caught up",
         "building: 80,000 of 80,000 · 2,000/s · 2 of 2 partitions caught up",
         "comparing: 3,000 of 9,000",
@@ -88,7 +88,7 @@ def test_on_a_terminal_every_partition_has_a_bar(
     text = console.export_text()
     assert "partition 0" in text
     assert "20,000 of 40,000 · 10,000/s · 2.0 s left" in text
-    assert "not begun of 40,000 · waiting" in text
+    assert "not started of 40,000 · waiting" in text
     assert "40,000 of 40,000 · caught up" in text
 
 
@@ -104,36 +104,36 @@ DIFFERENT = Rebuilt(
 )
 
 
-def test_the_outcome_is_told(said: Console) -> None:
-    say_outcome(EQUAL, 12.3)
-    assert lines(said) == [
-        "compared 1,200 sessions and the aggregates: all are equal",
-        "generation 8 is active, in 12.3 s; generation 7 is deleted in a minute",
+def test_an_equal_rebuild_is_reported(console: Console) -> None:
+    print_result(EQUAL, 12.3)
+    assert lines(console) == [
+        "compared 1,200 sessions and the aggregates: all equal",
+        "generation 8 is active after 12.3 s; generation 7 will be deleted in a minute",
     ]
 
 
-def test_differences_are_told_with_what_can_be_done(said: Console) -> None:
-    say_outcome(DIFFERENT, 12.3)
-    told = lines(said)
-    assert told[:4] == [
+def test_differences_are_reported_with_what_to_do(console: Console) -> None:
+    print_result(DIFFERENT, 12.3)
+    output = lines(console)
+    assert output[:4] == [
         "compared 1,200 sessions and the aggregates: 3 differences",
         r"  partition 2 · session s\x1b1: events, left",
         "  partition 0 · aggregates: live",
         "  and 1 more",
     ]
-    assert told[4].startswith("  partition 1: the log begins at 5,000 now, and generation 7 was")
-    assert "Generation 7 stays active" in told[5]
-    assert "--accept-differences" in told[5]
-    assert "--abandon" in told[5]
+    assert output[4].startswith("  partition 1: the log now begins at 5,000; generation 7 was")
+    assert "generation 7 remains active" in output[5]
+    assert "--accept-differences" in output[5]
+    assert "--abandon" in output[5]
 
 
-def test_what_was_not_compared_is_said_to_be_so(said: Console) -> None:
-    say_outcome(replace(EQUAL, compared=None), 1.0)
-    assert "It was not compared" in said.export_text()
+def test_a_rebuild_without_comparison_is_reported(console: Console) -> None:
+    print_result(replace(EQUAL, compared=None), 1.0)
+    assert "It was not compared" in console.export_text()
 
 
-def test_a_rebuild_for_programs() -> None:
-    assert as_json(DIFFERENT) == {
+def test_a_result_as_json() -> None:
+    assert result_json(DIFFERENT) == {
         "generation": 8,
         "former": 7,
         "swapped": False,
@@ -145,21 +145,21 @@ def test_a_rebuild_for_programs() -> None:
         ],
         "cut": [{"partition": 1, "former_begin": 0, "begin": 5_000}],
     }
-    assert as_json(replace(EQUAL, compared=None))["compared_sessions"] is None
+    assert result_json(replace(EQUAL, compared=None))["compared_sessions"] is None
 
 
-def test_the_status_is_a_table(said: Console) -> None:
-    say_status(building(20_000, None, 40_000))
-    say_status(replace(building(1, end=None), held=False))
-    say_status(None)
-    told = said.export_text()
-    assert [line.split() for line in told.splitlines()[:4]] == [
+def test_the_status_is_a_table(console: Console) -> None:
+    print_status(building(20_000, None, 40_000))
+    print_status(replace(building(1, end=None), held=False))
+    print_status(None)
+    output = console.export_text()
+    assert [line.split() for line in output.splitlines()[:4]] == [
         ["Partition", "Position", "Of", "State"],
-        ["0", "20,000", "40,000", "being", "built"],
-        ["1", "-", "40,000", "not", "begun"],
+        ["0", "20,000", "40,000", "building"],
+        ["1", "-", "40,000", "not", "started"],
         ["2", "40,000", "40,000", "caught", "up"],
     ]
-    assert "compares it with the active one" in told
-    assert "it becomes active by itself" in told
-    assert "unknown" in told
-    assert "no rebuild is under way" in told
+    assert "compares it with the active one" in output
+    assert "it becomes active automatically" in output
+    assert "unknown" in output
+    assert "no rebuild is in progress" in output

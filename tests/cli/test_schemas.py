@@ -59,7 +59,7 @@ def _event(data: ContextReading | SessionInfo) -> dict[str, Any]:
     return event
 
 
-def test_the_kept_schemas_are_those_of_the_code() -> None:
+def test_the_stored_schemas_are_those_of_the_code() -> None:
     kept = {path.name: path.read_bytes() for path in SCHEMA_FOLDER.glob("*.json")}
     assert kept == documents(), "stale: run make schemas"
 

@@ -129,7 +129,7 @@ def test_the_line_has_the_figures_of_the_status_command(
     measured = 0
     for path, session_id in transcripts:
         document = view_of(path, session_id)
-        status = status_line(view_codec.decode(SessionView, codec.dumps(document)))
+        status = status_line(view_codec.decode(SessionView, codec.dumps(document)), NOW_MS)
         line, _, _ = told({"session_id": session_id, "transcript_path": str(path)})
         if status.startswith("Context: unknown of "):
             assert status.removeprefix("Context: ").removesuffix(" tokens") in line

@@ -46,7 +46,7 @@ def document(attempt: AttemptView | None = None, **chain: Any) -> dict[str, Any]
         identity=Identity(model="gpt-5"),
         chains={"main": ChainView(chain="main", **chain)} if chain else {},
         attempt=attempt,
-        compactions=CompactionsView(manual=1, automatic=2, untold=3, failed=4),
+        compactions=CompactionsView(manual=1, automatic=2, unknown_trigger=3, failed=4),
     )
     found: dict[str, Any] = json.loads(codec.dumps(view))
     return found
@@ -68,11 +68,11 @@ def test_figures_of_a_view() -> None:
     assert (found.model, found.state, found.used_tokens) == ("m", "compacting", 9)
     assert (found.attempt_started_ms, found.attempt_heartbeat_ms) == (5, 7)
     assert (found.compactions, found.last_duration_ms) == (6, None)
-    untold = figures_of(document())
-    assert (untold.model, untold.state, untold.used_tokens) == ("gpt-5", "unknown", None)
+    unknown = figures_of(document())
+    assert (unknown.model, unknown.state, unknown.used_tokens) == ("gpt-5", "unknown", None)
 
 
-@pytest.mark.parametrize("change", [{"version": 2}, {"chains": None}, {"compactions": {}}])
+@pytest.mark.parametrize("change", [{"version": 1}, {"chains": None}, {"compactions": {}}])
 def test_a_view_of_another_version_or_shape_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="a view"):
         figures_of(document(model="m") | change)

@@ -64,7 +64,7 @@ def _path_without(folder: Path, *programs: str) -> str:
 
 
 @pytest.mark.parametrize("missing", ["java", "redis-server"])
-def test_without_a_part_the_demo_says_so_and_runs_embedded(
+def test_without_a_part_the_demo_runs_embedded(
     command: Command, tmp_path: Path, missing: str
 ) -> None:
     if missing == "redis-server" and shutil.which("java") is None:
@@ -153,7 +153,7 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
 
 @pytest.mark.usefixtures("stack_parts")
 @pytest.mark.parametrize("taken", [False, True], ids=["its port", "a port that is taken"])
-def test_in_the_end_it_serves_the_page_until_it_is_told_to_stop(
+def test_with_serve_it_serves_the_page_until_interrupted(
     command: Command, tmp_path: Path, taken: bool
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:

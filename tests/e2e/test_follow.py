@@ -184,7 +184,7 @@ def test_an_idle_pipe_is_left_at_once(
     assert "omit --follow" in followed.stderr
 
 
-def test_malformed_lines_are_told_to_a_limit(
+def test_the_first_malformed_lines_are_reported(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -194,7 +194,7 @@ def test_malformed_lines_are_told_to_a_limit(
     assert "51 could not be sent: the first 20 are above; 50 no_session, 1 not_json" in said
 
 
-def test_a_topic_made_anew_gets_everything_again(
+def test_a_recreated_topic_gets_everything_again(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "a.jsonl"

@@ -160,7 +160,7 @@ def test_it_follows_what_happens(
     assert opened.end() == 0
 
 
-def test_figures_that_may_be_old_are_said_to_be(
+def test_figures_that_may_be_old_are_marked(
     terminal: Callable[..., Terminal],
     command: Command,
     redis_url: str,
@@ -178,7 +178,7 @@ def test_figures_that_may_be_old_are_said_to_be(
     opened.wait(lambda text: "project worker" not in text and "12 sessions" in text)
 
 
-def test_another_size_is_drawn_anew(
+def test_a_resized_terminal_is_redrawn(
     terminal: Callable[..., Terminal], settings: dict[str, str]
 ) -> None:
     opened = terminal(120, 40, settings)
@@ -286,7 +286,7 @@ def test_once_prints_a_frame_for_pipes(
     assert [line.split() for line in few[2:]] == [line.split() for line in lines[2:5]]
 
 
-def test_without_a_terminal_it_says_what_to_do(command: Command, settings: dict[str, str]) -> None:
+def test_without_a_terminal_the_remedy_is_shown(command: Command, settings: dict[str, str]) -> None:
     done = command("top", **settings)
     assert (done.returncode, done.stdout) == (2, "")
     assert "--once" in done.stderr

@@ -1,4 +1,4 @@
-"""A rebuild under test: what it shows and tells, and readers that poll meanwhile."""
+"""A rebuild under test: its progress and notices, and readers that poll meanwhile."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -6,8 +6,10 @@ from contextlib import asynccontextmanager
 
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
+from schemas.records import Record
 from schemas.views import EntryStream, SessionView
-from streams.flow.rebuild.rebuild import Progress, Rebuild, Rebuilt
+from streams.flow.rebuild.progress import Progress, Rebuilt
+from streams.flow.rebuild.rebuild import Rebuild
 from streams.ports import (
     Clock,
     Entry,
@@ -20,7 +22,7 @@ from streams.ports import (
     ViewStore,
 )
 from streams.serve.views.sessions import active_sessions
-from tests.flow.project_kit import HastyClock
+from tests.flow.project_kit import HastyClock, ProjectKit, Worker
 
 
 class Run:
@@ -28,19 +30,19 @@ class Run:
 
     def __init__(self, store: ViewStore, clock: Clock | None = None) -> None:
         self.shown: list[Progress] = []
-        self.told: list[str] = []
+        self.notices: list[str] = []
         self.rebuild = Rebuild(
-            store, clock or HastyClock(), show=self.shown.append, tell=self.told.append
+            store, clock or HastyClock(), show=self.shown.append, notify=self.notices.append
         )
 
     async def to_end(self, *, accept: bool = False) -> Rebuilt:
-        """Begin, and go on to the end."""
+        """Begin, and run to the end."""
         await self.rebuild.begin()
         return await self.rebuild.run(accept=accept)
 
 
-class Noting:
-    """A reader of views that notes which generations were read."""
+class RecordingReader:
+    """A reader of views that records which generations were read."""
 
     def __init__(self, reader: ViewReader) -> None:
         self._reader = reader
@@ -112,7 +114,7 @@ class Noting:
 
 
 class Reader:
-    """Polls the sessions, and judges every answer."""
+    """Polls the sessions, and checks every answer."""
 
     def __init__(self, reader: ViewReader, pause_s: float) -> None:
         self._reader, self._pause_s = reader, pause_s
@@ -131,27 +133,27 @@ class Reader:
 
     async def poll(self) -> None:
         """Ask for a list; then, of one generation, for one of its sessions and its records."""
-        noting = Noting(self._reader)
-        sessions = await active_sessions(noting, partition_of, SystemClock())
+        recording = RecordingReader(self._reader)
+        sessions = await active_sessions(recording, partition_of, SystemClock())
         views = await sessions.ranked("recent", 20)
-        self._judge(noting, views)
-        pinned = await active_sessions(noting, partition_of, SystemClock())
-        noting.read.clear()
+        self._check(recording, views)
+        pinned = await active_sessions(recording, partition_of, SystemClock())
+        recording.read.clear()
         view = views[self.polls % len(views)]
-        found = await pinned.find(view.session_id)
+        session = await pinned.find(view.session_id)
         records = await pinned.records(view.session_id, readings=True)
-        assert records or found.sequence
+        assert records or session.sequence
         count = await pinned.count()
-        self._judge(noting, [found])
+        self._check(recording, [session])
         assert pinned.snapshot is not None
-        assert noting.read == {pinned.snapshot.generation}
+        assert recording.read == {pinned.snapshot.generation}
         assert count >= len(views)
         self.polls += 1
 
-    def _judge(self, noting: Noting, views: list[SessionView]) -> None:
-        assert len(noting.read) == 1, f"an answer was put together of {noting.read}"
+    def _check(self, recording: RecordingReader, views: list[SessionView]) -> None:
+        assert len(recording.read) == 1, f"an answer mixes generations: {recording.read}"
         assert views
-        (generation,) = noting.read
+        (generation,) = recording.read
         if not self.generations or self.generations[-1] != generation:
             assert not self.generations or self.generations[-1] < generation
             self.generations.append(generation)
@@ -181,3 +183,18 @@ async def polling(
     for error in ended:
         if isinstance(error, Exception):
             raise error
+
+
+@asynccontextmanager
+async def projecting(kit: ProjectKit, records: list[Record]) -> AsyncIterator[Worker]:
+    """Run a worker that has projected these records."""
+    await kit.append(records)
+    async with kit.running() as worker:
+        await kit.caught_up(worker)
+        yield worker
+
+
+def assert_equal_and_swapped(done: Rebuilt) -> None:
+    assert done.swapped
+    assert done.compared is not None
+    assert done.compared.different == 0

@@ -1,4 +1,4 @@
-"""Comparing one partition of two generations: what differs is found and named, what moves waits."""
+"""Comparing one partition of two generations that may follow the log meanwhile."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ async def compare(
     return await PartitionComparison(store, PAIR, 0, pause=pause, count=count).run()
 
 
-async def test_two_folds_of_one_log_are_equal() -> None:
+async def test_two_generations_of_one_log_are_equal() -> None:
     store, counted = store_of(SAMPLE), list[int]()
     found = await compare(store, counted=counted)
     assert found == Compared(sessions=12)
@@ -121,7 +121,7 @@ CHANGES: dict[Change, list[tuple[str | None, tuple[str, ...]]]] = {
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("behind", [False, True], ids=["level", "behind"])
-async def test_a_change_is_found_and_named(change: Change, *, behind: bool) -> None:
+async def test_a_change_is_reported_with_its_fields(change: Change, *, behind: bool) -> None:
     store = store_of(SAMPLE)
     session = next(iter(store.partitions[1, 0].held.compactions))
     change(store, session)
@@ -205,7 +205,7 @@ class Racing:
         return found
 
 
-async def test_what_always_moves_is_brought_to_one_position_and_compared() -> None:
+async def test_sessions_that_keep_changing_are_compared_at_one_position() -> None:
     # Every look is followed by another record, so the two are never level by themselves.
     racing = Racing(SAMPLE, len(SAMPLE) - 150)
     found = await compare(racing.store, racing.pause)
@@ -216,7 +216,7 @@ async def test_what_always_moves_is_brought_to_one_position_and_compared() -> No
     assert build.limit is None, "it may go on now"
 
 
-async def test_a_difference_is_found_in_what_always_moves() -> None:
+async def test_a_difference_in_a_session_that_keeps_changing_is_reported() -> None:
     racing = Racing(SAMPLE, len(SAMPLE) - 150)
     look = racing.store.look_at_partition
 
@@ -260,7 +260,7 @@ async def test_streams_that_are_full_and_sessions_that_left_are_equal() -> None:
     assert [item.fields for item in (await compare(store)).first] == [("left",)]
 
 
-async def test_a_partition_that_is_built_over_is_compared_later() -> None:
+async def test_a_partition_that_is_rebuilt_raises_a_lost_error() -> None:
     store = store_of(SAMPLE)
     position = store.partitions[2, 0].position
     assert position is not None
@@ -270,7 +270,7 @@ async def test_a_partition_that_is_built_over_is_compared_later() -> None:
             await compare(store)
 
 
-async def test_a_limit_that_another_comparison_left_behind_holds_nothing_up() -> None:
+async def test_a_limit_left_by_another_comparison_does_not_block() -> None:
     store, pauses = store_of(SAMPLE), []
     partition = store.partitions[2, 0]
     assert partition.position is not None
@@ -290,13 +290,13 @@ async def test_a_limit_that_another_comparison_left_behind_holds_nothing_up() ->
     assert len(pauses) >= 2
 
 
-async def test_only_the_first_differences_are_kept() -> None:
+async def test_only_the_first_differences_are_reported() -> None:
     store = store_of(SAMPLE)
     for session in store.partitions[2, 0].held.views:
         change_view(store, session)
     found = await compare(store)
     assert (found.different, len(found.first)) == (12, 10)
     total = Compared(5, 3, [Difference(1, None, ("live",))])
-    total.take(found)
+    total.add_partition(found)
     assert (total.sessions, total.different, len(total.first)) == (17, 15, 10)
     assert total.first[0] == Difference(1, None, ("live",))

@@ -14,11 +14,11 @@ from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
-from streams.flow.rebuild.rebuild import Rebuilt
+from streams.flow.rebuild.progress import Rebuilt
 from streams.ports import Generations
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
-from tests.flow.rebuild_kit import Run, polling
+from tests.flow.rebuild_kit import Run, assert_equal_and_swapped, polling, projecting
 
 RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn if record]
 SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
@@ -51,22 +51,20 @@ def views_of(store: MemoryViews, generation: int) -> dict[bytes, bytes]:
     }
 
 
-def spoil(store: MemoryViews, generation: int) -> int:
-    """Give all views of a generation a task that no record told; return how many there are."""
-    spoilt = 0
+def change_views(store: MemoryViews, generation: int) -> int:
+    """Give all views of a generation a wrong task; return how many there are."""
+    changed = 0
     for (number, _), partition in store.partitions.items():
         for session, view in partition.held.views.items() if number == generation else ():
-            partition.held.views[session] = view.replace(b'"task_id":null', b'"task_id":"spoilt"')
-            spoilt += 1
-    return spoilt
+            partition.held.views[session] = view.replace(b'"task_id":null', b'"task_id":"changed"')
+            changed += 1
+    return changed
 
 
-async def test_what_is_rebuilt_is_equal_and_takes_the_place(
+async def test_an_equal_rebuild_replaces_the_active_generation(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, SOME) as worker:
         run = Run(store)
         done = await run.to_end()
         assert await store.generations() == Generations(2, None)
@@ -80,19 +78,17 @@ async def test_what_is_rebuilt_is_equal_and_takes_the_place(
     assert worker.figures.total("project_mismatches") == 0
     assert [progress.phase for progress in run.shown][-1] in {"comparing", "swapping"}
     assert run.shown[-1].compared == len(sessions(SOME))
-    assert run.told == []
+    assert run.notices == []
 
 
 def sessions(records: list[Record]) -> set[str]:
     return {record.data.session_id for record in records}
 
 
-async def test_it_is_built_compared_and_swapped_under_load_while_readers_read(
+async def test_a_rebuild_under_load_never_shows_readers_a_mixture(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, SOME) as worker:
         async with polling(store) as readers:
             live = asyncio.create_task(drip(kit, MORE))
             done = await Run(store).to_end()
@@ -101,9 +97,7 @@ async def test_it_is_built_compared_and_swapped_under_load_while_readers_read(
             live.cancel()
             await asyncio.wait([live])
         await kit.caught_up(worker, at_least=2)
-    assert done.swapped
-    assert done.compared is not None
-    assert done.compared.different == 0
+    assert_equal_and_swapped(done)
     assert await kit.documents(2) == await kit.expected()
     assert all(reader.polls > 3 for reader in readers)
 
@@ -116,9 +110,7 @@ async def drip(kit: ProjectKit, records: list[Record]) -> None:
 
 
 async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: MemoryViews) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, SOME) as worker:
         run = Run(store)
         progress = await run.rebuild.begin()
         assert (progress.generation, progress.former, progress.held) == (2, 1, True)
@@ -131,12 +123,10 @@ async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: Memo
         assert (await run.rebuild.run(accept=False)).swapped
 
 
-async def test_a_build_stops_at_its_limit_and_what_readers_use_does_not(
+async def test_a_build_stops_at_its_limit_and_the_active_generation_does_not(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, SOME) as worker:
         await Run(store).rebuild.begin()
         await until(lambda: caught_up(store, 2))
         build = (await store.generations()).build
@@ -169,17 +159,15 @@ def caught_up(store: MemoryViews, generation: int) -> bool:
     return all(part and part.position and part.position.caught_up for part in found)
 
 
-async def test_a_difference_is_told_and_nothing_is_swapped_unless_accepted(
+async def test_a_difference_is_reported_and_swapped_only_if_accepted(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(RECORDS)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
-        spoilt = spoil(store, 1)
+    async with projecting(kit, RECORDS):
+        changed = change_views(store, 1)
         refused = await Run(store).to_end()
         assert not refused.swapped
         assert refused.compared is not None
-        assert refused.compared.different == spoilt == len(sessions(RECORDS))
+        assert refused.compared.different == changed == len(sessions(RECORDS))
         assert len(refused.compared.first) == 10
         assert {found.fields for found in refused.compared.first} == {("identity.task_id",)}
         assert {found.session for found in refused.compared.first} < sessions(RECORDS)
@@ -192,18 +180,17 @@ async def test_a_difference_is_told_and_nothing_is_swapped_unless_accepted(
     assert again.rebuild.resumed
     assert accepted == replace(refused, swapped=True)
     for reader in readers:
-        # Every list is wholly of the spoilt generation, or wholly of the one after it.
+        # Every list is entirely of the changed generation, or entirely of the next one.
         told = [{view.identity.task_id for view in views} for views in reader.lists]
-        assert told == [{"spoilt"}, {None}]
+        assert told == [{"changed"}, {None}]
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_run_again_it_goes_on_with_the_same_build(
+async def test_an_interrupted_rebuild_continues_with_the_same_build(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(RECORDS)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, RECORDS):
+        pass
     # No worker runs: the first command waits, and is killed.
     first = Run(store)
     running = asyncio.create_task(first.to_end())
@@ -218,14 +205,12 @@ async def test_run_again_it_goes_on_with_the_same_build(
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_given_up_it_leaves_nothing_and_can_be_begun_again(
+async def test_an_abandoned_rebuild_leaves_nothing_and_can_be_restarted(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(RECORDS)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, RECORDS):
         assert await Run(store).rebuild.abandon() is None
-        spoil(store, 1)
+        change_views(store, 1)
         assert not (await Run(store).to_end()).swapped
         assert await Run(store).rebuild.abandon() == 2
         assert await store.generations() == Generations(1, None)
@@ -238,12 +223,10 @@ async def test_given_up_it_leaves_nothing_and_can_be_begun_again(
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_what_a_build_that_was_given_up_left_is_deleted_by_the_workers(
+async def test_workers_delete_what_an_abandoned_build_left(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(RECORDS)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, RECORDS) as worker:
         await store.begin_next(2, "build", held=True)
         await until(lambda: caught_up(store, 2))
         # As a command does that is killed right after.
@@ -252,12 +235,10 @@ async def test_what_a_build_that_was_given_up_left_is_deleted_by_the_workers(
         assert await kit.caught_up(worker) == 1
 
 
-async def test_a_loss_in_the_active_generation_ends_the_holding(
+async def test_a_loss_in_the_active_generation_releases_the_build(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, SOME) as worker:
         run = Run(store)
         await run.rebuild.begin()
         await until(lambda: caught_up(store, 2))
@@ -271,14 +252,13 @@ async def test_a_loss_in_the_active_generation_ends_the_holding(
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_a_build_that_the_workers_need_is_watched_and_not_given_up(
+async def test_a_build_that_the_workers_need_cannot_be_abandoned(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, SOME):
+        pass
     await store.begin_next(2, "build")
-    with pytest.raises(StopError, match="it is needed"):
+    with pytest.raises(StopError, match="is required"):
         await Run(store).rebuild.abandon()
     status = await Run(store).rebuild.status()
     assert status is not None
@@ -288,35 +268,30 @@ async def test_a_build_that_the_workers_need_is_watched_and_not_given_up(
     assert (done.swapped, done.compared) == (True, None)
 
 
-async def test_a_build_that_loses_documents_is_compared_once_it_is_whole(
+async def test_a_build_that_loses_documents_is_compared_when_complete(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(RECORDS)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, RECORDS):
         run = Run(store)
         await run.rebuild.begin()
         await until(lambda: caught_up(store, 2))
         for partition in range(PARTITIONS):
             del store.partitions[2, partition]
         done = await run.rebuild.run(accept=False)
-    assert done.swapped
-    assert done.compared is not None
-    assert done.compared.different == 0
+    assert_equal_and_swapped(done)
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_a_build_that_is_gone_ends_the_command_and_nothing_else(
+async def test_a_build_that_vanished_ends_only_the_command(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(RECORDS)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, RECORDS):
+        pass
     run = Run(store)
     running = asyncio.create_task(run.to_end())
     await until(lambda: len(run.shown) > 3)
     store.kept = Generations(1, None)
-    with pytest.raises(StopError, match="begin anew"):
+    with pytest.raises(StopError, match="start again"):
         await running
     assert await store.generations() == Generations(1, None)
 
@@ -329,12 +304,11 @@ async def test_without_views_there_is_nothing_to_rebuild(store: MemoryViews) -> 
     assert await store.generations() == Generations(None, None)
 
 
-async def test_workers_come_and_go_and_the_store_is_away_meanwhile(
+async def test_rebuild_survives_restarts_of_workers_and_outages_of_the_store(
     kit: ProjectKit, store: MemoryViews
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, SOME):
+        pass
     run = Run(store)
     running = asyncio.create_task(run.to_end())
     live = asyncio.create_task(drip(kit, MORE))
@@ -350,18 +324,14 @@ async def test_workers_come_and_go_and_the_store_is_away_meanwhile(
         live.cancel()
         await asyncio.wait([live])
         await kit.caught_up(worker, at_least=2)
-    assert done.swapped
-    assert done.compared is not None
-    assert done.compared.different == 0
+    assert_equal_and_swapped(done)
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_what_the_log_no_longer_has_is_told_and_must_be_accepted(
+async def test_records_deleted_from_the_log_are_reported_and_must_be_accepted(
     kit: ProjectKit, store: MemoryViews, log: MemoryLog
 ) -> None:
-    await kit.append(RECORDS)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, RECORDS):
         log.delete_before(kit.topic.name, 1, 20)
         refused = await Run(store).to_end()
         assert not refused.swapped

@@ -1,4 +1,4 @@
-"""`contextgauge rebuild` where something happens just at the wrong moment."""
+"""`contextgauge rebuild` in races with workers, Redis and other commands."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,12 +9,12 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, StopError
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryPartition, MemoryViews
-from streams.flow.rebuild.rebuild import Rebuilt
+from streams.flow.rebuild.progress import Rebuilt
 from streams.ports import Generations, ViewPosition
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, SAMPLE, HastyClock, ProjectKit, wanted
-from tests.flow.rebuild_kit import Run
-from tests.flow.test_rebuild import MORE, RECORDS, SOME, caught_up, spoil
+from tests.flow.rebuild_kit import Run, projecting
+from tests.flow.test_rebuild import MORE, RECORDS, SOME, caught_up, change_views
 
 PATIENCE_S = 30.0
 
@@ -44,12 +44,10 @@ async def kit(store: Views) -> AsyncIterator[ProjectKit]:
     assert [task for task in asyncio.all_tasks() if "flow/project" in repr(task)] == []
 
 
-async def test_a_limit_that_could_not_be_taken_away_does_not_hold_up_the_swap(
+async def test_a_limit_that_could_not_be_removed_does_not_block_the_swap(
     kit: ProjectKit, store: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker, asyncio.timeout(PATIENCE_S):
-        await kit.caught_up(worker)
+    async with projecting(kit, SOME) as worker, asyncio.timeout(PATIENCE_S):
         failed: list[int] = []
 
         async def fail() -> None:
@@ -115,7 +113,7 @@ class Moving(HastyClock):
         await super().sleep(seconds)
 
 
-async def test_readers_are_never_shown_less_by_the_swap() -> None:
+async def test_the_swap_never_shows_readers_older_views() -> None:
     store = Chased()
     # At the first pause the new one has all that there was; but there is more now.
     clock = Moving(store, [(1_020, 1_010), (1_030, 1_025), (1_030, 1_030), (0, 0)])
@@ -123,7 +121,7 @@ async def test_readers_are_never_shown_less_by_the_swap() -> None:
     assert store.swapped_at == [1_030, 1_030]
 
 
-async def test_messages_that_never_pause_hold_up_the_swap_for_seconds_only() -> None:
+async def test_constant_messages_delay_the_swap_by_seconds_only() -> None:
     store = Chased()
     clock = Moving(store, [(1_020 + step, 1_010 + step) for step in range(10_000)])
     assert (await Run(store, clock).to_end()).swapped
@@ -131,20 +129,19 @@ async def test_messages_that_never_pause_hold_up_the_swap_for_seconds_only() -> 
     assert store.swapped_at[1] >= 1_010, "it has what had been shown when the waiting began"
 
 
-async def test_it_says_that_no_worker_runs_also_where_it_compares_and_where_it_swaps() -> None:
+async def test_idle_workers_are_reported_while_comparing_and_swapping() -> None:
     store = Chased()
     run = Run(store, Moving(store, [(1_020, 1_000)]))
     running = asyncio.create_task(run.to_end())
-    await until(lambda: bool(run.told))
+    await until(lambda: bool(run.notices))
     store.place(2, 1_020)
     assert (await running).swapped
-    assert ["contextgauge project" in told for told in run.told] == [True]
+    assert ["contextgauge project" in notice for notice in run.notices] == [True]
 
 
-async def test_no_worker_at_the_beginning_is_said_once(kit: ProjectKit, store: Views) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+async def test_missing_workers_are_reported_once(kit: ProjectKit, store: Views) -> None:
+    async with projecting(kit, SOME):
+        pass
 
     class Hasty(HastyClock):
         now_s = 0.0
@@ -160,21 +157,17 @@ async def test_no_worker_at_the_beginning_is_said_once(kit: ProjectKit, store: V
     run = Run(store, clock)
     running = asyncio.create_task(run.to_end())
     await until(lambda: clock.now_s > 60)
-    assert ["contextgauge project" in told for told in run.told] == [True]
+    assert ["contextgauge project" in notice for notice in run.notices] == [True]
     async with kit.running():
         assert (await running).swapped
 
 
-async def test_a_build_that_is_held_no_longer_is_not_compared(
-    kit: ProjectKit, store: Views
-) -> None:
-    await kit.append(RECORDS)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+async def test_a_released_build_is_not_compared(kit: ProjectKit, store: Views) -> None:
+    async with projecting(kit, RECORDS):
         run = Run(store)
         progress = await run.rebuild.begin()
         await until(lambda: caught_up(store, 2))
-    spoil(store, 1)
+    change_views(store, 1)
     # A worker has found the active one damaged, and let the build go.
     await store.release(2, (await store.generations()).build)
     running = asyncio.create_task(run.rebuild.run(accept=False))
@@ -185,12 +178,10 @@ async def test_a_build_that_is_held_no_longer_is_not_compared(
 
 
 @pytest.mark.parametrize("meanwhile", ["released", "activated"])
-async def test_what_is_needed_meanwhile_is_not_given_up(
+async def test_a_build_that_becomes_required_is_not_abandoned(
     kit: ProjectKit, store: Views, monkeypatch: pytest.MonkeyPatch, meanwhile: str
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker:
-        await kit.caught_up(worker)
+    async with projecting(kit, SOME):
         await Run(store).rebuild.begin()
         await until(lambda: caught_up(store, 2))
     abandon = store.abandon
@@ -203,20 +194,17 @@ async def test_what_is_needed_meanwhile_is_not_given_up(
         await abandon(generation, build)
 
     monkeypatch.setattr(store, "abandon", late)
-    with pytest.raises(StopError, match=r"it is needed|readers use it"):
+    with pytest.raises(StopError, match=r"is required|readers use it"):
         await Run(store).rebuild.abandon()
     assert caught_up(store, 2)
     expected = (1, 2) if meanwhile == "released" else (2, None)
     assert (await store.generations())[:2] == expected
 
 
-async def test_a_build_that_is_needed_and_vanishes_is_begun_again(
+async def test_a_required_build_that_vanishes_is_restarted(
     kit: ProjectKit, store: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await kit.append(SOME)
-    async with kit.running() as worker, asyncio.timeout(PATIENCE_S):
-        await kit.caught_up(worker)
-
+    async with projecting(kit, SOME) as worker, asyncio.timeout(PATIENCE_S):
         told = store.caught_up
         builds: list[str] = []
 

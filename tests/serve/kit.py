@@ -22,7 +22,7 @@ from streams.flow.derive.deriver import Funnel, Intake
 from streams.flow.project.fold import Placed
 from streams.flow.replay.views import ViewFold
 from streams.flow.simulator import SimulationOptions, sample_sessions
-from streams.ports import Entry, Generations, Told, ViewPosition, ViewReader
+from streams.ports import Clock, Entry, Generations, Told, ViewPosition, ViewReader
 from streams.serve.api.app import Serving, create_app
 
 PARTITIONS = 3
@@ -141,9 +141,10 @@ def api_over(
     streams: int = 100,
     origins: Sequence[str] = (),
     only_here: bool = True,
+    clock: Clock | None = None,
 ) -> Api:
     """Return an application over views."""
-    telemetry, clock = PrometheusTelemetry("serve", "worker"), SystemClock()
+    telemetry, clock = PrometheusTelemetry("serve", "worker"), clock or SystemClock()
     health = HealthBoard("serve", clock, 60.0)
     health.worker("member")
     reported: list[tuple[str, BaseException]] = []

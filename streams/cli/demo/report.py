@@ -14,7 +14,8 @@ from contextgauge.clock import SystemClock
 from schemas.records import MAIN_CHAIN, CompactionComplete, Record
 from schemas.views import CompactionBrief, SessionView
 from streams.cli.screen.output import count, duration, exact, out
-from streams.cli.screen.render import sessions_table, short_ids
+from streams.cli.screen.render import short_ids
+from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
 from streams.flow.publish.publish import Published
 

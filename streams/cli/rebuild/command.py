@@ -1,4 +1,4 @@
-"""`contextgauge rebuild`: the views folded anew, compared, and swapped while readers read."""
+"""`contextgauge rebuild`: rebuilds the views, compares them, and swaps while readers read."""
 
 import asyncio
 from typing import Annotated
@@ -9,9 +9,10 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
 from streams import wiring
 from streams.cli.exits import Exit
-from streams.cli.rebuild.screen import Screen, as_json, say_outcome, say_status
+from streams.cli.rebuild.screen import Screen, print_result, print_status, result_json
 from streams.cli.screen.output import err, write_json
-from streams.flow.rebuild.rebuild import Rebuild, Rebuilt
+from streams.flow.rebuild.progress import Rebuilt
+from streams.flow.rebuild.rebuild import Rebuild
 from streams.settings import Settings
 
 
@@ -21,52 +22,51 @@ def rebuild(
         bool,
         typer.Option(
             "--accept-differences",
-            help="Swap even if the new generation differs, as after a change of the fold.",
+            help="Swap even if the new generation differs, e.g. after a change of the projection.",
         ),
     ] = False,
     abandon: Annotated[
-        bool, typer.Option("--abandon", help="Give up a rebuild that was begun, and delete it.")
+        bool, typer.Option("--abandon", help="Discard the current rebuild and delete it.")
     ] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Show how far a rebuild is, and begin none.")
+        bool, typer.Option("--status", help="Show the progress of a rebuild, and start none.")
     ] = False,
-    as_json_: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
-    """Rebuild all views, compare them and swap them in.
+    """Rebuild all views from context.events, compare them to the active ones, and swap.
 
-    They are folded from context.events by the project workers, which must run. Readers go on with
-    the active generation meanwhile, and then all use the new one. Ended early and run again, it
-    goes on where it was.
-    Exit code 7: the two generations differ, and nothing was swapped.
+    Readers use the active generation meanwhile, then all switch to the new one. The project workers
+    build it, so they must run. If the command is interrupted, run it again to continue. Exit code
+    7: the two generations differ, and nothing was swapped.
     """
     if accept_differences + abandon + status > 1:
-        raise ConfigError("--accept-differences, --abandon and --status: choose one of them")
-    chosen = wiring.settings()
+        raise ConfigError("--accept-differences, --abandon and --status cannot be combined")
+    settings = wiring.settings()
     try:
         if abandon:
-            asyncio.run(_abandon(chosen))
+            asyncio.run(_abandon(settings))
         elif status:
-            asyncio.run(_status(chosen, json=as_json_))
+            asyncio.run(_status(settings, json=as_json))
         else:
-            done = asyncio.run(_rebuild(chosen, accept=accept_differences, json=as_json_))
+            done = asyncio.run(_rebuild(settings, accept=accept_differences, json=as_json))
             if not done.swapped:
                 raise typer.Exit(Exit.DIFFERENT)
     except KeyboardInterrupt:
         if not (abandon or status):
             err.print(
-                "the workers go on building: `contextgauge rebuild` goes on here, "
-                "`contextgauge rebuild --abandon` gives it up",
+                "The workers continue to build: `contextgauge rebuild` resumes, "
+                "`contextgauge rebuild --abandon` discards the build",
                 soft_wrap=True,
             )
         raise
 
 
-async def _rebuild(chosen: Settings, *, accept: bool, json: bool) -> Rebuilt:
-    store, clock = wiring.redis_views(chosen), SystemClock()
+async def _rebuild(settings: Settings, *, accept: bool, json: bool) -> Rebuilt:
+    store, clock = wiring.redis_views(settings), SystemClock()
     screen = Screen(clock)
     try:
         await store.start()
-        rebuild = Rebuild(store, clock, show=screen.show, tell=screen.tell)
+        rebuild = Rebuild(store, clock, show=screen.show, notify=screen.notify)
         progress = await rebuild.begin()
         screen.begin(progress, resumed=rebuild.resumed)
         try:
@@ -74,37 +74,39 @@ async def _rebuild(chosen: Settings, *, accept: bool, json: bool) -> Rebuilt:
         finally:
             screen.end()
         if json:
-            write_json(as_json(done))
+            write_json(result_json(done))
         else:
-            say_outcome(done, screen.seconds())
+            print_result(done, screen.seconds())
         return done
     finally:
         await store.stop()
 
 
-async def _abandon(chosen: Settings) -> None:
-    store = wiring.redis_views(chosen)
+async def _abandon(settings: Settings) -> None:
+    store = wiring.redis_views(settings)
     try:
         await store.start()
-        given_up = await Rebuild(
-            store, SystemClock(), show=lambda _: None, tell=err.print
+        abandoned = await Rebuild(
+            store, SystemClock(), show=lambda _: None, notify=err.print
         ).abandon()
     finally:
         await store.stop()
-    if given_up is None:
-        err.print("no rebuild is under way")
+    if abandoned is None:
+        err.print("no rebuild is in progress")
     else:
-        err.print(f"generation {given_up} was given up and deleted; readers never saw it")
+        err.print(f"generation {abandoned} was discarded and deleted; readers never saw it")
 
 
-async def _status(chosen: Settings, *, json: bool) -> None:
-    store = wiring.redis_views(chosen)
+async def _status(settings: Settings, *, json: bool) -> None:
+    store = wiring.redis_views(settings)
     try:
         await store.start()
-        progress = await Rebuild(store, SystemClock(), show=lambda _: None, tell=err.print).status()
+        progress = await Rebuild(
+            store, SystemClock(), show=lambda _: None, notify=err.print
+        ).status()
     finally:
         await store.stop()
     if json:
         write_json(progress)
     else:
-        say_status(progress)
+        print_status(progress)

@@ -1,4 +1,4 @@
-"""What a rebuild looks like: bars by partition on a terminal, a line now and then elsewhere."""
+"""Shows a rebuild: a bar for each partition on a terminal, otherwise a line at intervals."""
 
 from collections import deque
 from typing import Any
@@ -8,36 +8,36 @@ from rich.table import Table
 
 from streams.cli.screen.output import UNKNOWN, count, duration, err, exact, out, safe
 from streams.flow.rebuild.compare import Compared
-from streams.flow.rebuild.rebuild import PartitionProgress, Rebuilt
-from streams.flow.rebuild.rebuild import Progress as Rebuilding
+from streams.flow.rebuild.progress import PartitionProgress, Rebuilt
+from streams.flow.rebuild.progress import Progress as RebuildProgress
 from streams.ports import Clock
 
 _LINE_S = 10.0
-"""Where there is no terminal a line is printed so often: a log stays short."""
+"""How often a line is printed without a terminal: a log stays short."""
 
 _WINDOW_S = 10.0
-"""Rates are those of the last seconds: a worker that came or went shows soon."""
+"""Rates are those of the last seconds: they soon reflect a worker that started or stopped."""
 
 
 class _Rates:
-    """How fast positions grow, from what they were in the last seconds."""
+    """How fast positions grew in the last seconds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seen: deque[tuple[float, tuple[int, ...]]] = deque()
+        self._samples: deque[tuple[float, tuple[int, ...]]] = deque()
 
     def add(self, positions: tuple[int, ...]) -> None:
-        """Take the positions of all partitions as they are now."""
+        """Add the current positions of all partitions."""
         now_s = self._clock.monotonic_s()
-        self._seen.append((now_s, positions))
-        while self._seen[0][0] < now_s - _WINDOW_S:
-            self._seen.popleft()
+        self._samples.append((now_s, positions))
+        while self._samples[0][0] < now_s - _WINDOW_S:
+            self._samples.popleft()
 
     def per_second(self, partition: int) -> float:
-        """Return how fast a partition was."""
-        (first_s, first), (last_s, last) = self._seen[0], self._seen[-1]
-        grown = last[partition] - first[partition]
-        return max(grown, 0) / (last_s - first_s) if last_s > first_s else 0.0
+        """Return the rate of a partition."""
+        (first_s, first), (last_s, last) = self._samples[0], self._samples[-1]
+        growth = last[partition] - first[partition]
+        return max(growth, 0) / (last_s - first_s) if last_s > first_s else 0.0
 
 
 class Screen:
@@ -51,42 +51,42 @@ class Screen:
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[status]}"),
             console=err,
             transient=True,
             disable=not err.is_terminal,
         )
         self._tasks: list[TaskID] = []
 
-    def begin(self, progress: Rebuilding, *, resumed: bool) -> None:
-        """Say what is being done."""
+    def begin(self, progress: RebuildProgress, *, resumed: bool) -> None:
+        """Print what is done, and show the bars."""
         generation, former = progress.generation, progress.former
         if not progress.held:
-            told = (
-                f"generation {generation} is being built already, because generation {former} lost "
-                "documents; it becomes active by itself, and there is nothing to compare it with"
+            text = (
+                f"generation {generation} is already being built, because generation {former} lost "
+                "documents; it becomes active automatically, without a comparison"
             )
         elif resumed:
-            told = f"going on with generation {generation}, which was begun before"
+            text = f"continuing with generation {generation}, which was started before"
         else:
-            told = f"building generation {generation} beside generation {former}"
-        err.print(told, soft_wrap=True)
+            text = f"building generation {generation}; generation {former} remains active"
+        err.print(text, soft_wrap=True)
         self._bars.start()
 
     def end(self) -> None:
-        """Take the bars away."""
+        """Remove the bars."""
         self._bars.stop()
 
     def seconds(self) -> float:
-        """Return how long it has taken."""
+        """Return the elapsed time."""
         return self._clock.monotonic_s() - self._begin_s
 
-    def tell(self, text: str) -> None:
-        """Say what keeps it waiting."""
+    def notify(self, text: str) -> None:
+        """Print what it waits for."""
         err.print(safe(text), markup=False, soft_wrap=True)
 
-    def show(self, progress: Rebuilding) -> None:
-        """Bring bars and lines up to date."""
+    def show(self, progress: RebuildProgress) -> None:
+        """Update the bars, or print a line."""
         if progress.phase != self._phase:
             self._begin_phase(progress)
         if progress.phase == "building":
@@ -96,7 +96,7 @@ class Screen:
                 self._tasks[0],
                 completed=progress.compared,
                 total=progress.sessions or None,
-                told=f"{exact(progress.compared)} of {count(progress.sessions, 'session')}"
+                status=f"{exact(progress.compared)} of {count(progress.sessions, 'session')}"
                 if progress.phase == "comparing"
                 else "the last records",
             )
@@ -105,7 +105,7 @@ class Screen:
             self._line_s = now_s
             err.print(self._line(progress), soft_wrap=True)
 
-    def _begin_phase(self, progress: Rebuilding) -> None:
+    def _begin_phase(self, progress: RebuildProgress) -> None:
         self._phase = progress.phase
         for task in self._tasks:
             self._bars.remove_task(task)
@@ -113,9 +113,9 @@ class Screen:
             names = [f"partition {item.partition}" for item in progress.partitions]
         else:
             names = [progress.phase]
-        self._tasks = [self._bars.add_task(name, total=None, told="") for name in names]
+        self._tasks = [self._bars.add_task(name, total=None, status="") for name in names]
 
-    def _show_building(self, progress: Rebuilding) -> None:
+    def _show_building(self, progress: RebuildProgress) -> None:
         if len(self._tasks) != len(progress.partitions):
             self._begin_phase(progress)
         self._rates.add(tuple(item.position or 0 for item in progress.partitions))
@@ -125,7 +125,7 @@ class Screen:
                 task,
                 completed=(item.position or 0) - begin,
                 total=max((item.end or 0) - begin, 1),
-                told=f"{_place(item)} · {self._speed(item)}",
+                status=f"{_position(item)} · {self._speed(item)}",
             )
 
     def _speed(self, item: PartitionProgress) -> str:
@@ -137,7 +137,7 @@ class Screen:
         left_ms = round(max((item.end or 0) - (item.position or 0), 0) / rate) * 1_000
         return f"{exact(round(rate))}/s · {duration(left_ms)} left"
 
-    def _line(self, progress: Rebuilding) -> str:
+    def _line(self, progress: RebuildProgress) -> str:
         if progress.phase == "swapping":
             return f"waiting until generation {progress.generation} has the last records"
         if progress.phase == "comparing":
@@ -146,47 +146,47 @@ class Screen:
         done = sum((item.position or 0) - (item.begin or 0) for item in parts)
         of = sum(max((item.end or 0) - (item.begin or 0), 0) for item in parts)
         rate = sum(self._rates.per_second(item.partition) for item in parts)
-        told = f"building: {exact(done)} of {exact(of)} · {exact(round(rate))}/s"
+        text = f"building: {exact(done)} of {exact(of)} · {exact(round(rate))}/s"
         ready = sum(item.caught_up for item in parts)
         if rate and of > done and ready < len(parts):
-            told += f" · {duration(round((of - done) / rate) * 1_000)} left"
-        return f"{told} · {ready} of {count(len(parts), 'partition')} caught up"
+            text += f" · {duration(round((of - done) / rate) * 1_000)} left"
+        return f"{text} · {ready} of {count(len(parts), 'partition')} caught up"
 
 
-def _place(item: PartitionProgress) -> str:
-    position = "not begun" if item.position is None else exact(item.position)
+def _position(item: PartitionProgress) -> str:
+    position = "not started" if item.position is None else exact(item.position)
     return f"{position} of {UNKNOWN if item.end is None else exact(item.end)}"
 
 
-def say_status(progress: Rebuilding | None) -> None:
-    """Print how far a rebuild is."""
+def print_status(progress: RebuildProgress | None) -> None:
+    """Print the progress of a rebuild."""
     if progress is None:
-        err.print("no rebuild is under way")
+        err.print("no rebuild is in progress")
         return
     table = Table("Partition", "Position", "Of", "State", box=None, pad_edge=False)
     for item in progress.partitions:
-        state = "caught up" if item.caught_up else "being built"
+        state = "caught up" if item.caught_up else "building"
         table.add_row(
             str(item.partition),
             "-" if item.position is None else exact(item.position),
             UNKNOWN if item.end is None else exact(item.end),
-            "not begun" if item.position is None else state,
+            "not started" if item.position is None else state,
         )
     out.print(table)
-    then = (
+    next_step = (
         "`contextgauge rebuild` compares it with the active one and swaps"
         if progress.held
-        else "it becomes active by itself once all partitions have caught up"
+        else "it becomes active automatically once all partitions have caught up"
     )
     err.print(
-        f"generation {progress.generation} is being built beside generation {progress.former}: "
-        f"{then}",
+        f"generation {progress.generation} is being built; generation {progress.former} is active: "
+        f"{next_step}",
         soft_wrap=True,
     )
 
 
-def say_outcome(done: Rebuilt, seconds: float) -> None:
-    """Print what a rebuild came to."""
+def print_result(done: Rebuilt, seconds: float) -> None:
+    """Print the result of a rebuild."""
     if done.compared is None:
         err.print(
             f"generation {done.generation} is active. It was not compared: the workers activated "
@@ -194,47 +194,47 @@ def say_outcome(done: Rebuilt, seconds: float) -> None:
             soft_wrap=True,
         )
         return
-    _say_compared(done, done.compared)
+    _print_comparison(done, done.compared)
     if done.swapped:
         out.print(
-            f"generation {done.generation} is active, in {duration(round(seconds * 1_000))}; "
-            f"generation {done.former} is deleted in a minute",
+            f"generation {done.generation} is active after {duration(round(seconds * 1_000))}; "
+            f"generation {done.former} will be deleted in a minute",
             soft_wrap=True,
         )
         return
     err.print(
-        f"Generation {done.former} stays active, nothing was swapped. Generation {done.generation} "
-        "follows the log meanwhile. If the difference is meant (the fold was changed, or a "
-        "setting of it), `contextgauge rebuild --accept-differences` swaps; "
-        "`contextgauge rebuild --abandon` gives it up.",
+        f"Nothing was swapped: generation {done.former} remains active, and generation "
+        f"{done.generation} follows the log. If the differences are intended (the projection or a "
+        "setting of it was changed), `contextgauge rebuild --accept-differences` swaps; "
+        "`contextgauge rebuild --abandon` discards the build.",
         soft_wrap=True,
     )
 
 
-def _say_compared(done: Rebuilt, compared: Compared) -> None:
-    of = count(compared.sessions, "session")
+def _print_comparison(done: Rebuilt, compared: Compared) -> None:
+    sessions = count(compared.sessions, "session")
     if not compared.different:
-        out.print(f"compared {of} and the aggregates: all are equal", soft_wrap=True)
+        out.print(f"compared {sessions} and the aggregates: all equal", soft_wrap=True)
     else:
         differences = count(compared.different, "difference")
-        out.print(f"compared {of} and the aggregates: {differences}", soft_wrap=True)
-    for found in compared.first:
-        where = "aggregates" if found.session is None else f"session {found.session}"
-        told = f"  partition {found.partition} · {where}: {', '.join(found.fields)}"
-        out.print(safe(told), markup=False, soft_wrap=True)
+        out.print(f"compared {sessions} and the aggregates: {differences}", soft_wrap=True)
+    for item in compared.first:
+        subject = "aggregates" if item.session is None else f"session {item.session}"
+        text = f"  partition {item.partition} · {subject}: {', '.join(item.fields)}"
+        out.print(safe(text), markup=False, soft_wrap=True)
     if compared.different > len(compared.first):
         out.print(f"  and {exact(compared.different - len(compared.first))} more")
     for cut in done.cut:
         out.print(
-            f"  partition {cut.partition}: the log begins at {exact(cut.begin)} now, and "
-            f"generation {done.former} was folded from {exact(cut.former_begin)}: what was before "
-            "is in that generation only",
+            f"  partition {cut.partition}: the log now begins at {exact(cut.begin)}; generation "
+            f"{done.former} was built from {exact(cut.former_begin)}, so only that generation has "
+            "the earlier records",
             soft_wrap=True,
         )
 
 
-def as_json(done: Rebuilt) -> dict[str, Any]:
-    """Return what a rebuild came to, for programs."""
+def result_json(done: Rebuilt) -> dict[str, Any]:
+    """Return the result of a rebuild, for programs."""
     compared = done.compared
     return {
         "generation": done.generation,

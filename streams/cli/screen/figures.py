@@ -12,19 +12,6 @@ UNKNOWN = "unknown"
 
 _KILO = 1_000
 
-HIGH_PERCENT = 80
-"""A window this full is shown in yellow: where agents warn by default."""
-FULL_PERCENT = 90
-"""A window this full is shown in red: where agents compact by default."""
-
-STALLED_MS = 120_000
-"""An attempt without a sign for so long is shown as stalled: its runtime sends a heartbeat every
-30 s, so four are missing."""
-
-STALE_MS = 30 * 60_000
-"""A session that was silent for so long may be over: its size is that of then. The web page has the
-same time."""
-
 GUESS = "~"
 """Stands before a window that nobody told, and before what is computed from it."""
 

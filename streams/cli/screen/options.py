@@ -11,7 +11,7 @@ SessionId = Annotated[
 Paths = Annotated[
     list[str],
     typer.Argument(
-        metavar="PATH...",
+        metavar="PATH",
         help="A file, a session's folder (with `X.jsonl` next to it: both), a projects folder (all "
         "its sessions), or - for standard input.",
     ),

@@ -29,7 +29,6 @@ from schemas.records import (
     RecordData,
     SessionInfo,
 )
-from streams.cli.screen.figures import FULL_PERCENT
 from streams.cli.screen.output import (
     GUESS,
     GUESS_EXPLAINED,
@@ -42,6 +41,7 @@ from streams.cli.screen.output import (
     thousands,
 )
 from streams.cli.screen.render import chain_labels, guess
+from streams.core.session_status import THRESHOLDS
 
 _STYLES = {
     CompactionStart.kind: "magenta",
@@ -159,7 +159,7 @@ def _moment(time_ms: int) -> str:
 
 def _style(data: RecordData) -> str:
     if isinstance(data, ContextWarning):
-        return "red" if data.threshold_percent >= FULL_PERCENT else "yellow"
+        return "red" if data.threshold_percent >= THRESHOLDS.critical_percent else "yellow"
     return _STYLES.get(data.kind, "")
 
 

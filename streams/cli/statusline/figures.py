@@ -6,12 +6,13 @@ an object too; any of its fields may be missing or of a wrong type. Imports only
 
 import re
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
-VIEW_VERSION = 1
-"""The views' version that this reads, `VIEW_VERSION` of `schemas/views.py`."""
+from streams.core.session_status import status_of
 
-MAIN_CHAIN = "main"
+VIEW_VERSION = 2
+"""The views' version that this reads, `VIEW_VERSION` of `schemas/views.py`."""
 
 Object: TypeAlias = Mapping[str, Any]
 
@@ -32,7 +33,7 @@ _SUFFIX_UNIT = {"k": 1_000, "m": 1_000_000}
 
 
 class Figures(NamedTuple):
-    """What the line shows of the main chain. Sizes in tokens, times in ms; None: unknown.
+    """What the line shows of the leading chain. Sizes in tokens, times in ms; None: unknown.
 
     The attempt's times are the open attempt's start and last heartbeat. `compactions` counts the
     session's successful ones, a lower bound unless `all_compactions_seen`. `last_ms` is the time
@@ -71,26 +72,41 @@ def figures_of(view: Object) -> Figures:
     if view.get("version") != VIEW_VERSION:
         raise ValueError(f"a view is of version {view.get('version')}, not {VIEW_VERSION}")
     try:
-        chain = view["chains"].get(MAIN_CHAIN, _NONE)
+        status = status_of(_with_attributes(view))
+        chain = view["chains"].get(status.leading_chain, _NONE)
         attempt, compactions = view["attempt"], view["compactions"]
-        is_open = attempt is not None and attempt["chain"] == MAIN_CHAIN
         succeeded = [brief for brief in compactions["last"] if brief["outcome"] == "succeeded"]
         return Figures(
             model=chain.get("model") or view["identity"]["model"],
-            state=chain.get("state", "unknown"),
+            state=status.settled,
             used_tokens=chain.get("used_tokens"),
             used_percent=chain.get("used_percent"),
             window=chain.get("window"),
             window_source=chain.get("window_source"),
             until_compaction_tokens=chain.get("until_compaction_tokens"),
-            attempt_started_ms=attempt["started_ms"] if is_open else None,
-            attempt_heartbeat_ms=attempt["last_heartbeat_ms"] if is_open else None,
-            compactions=compactions["manual"] + compactions["automatic"] + compactions["untold"],
+            attempt_started_ms=None if attempt is None else attempt["started_ms"],
+            attempt_heartbeat_ms=None if attempt is None else attempt["last_heartbeat_ms"],
+            compactions=sum(
+                compactions[name] for name in ("manual", "automatic", "unknown_trigger")
+            ),
             last_duration_ms=succeeded[-1]["duration_ms"] if succeeded else None,
             last_ms=view["last_ms"],
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a view lacks {error}") from error
+
+
+def _with_attributes(view: Object) -> Any:  # noqa: ANN401 -- the judgement reads a SessionView
+    """Return what the judgement reads of a view, as attributes: its class takes long to import."""
+    attempt = view["attempt"]
+    return SimpleNamespace(
+        last_ms=view["last_ms"],
+        chains={name: SimpleNamespace(**chain) for name, chain in view["chains"].items()},
+        attempt=None if attempt is None else SimpleNamespace(**attempt),
+        compactions=SimpleNamespace(
+            last=[SimpleNamespace(**brief) for brief in view["compactions"]["last"]]
+        ),
+    )
 
 
 def read_input(given: Object) -> ClaudeInput:

@@ -1,13 +1,10 @@
 """How the status line looks: its parts, which to drop where there is no room, its colours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from streams.cli.screen.figures import (
-    FULL_PERCENT,
     GUESS,
-    HIGH_PERCENT,
-    STALLED_MS,
     UNKNOWN,
     count,
     duration,
@@ -16,6 +13,7 @@ from streams.cli.screen.figures import (
     thousands,
 )
 from streams.cli.statusline.figures import Figures
+from streams.core.session_status import Severity, latest, severity_of, stalled_from
 
 _BAR_CELLS = 10
 _SHORT_BAR_CELLS = 5
@@ -72,7 +70,7 @@ def draw(figures: Figures, now_ms: int, width: int, *, in_colour: bool) -> str:
 def _pieces(figures: Figures, now_ms: int, layout: _Layout) -> Iterator[_Piece]:
     words = [
         [_Piece(safe(figures.model), _BOLD)] if layout.model and figures.model is not None else [],
-        list(_bar(figures.used_percent, layout.bar_cells)),
+        list(_bar(figures, layout.bar_cells)),
         list(_label(figures, now_ms)),
         [_Piece(_size(figures))] if layout.size and _size(figures) else [],
     ]
@@ -91,20 +89,21 @@ def _pieces(figures: Figures, now_ms: int, layout: _Layout) -> Iterator[_Piece]:
             yield _Piece(f", last {duration(figures.last_duration_ms)}", _DIM)
 
 
-def _bar(percent: float | None, cells: int) -> Iterator[_Piece]:
+def _bar(figures: Figures, cells: int) -> Iterator[_Piece]:
     """Yield the bar; only here is a percentage clamped."""
+    percent = figures.used_percent
     if cells and percent is None:
         yield _Piece("·" * cells, _DIM)
     elif cells and percent is not None:
         filled = min(cells, max(0, int(percent * cells / 100)))
-        yield _Piece("█" * filled, _look(percent))
+        yield _Piece("█" * filled, _look(figures))
         yield _Piece("░" * (cells - filled), _DIM)
 
 
 def _label(figures: Figures, now_ms: int) -> Iterator[_Piece]:
     """Yield the percentage, or what is known instead."""
     percent = figures.used_percent
-    look = _look(percent)
+    look = _look(figures)
     shown = "" if percent is None else f"{_mark(figures)}{int(percent)}%"
     if figures.state == "compacting":
         yield _Piece(_attempt(figures, now_ms), _MAGENTA)
@@ -118,9 +117,10 @@ def _label(figures: Figures, now_ms: int) -> Iterator[_Piece]:
 
 def _attempt(figures: Figures, now_ms: int) -> str:
     started_ms, heartbeat_ms = figures.attempt_started_ms, figures.attempt_heartbeat_ms
-    signs = [sign for sign in (started_ms, heartbeat_ms) if sign is not None]
-    if signs and now_ms - max(signs) > STALLED_MS:
-        return f"compaction stalled {elapsed(max(signs), now_ms)}"
+    last_sign_ms = latest((started_ms, heartbeat_ms))
+    stalled_from_ms = stalled_from(last_sign_ms)
+    if last_sign_ms is not None and stalled_from_ms is not None and now_ms >= stalled_from_ms:
+        return f"compaction stalled {elapsed(last_sign_ms, now_ms)}"
     return "compacting" if started_ms is None else f"compacting {elapsed(started_ms, now_ms)}"
 
 
@@ -141,9 +141,15 @@ def _compactions(figures: Figures) -> str:
     return number if figures.all_compactions_seen else f"at least {number}"
 
 
-def _look(percent: float | None) -> str:
-    if percent is None:
-        return ""
-    if percent >= FULL_PERCENT:
-        return _RED
-    return _YELLOW if percent >= HIGH_PERCENT else _GREEN
+_LOOKS: Mapping[Severity, str] = {
+    "unknown": "",
+    "normal": _GREEN,
+    "elevated": _GREEN,
+    "high": _YELLOW,
+    "critical": _RED,
+}
+
+
+def _look(figures: Figures) -> str:
+    until_tokens = figures.until_compaction_tokens
+    return _LOOKS[severity_of(figures.used_percent, until_tokens, figures.window)]

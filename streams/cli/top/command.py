@@ -39,9 +39,17 @@ def top(
     ] = False,
     interval_s: Annotated[
         float,
-        typer.Option("--interval", min=0.2, max=60.0, help="Seconds between reads of the views."),
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            min=0.2,
+            max=60.0,
+            help="Time between reads of the views.",
+        ),
     ] = 1.0,
-    limit: Annotated[int, typer.Option(min=1, max=5_000, help="Maximum number of sessions.")] = 200,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=5_000, help="Maximum number of sessions.")
+    ] = 200,
 ) -> None:
     """Watch all sessions live in the terminal.
 

@@ -27,8 +27,8 @@ class Overview(NamedTuple):
         if self.snapshot is None or not self.snapshot.is_stale:
             return None
         age = self.snapshot.as_of()
-        heard_ms, lag_ms = age["heard_ms"], age["lag_ms"]
-        if not isinstance(heard_ms, int) or heard_ms > STALE_MS:
+        silent_ms, lag_ms = age["silent_ms"], age["lag_ms"]
+        if not isinstance(silent_ms, int) or silent_ms > STALE_MS:
             return "no project worker is at work on all partitions: these figures may be old"
         seconds = lag_ms // 1_000 if isinstance(lag_ms, int) else 0
         return f"the project worker is {seconds} s behind: these figures are old"

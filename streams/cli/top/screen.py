@@ -8,13 +8,13 @@ from rich.segment import Segment
 from rich.text import Text
 
 from schemas.views import SessionView
-from streams.cli.screen.figures import HIGH_PERCENT
 from streams.cli.screen.output import ago, count, exact, safe
-from streams.cli.screen.render import main_chain, status_box
+from streams.cli.screen.render import shown_chain, status_box
 from streams.cli.top.columns import header_and_rows
 from streams.cli.top.compactions import compactions_table
 from streams.cli.top.overview import Detail, Overview
 from streams.cli.top.state import Chosen, matching, place_of
+from streams.core.session_status import THRESHOLDS
 
 _KEYS = "q quit · p pressure · r recent · / filter · ↑↓ select · Enter details"
 _FEW_KEYS = "q quit · p r sort · / filter · ↑↓ Enter"
@@ -126,7 +126,7 @@ def title(overview: Overview) -> Text:
         line.append(f", the first {exact(len(views))}", style="not bold dim")
     for number, words, style in (
         (_counted(views, _is_compacting), "compacting", "magenta"),
-        (_counted(views, _is_high), f"over {HIGH_PERCENT}%", "yellow"),
+        (_counted(views, _is_high), f"over {THRESHOLDS.high_percent}%", "yellow"),
     ):
         if number:
             line.append(" · ", style="not bold dim").append(f"{number} {words}", style=style)
@@ -161,7 +161,7 @@ def _is_compacting(view: SessionView) -> bool:
 
 
 def _is_high(view: SessionView) -> bool:
-    return (main_chain(view).used_percent or 0) >= HIGH_PERCENT
+    return (shown_chain(view).used_percent or 0) >= THRESHOLDS.high_percent
 
 
 def _line(console: Console, options: ConsoleOptions, text: Text) -> list[Segment]:

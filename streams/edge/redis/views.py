@@ -138,7 +138,7 @@ class RedisViews:
             raise VersionError(
                 f"the views in Redis are of format {int(found[b'format'])}, this build knows "
                 f"{FORMAT_VERSION}: run the build that wrote them, or give this one a "
-                "CONTEXTGAUGE_KEY_PREFIX of its own and it builds them anew"
+                "CONTEXTGAUGE_KEY_PREFIX of its own, and it rebuilds them from the log"
             )
         return ViewPosition(
             offset=int(found[b"offset"]),

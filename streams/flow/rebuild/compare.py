@@ -1,9 +1,9 @@
-"""Compares one partition of two generations, while both follow the log.
+"""Compares one partition of two generations while both follow the log.
 
-Most sessions have had no record between a look at one generation and a look at the other; these
-are compared as they are. For those that had one, and for what belongs to the partition as a whole,
-the generation that is being built is stopped at exactly the position that the active one had at a
-look. The active one is never stopped: readers notice nothing.
+Each generation is read in snapshots. Most sessions get no record between the snapshots of the two
+generations, and are compared directly. For the others, and for the aggregates of the partition, the
+build is stopped at exactly the position of a snapshot of the active generation. The active
+generation is never stopped, so readers are not affected.
 """
 
 import asyncio
@@ -18,22 +18,22 @@ from streams import codec
 from streams.ports import PartitionLook, SessionLook, SessionsLook, ViewStore
 
 SESSIONS_A_LOOK = 5
-"""A session's documents may be some megabytes, and Redis serves nobody during a look."""
+"""A session's documents may be some megabytes, and Redis serves nobody while it reads them."""
 
-KEPT_DIFFERENCES = 10
-"""Differences that are told; of more only the number."""
+REPORTED_DIFFERENCES = 10
+"""Differences that are reported; the others are counted."""
 
-_TOLD_FIELDS = 5
-"""Fields that are told of one session."""
+_REPORTED_FIELDS = 5
+"""Fields that are reported of one session."""
 
 Pause: TypeAlias = Callable[[], Awaitable[None]]
-"""Waits a moment. Raises where the comparison has become pointless."""
+"""Waits a short time. Raises if the comparison has become pointless."""
 
 _Look = TypeVar("_Look", SessionsLook, PartitionLook)
 
 
 class Pair(NamedTuple):
-    """The active generation and the one that shall follow it."""
+    """The active generation and the one that is to replace it."""
 
     former: int
     following: int
@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What differs of a session, or of the partition: names of fields, never their values."""
+    """Fields in which a session, or the partition, differs: their names, never their values."""
 
     partition: int
     session: str | None
@@ -50,7 +50,7 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class Compared:
-    """What a comparison came to: sessions compared, how many differences, and the first ones."""
+    """The result of a comparison: how many sessions and differences, and the first of these."""
 
     sessions: int = 0
     different: int = 0
@@ -59,20 +59,20 @@ class Compared:
     def add(self, difference: Difference) -> None:
         """Count a difference."""
         self.different += 1
-        if len(self.first) < KEPT_DIFFERENCES:
+        if len(self.first) < REPORTED_DIFFERENCES:
             self.first.append(difference)
 
-    def take(self, other: "Compared") -> None:
-        """Count another partition's in."""
+    def add_partition(self, other: "Compared") -> None:
+        """Add another partition's result."""
         self.sessions += other.sessions
         self.different += other.different
-        self.first = (self.first + other.first)[:KEPT_DIFFERENCES]
+        self.first = (self.first + other.first)[:REPORTED_DIFFERENCES]
 
 
 class PartitionComparison:
-    """One partition of two generations. `pause` is called while one waits for a worker.
+    """Compares one partition of two generations, once. `pause` is called to wait for a worker.
 
-    `count` gets the number of sessions compared so far. Its one method is called once.
+    `count` gets the number of sessions compared so far.
     """
 
     def __init__(
@@ -86,35 +86,34 @@ class PartitionComparison:
     ) -> None:
         self._store, self._pair, self._partition = store, pair, partition
         self._pause, self._count = pause, count
-        self._found = Compared()
+        self._result = Compared()
 
     async def run(self) -> Compared:
-        """Compare everything. Raises RetryError, and LostError where the build begins anew."""
-        moved = [name async for name in self._compare_as_they_are()]
+        """Compare everything. Raises RetryError, and LostError if the build starts over."""
+        moved = [name async for name in self._compare_unmoved()]
         try:
-            for some in _pieces(moved):
-                former, following = await self._level(partial(self._look_at, some))
-                self._compare_level(some, former, following)
+            for sessions in _chunks(moved):
+                former, following = await self._level(partial(self._look_at, sessions))
+                self._compare_level(sessions, former, following)
             await self._compare_partition()
         finally:
             with suppress(RetryError):
                 await self._limit(None)
-        return self._found
+        return self._result
 
-    async def _compare_as_they_are(self) -> AsyncIterator[bytes]:
-        """Compare the sessions that did not move; yield those that did."""
+    async def _compare_unmoved(self) -> AsyncIterator[bytes]:
+        """Compare the sessions that got no record meanwhile; yield the others."""
         pair, store = self._pair, self._store
         for of in ("recent", "left"):
-            seen = store.pages(pair.former, self._partition, of)
-            async for page in seen:
-                for some in _pieces(page):
-                    for name in await self._compare_some(some):
+            async for page in store.pages(pair.former, self._partition, of):
+                for sessions in _chunks(page):
+                    for name in await self._compare_chunk(sessions):
                         yield name
                 if of == "recent":
-                    self._found.sessions += len(page)
-                    self._count(self._found.sessions)
+                    self._result.sessions += len(page)
+                    self._count(self._result.sessions)
 
-    async def _compare_some(self, sessions: Sequence[bytes]) -> list[bytes]:
+    async def _compare_chunk(self, sessions: Sequence[bytes]) -> list[bytes]:
         former, following = await asyncio.gather(
             self._look_at(sessions, self._pair.former),
             self._look_at(sessions, self._pair.following),
@@ -146,22 +145,22 @@ class PartitionComparison:
             fields.append("live")
         fields += [f"number of {name}" for name in _unequal(former.counts, following.counts)]
         if fields:
-            self._found.add(Difference(self._partition, None, _first(fields)))
+            self._result.add(Difference(self._partition, None, _first(fields)))
         if former.counts["recent"] < following.counts["recent"]:
-            await self._name_more()
+            await self._report_additional()
 
-    async def _name_more(self) -> None:
-        """Name the sessions that only the new generation has."""
+    async def _report_additional(self) -> None:
+        """Report the sessions that only the new generation has."""
         pair, partition = self._pair, self._partition
         async for page in self._store.pages(pair.following, partition, "recent"):
-            there = await self._store.views(pair.former, partition, page)
-            for name, view in zip(page, there, strict=True):
+            views = await self._store.views(pair.former, partition, page)
+            for name, view in zip(page, views, strict=True):
                 if view is None:
                     missing = f"missing in generation {pair.former}"
-                    self._found.add(Difference(partition, _text(name), (missing,)))
+                    self._result.add(Difference(partition, _text(name), (missing,)))
 
     async def _level(self, look: Callable[[int], Awaitable[_Look]]) -> tuple[_Look, _Look]:
-        """Return looks at both generations at the same position of the log."""
+        """Return snapshots of both generations at the same position of the log."""
         while True:
             former = await look(self._pair.former)
             if former.offset is not None:
@@ -170,7 +169,7 @@ class PartitionComparison:
                 following = await look(self._pair.following)
                 if following.offset == former.offset:
                     return former, following
-            # The build was ahead, or had a batch in hand: it stands still from now on.
+            # The build was ahead, or in the middle of a batch: from now on it is stopped.
             await self._pause()
 
     async def _until_at(self, offset: int) -> None:
@@ -178,11 +177,11 @@ class PartitionComparison:
         while True:
             position = await self._store.position(pair.following, self._partition)
             if position is None or not position.caught_up or position.build != pair.build:
-                raise LostError(f"partition {self._partition} is being built over")
+                raise LostError(f"partition {self._partition} is being rebuilt")
             if position.offset >= offset:
                 return
             if position.limit != offset:
-                # Another comparison set it: perhaps one that was killed, and never takes it away.
+                # Another comparison set it, perhaps one that was killed and never removes it.
                 await self._limit(offset)
             await self._pause()
 
@@ -199,19 +198,19 @@ class PartitionComparison:
     def _differs(self, name: bytes, one: SessionLook, other: SessionLook) -> None:
         pair = self._pair
         if one.view is None or other.view is None:
-            gone = pair.former if one.view is None else pair.following
-            fields = [f"missing in generation {gone}"] if one.view != other.view else ["left"]
+            missing = pair.former if one.view is None else pair.following
+            fields = [f"missing in generation {missing}"] if one.view != other.view else ["left"]
         else:
             views = _unequal_fields(_read(one.view), _read(other.view))
             fields = [*views, *_unequal(one.parts, other.parts)]
-        self._found.add(Difference(self._partition, _text(name), _first(fields)))
+        self._result.add(Difference(self._partition, _text(name), _first(fields)))
 
 
 def _is_comparable(one: SessionLook, other: SessionLook) -> bool:
-    """Tell whether two looks are at the same state of a session, though not of its partition.
+    """Return whether two snapshots have the same state of a session, though not of its partition.
 
-    All that there is of a session changes with its records only, and its view tells the last one;
-    but that it has left, or that this is forgotten, comes with the records of others.
+    A session's documents change only with its own records, and its view has the last position;
+    but it leaves, and is forgotten, through the records of other sessions.
     """
     if one.view is None or other.view is None:
         return False
@@ -222,12 +221,12 @@ def _is_comparable(one: SessionLook, other: SessionLook) -> bool:
 
 
 def _read(view: bytes) -> dict[str, Any]:
-    """Return a view's fields, none where it is damaged so that it cannot be read."""
+    """Return a view's fields; none if it is damaged."""
     try:
-        found = codec.loads(view)
+        document = codec.loads(view)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 _Value = TypeVar("_Value")
@@ -245,9 +244,9 @@ def _unequal_fields(one: object, other: object, path: str = "") -> list[str]:
     if isinstance(one, dict) and isinstance(other, dict):
         below = f"{path}." if path else ""
         return [
-            found
+            changed
             for name in _unequal(one, other)
-            for found in _unequal_fields(one.get(name), other.get(name), below + name)
+            for changed in _unequal_fields(one.get(name), other.get(name), below + name)
         ]
     return [path or "view"]
 
@@ -261,10 +260,10 @@ def _text(name: bytes) -> str:
 
 
 def _first(fields: Sequence[str]) -> tuple[str, ...]:
-    more = ("…",) if len(fields) > _TOLD_FIELDS else ()
-    return (*fields[:_TOLD_FIELDS], *more)
+    more = ("…",) if len(fields) > _REPORTED_FIELDS else ()
+    return (*fields[:_REPORTED_FIELDS], *more)
 
 
-def _pieces(sessions: Sequence[bytes]) -> list[Sequence[bytes]]:
+def _chunks(sessions: Sequence[bytes]) -> list[Sequence[bytes]]:
     starts = range(0, len(sessions), SESSIONS_A_LOOK)
     return [sessions[start : start + SESSIONS_A_LOOK] for start in starts]

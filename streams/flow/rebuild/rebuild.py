@@ -1,102 +1,60 @@
-"""`contextgauge rebuild`: the views folded anew beside those that readers use, compared, swapped.
+"""`contextgauge rebuild`: rebuilds the views while readers use the active ones.
 
-The project workers do the folding: they build whatever generation is next, and one that is held
-they keep up to date without making it active. This is who begins it, compares it with the active
-one and activates it. All that it knows is in the store, so it may end at any moment and be run
-again:
+The project workers build the next generation; one that is held they keep up to date without
+activating it. `Rebuild` begins it, compares it with the active one and activates it. Its state is
+in the store, so it can end at any time and be run again:
 
     begin ──▶ built by the workers ──all caught up──▶ compared ──equal──▶ active
                       ▲                                  │
-                      └── documents of it were lost ◀────┴──▶ different: held further
+                      └── documents of it were lost ◀────┴──▶ different: remains held
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TypeVar
 
 from contextgauge.backoff import Backoff
 from contextgauge.errors import ContextgaugeError, LostError, RetryError, StopError
 from streams.flow.common.generations import Watch
 from streams.flow.rebuild.compare import Compared, Pair, PartitionComparison
-from streams.flow.rebuild.stillness import Stillness
+from streams.flow.rebuild.progress import (
+    Cut,
+    IdleDetector,
+    PartitionProgress,
+    Phase,
+    Progress,
+    Rebuilt,
+)
 from streams.ports import Clock, ViewPosition, ViewStore
 
-_LOOK_S = 0.5
-"""How often it is looked how far the workers are."""
+_POLL_S = 0.5
+"""How often the workers' progress is checked."""
 
 _PAUSE_S = 0.05
-"""How often it is looked whether a partition is where a comparison waits for it."""
+"""How often a comparison checks the position that it waits for."""
 
 _LEVEL_S = 5.0
-"""So long it is waited for a moment at which the build is behind on no partition."""
+"""How long to wait for a time at which no partition of the build is behind."""
 
-_STILL = (
-    "nothing has been folded for a while: see that project workers run (`contextgauge project`); "
-    "this goes on as soon as they do (Ctrl-C ends it)"
+_IDLE = (
+    "No progress for a while. Check that project workers run (`contextgauge project`). Waiting "
+    "(Ctrl-C to stop)"
 )
 
 _NOTICED_S = 2.0
-"""So long after a build was given up all workers know of it."""
-
-Phase: TypeAlias = Literal["building", "comparing", "swapping"]
+"""After this time all workers know that a build was abandoned."""
 
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionProgress:
-    """How far a partition is. `position` and `begin` are null before it is begun.
-
-    `end` is where the active generation is, null where its position is gone.
-    """
-
-    partition: int
-    begin: int | None
-    position: int | None
-    end: int | None
-    caught_up: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a rebuild is. `compared` of `sessions` are, once it is compared."""
-
-    phase: Phase
-    generation: int
-    former: int
-    held: bool
-    partitions: tuple[PartitionProgress, ...] = ()
-    compared: int = 0
-    sessions: int = 0
-
-
-class Cut(NamedTuple):
-    """A partition of which the log no longer has what the active generation was folded from."""
-
-    partition: int
-    former_begin: int
-    begin: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
-    """What a rebuild came to. `compared` is null where there was nothing to compare with."""
-
-    generation: int
-    former: int
-    swapped: bool
-    compared: Compared | None
-    cut: list[Cut] = field(default_factory=list)
-
-
 class _ReleasedError(ContextgaugeError):
-    """The workers let the build become active by themselves: the active one lost documents."""
+    """The workers activate the build by themselves: the active generation lost documents."""
 
 
 class Rebuild:
-    """One run of the command. `show` gets the progress, `tell` what keeps it waiting."""
+    """One run of the command. `show` gets the progress, `notify` what it waits for."""
 
     def __init__(
         self,
@@ -104,36 +62,36 @@ class Rebuild:
         clock: Clock,
         *,
         show: Callable[[Progress], None],
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
     ) -> None:
         self._store, self._clock = store, clock
-        self._show, self._tell = show, tell
+        self._show, self._notify = show, notify
         self._watch = Watch(store, clock, "rebuild")
         self._pair = Pair(0, 0, "")
         self._partitions = 0
-        self._stillness = Stillness(clock)
+        self._idle_detector = IdleDetector(clock)
         self.resumed = False
-        """Whether the build had been begun before."""
+        """Whether the build had been started before."""
 
     async def status(self) -> Progress | None:
-        """Return how far the build is that is under way; None where there is none.
+        """Return the progress of the current build; None if there is none.
 
-        Raises StopError where no generation is active either: an empty store is not done.
+        Raises StopError if no generation is active either.
         """
         await self._watch.look()
         seen = self._watch.seen
         if seen.next is None:
             if seen.active is None:
-                raise _nothing()
+                raise _no_views()
             return None
         self._pair = Pair(seen.active or 0, seen.next, seen.build)
         await self._count_partitions()
         return await self._progress("building")
 
     async def abandon(self) -> int | None:
-        """Give up the build that is held and delete it; return its number, None without one.
+        """Discard the held build; return its generation, None if there is none.
 
-        Raises StopError where the workers need the build.
+        Raises StopError if the workers need the build.
         """
         await self._watch.look()
         seen = self._watch.seen
@@ -145,26 +103,26 @@ class Rebuild:
         await self._watch.look()
         if (self._watch.seen.next, self._watch.seen.build) == (seen.next, seen.build):
             raise StopError(
-                f"generation {seen.next} is being built because views were lost or are not there "
-                "yet: it is needed, and becomes active by itself"
+                f"generation {seen.next} is required, because views were lost or do not exist yet: "
+                "it becomes active automatically"
             )
         if self._watch.seen.active == seen.next:
-            raise StopError(f"generation {seen.next} became active just now: readers use it")
-        # A worker that does not know it yet would begin the partition again.
+            raise StopError(f"generation {seen.next} has just become active: readers use it")
+        # A worker that does not know this yet would start the partition again.
         await self._clock.sleep(_NOTICED_S)
         for partition in range(self._partitions):
             await self._ask(partial(self._store.drop, seen.next, partition))
         return seen.next
 
     async def begin(self) -> Progress:
-        """Begin the next generation, or go on with the one that is being built.
+        """Begin the next generation, or continue with the one that is being built.
 
-        Raises StopError where no generation is active.
+        Raises StopError if no generation is active.
         """
         await self._watch.look()
         seen = self._watch.seen
         if seen.active is None:
-            raise _nothing()
+            raise _no_views()
         self.resumed = seen.next is not None
         if seen.next is None:
             await self._store.begin_next(seen.active + 1, self._watch.named(), held=True)
@@ -175,13 +133,13 @@ class Rebuild:
         return await self._progress("building")
 
     async def run(self, *, accept: bool) -> Rebuilt:
-        """Wait until it is built, compare it, and swap if it is equal, or if told to `accept`."""
+        """Wait until it is built, compare it, and swap if it is equal or if `accept` is set."""
         try:
             while True:
                 try:
                     rebuilt = await self._try(accept=accept)
                 except LostError as error:
-                    self._tell(f"{error}: it is compared once it has caught up")
+                    self._notify(f"{error}: it will be compared when it has caught up")
                 else:
                     if rebuilt is not None:
                         return rebuilt
@@ -219,22 +177,22 @@ class Rebuild:
 
     async def _until_caught_up(self) -> None:
         while True:
-            # First of all: what is held no longer or given up must not be compared.
-            await self._look()
+            # First, since a build that is released or abandoned must not be compared.
+            await self._check()
             if not self._partitions:
                 await self._ask(self._count_partitions)
             progress = await self._ask(partial(self._progress, "building"))
             self._show(progress)
             if progress.partitions and all(item.caught_up for item in progress.partitions):
                 return
-            self._see_that_it_moves(progress)
-            await self._clock.sleep(_LOOK_S)
+            self._check_idle(progress)
+            await self._clock.sleep(_POLL_S)
 
     async def _until_level(self) -> None:
-        """Wait until the build has all that readers of the active one are being shown.
+        """Wait until the build has everything that the active generation shows to readers.
 
-        Where messages come in so fast that it never has on all partitions at one moment, it is
-        enough that it has what they had been shown when this began.
+        If messages arrive too fast for that on all partitions at one time, it is enough that it
+        has what the active generation had when this began.
         """
         progress = await self._ask(partial(self._progress, "swapping"))
         begin_s, begin = self._clock.monotonic_s(), progress
@@ -244,7 +202,7 @@ class Rebuild:
                 return
             self._show(progress)
             for partition in _behind(progress, progress):
-                # One that a comparison could not take away, as Redis was away or it was killed.
+                # A limit that a comparison could not remove: it was killed, or Redis was down.
                 lift = partial(
                     self._store.limit, self._pair.following, partition, self._pair.build, None
                 )
@@ -258,26 +216,28 @@ class Rebuild:
         for partition in range(self._partitions):
 
             def count(sessions: int) -> None:
-                self._show(_with_compared(progress, total.sessions + sessions))
+                compared = total.sessions + sessions
+                expected = max(progress.sessions, compared)
+                self._show(replace(progress, compared=compared, sessions=expected))
 
             async def compare(partition: int = partition) -> Compared:
                 pause = self._pause
                 comparison = PartitionComparison(store, pair, partition, pause=pause, count=count)
                 return await comparison.run()
 
-            total.take(await self._ask(compare))
+            total.add_partition(await self._ask(compare))
         return total
 
     async def _cut(self) -> list[Cut]:
-        found = []
+        cuts = []
         for partition in range(self._partitions):
             former, following = await self._positions(partition)
             if former and following and former.begin < following.begin:
-                found.append(Cut(partition, former.begin, following.begin))
-        return found
+                cuts.append(Cut(partition, former.begin, following.begin))
+        return cuts
 
     async def _positions(self, partition: int) -> list[ViewPosition | None]:
-        """Return where the active generation is, and where the build had been before that."""
+        """Return the position of the active generation, and an earlier one of the build."""
         pair, ask, store = self._pair, self._ask, self._store
         following = await ask(partial(store.position, pair.following, partition))
         if not pair.former:
@@ -314,26 +274,26 @@ class Rebuild:
         pair = self._pair
         while self._watch.seen.next == pair.following:
             self._show(await self._ask(partial(self._progress, "building")))
-            await self._clock.sleep(_LOOK_S)
+            await self._clock.sleep(_POLL_S)
             await self._ask(self._watch.look)
         if self._watch.seen.active != pair.following:
             raise _gone(pair.following)
         return Rebuilt(generation=pair.following, former=pair.former, swapped=True, compared=None)
 
     async def _pause(self) -> None:
-        """Wait a moment for the workers."""
+        """Wait a short time for the workers."""
         await self._clock.sleep(_PAUSE_S)
-        await self._look()
-        if self._stillness.is_due():
-            self._see_that_it_moves(await self._ask(partial(self._progress, "swapping")))
+        await self._check()
+        if self._idle_detector.is_due():
+            self._check_idle(await self._ask(partial(self._progress, "swapping")))
 
-    def _see_that_it_moves(self, progress: Progress) -> None:
-        """Say so where workers that are waited for do nothing for long."""
-        if self._stillness.is_long([item.position for item in progress.partitions]):
-            self._tell(_STILL)
+    def _check_idle(self, progress: Progress) -> None:
+        """Notify if the workers make no progress for long."""
+        if self._idle_detector.is_idle([item.position for item in progress.partitions]):
+            self._notify(_IDLE)
 
-    async def _look(self) -> None:
-        """See that the build is still wanted, and held."""
+    async def _check(self) -> None:
+        """Check that the build still exists and is held."""
         pair = self._pair
         await self._ask(self._watch.look)
         seen = self._watch.seen
@@ -342,21 +302,21 @@ class Rebuild:
         if (seen.next, seen.build) != (pair.following, pair.build):
             raise _gone(pair.following)
         if not seen.held:
-            raise _ReleasedError("it is held no longer")
+            raise _ReleasedError("it is no longer held")
 
     async def _ask(self, attempt: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Do something with the store until it is done, however long the store is away."""
+        """Retry a request to the store until it succeeds, however long the store is down."""
         backoff = Backoff(self._clock, asyncio.Event())
         while True:
             try:
                 return await attempt()
             except RetryError as error:
-                self._tell(f"{error}: trying again in {backoff.next_s:g} s (Ctrl-C ends it)")
+                self._notify(f"{error}: retrying in {backoff.next_s:g} s (Ctrl-C to stop)")
                 await backoff.wait()
 
 
 def _behind(progress: Progress, shown: Progress) -> list[int]:
-    """Return the partitions on which the build lacks what was shown at a look."""
+    """Return the partitions on which the build is behind what was shown before."""
     return [
         item.partition
         for item, then in zip(progress.partitions, shown.partitions, strict=True)
@@ -364,28 +324,15 @@ def _behind(progress: Progress, shown: Progress) -> list[int]:
     ]
 
 
-def _with_compared(progress: Progress, compared: int) -> Progress:
-    return Progress(
-        phase=progress.phase,
-        generation=progress.generation,
-        former=progress.former,
-        held=progress.held,
-        partitions=progress.partitions,
-        compared=compared,
-        sessions=max(progress.sessions, compared),
-    )
-
-
-def _nothing() -> StopError:
+def _no_views() -> StopError:
     return StopError(
         "there are no views yet, so there is nothing to rebuild: project workers build the first "
-        "generation by themselves (`contextgauge project`)"
+        "generation (`contextgauge project`)"
     )
 
 
 def _gone(generation: int) -> StopError:
     return StopError(
         f"generation {generation} is no longer being built: it was abandoned, or Redis was "
-        "emptied. The active generation is what it was; run `contextgauge rebuild` again to begin "
-        "anew"
+        "emptied. The active generation is unchanged; run `contextgauge rebuild` to start again"
     )

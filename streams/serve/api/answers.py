@@ -29,8 +29,11 @@ MEDIA_TYPE: Final = "application/json"
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 """For clients that poll without an entity tag."""
 
-AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Heard-Ms", "Contextgauge-Lag-Records")
+AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Silent-Ms", "Contextgauge-Lag-Records")
 """Headers with an answer's age."""
+
+_MAX_DIGITS: Final = 16
+"""Of an instant in ms: longer ones were not issued here."""
 
 _VERSION: Final = b'{"version":%d,' % VIEW_VERSION
 """The beginning of every document of the views that this build can read."""
@@ -44,22 +47,18 @@ class Raw:
     def __init__(self, document: bytes) -> None:
         self.document = document
 
+    @classmethod
+    def of(cls, documents: Iterable[bytes]) -> "Raw":
+        """Return a list of documents."""
+        return cls(b"[" + b",".join(documents) + b"]")
+
 
 def documents(stored: Iterable[bytes]) -> Raw:
     """Return a list of the views' documents as they are stored. Raises VersionError."""
-    return records(document(each).document for each in stored)
-
-
-def document(stored: bytes) -> Raw:
-    """Return one of the views' documents as it is stored. Raises VersionError."""
-    if not stored.startswith(_VERSION):
+    views = list(stored)
+    if not all(view.startswith(_VERSION) for view in views):
         raise VersionError(f"a view is of another version than {VIEW_VERSION}")
-    return Raw(stored)
-
-
-def records(stored: Iterable[bytes]) -> Raw:
-    """Return a list of records as they are stored."""
-    return Raw(b"[" + b",".join(stored) + b"]")
+    return Raw.of(views)
 
 
 def tag(*parts: object) -> str:
@@ -68,17 +67,39 @@ def tag(*parts: object) -> str:
     return f'W/"{hashlib.blake2b(text, digest_size=12).hexdigest()}"'
 
 
-def unchanged(request: Request, tag: str, snapshot: Snapshot | None) -> Response | None:
-    """Return the answer to a client that has this entity already; None for others."""
+def until(tag: str, change_ms: int | None) -> str:
+    """Return an entity tag that expires at an instant; None: with the entity."""
+    return f'{tag[:-1]}-{change_ms or ""}"'
+
+
+def unchanged(
+    request: Request, tag: str, snapshot: Snapshot | None, now_ms: int | None = None
+) -> Response | None:
+    """Return the answer to a client that has this entity already; None for others.
+
+    `now_ms` is for answers whose tags expire (`until`).
+    """
     header = request.headers.get("if-none-match")
     if header is None:
         return None
-    # Weak comparison: the prefix of the opaque part does not count.
-    opaque = tag.removeprefix("W/")
-    known = {part.strip().removeprefix("W/") for part in header.split(",")}
-    if opaque not in known and "*" not in known:
+    for known in (part.strip() for part in header.split(",")):
+        # Weak comparison: the prefix of the opaque part does not count.
+        if known == "*" or known.removeprefix("W/") == tag.removeprefix("W/"):
+            break
+        if now_ms is not None and _is_valid(known, tag, now_ms):
+            tag = known
+            break
+    else:
         return None
     return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=_headers(tag, snapshot))
+
+
+def _is_valid(known: str, tag: str, now_ms: int) -> bool:
+    """Return whether a client's tag is this entity's and has not expired."""
+    entity, _, change_ms = known.removeprefix("W/").removesuffix('"').rpartition("-")
+    if entity != tag.removeprefix("W/").removesuffix('"'):
+        return False
+    return not change_ms or (change_ms.isdecimal() and now_ms < int(change_ms[:_MAX_DIGITS]))
 
 
 def answer(snapshot: Snapshot | None, tag: str, members: Mapping[str, Json | Raw]) -> Response:
@@ -115,7 +136,7 @@ def _headers(tag: str, snapshot: Snapshot | None) -> dict[str, str]:
         "Cache-Control": "private, no-cache",
         "Contextgauge-Stale": "true" if age["stale"] else "false",
     }
-    for name, member in (("Heard-Ms", "heard_ms"), ("Lag-Records", "lag_records")):
+    for name, member in (("Silent-Ms", "silent_ms"), ("Lag-Records", "lag_records")):
         if age[member] is not None:
             headers[f"Contextgauge-{name}"] = str(age[member])
     return headers

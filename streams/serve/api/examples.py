@@ -18,6 +18,8 @@ from schemas.views import (
     TriggerAggregates,
 )
 from streams import codec
+from streams.core.session_status import THRESHOLDS, status_of
+from streams.serve.api.statuses import served
 from streams.serve.api.totals import shown
 from streams.serve.feed.feed import encoded
 
@@ -163,7 +165,7 @@ _HEAD: Final[dict[str, Any]] = {
     "as_of": {
         "at_ms": _AT_MS + 400,
         "stale": False,
-        "heard_ms": 310,
+        "silent_ms": 310,
         "lag_records": 0,
         "lag_ms": 0,
         "feed": _POSITION,
@@ -175,9 +177,17 @@ def _plain(document: object) -> Any:  # noqa: ANN401 -- JSON
     return codec.loads(codec.dumps(document))
 
 
+_SESSION: Final = _plain(_VIEW) | {"status": served(status_of(_VIEW), _AT_MS + 400)}
+
 BY_OPERATION: Final[dict[str, Any]] = {
-    "listSessions": {**_HEAD, "sessions": [_plain(_VIEW)], "next": None, "total": 1},
-    "readSession": {**_HEAD, "session": _plain(_VIEW)},
+    "listSessions": {
+        **_HEAD,
+        "thresholds": THRESHOLDS._asdict(),
+        "sessions": [_SESSION],
+        "next": None,
+        "total": 1,
+    },
+    "readSession": {**_HEAD, "session": _SESSION, "thresholds": THRESHOLDS._asdict()},
     "listEvents": {**_HEAD, "records": [_WARNING], "next": None},
     "listReadings": {**_HEAD, "records": [], "next": None},
     "listCompactions": {**_HEAD, "compactions": [_plain(_COMPACTION)]},
@@ -193,7 +203,7 @@ BY_OPERATION: Final[dict[str, Any]] = {
                 "partition": 0,
                 "position": 120,
                 "end": 120,
-                "heard_ms": 310,
+                "silent_ms": 310,
                 "lag_records": 0,
                 "lag_ms": 0,
             }

@@ -40,6 +40,9 @@ register_url_convertor("id", _AnyText())
 MOST_SESSIONS = 1_000
 """Views in one answer: about 3 MB, a tenth of that with gzip."""
 
+MOST_NAMED = 200
+"""Sessions that are asked for by their ids at once; their names make an address of 8 kB."""
+
 _TEXT = 500
 """Characters of a filter: more than any name that sessions have."""
 
@@ -54,15 +57,27 @@ AgentId: TypeAlias = Annotated[
         examples=["reviewer"],
     ),
 ]
+SessionIds: TypeAlias = Annotated[
+    list[str] | None,
+    Query(
+        max_length=MOST_NAMED,
+        description="Only these sessions, by their whole ids; several by repeating it. It stands "
+        "alone: no other parameter goes with it.",
+    ),
+]
 Sort: TypeAlias = Annotated[
     Literal["recent", "pressure"],
     Query(description="`recent`: the last active first; `pressure`: the fullest first."),
 ]
 State: TypeAlias = Annotated[
-    SizeState | None, Query(description="How the size is known, or that a compaction is under way.")
+    SizeState | None,
+    Query(
+        description="A session's state; a `stalled` one counts as `compacting`, a `stale` one as "
+        "what it was before."
+    ),
 ]
 Model: TypeAlias = Annotated[
-    str | None, Query(max_length=_TEXT, description="The model of the main conversation.")
+    str | None, Query(max_length=_TEXT, description="The model of the leading chain.")
 ]
 Runtime: TypeAlias = Annotated[
     Literal[KnownRuntime, "unknown"] | None,

@@ -7,7 +7,7 @@ is read as long as it exists, which is for a minute after a swap.
 import asyncio
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -142,6 +142,13 @@ class Reading:
             percent, recent, session = part.sessions[-1].rank(by)
             following = Cursor(snapshot.generation, by, (percent, recent, session.hex())).encoded()
         return SessionsPage(list(views.values()), following, part.total)
+
+    async def sessions_by_id(self, snapshot: Snapshot, session_ids: Sequence[str]) -> SessionsPage:
+        """Return the sessions of these ids; those that do not exist are missing."""
+        sessions = self.at(snapshot)
+        keys = dict.fromkeys(sessions.key(session_id) for session_id in session_ids)
+        views = list((await sessions.views(keys)).values())
+        return SessionsPage(views, None, len(views))
 
     async def session(self, snapshot: Snapshot | None, session_id: str) -> bytes:
         """Return a session's view as it is stored."""

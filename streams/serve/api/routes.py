@@ -11,6 +11,7 @@ from streams.serve.api.answers import Raw
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Reading, list_of
+from streams.serve.api.statuses import THRESHOLDS_JSON, judged
 from streams.serve.api.totals import Totals
 from streams.serve.views.session_index import SessionFilter
 
@@ -48,28 +49,34 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         q: parameters.Text = None,
         limit: parameters.SessionLimit = 50,
         cursor: parameters.After = None,
+        id: parameters.SessionIds = None,  # noqa: A002 -- the parameter's name
     ) -> Response:
         """List sessions by last activity or by percentage used, a part at a time.
 
         A cursor belongs to its generation; once that is gone, the answer is 410. Sessions that
         move up between two requests may be in both answers or in neither.
         """
+        if id is not None and set(request.query_params) != {"id"}:
+            raise bad_parameter(("id", "works without all other parameters only"))
         snapshot = await reading.snapshot(cursor, sort, SESSIONS_FORM)
+        now_ms = reading.clock.now_ms()
         tag = answers.tag(request.url.path, request.url.query, snapshot and snapshot.position)
-        same = answers.unchanged(request, tag, snapshot)
+        same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
+        members: dict[str, Json | Raw] = {"thresholds": THRESHOLDS_JSON}
         if snapshot is None:
-            return answers.answer(None, tag, {"sessions": [], "next": None, "total": 0})
-        text = q.lower() if q else None
-        session_filter = SessionFilter(state, model, runtime, agent, min_percent, text)
-        page = await reading.sessions(snapshot, sort, session_filter, cursor, limit)
-        members: dict[str, Json | Raw] = {
-            "sessions": answers.documents(page.views),
-            "next": page.next,
-            "total": page.total,
-        }
-        return answers.answer(snapshot, tag, members)
+            members |= {"sessions": [], "next": None, "total": 0}
+            return answers.answer(None, answers.until(tag, None), members)
+        if id is not None:
+            page = await reading.sessions_by_id(snapshot, id)
+        else:
+            text = q.lower() if q else None
+            session_filter = SessionFilter(state, model, runtime, agent, min_percent, text)
+            page = await reading.sessions(snapshot, sort, session_filter, cursor, limit)
+        views, change_ms = judged(page.views, now_ms)
+        members |= {"sessions": Raw.of(views), "next": page.next, "total": page.total}
+        return answers.answer(snapshot, answers.until(tag, change_ms), members)
 
 
 def _add_session(router: APIRouter, reading: Reading) -> None:
@@ -111,7 +118,7 @@ async def _records(  # noqa: PLR0917 -- the parameters of the route
         return same or Response()
     page = await reading.records(snapshot, session_id, stream, kinds, after, limit)
     members: dict[str, Json | Raw] = {
-        "records": answers.records(page.records),
+        "records": Raw.of(page.records),
         "next": page.next,
     }
     return answers.answer(snapshot, tag, members)
@@ -165,12 +172,16 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         tags=["sessions"],
     )
     async def session(request: Request, session_id: parameters.SessionId) -> Response:
-        """Read a session: identity, chains, open attempt, compactions."""
-        snapshot = await reading.snapshot()
+        """Read a session: identity, chains, open attempt, compactions, status."""
+        snapshot, now_ms = await reading.snapshot(), reading.clock.now_ms()
         view = await reading.session(snapshot, session_id)
         tag = answers.tag(request.url.path, view, snapshot and snapshot.version)
-        same = answers.unchanged(request, tag, snapshot)
-        return same or answers.answer(snapshot, tag, {"session": answers.document(view)})
+        same = answers.unchanged(request, tag, snapshot, now_ms)
+        if same is not None:
+            return same
+        (session,), change_ms = judged([view], now_ms)
+        members: dict[str, Json | Raw] = {"session": Raw(session), "thresholds": THRESHOLDS_JSON}
+        return answers.answer(snapshot, answers.until(tag, change_ms), members)
 
 
 def _add_stats(router: APIRouter, reading: Reading) -> None:

@@ -3,11 +3,13 @@
 Documents of views and records go out as they are stored: nothing here is run for an answer.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.views import Compaction, SessionView
+from streams.core.session_status import Severity, State
 
 
 class _Shape(BaseModel):
@@ -25,7 +27,7 @@ class AsOf(_Shape):
         description="Whether a projector was silent or behind for more than 10 s: then the answer "
         "may be out of date."
     )
-    heard_ms: int | None = Field(
+    silent_ms: int | None = Field(
         description="The time since the projector of a partition last reported on it."
     )
     lag_records: int | None = Field(description="Records that were not in the views then.")
@@ -40,10 +42,57 @@ class _Answer(_Shape):
     as_of: AsOf
 
 
+class ThrashShape(_Shape):
+    """The latest compactions of a chain that came within `thrash_within_ms`."""
+
+    chain: str
+    compactions: int
+    first_ms: int
+    last_ms: int
+
+
+class StatusShape(_Shape):
+    """What a session looks like as of the answer, and when that changes without a new record."""
+
+    leading_chain: str | None = Field(description="The chain that stands for the session.")
+    state: State
+    severity: Severity = Field(description="How full the leading chain is.")
+    severities: dict[str, Severity] = Field(description="The same of each chain.")
+    last_sign_ms: int | None = Field(description="The open attempt's last sign of life.")
+    stalled_from_ms: int | None = Field(description="From then on the state is `stalled`.")
+    stale_from_ms: int | None = Field(description="From then on the state is `stale`.")
+    thrashing: bool = Field(description="A chain is compacted again and again.")
+    thrashing_until_ms: int | None = Field(description="Until then, without another compaction.")
+    thrash: ThrashShape | None = Field(description="The latest thrash, also where it is over.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedSession(SessionView):
+    """A session's view as it is stored, and its status."""
+
+    status: StatusShape
+
+
+class ThresholdsShape(_Shape):
+    """Where verdicts change."""
+
+    elevated_above_percent: int
+    high_percent: int
+    critical_percent: int
+    critical_until_percent: float = Field(
+        description="Compaction is no further away, in percent of the window: critical too."
+    )
+    stalled_after_ms: int
+    stale_after_ms: int
+    thrash_compactions: int
+    thrash_within_ms: int
+
+
 class SessionsAnswer(_Answer):
     """A part of the list of sessions."""
 
-    sessions: list[SessionView]
+    thresholds: ThresholdsShape
+    sessions: list[JudgedSession]
     next: str | None = Field(description="The cursor of the next part; null: there is none.")
     total: int = Field(description="Sessions that the filters take, in all parts.")
 
@@ -51,7 +100,8 @@ class SessionsAnswer(_Answer):
 class SessionAnswer(_Answer):
     """A session."""
 
-    session: SessionView
+    session: JudgedSession
+    thresholds: ThresholdsShape
 
 
 class StructuredRecord(_Shape):
@@ -118,7 +168,7 @@ class AggregatesShape(_Shape):
     version: int
     manual: TriggerShape
     automatic: TriggerShape
-    untold: TriggerShape
+    unknown_trigger: TriggerShape
     duration_ms: DistributionShape
     pre_tokens: DistributionShape
     measured: int
@@ -140,7 +190,7 @@ class PartitionShape(_Shape):
     partition: int
     position: int
     end: int | None
-    heard_ms: int | None
+    silent_ms: int | None
     lag_records: int | None
     lag_ms: int | None
 

@@ -21,7 +21,7 @@ from schemas.views import (
     TOKEN_EDGES,
     TOTAL_FIELD,
     UNKNOWN_HOUR,
-    UNTOLD_MODEL_FIELD,
+    UNKNOWN_MODEL_FIELD,
     Aggregates,
     Distribution,
     TriggerAggregates,
@@ -146,7 +146,7 @@ def _name(field: str, by: By) -> str | None:
         return None
     if by == "hour":
         return field.removeprefix(HOUR_FIELD) if field.startswith(HOUR_FIELD) else None
-    if field == UNTOLD_MODEL_FIELD:
+    if field == UNKNOWN_MODEL_FIELD:
         return UNKNOWN_MODEL
     return field.removeprefix(MODEL_FIELD) if field.startswith(MODEL_FIELD) else None
 
@@ -157,7 +157,7 @@ def added(parts: Iterable[Aggregates]) -> Aggregates:
     return Aggregates(
         manual=_triggers([part.manual for part in addends]),
         automatic=_triggers([part.automatic for part in addends]),
-        untold=_triggers([part.untold for part in addends]),
+        unknown_trigger=_triggers([part.unknown_trigger for part in addends]),
         pre_tokens=_distribution([part.pre_tokens for part in addends]),
         measured=sum(part.measured for part in addends),
         measured_before_tokens=sum(part.measured_before_tokens for part in addends),
@@ -240,7 +240,7 @@ def shown(aggregates: Aggregates) -> dict[str, Json]:
     triggers = {
         "manual": aggregates.manual,
         "automatic": aggregates.automatic,
-        "untold": aggregates.untold,
+        "unknown_trigger": aggregates.unknown_trigger,
     }
     durations = _distribution([trigger.duration_ms for trigger in triggers.values()])
     return {

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from schemas.records import MAIN_CHAIN, Json
-from schemas.views import LIVE_ENTRIES
+from schemas.views import LIVE_ENTRIES, SessionView
 from streams import codec
+from streams.codec import views as view_codec
+from streams.core.session_status import State, leading_chain, status_of
 from streams.ports import Ranking, ViewReader
 from streams.serve.views.sessions import PartitionOf, SessionKey, Sessions
 from streams.serve.views.snapshot import Snapshot, gather_all
@@ -37,7 +38,7 @@ class Summary(NamedTuple):
     key: SessionKey
     recent: int
     percent: float | None
-    states: frozenset[str]
+    state: State
     model: str | None
     runtime: str | None
     agent: str | None
@@ -68,7 +69,7 @@ class SessionFilter(NamedTuple):
     def matches(self, session: Summary) -> bool:
         """Return whether a list with this filter has a session."""
         return (
-            (self.state is None or self.state in session.states)
+            (self.state is None or self.state == session.state)
             and (self.model is None or self.model == session.model)
             and (self.runtime is None or self.runtime == (session.runtime or UNKNOWN_RUNTIME))
             and (self.agent is None or self.agent == session.agent)
@@ -247,54 +248,27 @@ class SessionIndex:
             views = await sessions.views(keys[start : start + _BATCH])
             for key, view in views.items():
                 score = scores[key.session]
-                summaries[key.session] = summary(key, codec.loads(view), score)
+                summaries[key.session] = summary(key, view, score)
         return summaries
 
 
-def summary(key: SessionKey, view: dict[str, Json], score: float | None = None) -> Summary:
-    """Return what lists need of a session.
+def summary(key: SessionKey, document: bytes, score: float | None = None) -> Summary:
+    """Return what lists need of a session. Raises VersionError.
 
     `score` ranks it by last activity where none of its records has a time.
     """
-    identity, chains = _members(view["identity"]), _members(view["chains"])
-    leading = _leading(chains)
-    states = {str(leading.get("state", "unknown"))}
-    if view["attempt"] is not None:
-        states.add("compacting")
-    percent, last_ms = leading.get("used_percent"), view["last_ms"]
-    model = leading.get("model") or identity.get("model")
-    agent, runtime = identity.get("publisher_agent_id"), identity.get("runtime")
-    task = identity.get("task_id")
-    searched = (view["session_id"], identity.get("cwd"), model, agent, task, runtime)
-    recent = last_ms if isinstance(last_ms, int) else int(score or 0)
+    view = view_codec.decode(SessionView, document)
+    identity, leading = view.identity, leading_chain(view)
+    model = identity.model if leading is None else leading.model or identity.model
+    agent, runtime = identity.publisher_agent_id, identity.runtime
+    searched = (view.session_id, identity.cwd, model, agent, identity.task_id, runtime)
     return Summary(
         key=key,
-        recent=recent,
-        percent=float(percent) if isinstance(percent, int | float) else None,
-        states=frozenset(states),
-        model=_text(model),
-        runtime=_text(runtime),
-        agent=_text(agent),
-        text="\n".join(str(part) for part in searched if part).lower(),
+        recent=int(score or 0) if view.last_ms is None else view.last_ms,
+        percent=None if leading is None else leading.used_percent,
+        state=status_of(view).settled,
+        model=model,
+        runtime=runtime,
+        agent=agent,
+        text="\n".join(text for text in searched if text).lower(),
     )
-
-
-def _leading(chains: dict[str, Json]) -> dict[str, Json]:
-    """Return the chain that stands for a session: the main one, else the most recent."""
-    main = chains.get(MAIN_CHAIN)
-    if main is not None or not chains:
-        return _members(main)
-    return max((_members(chain) for chain in chains.values()), key=_last_sequence)
-
-
-def _last_sequence(chain: dict[str, Json]) -> int:
-    sequence = chain["last_sequence"]
-    return sequence if isinstance(sequence, int) else 0
-
-
-def _members(value: Json) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) else None

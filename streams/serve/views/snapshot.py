@@ -58,7 +58,7 @@ class Snapshot(NamedTuple):
         """The event id from which the live feed continues this snapshot."""
         return feed_id(self.generation, [position.offset for position in self.positions])
 
-    def heard_ms(self, position: ViewPosition) -> int | None:
+    def silent_ms(self, position: ViewPosition) -> int | None:
         """Return how long ago the projector last reported on a partition; None: never."""
         return None if position.told is None else max(self.at_ms - position.told.at_ms, 0)
 
@@ -70,10 +70,10 @@ class Snapshot(NamedTuple):
 
     def lag_ms(self, position: ViewPosition) -> int | None:
         """Return for how long a partition has been behind; it grows until the next report."""
-        heard_ms, report = self.heard_ms(position), position.told
-        if heard_ms is None or report is None:
+        silent_ms, report = self.silent_ms(position), position.told
+        if silent_ms is None or report is None:
             return None
-        return report.lag_ms + heard_ms if report.lag_ms or self.lag_records(position) else 0
+        return report.lag_ms + silent_ms if report.lag_ms or self.lag_records(position) else 0
 
     @property
     def is_stale(self) -> bool:
@@ -81,7 +81,7 @@ class Snapshot(NamedTuple):
         return any(
             age_ms is None or age_ms > STALE_MS
             for position in self.positions
-            for age_ms in (self.heard_ms(position), self.lag_ms(position))
+            for age_ms in (self.silent_ms(position), self.lag_ms(position))
         )
 
     @property
@@ -103,7 +103,7 @@ class Snapshot(NamedTuple):
         return {
             "at_ms": self.at_ms,
             "stale": self.is_stale,
-            "heard_ms": _worst([self.heard_ms(position) for position in self.positions]),
+            "silent_ms": _worst([self.silent_ms(position) for position in self.positions]),
             "lag_records": _sum([self.lag_records(position) for position in self.positions]),
             "lag_ms": _worst([self.lag_ms(position) for position in self.positions]),
             "feed": self.feed,
@@ -116,7 +116,7 @@ class Snapshot(NamedTuple):
                 "partition": number,
                 "position": position.offset,
                 "end": None if position.told is None else position.told.end,
-                "heard_ms": self.heard_ms(position),
+                "silent_ms": self.silent_ms(position),
                 "lag_records": self.lag_records(position),
                 "lag_ms": self.lag_ms(position),
             }
@@ -127,7 +127,7 @@ class Snapshot(NamedTuple):
 NOTHING_YET: Final[dict[str, Json]] = {
     "at_ms": None,
     "stale": True,
-    "heard_ms": None,
+    "silent_ms": None,
     "lag_records": None,
     "lag_ms": None,
     "feed": None,

@@ -1,4 +1,4 @@
-"""The figures of sessions at work, told from the views of the partitions that a worker has."""
+"""Counts of the sessions at work, from the views of the partitions that a worker has."""
 
 import asyncio
 
@@ -6,9 +6,11 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
+from streams.core.session_status import AT_WORK_MS
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
-from streams.flow.project.session_counts import SessionGauges
+from streams.flow.project.session_counts import SessionGauges, session_counts
+from tests.cases.session_status import CASES, HALF, MINUTE, NOW_MS, attempt, chain, session
 from tests.core.given import START_MS, Given, assistant, compacting
 from tests.flow.derive_kit import Figures, until
 from tests.flow.project_kit import ProjectKit
@@ -31,12 +33,52 @@ async def kit() -> ProjectKit:
     return kit
 
 
-async def test_a_worker_tells_the_figures_of_its_partitions_and_forgets_them(
+def test_each_case_is_counted_by_its_verdict() -> None:
+    for case in CASES:
+        counts = session_counts([case.view], NOW_MS)
+        is_at_work = case.view.last_ms is not None and NOW_MS - case.view.last_ms <= AT_WORK_MS
+        assert counts.thrashing == (case.thrashing and is_at_work), case.name
+        assert counts.attempts == (case.state in {"compacting", "stalled"} and is_at_work), (
+            case.name
+        )
+        assert sum(counts.bands.values()) == is_at_work, case.name
+        if is_at_work:
+            assert (counts.bands["unknown"] == 0) == (case.severity != "unknown"), case.name
+
+
+def test_sessions_are_counted_by_how_full_their_leading_chain_is() -> None:
+    counts = session_counts(
+        [session(chain(20.0), chain(95.0, "sub")), session(chain(95.0, "sub"))], NOW_MS
+    )
+    assert {band: number for band, number in counts.bands.items() if number} == {
+        "below_50": 1,
+        "90_to_100": 1,
+    }
+
+
+def test_sessions_that_are_not_at_work_do_not_count() -> None:
+    views = [session(HALF, silent=silent) for silent in (AT_WORK_MS, AT_WORK_MS + 1, None)]
+    assert sum(session_counts(views, NOW_MS).bands.values()) == 1
+
+
+def test_attempts_and_the_silence_of_the_quietest() -> None:
+    views = [
+        session(HALF, attempt=attempt(5 * MINUTE, MINUTE)),
+        session(HALF, attempt=attempt(3 * MINUTE)),
+        session(HALF, attempt=attempt(None)),
+        session(HALF),
+    ]
+    counts = session_counts(views, NOW_MS)
+    assert (counts.attempts, counts.silent_ms) == (3, 3 * MINUTE)
+    assert session_counts([], NOW_MS).silent_ms == 0
+
+
+async def test_a_worker_reports_the_counts_of_its_partitions_and_forgets_them(
     kit: ProjectKit,
 ) -> None:
     records = Given().take(assistant("a", read=190_000, at=500), compacting(at=510))
 
-    async def told() -> bool:
+    async def is_reported() -> bool:
         silent = [
             value
             for key, value in worker.figures.gauges.items()
@@ -46,7 +88,7 @@ async def test_a_worker_tells_the_figures_of_its_partitions_and_forgets_them(
 
     async with kit.running() as worker:
         await kit.append(records)
-        await until(told)
+        await until(is_reported)
         gauges = worker.figures.gauges
         assert sum(v for k, v in gauges.items() if k[0] == "project_open_attempts") == 1
         assert sum(v for k, v in gauges.items() if k[0] == "project_thrashing_sessions") == 0
@@ -55,7 +97,7 @@ async def test_a_worker_tells_the_figures_of_its_partitions_and_forgets_them(
     assert [key for key in worker.figures.gauges if key[0].startswith("project_s")] == []
 
 
-async def test_a_store_that_is_away_is_another_ones_to_tell() -> None:
+async def test_a_store_that_is_away_does_not_end_the_counting() -> None:
     class Away(MemoryViews):
         async def ranked(self, *_: object, **__: object) -> list[tuple[bytes, float]]:
             raise RetryError("away")
@@ -76,7 +118,7 @@ async def test_a_store_that_is_away_is_another_ones_to_tell() -> None:
     assert figures.gauges == {}
 
 
-async def test_figures_that_cannot_be_renewed_are_told_no_more() -> None:
+async def test_counts_that_cannot_be_renewed_are_withdrawn() -> None:
     class Going(MemoryViews):
         is_away = False
 
