@@ -39,7 +39,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.telemetry.metrics import NoTelemetry
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.partition_state import PartitionState, Place, Work
+from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.restoring import restore
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord, NewRecord
@@ -82,7 +82,7 @@ class Template(NamedTuple):
 
 def new_state() -> PartitionState:
     """Return an empty state of the only partition."""
-    return PartitionState(Rules(bundled()), DeriveConfig(), Place(0, 1, 1), partition_of)
+    return PartitionState(Rules(bundled()), DeriveConfig(), InputPartition(0, 1, 1), partition_of)
 
 
 def templates(share: float = 0.5) -> list[Template]:

@@ -113,7 +113,7 @@ def _test(path: Path) -> None:
     for name, answer in answers.items():
         delivered = answer.outcome == "delivered"
         line = Text("✓ " if delivered else "✗ ", style="green" if delivered else "red")
-        out.print(line.append(safe(f"{name}: {answer.said}"), style=""), soft_wrap=True)
+        out.print(line.append(safe(f"{name}: {answer.reason}"), style=""), soft_wrap=True)
     if any(answer.outcome != "delivered" for answer in answers.values()):
         raise typer.Exit(Exit.STOPPED)
 

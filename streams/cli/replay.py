@@ -18,7 +18,7 @@ from streams.cli.publish.rejected import report
 from streams.cli.screen.lines import quiet_pipe, write_lines
 from streams.cli.screen.options import FallbackSession, Paths, Strict
 from streams.edge.files import reading as files
-from streams.flow.derive.deriver import Funnel
+from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import Derived
 from streams.flow.replay.replay import replay as replay_lines
 
@@ -44,9 +44,9 @@ def replay(
     settings = wiring.settings()
     limit_bytes = settings.message_limit_bytes
     blocks = files.read(files.expand(paths), session)
-    funnel = Funnel(wiring.rules(settings), limit_bytes=limit_bytes)
+    deriver = Deriver(wiring.rules(settings), limit_bytes=limit_bytes)
     with _dead_file(dead) as write_dead, quiet_pipe():
-        derived = _reporting(replay_lines(funnel, blocks, limit_bytes), write_dead)
+        derived = _reporting(replay_lines(deriver, blocks, limit_bytes), write_dead)
         rejected = _write_views(derived) if view else _write_records(derived)
     if strict and rejected:
         raise typer.Exit(Exit.STOPPED)
@@ -71,7 +71,7 @@ def _write_records(derived: Iterator[Derived]) -> int:
 
 
 def _write_views(derived: Iterator[Derived]) -> int:
-    from streams.flow.project.fold import Placed  # noqa: PLC0415 -- imports structlog
+    from streams.flow.project.fold import LoggedRecord  # noqa: PLC0415 -- imports structlog
     from streams.flow.replay.views import ViewFold  # noqa: PLC0415 -- as above
 
     # Lines have no Kafka timestamps, so no session expires.
@@ -80,7 +80,7 @@ def _write_views(derived: Iterator[Derived]) -> int:
     for block in derived:
         rejected += len(block.dead)
         for record in block.records:
-            fold.add(Placed(position, None, record))
+            fold.add(LoggedRecord(position, None, record))
             position += 1
     write_lines(list(fold.documents().views.values()))
     return rejected

@@ -7,6 +7,7 @@ from bench.serving import Reader, Writer, ask
 from contextgauge.clock import SystemClock
 from streams.edge.redis.views import RedisViews
 from streams.serve.feed.feed import encoded
+from tests.doubles.dump import dump
 
 
 async def test_a_reader_counts_events_and_their_delay() -> None:
@@ -33,7 +34,7 @@ async def test_sessions_are_projected_and_grow(redis_url: str) -> None:
     growing = asyncio.create_task(writer.grow(20, 500))
     async with asyncio.timeout(20):
         while True:
-            dumps = [await store.dump(1, partition) for partition in range(4)]
+            dumps = [await dump(store, 1, partition) for partition in range(4)]
             live = sum(len(dump.live) for dump in dumps)
             if live > 20 * 10:
                 break

@@ -107,7 +107,7 @@ def test_a_server_of_another_protocol_is_not_taken_for_redis(command: Command) -
         thread.start()
         done = command("sessions", REDIS_URL=f"redis://127.0.0.1:{other.getsockname()[1]}/0")
     assert done.returncode == 2
-    assert "what answers there is no Redis" in done.stderr
+    assert "the server there is not Redis" in done.stderr
     assert "CONTEXTGAUGE_REDIS_URL" in done.stderr
 
 

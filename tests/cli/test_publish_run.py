@@ -8,7 +8,7 @@ import pytest
 from contextgauge.errors import RetryError
 from streams.cli.publish import run
 from streams.cli.publish.connection import Connection
-from streams.edge.files.checkpoint import Stored
+from streams.edge.files.checkpoint import CheckpointContent
 
 
 class Reconnecting:
@@ -24,9 +24,12 @@ class Reconnecting:
 async def test_a_broker_that_goes_away_before_the_checkpoint_is_validated_is_awaited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answers: list[RetryError | Stored] = [RetryError("away"), Stored([], {0: 7})]
+    answers: list[RetryError | CheckpointContent] = [
+        RetryError("away"),
+        CheckpointContent([], {0: 7}),
+    ]
 
-    async def valid(_self: object, _stored: Stored) -> Stored:
+    async def valid(_self: object, _stored: CheckpointContent) -> CheckpointContent:
         answer = answers.pop(0)
         if isinstance(answer, RetryError):
             raise answer
@@ -37,5 +40,5 @@ async def test_a_broker_that_goes_away_before_the_checkpoint_is_validated_is_awa
     publishing = object.__new__(run._Run)  # noqa: SLF001 -- as above
     publishing.connection = cast("Connection", connection)
     publishing.stop = asyncio.Event()
-    assert await publishing.compared(Stored([], {})) == Stored([], {0: 7})
+    assert await publishing.compared(CheckpointContent([], {})) == CheckpointContent([], {0: 7})
     assert connection.errors == ["away"]

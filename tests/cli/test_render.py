@@ -37,7 +37,7 @@ from streams.cli.screen.timeline import LOG_ORDER, describe, timeline
 from streams.core.derivation.rules import Rules
 from streams.core.projection.project import project
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import SimulationOptions, sample_sessions
 
 NOW_MS = 1_800_000_000_000
@@ -316,11 +316,11 @@ def test_only_a_bar_is_clamped(used: float | None, drawn: str) -> None:
 @pytest.fixture(scope="module")
 def records() -> list[Record]:
     """All records of the simulator's sample."""
-    funnel = Funnel(Rules(bundled()))
+    deriver = Deriver(Rules(bundled()))
     return [
         record
         for message in sample_sessions(SimulationOptions())
-        for record in funnel.take(Intake(message.value, message.session_id)).records
+        for record in deriver.derive(InputMessage(message.value, message.session_id)).records
     ]
 
 

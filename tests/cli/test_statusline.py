@@ -19,7 +19,7 @@ from streams.core.derivation.rules import Rules
 from streams.edge.files import transcript_tail
 from streams.edge.files.catalog import bundled
 from streams.edge.files.folders import write_folder
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.replay.views import fold_records
 from streams.flow.simulator import SimulationOptions, simulate
 from tests import captures
@@ -30,11 +30,11 @@ RULES = Rules(bundled())
 
 def view_of(transcript: Path, session_id: str) -> dict[str, Any]:
     """The session's view as a projector writes it, folded from all lines of the file."""
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     records = [
         record
         for line in transcript.read_bytes().splitlines()
-        for record in funnel.take(Intake(line, session_id)).records
+        for record in deriver.derive(InputMessage(line, session_id)).records
     ]
     (dump,) = fold_records(records, lambda _session, _partitions: 0, 1)
     found: dict[str, Any] = json.loads(dump.views[session_id.encode()])

@@ -19,7 +19,7 @@ from schemas.topics import AGENT_MESSAGES
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.kafka.log import KafkaLog
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord
 from tests.conftest import LONG, Command, command_environment
@@ -267,12 +267,14 @@ def test_a_publisher_killed_at_random_leaves_nothing_out(
     wait_for(lambda: read_up_to(path, checkpoint) == path.stat().st_size)
     end(process)
     records = sent(settings)
-    right, found = (Funnel(Rules(bundled())) for _ in range(2))
-    expected = [r.id for line in written for r in right.take(Intake(line)).records]
+    right, found = (Deriver(Rules(bundled())) for _ in range(2))
+    expected = [r.id for line in written for r in right.derive(InputMessage(line)).records]
     derived = [
         r.id
         for record in records
-        for r in found.take(Intake(record.value or b"", (record.key or b"").decode())).records
+        for r in found.derive(
+            InputMessage(record.value or b"", (record.key or b"").decode())
+        ).records
     ]
     assert sorted(derived) == sorted(expected)
     assert {record.value for record in records} == set(written)

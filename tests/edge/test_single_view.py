@@ -21,7 +21,7 @@ from streams.edge.files import plain_settings
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis import single_view
-from streams.edge.redis.keys import Keys
+from streams.edge.redis.keys import RedisKeys
 from streams.edge.redis.single_view import ViewUnavailableError, read_view
 from streams.settings import Settings
 from tests.conftest import require
@@ -36,7 +36,7 @@ PARTITIONS = 5
 def stored(redis_url: str, key_prefix: str) -> Iterator[Callable[[str, bytes], None]]:
     """Store a session's view in generation 7, where the projector would."""
     client = Redis.from_url(redis_url)
-    keys = Keys(key_prefix)
+    keys = RedisKeys(key_prefix)
     client.set(keys.active, 7)
     for partition in range(PARTITIONS):
         fields = ["offset", "1", "format", str(FORMAT_VERSION), "partitions", str(PARTITIONS)]

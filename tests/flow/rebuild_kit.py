@@ -15,7 +15,6 @@ from streams.ports import (
     Entry,
     Generations,
     LiveBounds,
-    PartitionDump,
     Ranking,
     ViewPosition,
     ViewReader,
@@ -108,9 +107,6 @@ class RecordingReader:
     async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
         self.read.add(generation)
         return await self._reader.live_bounds(generation, partition)
-
-    async def dump(self, generation: int, partition: int) -> PartitionDump:
-        return await self._reader.dump(generation, partition)
 
 
 class Reader:

@@ -18,7 +18,7 @@ from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.core.session_status import THRESHOLDS
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel
+from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.replay.views import fold_records
 from streams.flow.simulator import SimulationOptions, sample_sessions
@@ -74,9 +74,9 @@ PUSHED = """
 
 def records_of(lines: Iterable[Line]) -> list[Record]:
     """Return what the product derives from messages."""
-    funnel = Funnel(Rules(catalog=bundled()), limit_bytes=_LIMIT_BYTES)
+    deriver = Deriver(Rules(catalog=bundled()), limit_bytes=_LIMIT_BYTES)
     return [
-        record for block in replay(funnel, [list(lines)], _LIMIT_BYTES) for record in block.records
+        record for block in replay(deriver, [list(lines)], _LIMIT_BYTES) for record in block.records
     ]
 
 

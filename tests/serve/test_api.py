@@ -11,7 +11,7 @@ from contextgauge.clock import SystemClock
 from schemas.records import CompactBoundary, Record
 from streams import codec
 from streams.edge.memory.views import MemoryPartition
-from streams.ports import Generations, Told
+from streams.ports import Generations, ProjectorHeartbeat
 from streams.serve.api import totals
 from streams.serve.api.reading import Cursor
 from streams.serve.views import session_index, snapshot
@@ -284,8 +284,8 @@ async def test_a_silent_projector_shows_as_stale_even_to_who_has_it_all(
     assert first.json()["as_of"]["stale"] is False
     told = views.partitions[1, 0].position
     assert told is not None
-    assert told.told is not None
-    views.tell(Told(told.told.at_ms - 11_000, told.offset, 0))
+    assert told.heartbeat is not None
+    views.report_heartbeat(ProjectorHeartbeat(told.heartbeat.at_ms - 11_000, told.offset, 0))
     again = await api.get("/v1/sessions", if_none_match=first.headers["etag"])
     assert again.status_code == 200
     as_of = again.json()["as_of"]
@@ -304,7 +304,7 @@ async def test_a_projector_whose_clock_is_ahead_cannot_look_alive_once_it_is_gon
     snapshots = snapshot.Snapshots(views, clock)
     an_hour_ms = 3_600_000
     for _ in range(3):
-        views.tell(Told(clock.now_ms() + an_hour_ms, None, 0))
+        views.report_heartbeat(ProjectorHeartbeat(clock.now_ms() + an_hour_ms, None, 0))
         found = await snapshots.of(views.generation)
         assert found is not None
         assert not found.is_stale
@@ -337,8 +337,8 @@ async def test_the_same_offsets_of_another_build_are_another_answer(
 async def test_a_projector_that_is_behind_shows_as_stale(api: Api, views: GrowingViews) -> None:
     position = views.partitions[1, 0].position
     assert position is not None
-    assert position.told is not None
-    views.tell(Told(position.told.at_ms, 10_000, 60_000))
+    assert position.heartbeat is not None
+    views.report_heartbeat(ProjectorHeartbeat(position.heartbeat.at_ms, 10_000, 60_000))
     as_of = (await api.json("/v1/sessions"))["as_of"]
     assert as_of["stale"] is True
     assert as_of["lag_records"] == sum(10_000 - offset for offset in views.offsets)
@@ -370,7 +370,7 @@ async def test_what_is_being_built_is_nobodys_yet(api: Api, views: GrowingViews)
 
 async def test_before_the_first_projection_there_is_nothing() -> None:
     views = GrowingViews()
-    views.kept = Generations(None, None)
+    views.numbers = Generations(None, None)
     api = api_over(views)
     found = await api.json("/v1/sessions")
     assert (found["generation"], found["sessions"], found["total"]) == (None, [], 0)

@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from schemas.records import Record
-from streams.ports import Entry, Told
+from streams.ports import Entry, ProjectorHeartbeat
 from streams.serve.feed import feed as feed_module
 from streams.serve.feed.feed import FeedPosition, parse_position
 from tests.serve.feed_kit import (
@@ -183,7 +183,7 @@ async def test_an_answers_place_is_never_beyond_though_nothing_happens(
     views.add(*records[30:40])
     # Markers lie behind the last records: positions are beyond what the feed tells of.
     views.offsets = [offset + 6 for offset in views.offsets]
-    views.tell(Told(1, None, 0))
+    views.report_heartbeat(ProjectorHeartbeat(1, None, 0))
     place = FeedPosition(1, tuple(views.offsets))
     async with aclosing(server.listen(place)) as events:
         listening_ = asyncio.create_task(take(events, lambda found: bool(ids(found))))

@@ -10,10 +10,10 @@ import pytest
 from contextgauge.errors import ConfigError, RetryError, StopError, VersionError
 from schemas.views import SizeState
 from streams.edge.files.tokens import TokenFile, hashed, line_of, new_token
-from streams.edge.memory.views import MemoryViews
 from streams.ports import Generations
 from streams.serve.api import guard
 from streams.serve.views import snapshot
+from tests.doubles.views import FaultyViews
 from tests.serve.kit import Api, GrowingViews, api_over
 from tests.serve.redis_kit import become
 
@@ -229,7 +229,7 @@ async def test_a_redis_that_is_away_is_told_and_not_taken_for_nothing() -> None:
     assert "project worker" in gone.json()["detail"]
 
 
-class _Broken(MemoryViews):
+class _Broken(FaultyViews):
     def __init__(self, error: Exception) -> None:
         super().__init__()
         self._error = error

@@ -22,7 +22,7 @@ def _store(records: list[Record], generation: int = 1) -> MemoryViews:
     for partition, dump in enumerate(fold_records(records, partition_of, PARTITIONS)):
         position = ViewPosition(len(records), 0, PARTITIONS, caught_up=True)
         store.partitions[generation, partition] = MemoryPartition(position, dump)
-    store.kept = Generations(generation, None)
+    store.numbers = Generations(generation, None)
     return store
 
 
@@ -123,9 +123,9 @@ async def test_only_the_active_generation_is_read(records: list[Record]) -> None
     store = _store(records)
     being_built = _store(records[:1], generation=2)
     store.partitions.update(being_built.partitions)
-    store.kept = Generations(1, 2)
+    store.numbers = Generations(1, 2)
     assert await (await _active(store)).count() == 12
-    store.kept = Generations(2, None)
+    store.numbers = Generations(2, None)
     assert await (await _active(store)).count() == 1
 
 
@@ -146,6 +146,6 @@ async def test_sessions_stay_with_their_generation(records: list[Record]) -> Non
     store = _store(records)
     store.partitions.update(_store(records[:1], generation=2).partitions)
     sessions = await _active(store)
-    store.kept = Generations(2, None)
+    store.numbers = Generations(2, None)
     assert await sessions.count() == 12
     assert await (await _active(store)).count() == 1

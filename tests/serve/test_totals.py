@@ -12,7 +12,7 @@ from contextgauge.clock import SystemClock
 from schemas.views import TOKEN_EDGES, Aggregates, Distribution, TriggerAggregates, bucket
 from streams import codec
 from streams.codec import views as view_codec
-from streams.ports import Told, ViewPosition
+from streams.ports import ProjectorHeartbeat, ViewPosition
 from streams.serve.api.totals import Fields, Totals, added, added_up, percentile
 from streams.serve.views.snapshot import Snapshot
 
@@ -122,8 +122,10 @@ class Later(SystemClock):
 
 
 def _snapshot(offset: int, silent_ms: int = 0) -> Snapshot:
-    told = Told(1_000, offset, 0)
-    return Snapshot(1, (ViewPosition(offset, 0, 1, caught_up=True, told=told),), 1_000 + silent_ms)
+    told = ProjectorHeartbeat(1_000, offset, 0)
+    return Snapshot(
+        1, (ViewPosition(offset, 0, 1, caught_up=True, heartbeat=told),), 1_000 + silent_ms
+    )
 
 
 async def test_what_takes_long_is_read_seldom_and_told_of_as_of_then() -> None:

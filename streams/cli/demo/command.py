@@ -37,8 +37,8 @@ from streams.cli.screen.output import exact, out
 from streams.cli.simulate import as_lines, ending_now
 from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
-from streams.flow.common.in_thread import in_thread
-from streams.flow.publish.publish import PublishConfig, Published, paced, publish
+from streams.flow.publish.follow import in_thread
+from streams.flow.publish.publish import PublishConfig, PublishCounts, paced, publish
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.serve.views.sessions import active_sessions
 
@@ -154,7 +154,9 @@ async def _run(pipeline: Pipeline, blocks: _Blocks) -> None:
         print_timeline(view, compaction, await reader.records(view.session_id))
 
 
-async def _publish_and_watch(pipeline: Pipeline, blocks: _Blocks) -> tuple[Published, Progressed]:
+async def _publish_and_watch(
+    pipeline: Pipeline, blocks: _Blocks
+) -> tuple[PublishCounts, Progressed]:
     """Publish everything and wait until it is in the views, with three progress bars."""
     with Progress(
         TextColumn("  {task.description:<10}"),
@@ -194,7 +196,9 @@ async def _publish_and_watch(pipeline: Pipeline, blocks: _Blocks) -> tuple[Publi
             await asyncio.gather(watching, publishing, return_exceptions=True)
 
 
-async def _publish(pipeline: Pipeline, blocks: _Blocks, show: Callable[[int], None]) -> Published:
+async def _publish(
+    pipeline: Pipeline, blocks: _Blocks, show: Callable[[int], None]
+) -> PublishCounts:
     settings = pipeline.settings
     config = PublishConfig(
         topic=settings.topic(AGENT_MESSAGES).name,

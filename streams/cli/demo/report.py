@@ -17,7 +17,7 @@ from streams.cli.screen.output import count, duration, exact, out
 from streams.cli.screen.render import short_ids
 from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
-from streams.flow.publish.publish import Published
+from streams.flow.publish.publish import PublishCounts
 
 _BEFORE, _AFTER = 8, 4
 """Records of the timeline that are shown before and after the compaction's end."""
@@ -35,7 +35,9 @@ def title(what: str) -> None:
     out.print(Rule(Text(what, style="bold"), align="left", style="dim"))
 
 
-def print_totals(published: Published, records: int, dead: Counter[str], seconds: float) -> None:
+def print_totals(
+    published: PublishCounts, records: int, dead: Counter[str], seconds: float
+) -> None:
     """Print what was processed, and what could not be read."""
     say(
         f"{exact(published.messages)} messages of {exact(len(published.sessions))} sessions became "

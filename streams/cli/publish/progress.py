@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from streams.cli.screen.output import count, err, safe, size
 from streams.edge.files.follower import Follower
-from streams.flow.publish.publish import Published
+from streams.flow.publish.publish import PublishCounts
 
 _LOG_EACH_S = 60.0
 """A log line a minute, and only if something was sent: people read logs too."""
@@ -28,7 +28,7 @@ class Status:
 
     def __init__(self, *, follow: bool) -> None:
         self._follow = follow
-        self._show: Callable[[Published], None] = lambda _done: None
+        self._show: Callable[[PublishCounts], None] = lambda _done: None
 
     def say(self, text: str) -> None:
         """Report an event."""
@@ -37,7 +37,7 @@ class Status:
         else:
             say(text)
 
-    def show(self, done: Published) -> None:
+    def show(self, done: PublishCounts) -> None:
         """Show the progress."""
         self._show(done)
 
@@ -54,11 +54,11 @@ class Status:
         self._show = lambda _done: None
 
 
-def _in_log(follower: Follower) -> Callable[[Published], None]:
+def _in_log(follower: Follower) -> Callable[[PublishCounts], None]:
     """Return what writes a log line at the start, and then once a minute if something was sent."""
     logged_s, logged_messages = 0.0, -1
 
-    def show(done: Published) -> None:
+    def show(done: PublishCounts) -> None:
         nonlocal logged_s, logged_messages
         now_s = time.monotonic()
         is_first = logged_messages < 0
@@ -103,7 +103,7 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def show(self, done: Published) -> None:
+    def show(self, done: PublishCounts) -> None:
         """Update the figures."""
         figures = count(done.messages, "message")
         if self._follower is None:
@@ -114,13 +114,13 @@ class Bar:
         self._progress.update(self._task, completed=done.read_bytes, description=figures)
 
 
-def _rates(done: Published, seconds: float) -> str:
+def _rates(done: PublishCounts, seconds: float) -> str:
     seconds = max(seconds, 0.001)
     return f"{done.messages / seconds:,.0f} messages/s · {size(int(done.sent_bytes / seconds))}/s"
 
 
 def print_summary(
-    done: Published, seconds: float, rejected: Sequence[str], *, already: int = 0
+    done: PublishCounts, seconds: float, rejected: Sequence[str], *, already: int = 0
 ) -> None:
     """Print what was done; `already` lines had been sent before."""
     sent = f"{count(done.messages, 'message')} ({size(done.sent_bytes)})"

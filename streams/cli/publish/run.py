@@ -24,14 +24,18 @@ from streams.cli.publish.connection import Connection, config_of, connected
 from streams.cli.publish.progress import Bar, Status, print_summary, say
 from streams.cli.publish.rejected import RejectedLines
 from streams.edge.files import reading as files
-from streams.edge.files.checkpoint import Checkpoint, Stored, Target
-from streams.edge.files.checkpoint_keeper import Keeper
+from streams.edge.files.checkpoint import (
+    Checkpoint,
+    CheckpointContent,
+    CheckpointedFollower,
+    CheckpointTarget,
+)
 from streams.edge.files.follower import Follower
-from streams.edge.files.pieces import Event, Piece, nothing
-from streams.edge.files.watch import Found, Watch
-from streams.flow.common.in_thread import in_thread
-from streams.flow.publish.follow import publish_pieces, until
-from streams.flow.publish.publish import PublishConfig, Published, Sender, publish
+from streams.edge.files.pieces import FileEvent, nothing
+from streams.edge.files.watch import TranscriptFile, TranscriptFinder
+from streams.flow.publish.follow import in_thread, publish_pieces, until
+from streams.flow.publish.publish import LinePublisher, PublishConfig, PublishCounts, publish
+from streams.ports import LineBatch
 from streams.settings import Settings
 
 _STOP_S = 10.0
@@ -58,7 +62,7 @@ class Request:
 class Outcome:
     """What was done, the signal that stopped it, and whether acknowledgements are missing."""
 
-    done: Published = field(default_factory=Published)
+    done: PublishCounts = field(default_factory=PublishCounts)
     stopped_by: signal.Signals | None = None
     timed_out: bool = False
 
@@ -82,7 +86,7 @@ async def run(settings: Settings, request: Request) -> Outcome:
             )
             publishing = _Run(request, connection, config, rejected, status, stop, outcome)
             if request.files:
-                target = Target(connection.cluster, connection.topic)
+                target = CheckpointTarget(connection.cluster, connection.topic)
                 path = request.checkpoint or checkpoint_file(state, *target)
                 already = await publishing.files(Checkpoint(path, target), look)
             if request.pipes and not stop.is_set():
@@ -128,15 +132,15 @@ def _stop_at_signals(stop: asyncio.Event, outcome: Outcome) -> None:
         loop.add_signal_handler(each, end, each)
 
 
-def _look(request: Request) -> Callable[[float], Sequence[Found]]:
+def _look(request: Request) -> Callable[[float], Sequence[TranscriptFile]]:
     """Return what lists the files. Raises ConfigError for paths without transcripts."""
     if request.follow:
-        watch = Watch(request.files)
+        watch = TranscriptFinder(request.files)
         for path in watch.missing:
             say(f"{path}: does not exist yet: waiting for it")
         return watch.look
     paths = [str(source.path) for source in files.expand(request.files)]
-    transcripts = [Found(path, os.stat(path)) for path in paths]  # noqa: PTH116 -- like the watch
+    transcripts = [TranscriptFile(path, os.stat(path)) for path in paths]  # noqa: PTH116 -- like the watch
     return lambda _now_s: transcripts
 
 
@@ -152,7 +156,9 @@ class _Run:
     stop: asyncio.Event
     outcome: Outcome
 
-    async def files(self, checkpoint: Checkpoint, look: Callable[[float], Sequence[Found]]) -> int:
+    async def files(
+        self, checkpoint: Checkpoint, look: Callable[[float], Sequence[TranscriptFile]]
+    ) -> int:
         """Publish files; return how many of their lines had been sent before."""
         clock = SystemClock()
         with checkpoint:
@@ -164,7 +170,7 @@ class _Run:
                 fallback=self.request.session,
                 follow=self.request.follow,
                 again=self.request.again,
-                tell=self._report,
+                report=self._report,
             )
             stored_offsets = dict(stored.offsets)
 
@@ -174,7 +180,7 @@ class _Run:
                 stored_offsets.update({p: offset for (_, p), offset in acknowledged.items()})
                 return stored_offsets
 
-            keeper = Keeper(follower, checkpoint, clock, offsets)
+            keeper = CheckpointedFollower(follower, checkpoint, clock, offsets)
             total = None if self.request.follow else sum(each.stat.st_size for each in look(0.0))
             with self.status.of(follower, total):
                 try:
@@ -184,7 +190,7 @@ class _Run:
                     await asyncio.to_thread(keeper.save)
         return follower.already_sent
 
-    async def _send_with_checkpoint(self, keeper: Keeper) -> None:
+    async def _send_with_checkpoint(self, keeper: CheckpointedFollower) -> None:
         """Send the keeper's pieces; if the producer fails, resume with a new one."""
         while True:
             try:
@@ -200,7 +206,7 @@ class _Run:
         with self.status.of(None, None):
             await self._send(_from_pipes(self.request))
 
-    async def compared(self, stored: Stored) -> Stored:
+    async def compared(self, stored: CheckpointContent) -> CheckpointContent:
         """Return the checkpoint if it is valid for the topic; wait while no broker responds."""
         while True:
             try:
@@ -208,7 +214,7 @@ class _Run:
             except RetryError as error:
                 await self.connection.renew(error, self.stop)
 
-    async def valid(self, stored: Stored) -> Stored:
+    async def valid(self, stored: CheckpointContent) -> CheckpointContent:
         """Return the checkpoint, an empty one if the topic is shorter than that says."""
         log, topic = self.connection.log, self.connection.topic
         partitions = [p for p in stored.offsets if p < self.config.partitions]
@@ -224,14 +230,16 @@ class _Run:
             f"the topic {topic} holds less than was sent to it: it was recreated, or lost "
             "messages. Sending all files again from the beginning"
         )
-        return Stored([], {})
+        return CheckpointContent([], {})
 
-    def _report(self, event: Event) -> None:
+    def _report(self, event: FileEvent) -> None:
         self.status.say(f"{event.path}: {event.what}")
 
-    async def _send(self, pieces: Iterator[Piece]) -> None:
+    async def _send(self, pieces: Iterator[LineBatch]) -> None:
         """Send pieces until there are no more, or until stopped. Raises RetryError."""
-        sender = Sender(self.connection.producer, self.config, self.rejected, self.outcome.done)
+        sender = LinePublisher(
+            self.connection.producer, self.config, self.rejected, self.outcome.done
+        )
         async with aclosing(in_thread(pieces)) as read:
             sending = asyncio.create_task(
                 publish_pieces(
@@ -261,11 +269,11 @@ class _Run:
                 sending.result()
 
 
-def _from_pipes(request: Request) -> Iterator[Piece]:
+def _from_pipes(request: Request) -> Iterator[LineBatch]:
     for path in request.pipes:
         is_live = _is_live_input(path)
         for block in files.read(files.expand([path]), request.session):
-            yield Piece(block, is_live, nothing)
+            yield LineBatch(block, is_live, nothing)
 
 
 def _is_live_input(path: str) -> bool:

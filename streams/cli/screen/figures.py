@@ -13,7 +13,7 @@ UNKNOWN = "unknown"
 _KILO = 1_000
 
 GUESS = "~"
-"""Stands before a window that nobody told, and before what is computed from it."""
+"""Stands before a window that was not reported, and before what is computed from it."""
 
 _REPLACEMENTS = {"█": "#", "░": "-", "·": "-", "→": ">", "✓": "*", "✗": "x", "…": "."}
 """Replacements for terminals without Unicode; one character each, so columns stay aligned."""

@@ -82,9 +82,9 @@ def _columns(form: _Form, shorts: dict[str, str], now_ms: int) -> dict[str, _Cel
 
     def model(view: SessionView) -> Text:
         name = shown_chain(view).model or view.identity.model
-        told = Text(UNKNOWN, style="dim") if name is None else Text(safe(name))
-        told.truncate(form.model or 1, overflow="ellipsis")
-        return told
+        text = Text(UNKNOWN, style="dim") if name is None else Text(safe(name))
+        text.truncate(form.model or 1, overflow="ellipsis")
+        return text
 
     def context(view: SessionView) -> Text:
         return _context(view, form.bar_cells)
@@ -166,8 +166,8 @@ def _state(view: SessionView, now_ms: int) -> Text:
 
 
 def _compactions(view: SessionView) -> Text:
-    told = view.compactions
-    shown = Text(str(told.manual + told.automatic + told.unknown_trigger))
-    if not told.failed:
+    counts = view.compactions
+    shown = Text(str(counts.manual + counts.automatic + counts.unknown_trigger))
+    if not counts.failed:
         return shown
-    return shown.append(f", {told.failed} {failure_name(view)}", style="red")
+    return shown.append(f", {counts.failed} {failure_name(view)}", style="red")

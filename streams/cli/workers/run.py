@@ -26,7 +26,7 @@ from streams.cli.workers.supervisor import Part, spread
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import METRICS
-from streams.flow.common.retry import Patience
+from streams.flow.common.retry import RetryLoop
 from streams.settings import Settings
 
 Work: TypeAlias = Callable[
@@ -101,7 +101,7 @@ async def _run(
             version=version("contextgauge"),
             compiled=is_compiled(),
         )
-        patience = Patience(clock, telemetry, health, stop, "kafka")
+        patience = RetryLoop(clock, telemetry, health, stop, "kafka")
         watching = asyncio.create_task(_watch_kafka(settings, patience, no_broker))
         working = asyncio.create_task(work(settings, telemetry, health, stop))
         try:
@@ -119,7 +119,7 @@ async def _run(
     logger.info("stopped", seconds=round(stopping.taken_s or 0.0, 2))
 
 
-async def _watch_kafka(settings: Settings, patience: Patience, no_broker: asyncio.Event) -> None:
+async def _watch_kafka(settings: Settings, patience: RetryLoop, no_broker: asyncio.Event) -> None:
     """Log that Kafka is away, and that it is back. Raises StopError where it rejects the client.
 
     A group member gets no error while its broker is away: the Kafka client retries on its own.
@@ -136,5 +136,5 @@ async def _watch_kafka(settings: Settings, patience: Patience, no_broker: asynci
 
     while True:
         await no_broker.wait()
-        await patience.until_done(ask)
+        await patience.run(ask)
         no_broker.clear()

@@ -1,7 +1,7 @@
 """Stopping a worker: gracefully at the first signal, by force if that takes too long.
 
 A thread of its own receives the signals, not the event loop: they must reach a worker whose loop is
-stuck too. Stopping by force is safe: whoever takes over the partitions, after the session timeout,
+stuck too. Stopping by force is safe: the next owner of the partitions, after the session timeout,
 repeats what was not committed.
 """
 
@@ -22,7 +22,7 @@ from streams.ports import Clock
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOG_S = 1.0
-"""A full pipe that nobody reads must not delay a stop by force."""
+"""A full pipe without a reader must not delay a stop by force."""
 
 logger = structlog.get_logger()
 

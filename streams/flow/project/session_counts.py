@@ -1,6 +1,6 @@
 """Counts of the sessions at work, for alarms and dashboards: no names, only how many.
 
-Only sessions at work are counted: one that was left yesterday at 95 % concerns nobody, and its
+Only sessions at work are counted: one that was left yesterday at 95 % does not matter, and its
 attempt that never ended does not hang now. What a session looks like is decided in
 `streams/core/session_status.py`.
 """

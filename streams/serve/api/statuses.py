@@ -2,7 +2,7 @@
 
 A view goes out as it is stored, with its `status` as one more member. What a status says of the
 time is true when the answer is given; a reader that keeps the answer compares its own clock with
-the instants. An entity tag ends with the first of them, so nobody is told «unchanged» beyond it.
+the instants. An entity tag ends with the first of them, so no client gets «unchanged» beyond it.
 """
 
 from collections.abc import Iterable

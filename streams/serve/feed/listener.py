@@ -139,7 +139,8 @@ class Listener:
         if snapshot is None or snapshot.partitions != len(since.offsets):
             return False
         return any(
-            offset > max(position.offset, position.told.end or 0 if position.told else 0) + _FAR
+            offset
+            > max(position.offset, position.heartbeat.end or 0 if position.heartbeat else 0) + _FAR
             for offset, position in zip(since.offsets, snapshot.positions, strict=True)
         )
 

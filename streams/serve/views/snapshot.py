@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from contextgauge.errors import RetryError
 from schemas.records import Json
-from streams.ports import Clock, Told, ViewPosition, ViewReader
+from streams.ports import Clock, ProjectorHeartbeat, ViewPosition, ViewReader
 
 _Result = TypeVar("_Result")
 
@@ -60,17 +60,17 @@ class Snapshot(NamedTuple):
 
     def silent_ms(self, position: ViewPosition) -> int | None:
         """Return how long ago the projector last reported on a partition; None: never."""
-        return None if position.told is None else max(self.at_ms - position.told.at_ms, 0)
+        return None if position.heartbeat is None else max(self.at_ms - position.heartbeat.at_ms, 0)
 
     def lag_records(self, position: ViewPosition) -> int | None:
         """Return how many offsets a partition was behind at its projector's last report."""
-        if position.told is None or position.told.end is None:
+        if position.heartbeat is None or position.heartbeat.end is None:
             return None
-        return max(position.told.end - position.offset, 0)
+        return max(position.heartbeat.end - position.offset, 0)
 
     def lag_ms(self, position: ViewPosition) -> int | None:
         """Return for how long a partition has been behind; it grows until the next report."""
-        silent_ms, report = self.silent_ms(position), position.told
+        silent_ms, report = self.silent_ms(position), position.heartbeat
         if silent_ms is None or report is None:
             return None
         return report.lag_ms + silent_ms if report.lag_ms or self.lag_records(position) else 0
@@ -115,7 +115,7 @@ class Snapshot(NamedTuple):
             {
                 "partition": number,
                 "position": position.offset,
-                "end": None if position.told is None else position.told.end,
+                "end": None if position.heartbeat is None else position.heartbeat.end,
                 "silent_ms": self.silent_ms(position),
                 "lag_records": self.lag_records(position),
                 "lag_ms": self.lag_ms(position),
@@ -149,7 +149,7 @@ class Snapshots:
         self._error: RetryError | None = None
         self._until_s = 0.0
         self._lock = asyncio.Lock()
-        self._reports: dict[tuple[int, int], tuple[Told, float]] = {}
+        self._reports: dict[tuple[int, int], tuple[ProjectorHeartbeat, float]] = {}
 
     async def now(self) -> Snapshot | None:
         """Return the active generation's snapshot; None before the first projection.
@@ -212,17 +212,17 @@ class Snapshots:
         A projector's clock may be ahead of this one: by its own time alone, one that is gone would
         look alive until its last report lies in the past.
         """
-        if position.told is None:
+        if position.heartbeat is None:
             return position
         now_s, key = self._clock.monotonic_s(), (generation, partition)
         report, since_s = self._reports.get(key, (None, now_s))
-        if report != position.told:
+        if report != position.heartbeat:
             since_s = now_s
-            self._reports[key] = (position.told, now_s)
+            self._reports[key] = (position.heartbeat, now_s)
         seen_ms = at_ms - int((now_s - since_s) * 1_000)
-        if position.told.at_ms <= seen_ms:
+        if position.heartbeat.at_ms <= seen_ms:
             return position
-        return position._replace(told=position.told._replace(at_ms=seen_ms))
+        return position._replace(heartbeat=position.heartbeat._replace(at_ms=seen_ms))
 
 
 def _worst(figures: Sequence[int | None]) -> int | None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from streams.ports import ArrivalHandler, Log, LogRecord, PartitionReader
+from streams.ports import Log, LogRecord, PartitionReader, RecordHandler
 
 _TAKEN: Final = 500
 _WAIT_S: Final = 0.02
@@ -52,9 +52,9 @@ class MemoryRecordStream:
         """Counts them: who handles what came before the last one is late."""
         self._behind: dict[int, int] = {}
         self._reader: PartitionReader | None = None
-        self._handler: ArrivalHandler | None = None
+        self._handler: RecordHandler | None = None
 
-    async def run(self, handler: ArrivalHandler, stop: asyncio.Event) -> None:
+    async def run(self, handler: RecordHandler, stop: asyncio.Event) -> None:
         """Hand records over until `stop` is set; see the port."""
         reader = self._reader = self._log.reader(self._topic, self._partitions)
         self._handler = handler
@@ -77,11 +77,11 @@ class MemoryRecordStream:
         self._revoke(handler)
         await self._assign(reader, handler)
 
-    def _revoke(self, handler: ArrivalHandler) -> None:
+    def _revoke(self, handler: RecordHandler) -> None:
         self.assignment += 1
         handler.revoked()
 
-    async def _assign(self, reader: PartitionReader, handler: ArrivalHandler) -> None:
+    async def _assign(self, reader: PartitionReader, handler: RecordHandler) -> None:
         positions = {}
         for partition in self._partitions:
             known = self.acknowledged.get(partition)
@@ -92,13 +92,13 @@ class MemoryRecordStream:
         handler.assigned(positions)
 
     async def _hand_over(
-        self, reader: PartitionReader, handler: ArrivalHandler, partition: int
+        self, reader: PartitionReader, handler: RecordHandler, partition: int
     ) -> None:
         batch = await reader.poll(partition, _TAKEN, _WAIT_S)
         ends = reader.ends(partition)
         if batch.records:
             self._behind[partition] = len(batch.records)
-            await handler.take([_Arrival(self, partition, record) for record in batch.records])
+            await handler.handle([_Arrival(self, partition, record) for record in batch.records])
         self._behind[partition] = max(0, ends.stable - batch.position) if ends else 0
 
     def behind(self, partition: int) -> int | None:
