@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from schemas.topics import DAY_MS, HOUR_MS, MIB
 from streams.cli.app import app
 from streams.flow.doctor import CHECKS, SEVERITIES, Facts, Finding, judge
-from streams.flow.doctor.facts import DeadLetters, KafkaFacts, UnknownFactError
+from streams.flow.doctor.facts import DeadLetters, KafkaFacts, UnknownFactError, known
 from streams.ports import Generations, ViewPosition
+from streams.ports.inspection import ClusterFacts, TopicFacts
 from streams.settings import Settings
 from tests.doctor.cases import (
     AWAY,
+    BROKERS,
     CLUSTER,
     EXPECTED,
     HEALTHY,
@@ -133,6 +135,21 @@ def test_records_that_are_not_kept_forever_are_noted_even_if_configured() -> Non
         if item.check == "topics.retention"
     ]
     assert (note.severity, note.message[:24]) == ("note", "kept 7 d, as configured:")
+
+
+def test_a_single_broker_is_only_noted() -> None:
+    one_copy = partitions(replicas=1, in_sync=1)
+    least: Any = {"min.insync.replicas": "1"}
+    topics = {
+        name: TopicFacts(one_copy, {**known(actual.configs), **least})
+        for name, actual in TOPICS.items()
+    }
+    single = facts(cluster=ClusterFacts("cluster", BROKERS[:1], topics))
+    problems = {item.check: item.severity for item in judge(single, EXPECTED)}
+    assert {check for check, severity in problems.items() if severity not in {"ok", "skipped"}} == {
+        "topics.replication"
+    }
+    assert problems["topics.replication"] == "note"
 
 
 def test_two_problems_of_one_topic_are_both_reported() -> None:

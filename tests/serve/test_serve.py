@@ -284,4 +284,4 @@ def test_a_port_that_is_taken_says_so(command: Command) -> None:
 def test_a_name_that_is_none_makes_no_token(command: Command) -> None:
     done = command("token", "ann and bob")
     assert done.returncode == 2
-    assert "name of a reader" in done.stderr
+    assert "valid reader name" in done.stderr
