@@ -50,11 +50,10 @@ MODULES = (
             "windows",
         )
     ),
-    "streams/flow/common/provenance.py",
     "streams/flow/dead_letters/letters.py",
     *(
         f"streams/flow/derive/{name}.py"
-        for name in ("deriver", "intake", "partition_state", "partition_time", "stored_sessions")
+        for name in ("deriver", "partition_state", "stored_sessions")
     ),
 )
 """What is compiled: what every message passes. One library holds all of it, so that calls between

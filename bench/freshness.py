@@ -37,7 +37,7 @@ from bench import steady, workload
 from bench.measure import Broker
 from bench.systems import ROOT, our_environment
 from streams.edge.local_stack.stack import LocalStack
-from streams.edge.redis.keys import Keys
+from streams.edge.redis.keys import RedisKeys
 from streams.flow.derive.config import GROUP
 
 PREFIX = "fresh."
@@ -84,7 +84,7 @@ class Pipeline:
         self.bootstrap, self._broker = bootstrap, broker
         self._redis: Any = Redis.from_url(redis_url)
         self._redis_url = urlsplit(redis_url)
-        generation = Keys(_KEYS).of
+        generation = RedisKeys(_KEYS).of
         self._positions = [generation(1, number).position for number in range(workload.PARTITIONS)]
         pack: Any = HiredisRespSerializer().pack
         # One piece, packed once: whoever looks so often must not cost what it looks at.

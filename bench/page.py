@@ -27,7 +27,7 @@ from schemas.records import Record
 from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.page.conftest import FLAGS, WIDE
 from tests.serve.kit import GrowingViews, api_over
 
@@ -73,7 +73,7 @@ class Sessions:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._funnel = Funnel(Rules(bundled()))
+        self._deriver = Deriver(Rules(bundled()))
         self._draw = random.Random(1)  # noqa: S311 -- a load, not a secret
         self._numbers, self._turns = itertools.count(), itertools.count()
         self._fullest: list[int] = []
@@ -102,8 +102,8 @@ class Sessions:
         name = f"{session:08x}-0000-4000-8000-000000000000"
         stamp = codec.rfc3339(int(time.time() * 1_000))
         body = {"type": "assistant", "uuid": f"u{number}", "session_id": name, "message": message}
-        yield from self._funnel.take(
-            Intake(codec.dumps({**body, "timestamp": stamp}), name)
+        yield from self._deriver.derive(
+            InputMessage(codec.dumps({**body, "timestamp": stamp}), name)
         ).records
 
 

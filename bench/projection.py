@@ -32,11 +32,10 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import NoTelemetry
-from streams.flow.common.retry import Patience
+from streams.flow.common.retry import RetryLoop
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.partition_state import PartitionState
-from streams.flow.derive.partition_state import Place as DerivePlace
-from streams.flow.project.partition import PartitionProjector, Place
+from streams.flow.derive.partition_state import InputPartition, PartitionState
+from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, LogRecord
 
 _DERIVED = 2_000
@@ -54,7 +53,7 @@ def records(messages: int) -> list[list[LogRecord]]:
         some.append(LogRecord(len(some), message.at_ms, message.key, message.value, ()))
     found = []
     for partition in range(workload.PARTITIONS):
-        place = DerivePlace(partition, workload.PARTITIONS, workload.PARTITIONS)
+        place = InputPartition(partition, workload.PARTITIONS, workload.PARTITIONS)
         state = PartitionState(Rules(bundled()), DeriveConfig(), place, partition_of)
         derived: list[LogRecord] = []
         for begin in range(0, len(sent[partition]), _DERIVED):
@@ -94,11 +93,11 @@ async def measure(
     store, clock = _Counted(url), SystemClock()
     await store.start()
     health = HealthBoard("project", clock, _STUCK_S)
-    patience = Patience(clock, NoTelemetry(), health, asyncio.Event(), "redis")
+    retry = RetryLoop(clock, NoTelemetry(), health, asyncio.Event(), "redis")
     projectors = []
     for partition in range(len(log)):
-        place = Place(1, partition, len(log))
-        projector = PartitionProjector(store, patience, place, strict=True, idle_ms=SESSION_IDLE_MS)
+        place = ViewPartition(1, partition, len(log))
+        projector = PartitionProjector(store, retry, place, strict=True, idle_ms=SESSION_IDLE_MS)
         await projector.begin(0)
         await projector.open()
         projectors.append(projector)

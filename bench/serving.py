@@ -35,9 +35,9 @@ from streams.edge.redis.views import RedisViews
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import NoTelemetry
 from streams.edge.telemetry.server import listening, port_of
-from streams.flow.common.retry import Patience
-from streams.flow.project.partition import PartitionProjector, Place
-from streams.ports import Batch, LogRecord, Told
+from streams.flow.common.retry import RetryLoop
+from streams.flow.project.partition import PartitionProjector, ViewPartition
+from streams.ports import Batch, LogRecord, ProjectorHeartbeat
 
 PARTITIONS = 4
 WINDOW = 200_000
@@ -64,12 +64,12 @@ class Writer:
         self._sequences: dict[str, int] = {}
         clock = SystemClock()
         health = HealthBoard("bench", clock, _STUCK_S)
-        patience = Patience(clock, NoTelemetry(), health, asyncio.Event(), "redis")
+        retry = RetryLoop(clock, NoTelemetry(), health, asyncio.Event(), "redis")
         self._projectors = [
             PartitionProjector(
                 self._store,
-                patience,
-                Place(1, partition, PARTITIONS),
+                retry,
+                ViewPartition(1, partition, PARTITIONS),
                 strict=True,
                 idle_ms=SESSION_IDLE_MS,
             )
@@ -116,7 +116,9 @@ class Writer:
         for partition, found in enumerate(parts):
             projector = self._projectors[partition]
             await projector.apply(Batch(found, self._offsets[partition]))
-            await projector.tell(Told(now_ms, self._offsets[partition], 0))
+            await projector.report_heartbeat(
+                ProjectorHeartbeat(now_ms, self._offsets[partition], 0)
+            )
 
 
 def _name(number: int) -> str:

@@ -31,7 +31,7 @@ from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
 from schemas.topics import CONTEXT_STATE
 from streams import codec
-from streams.cli.workers.collector import look_among_the_young
+from streams.cli.workers.run import collect_young_garbage
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.kafka.changelog import ChangelogStateStore
@@ -39,7 +39,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.telemetry.metrics import NoTelemetry
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.partition_state import PartitionState, Place, Work
+from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.restoring import restore
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord, NewRecord
@@ -82,7 +82,7 @@ class Template(NamedTuple):
 
 def new_state() -> PartitionState:
     """Return an empty state of the only partition."""
-    return PartitionState(Rules(bundled()), DeriveConfig(), Place(0, 1, 1), partition_of)
+    return PartitionState(Rules(bundled()), DeriveConfig(), InputPartition(0, 1, 1), partition_of)
 
 
 def templates(share: float = 0.5) -> list[Template]:
@@ -212,7 +212,7 @@ def measure_cost(sessions: int, at_work: int = AT_WORK) -> Result:
     """
     with ProcessPoolExecutor(1) as other:  # so that their memory is not ours
         kinds = other.submit(templates).result()
-    look_among_the_young()
+    collect_young_garbage()
     before, began = rss_mib(), time.process_time()
     state = loaded_state(sessions, kinds)
     spent, memory = time.process_time() - began, rss_mib() - before
@@ -247,7 +247,7 @@ def measure_long(messages: int) -> list[float]:
 
     A batch has 100 messages. Every 200th is a boundary, so that what is kept of those grows too.
     """
-    look_among_the_young()
+    collect_young_garbage()
     state, name, found = new_state(), session_name(1), []
     for step in range(0, messages, LONG_STEP):
         each = []

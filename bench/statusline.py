@@ -2,9 +2,8 @@
 
     python -m bench.statusline [--runs 51]
 
-Each run is a process of its own, as Claude Code starts it; the figures are those that the kernel
-counted for it. Told beside: an interpreter that does nothing, and the same command through what all
-other commands import.
+Each run is a process of its own, as Claude Code starts it, with the kernel's figures for it. For
+comparison: an interpreter that does nothing, and the start of the other commands.
 """
 
 import argparse
@@ -27,9 +26,6 @@ from streams.flow.simulator import SimulationOptions, simulate
 from tests.cli.views_kit import records_of, write_views
 
 _COMMAND = (str(Path(sys.executable).with_name("contextgauge")), "statusline")
-_CONTEXT = {"context_window": {"context_window_size": 200_000}}
-"""Claude Code before 2.0.65 did not tell it."""
-
 _NOWHERE = "redis://127.0.0.1:1/0"
 _SIZES = (1, 64)
 """MiB of transcripts: of a day, and of a session that was never cleared."""
@@ -103,7 +99,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=51)
     runs = parser.parse_args().runs
-    plain = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE_" not in name}
+    skipped = ("CONTEXTGAUGE_", "PYTHONDONTWRITEBYTECODE")
+    plain = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(skipped)  # users' installations have bytecode
+    }
     plain |= {"NO_COLOR": "1", "COLUMNS": "120", "CONTEXTGAUGE_REDIS_URL": _NOWHERE}
     costs = [
         measure("python -c pass", [sys.executable, "-c", "pass"], b"", plain, runs),
@@ -117,11 +118,8 @@ def main() -> None:
             for size in _SIZES:
                 path, session_id, lines = _transcript(folder, size * MIB)
                 given = {"session_id": session_id, "transcript_path": str(path)}
-                old = json.dumps(given).encode()
-                text = json.dumps(given | _CONTEXT).encode()
+                text = json.dumps(given).encode()
                 costs.append(measure(f"transcript, {size} MiB", _COMMAND, text, plain, runs))
-                untold = f"transcript, {size} MiB, no window told"
-                costs.append(measure(untold, _COMMAND, old, plain, runs))
             records = records_of((line, session_id) for line in lines)
             asyncio.run(write_views(address, "cg", records))
             stored = plain | {"CONTEXTGAUGE_REDIS_URL": address}

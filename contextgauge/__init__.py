@@ -7,26 +7,6 @@ their closed union. `docs/RULES.md` explains every field and where it comes from
 
 from typing import TYPE_CHECKING
 
-from contextgauge.records import (
-    Category,
-    CompactBoundary,
-    CompactionComplete,
-    CompactionFailed,
-    CompactionProgress,
-    CompactionStart,
-    CompactionSummary,
-    ContextEdit,
-    ContextExhausted,
-    ContextLimits,
-    ContextReading,
-    ContextReset,
-    ContextWarning,
-    Record,
-    RecordData,
-    SessionInfo,
-)
-from contextgauge.views import ChainView, Compaction, SessionView
-
 if TYPE_CHECKING:
     from contextgauge.blocking import BlockingPublisher
     from contextgauge.errors import (
@@ -37,6 +17,25 @@ if TYPE_CHECKING:
         UndeliveredError,
     )
     from contextgauge.publisher import Fate, Publisher, PublisherStats, Stream, WhenFull
+    from contextgauge.records import (
+        Category,
+        CompactBoundary,
+        CompactionComplete,
+        CompactionFailed,
+        CompactionProgress,
+        CompactionStart,
+        CompactionSummary,
+        ContextEdit,
+        ContextExhausted,
+        ContextLimits,
+        ContextReading,
+        ContextReset,
+        ContextWarning,
+        Record,
+        RecordData,
+        SessionInfo,
+    )
+    from contextgauge.views import ChainView, Compaction, SessionView
 
     __version__: str
 
@@ -74,20 +73,14 @@ __all__ = [
     "__version__",
 ]
 
-_LATE = {
-    "BlockingPublisher": "contextgauge.blocking",
-    "ClosedError": "contextgauge.errors",
-    "ConfigError": "contextgauge.errors",
-    "ContextgaugeError": "contextgauge.errors",
-    "Fate": "contextgauge.publisher",
-    "Publisher": "contextgauge.publisher",
-    "PublisherStats": "contextgauge.publisher",
-    "RetryError": "contextgauge.errors",
-    "Stream": "contextgauge.publisher",
-    "UndeliveredError": "contextgauge.errors",
-    "WhenFull": "contextgauge.publisher",
+_NAMES = {
+    "contextgauge.blocking": ["BlockingPublisher"],
+    "contextgauge.errors": [name for name in __all__ if name.endswith("Error")],
+    "contextgauge.publisher": ["Fate", "Publisher", "PublisherStats", "Stream", "WhenFull"],
+    "contextgauge.views": ["ChainView", "Compaction", "SessionView"],
 }
-"""Imported when first asked for: who reads records needs no Kafka client."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+"""Modules are imported with the first use of a name; all other names are in `records`."""
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for one that is here
@@ -98,10 +91,10 @@ if not TYPE_CHECKING:  # a type checker would take any name for one that is here
             from importlib.metadata import version  # noqa: PLC0415 -- only who asks pays for it
 
             value: object = version("contextgauge")
-        elif name in _LATE:
+        elif name in __all__:
             from importlib import import_module  # noqa: PLC0415 -- as above
 
-            value = getattr(import_module(_LATE[name]), name)
+            value = getattr(import_module(_MODULES.get(name, "contextgauge.records")), name)
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         globals()[name] = value

@@ -8,10 +8,12 @@ to two decimals. A field is null where the source did not report it: nothing is 
 The source of every field is `docs/RULES.md`; the numbers R1 to R30 there are the rules' names.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
-from contextgauge.quick_init import quick_init
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from contextgauge.frozen import dataclass
 
 SPEC_VERSION: Final = "1.0"
 """CloudEvents version of the envelope."""
@@ -44,7 +46,6 @@ ExhaustedReason: TypeAlias = Literal[
 ]
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
     """What every record's data carries.
@@ -60,7 +61,6 @@ class Common:
     subagent_type: str | None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextReading(Common):
     """The size of a chain's context, reported by one API response (R6 to R10).
@@ -84,7 +84,6 @@ class ContextReading(Common):
     messages_total: int
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextWarning(Common):
     """A reading crossed thresholds that were not yet announced in the chain's epoch.
@@ -105,7 +104,6 @@ class ContextWarning(Common):
     window_source: WindowSource
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Category:
     """One row of a runtime's own account of its context."""
@@ -116,7 +114,6 @@ class Category:
     tokens: int | None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextLimits(Common):
     """What is known of a chain's limits, at first and whenever it changes (R12).
@@ -135,7 +132,6 @@ class ContextLimits(Common):
     categories: tuple[Category, ...] | None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStart(Common):
     """A compaction attempt opened (R14). `attempt_id` is this record's own id.
@@ -151,7 +147,6 @@ class CompactionStart(Common):
     used_tokens: int | None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionProgress(Common):
     """A heartbeat of the open attempt (R15)."""
@@ -161,7 +156,6 @@ class CompactionProgress(Common):
     elapsed_ms: int | None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactBoundary(Common):
     """A compaction succeeded (R19 to R22).
@@ -184,7 +178,6 @@ class CompactBoundary(Common):
     metadata: dict[str, Json]
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionSummary(Common):
     """The summary that replaced the history (R23). `boundary_id` is the boundary record's id."""
@@ -194,7 +187,6 @@ class CompactionSummary(Common):
     summary: str
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionComplete(Common):
     """A compaction was measured by the chain's next reading, or ended unmeasured (nulls).
@@ -211,7 +203,6 @@ class CompactionComplete(Common):
     duration_ms: int | None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionFailed(Common):
     """An attempt ended without a boundary (R17, R18); `attempt_id` is null without a start."""
@@ -223,7 +214,6 @@ class CompactionFailed(Common):
     duration_ms: int | None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextEdit(Common):
     """Content was removed without a compaction (R26). `edits` are the whole original objects."""
@@ -233,7 +223,6 @@ class ContextEdit(Common):
     cleared_input_tokens: int | None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextReset(Common):
     """The conversation was cleared (R27): size unknown, a new epoch, history preserved."""
@@ -242,7 +231,6 @@ class ContextReset(Common):
     reason: str
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextExhausted(Common):
     """A turn ended for lack of room."""
@@ -251,7 +239,6 @@ class ContextExhausted(Common):
     reason: ExhaustedReason
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo(Common):
     """Facts of the session, when first reported and when one changes.
@@ -327,7 +314,6 @@ LATER_FIELDS: Final[dict[type[RecordData], tuple[str, ...]]] = {
 that the messages of then still give the same bytes."""
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Record:
     """A CloudEvents 1.0 event: one derived record.

@@ -8,8 +8,8 @@ stalled or a figure stale is for the reader's own clock to decide.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import field
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from contextgauge.records import (
     Category,
@@ -24,13 +24,23 @@ from contextgauge.records import (
 )
 from contextgauge.units import DAY_MS
 
-VIEW_VERSION = 1
-"""Version of every document below; a reader that meets another must not guess."""
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+    from contextgauge.frozen import dataclass
 
-FORMAT_VERSION = 2
-"""Version of the keys and what they hold, stored with each partition's position.
+VIEW_VERSION = 2
+"""Version of every document below; a reader that meets another must not guess.
 
-2 has the sessions of each agent, which 1 had not: an incomplete index would give wrong answers.
+2 has `unknown_trigger` where 1 had another name.
+"""
+
+FORMAT_VERSION = 3
+"""Version of the keys and of what they hold, stored with each partition's position.
+
+2 added the sessions of each agent. 3 holds documents of version 2, and ranks sessions by the
+leading chain of `streams/core/session_status.py`. Views of another format are refused and not
+converted: they are rebuilt from the log.
 """
 
 LAST_COMPACTIONS = 5
@@ -179,15 +189,16 @@ class CompactionBrief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionsView:
-    """All compactions of a session; `untold` are those whose runtime reports no trigger.
+    """All compactions of a session.
 
-    `messages` is the sum of the messages before each, `messages_per_compaction` their floored
-    mean. `last` are the latest in short, the newest last.
+    `unknown_trigger` are those whose runtime reports no trigger. `messages` is the sum of the
+    messages before each, `messages_per_compaction` their floored mean. `last` are the latest in
+    short, the newest last.
     """
 
     manual: int = 0
     automatic: int = 0
-    untold: int = 0
+    unknown_trigger: int = 0
     failed: int = 0
     messages: int = 0
     messages_per_compaction: int | None = None
@@ -312,15 +323,15 @@ class TriggerAggregates:
 class Aggregates:
     """Compactions counted: of a partition, of an hour, or of a model.
 
-    `untold` are those whose runtime reports no trigger. Of `measured` compactions the size before
-    and after is known: `saved_tokens` is the sum of the differences (one may be negative),
+    `unknown_trigger` are those whose runtime reports no trigger. Of `measured` compactions the size
+    before and after is known: `saved_tokens` is the sum of the differences (one may be negative),
     `measured_before_tokens` that of the sizes before. `messages` sums the messages before each.
     """
 
     version: int = VIEW_VERSION
     manual: TriggerAggregates = TriggerAggregates()
     automatic: TriggerAggregates = TriggerAggregates()
-    untold: TriggerAggregates = TriggerAggregates()
+    unknown_trigger: TriggerAggregates = TriggerAggregates()
     pre_tokens: Distribution = Distribution()
     measured: int = 0
     measured_before_tokens: int = 0
@@ -351,5 +362,5 @@ PARTITION_FIELD = "partition"
 TOTAL_FIELD = "total"
 HOUR_FIELD = "hour:"
 MODEL_FIELD = "model:"
-UNTOLD_MODEL_FIELD = "model"
+UNKNOWN_MODEL_FIELD = "model"
 """Fields of a partition's stats; after the colon the hour (UTC, `2026-02-11T20`) or the model."""

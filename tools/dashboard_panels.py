@@ -73,7 +73,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "At 90 % or more",
-                "Active sessions whose fullest chain is near its limit.",
+                "Active sessions whose leading chain is near its limit.",
                 (("", _sum("project_sessions", where='band=~"90_to_100|over_100"')),),
                 width=5,
                 kind="stat",
@@ -105,7 +105,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Sessions by percent used",
-                "By the fullest chain, in percent of its window.",
+                "By the leading chain, in percent of its window.",
                 (("{{band}}", _sum("project_sessions", "band")),),
                 width=12,
                 stacked=True,

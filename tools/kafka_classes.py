@@ -1,6 +1,6 @@
 """Archive the classes that a starting Kafka loads: with it a broker starts in half the CPU time.
 
-The tests start some thirty brokers. `make test` makes the archive once, beside Kafka's jars; the
+The tests start some thirty brokers. `make test` makes the archive once, next to Kafka's jars; the
 JVM reads it where tests/conftest.py names it, and does without where it does not fit.
 """
 

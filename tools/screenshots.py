@@ -23,7 +23,7 @@ from streams import codec
 from streams.cli.simulate import ending_now
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from streams.serve.api.page import FOLDER
 from tests.page.conftest import FLAGS, NARROW, WIDE
@@ -64,12 +64,12 @@ def _named(message: SimulatedMessage, order: dict[str, int]) -> bytes:
 
 def views(options: SimulationOptions, messages: int) -> tuple[GrowingViews, str]:
     """Return the views of sessions whose last message is sent now, and the session to show."""
-    funnel, store = Funnel(Rules(bundled())), GrowingViews(partitions=1)
+    funnel, store = Deriver(Rules(bundled())), GrowingViews(partitions=1)
     order: dict[str, int] = {}
     records = [
         record
         for message in simulate(ending_now(options, messages, sample=False), messages)
-        for record in funnel.take(Intake(_named(message, order), message.session_id)).records
+        for record in funnel.take(InputMessage(_named(message, order), message.session_id)).records
     ]
     store.add(*records)
     held = store.partitions[store.generation, 0].held

@@ -1,81 +1,70 @@
-"""The command `contextgauge`: all commands by name, and what an error looks like.
+"""The command `contextgauge`: its commands by name, and what happens to their errors.
 
-What the exit codes mean is in `streams.cli.exits`.
+Exit codes are in `streams.cli.exits`.
 """
 
-import errno
 import sys
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from contextgauge.errors import ContextgaugeError, RetryError
-from streams.cli import (
-    build,
-    control,
-    exits,
-    logs,
-    schemas,
-    stack,
-    terminal,
-    topics,
-)
-from streams.cli import (
-    replay as files,
-)
-from streams.cli import (
-    sessions as read,
-)
-from streams.cli.dead import command as dead
-from streams.cli.demo import command as demo
-from streams.cli.doctor import command as doctor
-from streams.cli.rebuild import command as rebuild
-from streams.cli.screen.lines import discard_output
-from streams.cli.screen.output import err, forgive_encodings, out, safe
-from streams.cli.serve import command as serve
-from streams.cli.workers import commands as workers
+from streams.cli import build
+from streams.cli.lazy import LazyGroup
+from streams.cli.screen.figures import forgive_encodings
+from streams.cli.screen.lines import show_warnings
 
-AWAY = (
-    "Is it running? `contextgauge stack up` starts Kafka and Redis on this machine; "
-    "CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL name others."
-)
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
-"""What the system says where nothing more can be written: no error of this program."""
 
-BUG = (
-    "contextgauge: this is an error in contextgauge itself: please report it with the lines above "
-    "(they hold no text of messages)"
-)
+class Commands(LazyGroup):
+    """The commands, by module. A summary is the first line of the command's own help."""
+
+    sections = {  # noqa: RUF012 -- declared in the base class
+        "Try it": {
+            "demo.command": "Run sessions through a whole pipeline and show the result.",
+            "simulate": "Simulate agent sessions with every kind of compaction.",
+            "stack": "Run Kafka and Redis on this machine, for development.",
+        },
+        "Run the pipeline": {
+            "topics": "Create and list the Kafka topics.",
+            "publish.command": "Publish transcripts to Kafka, each line unchanged.",
+            "derive": "Derive context records from messages, until stopped.",
+            "project": "Fold context records into views in Redis, until stopped.",
+            "control": "Send alerts by webhook, until stopped.",
+            "serve.server": "Serve the API, the live feed and the web page, until stopped.",
+            "token": "Create an access token for a reader of the API.",
+        },
+        "Read": {
+            "top.command": "Watch all sessions live in the terminal.",
+            "sessions": "List sessions: context usage, window, compactions.",
+            "status": "Show one session: usage, breakdown, messages, compactions.",
+            "events": "Show a session's warnings, limits, compactions and resets.",
+            "statusline.help": "Print one line about a session for Claude Code's status line.",
+            "replay": "Derive context records from transcripts, without a broker.",
+        },
+        "Operate": {
+            "doctor.command": "Examine Kafka, topics, publishers, workers and Redis.",
+            "dead.command": "List dead letters, and send them again.",
+            "rebuild.command": "Rebuild all views, compare them and swap them in.",
+            "schemas": "Write the JSON Schemas of records and views, one file each.",
+        },
+    }
+
 
 app = typer.Typer(
     name="contextgauge",
+    cls=Commands,
     help="See and control the context windows of AI agents, over Kafka and Redis.\n\n"
     "Settings are environment variables that begin with CONTEXTGAUGE_.",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # rich takes a third of a second to import
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(stack.app, name="stack")
-app.add_typer(topics.app, name="topics")
-app.add_typer(dead.app, name="dead")
-app.command()(workers.derive)
-app.command()(workers.project)
-app.command()(control.control)
-app.command()(rebuild.rebuild)
-app.command("schemas")(schemas.write)
-files.register(app)
-read.register(app)
-serve.register(app)
-terminal.register(app)
-app.command()(demo.demo)
-app.command()(doctor.doctor)
 
 
-def _print_version(*, asked: bool) -> None:
-    if asked:
-        out.print(f"contextgauge {version('contextgauge')}{build.mark()}")
+def _print_version(*, requested: bool) -> None:
+    if requested:
+        sys.stdout.write(f"contextgauge {version('contextgauge')}{build.mark()}\n")
         raise typer.Exit
 
 
@@ -93,32 +82,24 @@ def _options(
     del show_version
 
 
-def _warn(text: str) -> None:
-    err.print(f"contextgauge: warning: {safe(text)}", markup=False, soft_wrap=True, style="yellow")
-
-
 def main() -> None:
-    """Run the command line; an expected error becomes one clear line and an exit code."""
-    logs.silence()
-    logs.show_warnings(_warn)
+    """Run the command line; an expected error becomes one clear line and an exit code.
+
+    Raises ModuleNotFoundError where a package of the command's is not installed.
+    """
+    show_warnings(_show_warning)
     forgive_encodings()
     try:
         app()
-    except ContextgaugeError as error:
-        for line in str(error).splitlines():
-            err.print(f"contextgauge: {safe(line)}", markup=False, soft_wrap=True, style="red")
-        if isinstance(error, RetryError):
-            err.print(AWAY, style="dim", soft_wrap=True)
-        title = exits.runbook_title(error)
-        if title is not None:
-            err.print(f'What to do: "{title}" in docs/RUNBOOK.md', style="dim", soft_wrap=True)
-        sys.exit(exits.code_of(error))
-    except Exception as error:  # noqa: BLE001 -- the last one to hear of it
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            discard_output()
-            where = error.filename or "the output"
-            told = f"contextgauge: {where} cannot be written ({error.strerror}): make room"
-            err.print(safe(told), markup=False, soft_wrap=True, style="red")
-            sys.exit(exits.Exit.STOPPED)
-        err.print(f"{exits.where(error)}\n{BUG}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(exits.Exit.INTERNAL)
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:  # noqa: BLE001 -- shown, whatever it is
+        from streams.cli.screen.failures import show_failure  # noqa: PLC0415 -- imports rich
+
+        sys.exit(show_failure(error))
+
+
+def _show_warning(text: str) -> None:
+    from streams.cli.screen.failures import show_warning  # noqa: PLC0415 -- imports rich
+
+    show_warning(text)

@@ -1,4 +1,4 @@
-"""`contextgauge control`: alerts by webhook, for rules that people set in a file."""
+"""`contextgauge control`: alerts by webhook, by the rules of a TOML file."""
 
 import asyncio
 from pathlib import Path
@@ -13,8 +13,8 @@ from contextgauge.kafka.connection import bootstrap_servers
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli.exits import Exit
-from streams.cli.screen.output import out, safe
-from streams.cli.workers import commands as workers
+from streams.cli.screen.output import count, out, safe
+from streams.cli.workers.run import run
 from streams.core.alerts.rules import (
     AlertPlan,
     Exhausted,
@@ -30,117 +30,114 @@ from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.settings import Settings
 
-Rules = Annotated[
-    Path | None,
-    typer.Option(
-        "--rules",
-        metavar="FILE",
-        show_default="CONTEXTGAUGE_ALERTS_FILE",
-        help="TOML file of the rules and of where alerts are sent.",
-    ),
-]
-Check = Annotated[
-    Path | None,
-    typer.Option(
-        "--check",
-        metavar="FILE",
-        help="Only read this file and the secrets that it names, say what it asks for, and end. "
-        "Nothing is sent.",
-    ),
-]
 
+def control(
+    *,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            "--rules",
+            metavar="FILE",
+            show_default="CONTEXTGAUGE_ALERTS_FILE",
+            help="TOML file with the rules and the targets that alerts are sent to.",
+        ),
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            "--check",
+            metavar="FILE",
+            help="Validate this file and the secrets that it names, list its rules, and exit. "
+            "Nothing is sent.",
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            "--test",
+            metavar="FILE",
+            help="Send one test alert to each target of this file, show the answers, and exit: "
+            "with 1 if any target did not accept it. Needs neither Kafka nor Redis.",
+        ),
+    ] = None,
+) -> None:
+    """Send alerts by webhook, until stopped.
 
-Test = Annotated[
-    Path | None,
-    typer.Option(
-        "--test",
-        metavar="FILE",
-        help="Send one test alert to each target of this file, say what each answered, and end: "
-        "with exit code 1 if one did not take it. Needs neither Kafka nor Redis.",
-    ),
-]
-
-
-def control(*, rules: Rules = None, check: Check = None, test: Test = None) -> None:
-    """Alert people by webhook: a session near its limit, a compaction that failed or stalled.
-
-    Reads context.events and sends what the rules ask for; what could not be sent is tried again.
-    Any number may run, up to the number of partitions, and any of them may be killed at any time.
+    Rules in a file select what to alert on: a window near its limit, a compaction that failed or
+    stalled. Reads context.events and retries what could not be sent. Run up to one worker per
+    partition; any of them may be killed at any time.
     """
     if check is not None and test is not None:
         raise ConfigError("--check and --test: choose one of the two; --test checks as well")
     if test is not None:
-        _try(test)
-        return
-    if check is not None:
+        _test(test)
+    elif check is not None:
         plan = read_plan(check)
         addresses(plan)
         _show(check, plan)
-        return
-    plan = read_plan(_file(wiring.settings(), rules))
-    found = addresses(plan)
+    else:
+        _run(_rules_file(wiring.settings(), rules))
+
+
+def _run(rules: Path) -> None:
+    plan = read_plan(rules)
+    targets = addresses(plan)
 
     async def work(
-        chosen: Settings,
+        settings: Settings,
         telemetry: PrometheusTelemetry,
         health: HealthBoard,
         stop: asyncio.Event,
     ) -> None:
-        # Faust takes a second to import, which no other command shall wait for.
-        from streams.wiring import control as wiring_control  # noqa: PLC0415 -- as said
+        from streams.wiring import control as worker  # noqa: PLC0415 -- Faust takes a second
 
-        await wiring_control.control(
-            chosen,
+        await worker.control(
+            settings,
             plan,
-            found,
+            targets,
             telemetry=telemetry,
             health=health,
             clock=SystemClock(),
             stop=stop,
         )
 
-    workers.run("control", work, bootstrap_servers)
+    run("control", work, bootstrap_servers)
 
 
-def _try(path: Path) -> None:
-    """Send test alerts. Raises ConfigError, and Exit where a target did not take its own."""
+def _test(path: Path) -> None:
+    """Send test alerts. Raises ConfigError, and Exit where a target did not accept its alert."""
+    from streams.wiring import control as worker  # noqa: PLC0415 -- as above
+
     plan = read_plan(path)
-    found = addresses(plan)
-    from streams.wiring import control as wiring_control  # noqa: PLC0415 -- as above
-
-    answers = asyncio.run(wiring_control.try_targets(plan, found, SystemClock()))
+    answers = asyncio.run(worker.try_targets(plan, addresses(plan), SystemClock()))
     for name, answer in answers.items():
-        taken = answer.outcome == "delivered"
-        line = Text("✓ " if taken else "✗ ", style="green" if taken else "red")
-        out.print(line.append(safe(f"{name}: {answer.said}"), style=""), soft_wrap=True)
+        delivered = answer.outcome == "delivered"
+        line = Text("✓ " if delivered else "✗ ", style="green" if delivered else "red")
+        out.print(line.append(safe(f"{name}: {answer.reason}"), style=""), soft_wrap=True)
     if any(answer.outcome != "delivered" for answer in answers.values()):
         raise typer.Exit(Exit.STOPPED)
 
 
-def _file(chosen: Settings, named: Path | None) -> Path:
-    path = named or chosen.alerts_file
+def _rules_file(settings: Settings, option: Path | None) -> Path:
+    path = option or settings.alerts_file
     if path is None:
         raise ConfigError(
-            f"no alert rules are named: give --rules FILE, or set {PREFIX}ALERTS_FILE; "
-            "docs/ALERTS.md has some to begin with"
+            f"No alert rules: pass --rules FILE, or set {PREFIX}ALERTS_FILE; docs/ALERTS.md has "
+            "examples"
         )
     return path
 
 
 def _show(path: Path, plan: AlertPlan) -> None:
     out.print(
-        f"{safe(path.name)}: {_counted(len(plan.rules), 'rule')}, "
-        f"{_counted(len(plan.targets), 'target')}; nothing older than {_time(plan.max_age_ms)} "
-        "is alerted on",
+        f"{safe(path.name)}: {count(len(plan.rules), 'rule')}, "
+        f"{count(len(plan.targets), 'target')}; no alerts on what is older than "
+        f"{_time(plan.max_age_ms)}",
         markup=False,
     )
     for rule in plan.rules:
-        told = f"  {rule.name}: {_condition(rule)}{_filters(rule)} → {', '.join(rule.targets)}"
-        out.print(safe(told), markup=False, highlight=False, soft_wrap=True)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+        line = f"  {rule.name}: {_condition(rule)}{_filters(rule)} → {', '.join(rule.targets)}"
+        out.print(safe(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def _condition(rule: Rule) -> str:
@@ -158,14 +155,14 @@ def _condition(rule: Rule) -> str:
 
 
 def _filters(rule: Rule) -> str:
-    named: dict[str, Patterns] = {
+    patterns: dict[str, Patterns] = {
         "models": rule.models,
         "sessions": rule.sessions,
         "agents": rule.agents,
         "chains": rule.chains,
     }
-    told = [f"{name} {' '.join(item.texts)}" for name, item in named.items() if item.texts]
-    return f", {', '.join(told)}" if told else ""
+    filters = [f"{name} {' '.join(item.texts)}" for name, item in patterns.items() if item.texts]
+    return f", {', '.join(filters)}" if filters else ""
 
 
 def _time(time_ms: int) -> str:

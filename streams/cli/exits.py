@@ -1,7 +1,6 @@
 """Exit codes of all commands: a closed table, by what a supervisor should do.
 
-`docs/RUNBOOK.md` has the same table, and a test holds it against this one. A code never changes
-its meaning.
+`docs/RUNBOOK.md` has the same table; a test compares the two. A code never changes its meaning.
 """
 
 import traceback
@@ -17,17 +16,17 @@ from contextgauge.errors import (
 )
 
 _SIGNALLED = 128
-"""A command that was ended by signal n ends with 128 + n, as a shell tells it."""
+"""A command that signal n ended exits with 128 + n, as in a shell."""
 
 
 class Exit(IntEnum):
     """The codes. A restart helps after STOPPED (perhaps), TIME_LIMIT, INTERNAL and AWAY only."""
 
-    DONE = 0, "Done, or ended as it was told to."
+    DONE = 0, "Done, or stopped as requested."
     STOPPED = (
         1,
         (
-            "It stopped, and the message says why; what was asked for is not there; or `doctor` "
+            "It stopped, and the message says why; what was requested does not exist; or `doctor` "
             "found an error."
         ),
     )
@@ -35,9 +34,9 @@ class Exit(IntEnum):
     VERSION = 3, "Something stored has a version that this build cannot read."
     POSITION = 4, "A stored position is not among what the log still has."
     FLOOD = 5, "More than half of the last messages were dead letters."
-    TIME_LIMIT = 6, "Told to stop, it did not end in time and was ended by force."
+    TIME_LIMIT = 6, "It did not stop in time and was ended by force."
     DIFFERENT = 7, "Two generations of views differ, and nothing was swapped."
-    INTERNAL = 70, "An error in the program itself; where it happened is told."
+    INTERNAL = 70, "An error in the program itself; the message shows where."
     AWAY = 75, "Kafka or Redis is away, and the command does not wait for it."
 
     meaning: str
@@ -68,7 +67,7 @@ _TITLES: dict[Exit, str] = {
     Exit.POSITION: "A position is out of range",
     Exit.FLOOD: "Dead letters",
 }
-"""Sections of docs/RUNBOOK.md, where there is more to decide than a message can say."""
+"""Sections of docs/RUNBOOK.md, for what a message cannot explain."""
 
 
 def code_of(error: BaseException) -> Exit:
@@ -77,19 +76,19 @@ def code_of(error: BaseException) -> Exit:
 
 
 def runbook_title(error: BaseException) -> str | None:
-    """Return the section of docs/RUNBOOK.md that tells what to do; None: the message does."""
+    """Return the section of docs/RUNBOOK.md with the remedy; None: the message has it."""
     return _TITLES.get(code_of(error))
 
 
 def where(error: BaseException) -> str:
-    """Return where an unexpected error happened: its kind and the frames, of its causes too.
+    """Return where an unexpected error happened: types and frames, those of its causes first.
 
-    What it says itself is left out: it may quote the text of a message.
+    Its own text is omitted: it may quote a message.
     """
-    told: list[str] = []
+    errors: list[str] = []
     at: BaseException | None = error
     while at is not None:
         frames = "".join(traceback.format_tb(at.__traceback__))
-        told.insert(0, f"{frames}{type(at).__module__}.{type(at).__qualname__}")
+        errors.insert(0, f"{frames}{type(at).__module__}.{type(at).__qualname__}")
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
-    return "\n".join(told)
+    return "\n".join(errors)

@@ -1,33 +1,30 @@
-"""Logs: the workers' are structured, on standard error, and never hold a message's text.
+"""Logs of the workers: structured, on standard error, never with a message's text.
 
-All other commands have none: what goes wrong is their error.
+Other commands have none (`streams.cli.lazy` silences them): what goes wrong is their error.
 """
 
 import logging
 import sys
-import warnings
 from collections.abc import Callable
-from typing import Any
 
 import structlog
 from structlog.typing import Processor
 
-from contextgauge.kafka.connection import UnsafeConnectionWarning
+from streams.cli.screen.lines import show_warnings
 from streams.settings import Settings
 
 _KAFKA_CLIENTS = frozenset({"aiokafka", "faust", "mode"})
-"""They tell of each of their own attempts, dozens a second while a broker is away. A worker says
-itself what failed and when it tries again, so these lines are for debugging only."""
-
+"""They log each connection attempt, dozens a second while a broker is away. A worker logs itself
+what failed and when it retries, so these lines are for debugging only."""
 
 _NO_BROKER_ANSWERS = "Unable to update metadata"
-"""A client that was connected says this when it finds none of its brokers."""
+"""A connected client logs this when it finds none of its brokers."""
 
 
 class _WithoutKafkaClient(logging.Filter):
-    """Drops what the Kafka client says, and what asyncio says of futures that it forgot.
+    """Drops the Kafka client's lines, and asyncio's about futures that the client forgot.
 
-    With `debugging` it only listens.
+    With `debugging` it drops nothing. Either way it calls `no_broker` when no broker answers.
     """
 
     def __init__(self, no_broker: Callable[[], None], *, debugging: bool) -> None:
@@ -44,36 +41,10 @@ class _WithoutKafkaClient(logging.Filter):
         return _KAFKA_CLIENTS.isdisjoint(origin.partition(".")[0] for origin in origins)
 
 
-def silence() -> None:
-    """Let nothing be logged: neither by a library, nor by flows that run inside a command."""
-    logging.getLogger().handlers[:] = [logging.NullHandler()]
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
-        cache_logger_on_first_use=False,  # a worker configures anew
-    )
-
-
-def show_warnings(show: Callable[[str], object]) -> None:
-    """Have what is unsafe in the settings shown by `show`, once; other warnings as ever."""
-    others = warnings.showwarning
-
-    def showwarning(
-        message: Warning | str,
-        category: type[Warning],
-        *where: Any,  # noqa: ANN401 -- file, line and more: nothing that a user needs
-    ) -> None:
-        if issubclass(category, UnsafeConnectionWarning):
-            show(str(message))
-        else:
-            others(message, category, *where)
-
-    warnings.showwarning = showwarning  # type: ignore[assignment]  # takes all that it is given
-
-
 def configure(settings: Settings, no_broker: Callable[[], None] = lambda: None) -> None:
-    """Send structlog's and the libraries' logs to standard error, in the settings' form.
+    """Send structlog's and the libraries' logs to standard error, in the settings' format.
 
-    `no_broker` is called at each of the Kafka client's attempts in vain to find a broker.
+    `no_broker` is called whenever the Kafka client finds no broker.
     """
     as_json = settings.log_format == "json" or (
         settings.log_format == "auto" and not sys.stderr.isatty()

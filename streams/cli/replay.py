@@ -1,4 +1,4 @@
-"""`contextgauge replay` and `publish`: transcripts from files, folders or standard input."""
+"""`contextgauge replay`: context records from transcripts, without a broker."""
 
 import base64
 from collections.abc import Callable, Iterator
@@ -14,80 +14,76 @@ from schemas.messages import DeadLetter
 from schemas.records import Json
 from streams import codec, wiring
 from streams.cli.exits import Exit
-from streams.cli.publish.arguments import REFUSED, Paths, Session, Strict
-from streams.cli.publish.command import publish
-from streams.cli.publish.refusals import report
+from streams.cli.publish.rejected import report
 from streams.cli.screen.lines import quiet_pipe, write_lines
-from streams.cli.simulate import simulate
+from streams.cli.screen.options import FallbackSession, Paths, Strict
 from streams.edge.files import reading as files
-from streams.flow.derive.deriver import Funnel
-from streams.flow.project.fold import Placed
+from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import Derived
 from streams.flow.replay.replay import replay as replay_lines
-from streams.flow.replay.views import ViewFold
-
-_REFUSED = Exit.STOPPED
-"""Exit code with `--strict` where a line was malformed."""
 
 
 def replay(
     paths: Paths,
     *,
     view: Annotated[
-        bool, typer.Option("--view", help="Print the sessions' views instead of the records.")
+        bool, typer.Option("--view", help="Print each session's view instead of the records.")
     ] = False,
     dead: Annotated[
         Path | None,
-        typer.Option("--dead", metavar="FILE", help="Keep malformed lines there, as JSON lines."),
+        typer.Option("--dead", metavar="FILE", help="Write malformed lines to FILE as JSON lines."),
     ] = None,
-    session: Session = None,
+    session: FallbackSession = None,
     strict: Strict = False,
 ) -> None:
-    """Derive context records from transcripts, in one process and without a broker.
+    """Derive context records from transcripts, without a broker.
 
-    Prints the records as CloudEvents, one JSON object a line, in the order of the input.
-    Malformed lines are reported on standard error and do not stop it.
+    Runs in one process. Prints the records as CloudEvents, one JSON object per line, in input
+    order. Malformed lines are reported on standard error and do not stop it.
     """
-    chosen = wiring.settings()
-    sources = files.expand(paths)
-    funnel = Funnel(wiring.rules(chosen), limit_bytes=chosen.message_limit_bytes)
-    blocks = files.read(sources, session)
-    with _dead_file(dead) as keep, quiet_pipe():
-        derived = _reporting(replay_lines(funnel, blocks, chosen.message_limit_bytes), keep)
-        refused = _write_views(derived) if view else _write_records(derived)
-    if strict and refused:
-        raise typer.Exit(REFUSED)
+    settings = wiring.settings()
+    limit_bytes = settings.message_limit_bytes
+    blocks = files.read(files.expand(paths), session)
+    deriver = Deriver(wiring.rules(settings), limit_bytes=limit_bytes)
+    with _dead_file(dead) as write_dead, quiet_pipe():
+        derived = _reporting(replay_lines(deriver, blocks, limit_bytes), write_dead)
+        rejected = _write_views(derived) if view else _write_records(derived)
+    if strict and rejected:
+        raise typer.Exit(Exit.STOPPED)
 
 
 def _reporting(
-    derived: Iterator[Derived], keep: Callable[[Line, DeadLetter], None]
+    derived: Iterator[Derived], write_dead: Callable[[Line, DeadLetter], None]
 ) -> Iterator[Derived]:
     for block in derived:
         for line, letter in block.dead:
             report(line, letter)
-            keep(line, letter)
+            write_dead(line, letter)
         yield block
 
 
 def _write_records(derived: Iterator[Derived]) -> int:
-    refused = 0
+    rejected = 0
     for block in derived:
-        refused += len(block.dead)
+        rejected += len(block.dead)
         write_lines([codec.to_structured(record) for record in block.records])
-    return refused
+    return rejected
 
 
 def _write_views(derived: Iterator[Derived]) -> int:
-    # Lines have no Kafka timestamps, so no session leaves for idleness.
+    from streams.flow.project.fold import LoggedRecord  # noqa: PLC0415 -- imports structlog
+    from streams.flow.replay.views import ViewFold  # noqa: PLC0415 -- as above
+
+    # Lines have no Kafka timestamps, so no session expires.
     fold = ViewFold(only_views=True)
-    refused = position = 0
+    rejected = position = 0
     for block in derived:
-        refused += len(block.dead)
+        rejected += len(block.dead)
         for record in block.records:
-            fold.add(Placed(position, None, record))
+            fold.add(LoggedRecord(position, None, record))
             position += 1
     write_lines(list(fold.documents().views.values()))
-    return refused
+    return rejected
 
 
 @contextmanager
@@ -100,11 +96,11 @@ def _dead_file(path: Path | None) -> Iterator[Callable[[Line, DeadLetter], None]
     except OSError as error:
         raise ConfigError(f"--dead {path}: {error.strerror}") from error
     with target:
-        yield lambda line, letter: _keep(target, line, letter)
+        yield lambda line, letter: _write_dead(target, line, letter)
 
 
-def _keep(target: BinaryIO, line: Line, letter: DeadLetter) -> None:
-    """Write a dead letter; of a gigantic line, the beginning that was held."""
+def _write_dead(target: BinaryIO, line: Line, letter: DeadLetter) -> None:
+    """Write a dead letter; of a gigantic line, the beginning that was held in memory."""
     entry: dict[str, Json] = {
         "reason": letter.reason,
         "detail": letter.detail,
@@ -118,10 +114,3 @@ def _keep(target: BinaryIO, line: Line, letter: DeadLetter) -> None:
     except UnicodeDecodeError:
         entry["base64"] = base64.b64encode(line.value).decode("ascii")
     target.write(codec.dumps(entry) + b"\n")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands that read and make transcripts."""
-    app.command()(replay)
-    app.command()(publish)
-    app.command()(simulate)

@@ -35,7 +35,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class _AsWritten(GenerateJsonSchema):
-    """Every field is required: what is written has them all, and null where nothing is known."""
+    """Every field is required: writers write all of them, with null for unknown values."""
 
     def field_is_required(
         self,
@@ -46,44 +46,45 @@ class _AsWritten(GenerateJsonSchema):
         return True
 
 
-def write(
+def schemas(
     folder: Annotated[
-        Path, typer.Option(help="Where to write them.", file_okay=False)
+        Path, typer.Option(help="Folder to write to.", file_okay=False)
     ] = SCHEMA_FOLDER,
 ) -> None:
-    """Write the JSON Schemas of records and views, one file each, from the code.
+    """Write the JSON Schemas of records and views, one file each.
 
-    Those in `schemas/json` are kept; a test fails when they are stale.
+    They are generated from the code. `schemas/json` has them under version control; a test fails
+    when they are stale.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = documents()
+    texts = documents()
     for stale in folder.glob("*.json"):
-        if stale.name not in wanted:
+        if stale.name not in texts:
             stale.unlink()
-    for name, text in wanted.items():
+    for name, text in texts.items():
         (folder / name).write_bytes(text)
-    err.print(f"wrote {len(wanted)} schemas to {folder}", soft_wrap=True)
+    err.print(f"wrote {len(texts)} schemas to {folder}", soft_wrap=True)
 
 
 def documents() -> dict[str, bytes]:
     """Return the schemas' texts by file name."""
-    found: dict[str, dict[str, Any]] = {
+    schemas: dict[str, dict[str, Any]] = {
         f"{cls.kind}.v{SCHEMA_VERSION}.json": _event(cls) for cls in DATA_CLASSES
     }
-    found[f"record.v{SCHEMA_VERSION}.json"] = {
+    schemas[f"record.v{SCHEMA_VERSION}.json"] = {
         "$schema": _DIALECT,
         "title": "Record",
         "description": "Any derived record, as one structured-mode CloudEvent.",
-        "oneOf": [{"$ref": name} for name in found],
+        "oneOf": [{"$ref": name} for name in schemas],
     }
     for name, cls in VIEW_CLASSES.items():
         schema = _schema(cls)
         if "version" in schema["properties"]:
             schema["properties"]["version"] = {"const": views.VIEW_VERSION}
-        found[f"view.{name}.v{views.VIEW_VERSION}.json"] = {"$schema": _DIALECT, **schema}
+        schemas[f"view.{name}.v{views.VIEW_VERSION}.json"] = {"$schema": _DIALECT, **schema}
     return {
         name: codec.dumps_indented({"$schema": _DIALECT, "$id": name, **schema})
-        for name, schema in found.items()
+        for name, schema in schemas.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""`contextgauge sessions`, `status` and `events`: what the views tell."""
+"""`contextgauge sessions`; and how it, `status` and `events` read the views."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,25 +9,17 @@ import typer
 
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
-from streams import codec, wiring
+from streams import wiring
 from streams.cli.exits import Exit
+from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, exact, out, safe, write_json
-from streams.cli.screen.render import sessions_table, status_box, status_line
-from streams.cli.screen.timeline import timeline
-from streams.ports import Ranking
-from streams.serve.api.sessions import SessionLookupError, Sessions, ViewsGoneError
-
-NOT_FOUND = Exit.STOPPED
-"""Exit code where there is no such session, or where the views are gone."""
-
-SessionName = Annotated[
-    str, typer.Argument(metavar="SESSION", help="A session's id, or enough of its beginning.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+from streams.cli.screen.sessions_table import sessions_table
+from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
+from streams.serve.views.snapshot import ViewsGoneError
 
 
 class Order(StrEnum):
-    """How sessions are listed."""
+    """How sessions are sorted."""
 
     recent = "recent"
     pressure = "pressure"
@@ -37,104 +29,49 @@ def sessions(
     *,
     order: Annotated[
         Order,
-        typer.Option("--sort", help="recent: the last active first; pressure: the fullest first."),
+        typer.Option("--sort", help="recent: last active first; pressure: fullest first."),
     ] = Order.recent,
-    limit: Annotated[int, typer.Option(min=1, help="List so many at most.")] = 50,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of sessions.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List the sessions: how full each is, of which window, and its compactions.
+    """List sessions: context usage, window, compactions.
 
-    `~` marks a window that nobody told, and the percentage of it.
+    `~` marks a window that is assumed because none was reported, and percentages of it.
     """
-    ranking: Ranking = "pressure" if order is Order.pressure else "recent"
 
-    async def ask(found: Sessions) -> None:
-        views = await found.ranked(ranking, limit)
+    async def show(reader: Sessions) -> None:
+        views = await reader.ranked(order.value, limit)
         if as_json:
             write_json(views)
-            return
-        if not views:
+        elif views:
+            out.print(sessions_table(views, SystemClock().now_ms(), out.width))
+            total = await reader.count()
+            if total > len(views):
+                err.print(f"{exact(len(views))} of {exact(total)}: --limit shows more", style="dim")
+        else:
             err.print(
-                "no sessions yet: publish some (`contextgauge publish PATH`) with a derive and a "
-                "project worker at work",
+                "No sessions yet: publish some (`contextgauge publish PATH`) while a derive and a "
+                "project worker run",
                 soft_wrap=True,
             )
-            return
-        out.print(sessions_table(views, SystemClock().now_ms(), out.width))
-        total = await found.count()
-        if total > len(views):
-            err.print(f"{exact(len(views))} of {exact(total)}: --limit shows more", style="dim")
 
-    _asking(ask)
+    read_views(show)
 
 
-def status(
-    session: SessionName,
-    *,
-    line: Annotated[
-        bool, typer.Option("--line", help="Print one line for a status bar, and nothing else.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show all that is known of a session: usage, breakdown, messages, compactions.
+def read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
+    """Run `read` on the views of the settings' Redis.
 
-    `--line` prints `Context: 45% (58K/128K tokens)`, and `~` before what rests on a window that
-    nobody told.
+    Exits with STOPPED where there is no such session, or where the views are gone.
     """
-
-    async def ask(found: Sessions) -> None:
-        view = await found.find(session)
-        if as_json:
-            write_json(view)
-        elif line:
-            out.print(status_line(view), markup=False, soft_wrap=True)
-        else:
-            out.print(status_box(view, SystemClock().now_ms()))
-
-    _asking(ask)
-
-
-def events(
-    session: SessionName,
-    *,
-    readings: Annotated[bool, typer.Option("--readings", help="Show the readings too.")] = False,
-    last: Annotated[
-        int | None, typer.Option("--last", min=1, help="Show only the last so many.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print CloudEvents, one JSON object a line.")
-    ] = False,
-) -> None:
-    """Show a session's timeline: warnings, limits, compactions, resets.
-
-    The newest 2 000 of a session are kept for this, and as many readings; all of them are on
-    the topic context.events, heartbeats of compactions too.
-    """
-
-    async def ask(found: Sessions) -> None:
-        view = await found.find(session)
-        records = await found.records(view.session_id, readings=readings)
-        shown = records if last is None else records[-last:]
-        if as_json:
-            for record in shown:
-                write_json(codec.loads(codec.to_structured(record)))
-            return
-        out.print(timeline(shown, view.chains))
-        if len(shown) < len(records):
-            err.print(f"the last {exact(len(shown))} of {exact(len(records))}", style="dim")
-
-    _asking(ask)
-
-
-def _asking(ask: Callable[[Sessions], Awaitable[None]]) -> None:
-    """Run a question against the views of the settings."""
-    chosen = wiring.settings()
+    settings = wiring.settings()
 
     async def run() -> None:
-        store = wiring.redis_views(chosen)
+        store = wiring.redis_views(settings)
         try:
             await store.start()
-            await ask(await Sessions(store, partition_of).pinned())
+            await read(await active_sessions(store, partition_of, SystemClock()))
         finally:
             await store.stop()
 
@@ -142,11 +79,4 @@ def _asking(ask: Callable[[Sessions], Awaitable[None]]) -> None:
         asyncio.run(run())
     except (SessionLookupError, ViewsGoneError) as error:
         err.print(f"contextgauge: {safe(str(error))}", markup=False, soft_wrap=True, style="red")
-        raise typer.Exit(NOT_FOUND) from None
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands that read the views."""
-    app.command()(sessions)
-    app.command()(status)
-    app.command()(events)
+        raise typer.Exit(Exit.STOPPED) from None

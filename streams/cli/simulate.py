@@ -16,7 +16,6 @@ from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from streams import wiring
-from streams.cli.publish.publishing import publish_blocks
 from streams.cli.screen.lines import quiet_pipe, write_lines
 from streams.cli.screen.output import err
 from streams.edge.files.folders import write_folder
@@ -32,6 +31,7 @@ Provider = StrEnum("Provider", {name: name for name in PROVIDERS})  # type: igno
 Messages = Annotated[
     int | None,
     typer.Option(
+        metavar="N",
         min=1,
         help="Total number of messages: each session that ends is followed by another. By "
         "default each session runs to its end, without a successor.",
@@ -53,23 +53,29 @@ Live = Annotated[
         "the time at which they are sent, and alerts can be raised.",
     ),
 ]
+Duration = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        min=0.1,
+        help="Stop after so many seconds; each session that ends is followed by another.",
+    ),
+]
 
 
 def simulate(  # noqa: PLR0913 -- each is an option
     *,
-    sessions: Annotated[int, typer.Option(min=1, help="Sessions running at the same time.")] = 10,
+    sessions: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Sessions running at the same time.")
+    ] = 10,
     messages: Messages = None,
-    duration: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1,
-            help="Stop after so many seconds; each session that ends is followed by another.",
-        ),
-    ] = None,
+    duration: Duration = None,
     rate: Annotated[
-        float, typer.Option(min=0, help="Messages per second; 0: as fast as possible.")
+        float, typer.Option(metavar="N", min=0, help="Messages per second; 0: as fast as possible.")
     ] = 0,
-    turns: Annotated[int, typer.Option(min=1, help="Median length of a session, in turns.")] = 40,
+    turns: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Median length of a session, in turns.")
+    ] = 40,
     provider: Annotated[
         list[Provider] | None, typer.Option(help="Only this provider; can be repeated.")
     ] = None,
@@ -94,9 +100,9 @@ def simulate(  # noqa: PLR0913 -- each is an option
     ] = False,
     live: Live = False,
 ) -> None:
-    """Simulate agent sessions: all runtimes, and every outcome of a compaction.
+    """Simulate agent sessions with every kind of compaction.
 
-    All text is made up. Sizes and rates follow real transcripts.
+    Covers all agent runtimes. All text is made up. Sizes and rates follow real transcripts.
     """
     if publish and out != "-":
         raise ConfigError("--publish and --out exclude each other")
@@ -117,7 +123,7 @@ def simulate(  # noqa: PLR0913 -- each is an option
     simulated = _simulated(options, sys.maxsize if endless else messages, sample=sample)
     blocks = paced(as_lines(simulated, named=not publish), rate, duration, SystemClock())
     if publish:
-        asyncio.run(publish_blocks(wiring.settings(), blocks, None, is_live=live))
+        _publish(blocks, is_live=live)
     elif out == "-" or out.endswith(_FILE_SUFFIX):
         asyncio.run(_write(blocks, None if out == "-" else Path(out)))
     elif rate or duration:
@@ -125,6 +131,12 @@ def simulate(  # noqa: PLR0913 -- each is an option
     else:
         written = write_folder(Path(out), ((each.file, each.value) for each in simulated))
         err.print(f"wrote {written:,} messages below {out}", markup=False, soft_wrap=True)
+
+
+def _publish(blocks: AsyncIterator[Sequence[Line]], *, is_live: bool) -> None:
+    from streams.cli.publish.run import publish_blocks  # noqa: PLC0415 -- imports structlog
+
+    asyncio.run(publish_blocks(wiring.settings(), blocks, is_live=is_live))
 
 
 def _time_ms(text: str) -> int:

@@ -8,12 +8,13 @@ from rich.table import Table
 
 from contextgauge.settings.local_stack import STACK_FOLDER
 from streams.cli.exits import Exit
+from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, write_json
 from streams.edge.local_stack.stack import DEFAULT_HEAP_MIB, LocalStack, Name, Service
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Kafka and Redis on this machine, in the background, for trying and developing.",
+    help="Run Kafka and Redis on this machine, for development.",
 )
 
 SERVICES: tuple[Name, ...] = ("kafka", "redis")
@@ -22,17 +23,17 @@ SERVICES: tuple[Name, ...] = ("kafka", "redis")
 @app.command()
 def up(
     heap_mib: Annotated[
-        int, typer.Option(min=256, help="Memory of the broker's heap, in MiB.")
+        int, typer.Option(metavar="N", min=256, help="Heap size of the broker in MiB.")
     ] = DEFAULT_HEAP_MIB,
 ) -> None:
     """Start Kafka and Redis on free ports, and wait until both answer.
 
-    Data and logs are kept in `.stack/` of the project. All other commands find the two by
-    themselves while CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL are not set.
-    Kafka's jars are fetched with Maven the first time.
+    Data and logs are in `.stack/` of the project. All other commands use the two while
+    CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL are not set. Maven downloads Kafka the
+    first time.
     """
     stack = LocalStack(STACK_FOLDER, heap_mib=heap_mib)
-    with err.status("looking for what runs") as status:
+    with err.status("checking running services") as status:
         running = stack.start(SERVICES, lambda what: status.update(f"{what} …"))
     _show(running)
     err.print("Next: [bold]contextgauge topics create[/bold]", style="dim")
@@ -41,11 +42,9 @@ def up(
 @app.command()
 def down(
     *,
-    delete: Annotated[
-        bool, typer.Option("--delete", help="Delete the data and the logs as well.")
-    ] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete data and logs too.")] = False,
 ) -> None:
-    """Stop what `stack up` started, and nothing else. Data stays unless told otherwise."""
+    """Stop what `stack up` started, and nothing else. Keeps data and logs by default."""
     stopped = LocalStack(STACK_FOLDER).stop()
     if delete:
         shutil.rmtree(STACK_FOLDER, ignore_errors=True)
@@ -55,9 +54,9 @@ def down(
 @app.command()
 def status(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Tell what runs, and where. Ends with exit code 1 unless both services run."""
+    """Show what runs, and where. Exits with 1 unless both services run."""
     running = LocalStack(STACK_FOLDER).services()
     if as_json:
         write_json(

@@ -1,7 +1,8 @@
-"""`contextgauge topics`: make the topics, and look at them."""
+"""`contextgauge topics`: create and list the Kafka topics."""
 
 import asyncio
-from typing import Annotated
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import typer
 from rich.table import Table
@@ -10,89 +11,92 @@ from contextgauge.errors import ConfigError
 from schemas.topics import CO_PARTITIONED, DAY_MS, TOPICS, Topic
 from streams import wiring
 from streams.cli.exits import Exit
+from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, write_json
+from streams.ports import Log
 from streams.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="The topics: make them, look at them.")
+app = typer.Typer(no_args_is_help=True, help="Create and list the Kafka topics.")
 
 
 @app.command()
 def create() -> None:
-    """Create the topics that are missing, and check that the partition counts agree.
+    """Create missing topics, and check that the partition counts agree.
 
-    Names, partitions and retention come from the settings. Topics that are there are left as
-    they are.
+    Names, partitions and retention come from the settings. Existing topics are not changed.
     """
-    chosen = wiring.settings()
-    created, counts = asyncio.run(create_topics(chosen))
-    _show(chosen, counts)
-    left = len(counts) - len(created)
-    there = f"; {left} were there, and are left as they are" if left else ""
-    err.print(f"created {len(created)} of {len(counts)} topics{there}", soft_wrap=True)
-    check_counts(chosen, counts)
+    settings = wiring.settings()
+    created, counts = asyncio.run(_create(settings))
+    _show(settings, counts)
+    existing = len(counts) - len(created)
+    unchanged = f"; {existing} existing topics unchanged" if existing else ""
+    err.print(f"created {len(created)} of {len(counts)} topics{unchanged}", soft_wrap=True)
+    _check_counts(settings, counts)
 
 
 @app.command("list")
 def list_topics(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """List the topics, and tell which are missing. Ends with exit code 1 if any is."""
-    chosen = wiring.settings()
-    counts = asyncio.run(_partition_counts(chosen))
+    """List the topics, including missing ones. Exits with 1 if any is missing."""
+    settings = wiring.settings()
+    counts = asyncio.run(_partition_counts(settings))
     if as_json:
         write_json([{"name": name, "partitions": count} for name, count in counts.items()])
     else:
-        _show(chosen, counts)
+        _show(settings, counts)
     if None in counts.values():
         raise typer.Exit(Exit.STOPPED)
 
 
-async def create_topics(chosen: Settings) -> tuple[list[str], dict[str, int | None]]:
-    """Create what is missing; return the created names, and all topics' partition counts."""
-    topics = [chosen.topic(topic) for topic in TOPICS]
-    log = wiring.kafka_log(chosen)
-    await log.start()
-    try:
-        created = await log.create_topics(topics, chosen.partitions)
+async def _create(settings: Settings) -> tuple[list[str], dict[str, int | None]]:
+    """Return the names of the created topics, and the partition counts of all topics."""
+    async with _log(settings) as log:
+        topics = [settings.topic(topic) for topic in TOPICS]
+        created = await log.create_topics(topics, settings.partitions)
         return created, await log.partition_counts([topic.name for topic in topics])
-    finally:
-        await log.stop()
 
 
-async def _partition_counts(chosen: Settings) -> dict[str, int | None]:
-    log = wiring.kafka_log(chosen)
+async def _partition_counts(settings: Settings) -> dict[str, int | None]:
+    async with _log(settings) as log:
+        return await log.partition_counts([settings.topic(topic).name for topic in TOPICS])
+
+
+@asynccontextmanager
+async def _log(settings: Settings) -> AsyncIterator[Log]:
+    log = wiring.kafka_log(settings)
     await log.start()
     try:
-        return await log.partition_counts([chosen.topic(topic).name for topic in TOPICS])
+        yield log
     finally:
         await log.stop()
 
 
-def check_counts(chosen: Settings, counts: dict[str, int | None]) -> None:
-    """Raise ConfigError where topics that belong together differ in their partitions."""
-    together = {topic.name: counts[topic.name] for topic in map(chosen.topic, CO_PARTITIONED)}
-    if len(set(together.values())) > 1:
-        told = ", ".join(f"{name} has {count}" for name, count in together.items())
+def _check_counts(settings: Settings, counts: dict[str, int | None]) -> None:
+    """Raise ConfigError where co-partitioned topics differ in their partitions."""
+    by_topic = {topic.name: counts[topic.name] for topic in map(settings.topic, CO_PARTITIONED)}
+    if len(set(by_topic.values())) > 1:
+        differing = ", ".join(f"{name} has {count}" for name, count in by_topic.items())
         raise ConfigError(
-            f"partition counts differ ({told}): a session must have the same partition in all; "
-            "delete and create again what is wrong, or use another CONTEXTGAUGE_TOPIC_PREFIX"
+            f"partition counts differ ({differing}): a session must have the same partition in "
+            "all; recreate the wrong topics, or use another CONTEXTGAUGE_TOPIC_PREFIX"
         )
 
 
-def _show(chosen: Settings, counts: dict[str, int | None]) -> None:
+def _show(settings: Settings, counts: dict[str, int | None]) -> None:
     table = Table(box=None, pad_edge=False)
-    table.add_column("Topic", no_wrap=True, overflow="fold")  # half a name would be another's
-    for name in ("Partitions", "Key", "Kept"):
+    table.add_column("Topic", no_wrap=True, overflow="fold")  # never truncated
+    for name in ("Partitions", "Key", "Retention"):
         table.add_column(name)
-    for topic in map(chosen.topic, TOPICS):
+    for topic in map(settings.topic, TOPICS):
         count = counts[topic.name]
         partitions = "[red]missing[/red]" if count is None else str(count)
-        table.add_row(topic.name, partitions, topic.key, _kept(topic))
+        table.add_row(topic.name, partitions, topic.key, _retention(topic))
     out.print(table, soft_wrap=True)
 
 
-def _kept(topic: Topic) -> str:
+def _retention(topic: Topic) -> str:
     if topic.cleanup == "compact":
-        return "the last of each key"
-    return "for ever" if topic.retention_ms < 0 else f"{topic.retention_ms // DAY_MS} days"
+        return "compacted"
+    return "unlimited" if topic.retention_ms < 0 else f"{topic.retention_ms // DAY_MS} days"

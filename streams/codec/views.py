@@ -39,8 +39,8 @@ def decode(kind: type[_Document], document: bytes) -> _Document:
     if version != VIEW_VERSION:
         raise VersionError(
             f"a {kind.__name__} document is of version {version}, this build knows {VIEW_VERSION}: "
-            "run the build that wrote it, or give this one a CONTEXTGAUGE_KEY_PREFIX of its own "
-            "and it builds the views anew"
+            "run the build that wrote it, or give this one a CONTEXTGAUGE_KEY_PREFIX of its own, "
+            "and it rebuilds the views from the log"
         )
     try:
         found: _Document = _adapter(kind).validate_python(body)

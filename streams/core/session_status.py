@@ -1,76 +1,225 @@
-"""What is said of many sessions at once, for alarms and dashboards: counts, and no names.
+"""What a session looks like now: the one judgement that every screen, answer and count draws.
 
-Only sessions at work are counted: one that was left yesterday at 95 % is nobody's concern, and its
-attempt that never ended is not one that hangs now.
+    view ──status_of──▶ Status ──state(now), is_thrashing(now)──▶ verdict
+
+A view holds no clock, so a status holds instants: a reader compares its own time with them and
+needs no rule. `stalled_from_ms` and `stale_from_ms` are set only where they apply, so of an open
+attempt only the first can be, and without one only the second. Why each value is what it is:
+docs/adr/0037-one-judgement-of-a-session.md.
+
+The status line imports this at every prompt, so it imports nothing that takes long.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from schemas.views import ChainView, SessionView
+if TYPE_CHECKING:
+    from schemas.views import AttemptView, ChainView, CompactionBrief, SessionView
+
+State: TypeAlias = Literal["measured", "estimated", "unknown", "compacting", "stalled", "stale"]
+"""`compacting`: an attempt is open; `stalled`: it gives no sign of life. `unknown`: no size.
+`stale`: the session is silent for so long that its size is that of then."""
+
+Severity: TypeAlias = Literal["unknown", "normal", "elevated", "high", "critical"]
+"""How full a chain is, from nothing known to nearly full."""
+
+
+class Thresholds(NamedTuple):
+    """Where verdicts change. The API serves them, so that no reader has numbers of its own."""
+
+    elevated_above_percent: int = 70
+    """Less than 30 % remains: a chat shows its warning from here on."""
+
+    high_percent: int = 80
+    """Agents warn here by default."""
+
+    critical_percent: int = 90
+    """Agents compact around here by default."""
+
+    critical_until_percent: float = 2.5
+    """Compaction is so close, in percent of the window: one or two responses away. Claude Code
+    compacts at 83.5 %, which `critical_percent` alone would never reach."""
+
+    stalled_after_ms: int = 2 * 60_000
+    """Runtimes send a heartbeat every 30 s: four are missing."""
+
+    stale_after_ms: int = 30 * 60_000
+    """A session that is silent for so long may be over."""
+
+    thrash_compactions: int = 3
+    thrash_within_ms: int = 15 * 60_000
+    """So many compactions of a chain within so little time free less than the work takes."""
+
+
+THRESHOLDS: Final = Thresholds()
 
 AT_WORK_MS: Final = 60 * 60 * 1_000
 """A session whose last record is younger is at work: a stalled compaction shows for so long."""
-
-THRASH_COMPACTIONS: Final = 3
-THRASH_WITHIN_MS: Final = 15 * 60 * 1_000
-"""So many compactions of a chain in so little time free less than the work takes."""
 
 Band: TypeAlias = Literal["unknown", "below_50", "50_to_80", "80_to_90", "90_to_100", "over_100"]
 
 _EDGES: Final[tuple[tuple[float, Band], ...]] = (
     (50, "below_50"),
-    (80, "50_to_80"),
-    (90, "80_to_90"),
+    (THRESHOLDS.high_percent, "50_to_80"),
+    (THRESHOLDS.critical_percent, "80_to_90"),
     (100, "90_to_100"),
 )
 
 BANDS: Final[tuple[Band, ...]] = ("unknown", *(band for _, band in _EDGES), "over_100")
 
+_MAIN: Final = "main"
 
-@dataclass(slots=True)
-class SessionFigures:
-    """The sessions at work. `bands` counts them by their fullest chain, in percent used.
 
-    `attempts` are open compaction attempts, `silent_ms` is for how long the quietest of them gave
-    no sign; `thrashing` sessions were compacted again and again.
+class Thrash(NamedTuple):
+    """The latest compactions of a chain that came within `thrash_within_ms`."""
+
+    chain: str
+    compactions: int
+    first_ms: int
+    last_ms: int
+
+
+class Status(NamedTuple):
+    """The judgement of a session. Instants in ms; a verdict changes when its instant is reached.
+
+    `leading_chain` is None where the session has no chain yet. `settled` is the state before
+    any instant. `last_sign_ms` is the open attempt's last sign of life. `thrash` is the latest
+    thrash that the view knows of; it lasts until `thrashing_until_ms`.
     """
 
-    bands: dict[Band, int] = field(default_factory=lambda: dict.fromkeys(BANDS, 0))
-    attempts: int = 0
-    silent_ms: int = 0
-    thrashing: int = 0
+    leading_chain: str | None
+    settled: State
+    severity: Severity
+    severities: dict[str, Severity]
+    last_sign_ms: int | None
+    stalled_from_ms: int | None
+    stale_from_ms: int | None
+    thrash: Thrash | None
+    thrashing_until_ms: int | None
+
+    def state(self, now_ms: int) -> State:
+        """Return the session's state at this time."""
+        if self.stalled_from_ms is not None and now_ms >= self.stalled_from_ms:
+            return "stalled"
+        if self.stale_from_ms is not None and now_ms >= self.stale_from_ms:
+            return "stale"
+        return self.settled
+
+    def is_thrashing(self, now_ms: int) -> bool:
+        """Return whether a chain was compacted again and again up to this time."""
+        return self.thrashing_until_ms is not None and now_ms < self.thrashing_until_ms
+
+    def silent_ms(self, now_ms: int) -> int | None:
+        """Return for how long the open attempt has given no sign; None where no time is known."""
+        return None if self.last_sign_ms is None else max(0, now_ms - self.last_sign_ms)
+
+    def next_change_ms(self, now_ms: int) -> int | None:
+        """Return the next instant at which a verdict changes; None: it stays as it is."""
+        instants = (self.stalled_from_ms, self.stale_from_ms, self.thrashing_until_ms)
+        return min((at for at in instants if at is not None and at > now_ms), default=None)
 
 
-def session_figures(views: Iterable[SessionView], now_ms: int) -> SessionFigures:
-    """Return the figures of sessions, of those among them that are at work."""
-    found = SessionFigures()
-    for view in views:
-        if view.last_ms is None or now_ms - view.last_ms > AT_WORK_MS:
-            continue
-        found.bands[_band(view.chains.values())] += 1
-        if view.attempt is not None:
-            found.attempts += 1
-            sign_ms = view.attempt.last_heartbeat_ms or view.attempt.started_ms or view.last_ms
-            found.silent_ms = max(found.silent_ms, now_ms - sign_ms)
-        found.thrashing += _thrashes(view, now_ms)
-    return found
+def status_of(view: "SessionView") -> Status:
+    """Return the judgement of a session."""
+    leading, attempt = leading_chain(view), view.attempt
+    severities = {name: severity_of_chain(chain) for name, chain in view.chains.items()}
+    is_known = leading is not None and leading.used_tokens is not None
+    settled: State = leading.state if leading is not None and is_known else "unknown"
+    last_sign_ms = stalled_from_ms = stale_from_ms = None
+    if attempt is not None:
+        settled, last_sign_ms = "compacting", last_sign(attempt)
+        stalled_from_ms = stalled_from(last_sign_ms)
+    elif settled != "unknown" and view.last_ms is not None:
+        stale_from_ms = view.last_ms + THRESHOLDS.stale_after_ms
+    thrash = _thrash(view.compactions.last)
+    thrashing_until_ms = None if thrash is None else thrash.first_ms + THRESHOLDS.thrash_within_ms
+    return Status(
+        leading_chain=None if leading is None else leading.chain,
+        settled=settled,
+        severity="unknown" if leading is None else severities[leading.chain],
+        severities=severities,
+        last_sign_ms=last_sign_ms,
+        stalled_from_ms=stalled_from_ms,
+        stale_from_ms=stale_from_ms,
+        thrash=thrash,
+        thrashing_until_ms=thrashing_until_ms,
+    )
 
 
-def _band(chains: Iterable[ChainView]) -> Band:
-    known = [chain.used_percent for chain in chains if chain.used_percent is not None]
-    if not known:
+def leading_chain(view: "SessionView") -> "ChainView | None":
+    """Return the chain that stands for the session.
+
+    The main one, once its size was known; until then the fullest of those whose size is known.
+    Where none is: the main one, else the most recent. A subagent that has ended keeps its size,
+    so it must not lead for ever; and a main chain that was just compacted stays in the lead.
+    """
+    chains = view.chains
+    main = chains.get(_MAIN)
+    if main is not None and (main.used_tokens is not None or main.peak_tokens is not None):
+        return main
+    known = [chain for chain in chains.values() if chain.used_tokens is not None]
+    if known:
+        return max(known, key=_fullness)
+    return main or max(chains.values(), key=lambda chain: chain.last_sequence, default=None)
+
+
+def _fullness(chain: "ChainView") -> tuple[float, int, int]:
+    percent = -1.0 if chain.used_percent is None else chain.used_percent
+    return (percent, chain.used_tokens or 0, chain.last_sequence)
+
+
+def severity_of_chain(chain: "ChainView") -> Severity:
+    """Return how full a chain is."""
+    return severity_of(chain.used_percent, chain.until_compaction_tokens, chain.window)
+
+
+def severity_of(
+    used_percent: float | None, until_compaction_tokens: int | None, window: int | None
+) -> Severity:
+    """Return how full a window is; `until_compaction_tokens` may be negative."""
+    if used_percent is None:
         return "unknown"
-    used = max(known)
-    return next((band for edge, band in _EDGES if used < edge), "over_100")
+    if used_percent >= THRESHOLDS.critical_percent:
+        return "critical"
+    if until_compaction_tokens is not None and window is not None:
+        near = window * THRESHOLDS.critical_until_percent / 100
+        if until_compaction_tokens <= near:
+            return "critical"
+    if used_percent >= THRESHOLDS.high_percent:
+        return "high"
+    return "elevated" if used_percent > THRESHOLDS.elevated_above_percent else "normal"
 
 
-def _thrashes(view: SessionView, now_ms: int) -> bool:
-    """Tell whether a chain was compacted often in the time until now."""
-    times: dict[str, int] = {}
-    for brief in view.compactions.last:
-        is_recent = brief.time_ms is not None and now_ms - brief.time_ms <= THRASH_WITHIN_MS
-        if brief.outcome == "succeeded" and is_recent:
-            times[brief.chain] = times.get(brief.chain, 0) + 1
-    return max(times.values(), default=0) >= THRASH_COMPACTIONS
+def band_of(chain: "ChainView | None") -> Band:
+    """Return the band that a session of this leading chain is counted in."""
+    if chain is None or chain.used_percent is None:
+        return "unknown"
+    used_percent = chain.used_percent
+    return next((band for edge, band in _EDGES if used_percent < edge), "over_100")
+
+
+def last_sign(attempt: "AttemptView") -> int | None:
+    """Return when an open attempt last gave a sign of life; None where no time is known."""
+    return latest((attempt.started_ms, attempt.last_heartbeat_ms))
+
+
+def latest(times: Iterable[int | None]) -> int | None:
+    """Return the latest of the times that are known."""
+    return max((time for time in times if time is not None), default=None)
+
+
+def stalled_from(last_sign_ms: int | None) -> int | None:
+    """Return from when on an attempt has stalled; None where no time is known."""
+    return None if last_sign_ms is None else last_sign_ms + THRESHOLDS.stalled_after_ms
+
+
+def _thrash(last: "Sequence[CompactionBrief]") -> Thrash | None:
+    """Return the latest thrash among a session's last compactions, each chain by itself."""
+    count, found = THRESHOLDS.thrash_compactions, []
+    succeeded = [(brief.chain, brief.time_ms) for brief in last if brief.outcome == "succeeded"]
+    for chain in {chain for chain, _ in succeeded}:
+        times = sorted(time for name, time in succeeded if name == chain and time is not None)
+        for first_ms, last_ms in zip(times, times[count - 1 :], strict=False):
+            if last_ms - first_ms < THRESHOLDS.thrash_within_ms:
+                found.append(Thrash(chain, count, first_ms, last_ms))
+    return max(found, key=lambda thrash: (thrash.first_ms, thrash.chain), default=None)

@@ -7,30 +7,30 @@ from typing import Literal, NamedTuple, Protocol
 from streams.ports.log import LogRecord
 
 
-class Answer(NamedTuple):
-    """What came of one call of a webhook.
+class WebhookResult(NamedTuple):
+    """The outcome of one call of a webhook.
 
-    `again`: it may work later, after `retry_after_s` where the receiver asked for a pause;
-    `refused`: the same call would be refused for ever. `said` is for the log: never a part of the
-    address, and nothing that the receiver wrote.
+    `retry`: it may work later, after `retry_after_s` where the receiver asked for a pause;
+    `refused`: the same call would be refused for ever. `reason` is for the log: it contains
+    no part of the address, and nothing that the receiver wrote.
     """
 
-    outcome: Literal["delivered", "again", "refused"]
-    said: str
+    outcome: Literal["delivered", "retry", "refused"]
+    reason: str
     retry_after_s: float | None = None
 
 
 class Webhook(Protocol):
     """One receiver of alerts."""
 
-    async def call(self, alert_id: str, body: bytes) -> Answer:
+    async def call(self, alert_id: str, body: bytes) -> WebhookResult:
         """Send a body once, signed for this moment; never raises for what the receiver does."""
 
     async def stop(self) -> None: ...
 
 
 class AlertMemory(Protocol):
-    """Which alerts were dealt with, kept for longer than any of them is news.
+    """Which alerts were handled, remembered for longer than they could be raised again.
 
     Keys are texts of at most 200 characters. What is remembered is there after a crash.
     """
@@ -38,7 +38,7 @@ class AlertMemory(Protocol):
     async def start(self) -> None: ...
 
     async def knows(self, key: str) -> bool:
-        """Tell whether a key was remembered. Raises RetryError while the store is away."""
+        """Return whether a key was remembered. Raises RetryError while the store is away."""
 
     async def remember(self, key: str) -> None:
         """Remember a key. Raises RetryError while the store is away."""
@@ -46,8 +46,8 @@ class AlertMemory(Protocol):
     async def stop(self) -> None: ...
 
 
-class Arrival(Protocol):
-    """A record that came, and has to be acknowledged: in the order of its partition."""
+class ReceivedRecord(Protocol):
+    """A record that has to be acknowledged, in the order of its partition."""
 
     @property
     def partition(self) -> int: ...
@@ -56,28 +56,25 @@ class Arrival(Protocol):
     def record(self) -> LogRecord: ...
 
     def is_current(self) -> bool:
-        """Tell whether it is of the present assignment: else whoever has the partition reads it."""
+        """Return whether its assignment is current; else the partition's next owner reads it."""
 
     def release(self) -> None:
-        """Let go of the record's bytes: only `acknowledge` is called from now on."""
+        """Drop the record's bytes: only `acknowledge` is called from now on."""
 
     def acknowledge(self) -> None:
-        """Have it not come again, nor those before it.
-
-        Nothing, where the partition was given away since.
-        """
+        """Mark it and all before it as handled; no effect after a revocation."""
 
 
-class ArrivalHandler(Protocol):
-    """What is done with the records of a stream, all in one task."""
+class RecordHandler(Protocol):
+    """Handles the records of a stream, all in one task."""
 
     def assigned(self, positions: Mapping[int, int]) -> None:
-        """Take over partitions, these and no others, each to be read from its position."""
+        """Start on these partitions and no others, each read from its position."""
 
     def revoked(self) -> None:
-        """Let go of all partitions."""
+        """Release all partitions."""
 
-    async def take(self, arrivals: Sequence[Arrival]) -> None:
+    async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
         """Handle records, in order within a partition; what it raises ends the stream."""
 
 
@@ -85,11 +82,11 @@ class RecordStream(Protocol):
     """Reads a topic as a member of a group, `read_committed`.
 
     A partition begins at what was acknowledged last, where that is no longer ago than alerts are
-    tried for; where nothing was acknowledged, at the first record that may alert somebody.
+    retried for; where nothing was acknowledged, at the first record that may raise an alert.
     """
 
-    async def run(self, handler: ArrivalHandler, stop: asyncio.Event) -> None:
-        """Hand over what comes until `stop` is set.
+    async def run(self, handler: RecordHandler, stop: asyncio.Event) -> None:
+        """Hand records over until `stop` is set.
 
         What was acknowledged by then is committed at the end. Raises what the handler raised:
         nothing is acknowledged because of it; and RetryError or a StopError where the broker fails.

@@ -74,7 +74,7 @@ GROUPS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterFacts:
     """The cluster: its brokers, the requested topics and Kafka's own two (None: does not exist)."""
 
     cluster_id: str | None
@@ -97,7 +97,7 @@ class BrokerInspector(Protocol):
     async def bootstrap(self) -> Sequence[Bootstrap]:
         """Try each address of the settings."""
 
-    async def cluster(self, topics: Sequence[str]) -> Cluster | Failure:
+    async def cluster(self, topics: Sequence[str]) -> ClusterFacts | Failure:
         """Return the brokers and these topics."""
 
     async def group(self, name: str) -> Group | Failure:

@@ -1,12 +1,13 @@
 """The broker: records, readers, producers, topics; and the state store over a changelog.
 
 Offsets are never contiguous: transaction markers take some, so the next offset of a partition is
-what `position` says, never `last offset + 1`.
+in `position`, never `last offset + 1`.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
+from contextgauge.containers import Line
 from contextgauge.ports import Cluster, Headers, NewRecord
 from schemas.topics import Topic
 
@@ -27,7 +28,7 @@ class LogRecord(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What one poll of a partition gave: records, and the position after it.
+    """The result of polling a partition: records, and the position after them.
 
     `position` lies beyond the last record where a transaction marker follows; a batch without
     records may still advance it.
@@ -37,8 +38,20 @@ class Batch(NamedTuple):
     position: int
 
 
-class Restored(NamedTuple):
-    """A stretch of a changelog as it is read back: keys with their values.
+class LineBatch(NamedTuple):
+    """Lines read from files, to publish; one without lines: there are no more for now.
+
+    `live`: they were read when they were written (R28). `settle` is to be called once all lines
+    are acknowledged.
+    """
+
+    lines: Sequence[Line]
+    live: bool
+    settle: Callable[[], None]
+
+
+class ChangelogChunk(NamedTuple):
+    """A part of a changelog as it is read back: keys with their values.
 
     `done` of the changelog's `total` offsets lie behind it. There are fewer entries than offsets:
     markers take some, and compaction took what was replaced.
@@ -62,7 +75,7 @@ class TransactionalProducer(Protocol):
         partition's committed end as long as no one else has written since.
         Raises FencedError if another producer took the id over, RetryError if the broker is
         away or did not answer in time: then the transaction may have been committed or not, and
-        only what a new producer finds once it has started tells. The producer is spent then.
+        only what a new producer reads after its start is certain. The producer is spent then.
         """
 
     async def stop(self) -> None:
@@ -130,7 +143,7 @@ class GroupReader(PartitionReader, Protocol):
     def resume(self, partition: int) -> None:
         """Begin to fetch the partition, from where `seek` put it."""
 
-    async def tell(self, positions: Mapping[int, int]) -> None:
+    async def commit_offsets(self, positions: Mapping[int, int]) -> None:
         """Commit positions of assigned partitions as the group's offsets, for lag tools only.
 
         Raises RetryError where the broker does not take them, as from one that is no longer a
@@ -165,8 +178,8 @@ class StateStore(Protocol):
     transaction, so the store itself only turns changes into records and reads them back.
     """
 
-    def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
-        """Yield the changelog from its begin to its committed end, in stretches, in order."""
+    def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
+        """Yield the changelog from its begin to its committed end, in chunks, in order."""
 
     async def end(self, partition: int) -> int:
         """Return the changelog's committed end offset."""

@@ -1,5 +1,6 @@
-"""What a running worker tells of itself: names of a closed catalogue."""
+"""What a running worker reports: metrics under names of a closed catalogue, and its health."""
 
+from contextlib import AbstractContextManager
 from typing import Literal, Protocol, TypeAlias
 
 CounterName: TypeAlias = Literal[
@@ -70,7 +71,7 @@ Service: TypeAlias = Literal["kafka", "redis"]
 class Telemetry(Protocol):
     """Figures of a running worker, under names of a closed catalogue.
 
-    `edge/metric_catalogue.py` tells what each name means and which labels it takes.
+    `edge/telemetry/catalogue.py` defines each name's meaning and labels.
     """
 
     def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
@@ -80,7 +81,61 @@ class Telemetry(Protocol):
         """Set a gauge."""
 
     def forget(self, name: GaugeName, **labels: str) -> None:
-        """Drop a gauge that is no longer this worker's to tell, as of a revoked partition."""
+        """Drop a gauge that is no longer this worker's, as of a revoked partition."""
 
     def observe(self, name: HistogramName, value: float, **labels: str) -> None:
         """Add one observation to a histogram."""
+
+
+WorkerPhase: TypeAlias = Literal["starting", "joining", "member", "waiting", "stopping"]
+"""A worker's phase: it is a member of its group once its partitions are assigned, even if none."""
+
+PartitionPhase: TypeAlias = Literal["restoring", "running", "building", "waiting"]
+"""A partition's phase: only a `running` one is followed as messages come."""
+
+
+class StepTimer(Protocol):
+    """The time limit of a step that is under way."""
+
+    def restart(self) -> None:
+        """Note that it made progress: its time limit starts over."""
+
+
+class Health(Protocol):
+    """The health of a running worker: its partitions, its steps, and what it waits for.
+
+    No note holds the text of a message or the id of a session.
+    """
+
+    def worker(self, phase: WorkerPhase, reason: str = "") -> None:
+        """Note where the worker is, and why it waits."""
+
+    def partition(
+        self,
+        partition: int,
+        phase: PartitionPhase,
+        reason: str = "",
+        *,
+        done: int | None = None,
+        total: int | None = None,
+    ) -> None:
+        """Note where a partition is: `done` of `total` while it is restored or built."""
+
+    def released(self, partition: int | None = None) -> None:
+        """Forget a partition, or all of them: they are another worker's."""
+
+    def away(self, asker: object, service: Service, reason: str) -> None:
+        """Note that someone waits for a service, until `back` of the same asker."""
+
+    def back(self, asker: object) -> None:
+        """Note that this one no longer waits."""
+
+    def step(
+        self, name: str, partition: int, own_limit_s: float = 0.0
+    ) -> AbstractContextManager[StepTimer]:
+        """Note a step for as long as the context lasts.
+
+        One that takes longer than `own_limit_s`, by which it should end by itself, and the
+        worker's patience beyond that, is stuck. The time in which a service is away does not
+        count.
+        """

@@ -29,8 +29,8 @@ class Generations(NamedTuple):
     held: bool = False
 
 
-class Told(NamedTuple):
-    """What a projector tells of a partition about every second, changed or not.
+class ProjectorHeartbeat(NamedTuple):
+    """What a projector reports of a partition about every second, changed or not.
 
     `at_ms` is when, by its own clock; `end` the offset after the last one that the log has, if
     known; `lag_ms` for how long it has been behind, 0 where it is not.
@@ -48,7 +48,7 @@ class ViewPosition(NamedTuple):
     number of partitions that sessions are spread over.
     `caught_up`: it has reached the end that the log had when the generation was begun. `build`:
     of the generation, when the partition was begun. `limit`: while it is being built it goes no
-    further than this offset, for a comparison. `told` is what its projector told last.
+    further than this offset, for a comparison. `heartbeat` is its projector's last one.
     """
 
     offset: int
@@ -57,7 +57,7 @@ class ViewPosition(NamedTuple):
     caught_up: bool
     build: str = ""
     limit: int | None = None
-    told: Told | None = None
+    heartbeat: ProjectorHeartbeat | None = None
 
 
 class Entry(NamedTuple):
@@ -77,7 +77,7 @@ class LiveBounds(NamedTuple):
     is_whole: bool
 
     def reaches(self, offset: int) -> bool:
-        """Tell whether it has every entry from this offset on; in doubt it does not."""
+        """Return whether it has every entry from this offset on; False if in doubt."""
         return self.is_whole or (self.first is not None and self.first <= offset)
 
 
@@ -117,27 +117,27 @@ class PartitionDump(NamedTuple):
     agents: dict[bytes, dict[bytes, float]]
 
 
-class SessionLook(NamedTuple):
-    """A session in one generation: its view, and what tells whether all else of it is the same.
+class SessionSnapshot(NamedTuple):
+    """A session in one generation: its view, and digests that show whether all else is the same.
 
     `parts` has an entry for `compactions`, `events`, `readings`, and the scores `recent`,
     `pressure`, `idle` and `left`: a digest or the score as text, None where there is nothing. They
-    are to be compared with those of another look by the same store, for nothing else.
+    may only be compared with those of another snapshot by the same store.
     """
 
     view: bytes | None
     parts: Mapping[str, bytes | None]
 
 
-class SessionsLook(NamedTuple):
+class SessionsSnapshot(NamedTuple):
     """Sessions of a partition as they were at one moment, and the position at that moment."""
 
     offset: int | None
-    sessions: Sequence[SessionLook]
+    sessions: Sequence[SessionSnapshot]
 
 
-class PartitionLook(NamedTuple):
-    """What a partition has beside its sessions, at one moment, and the position at that moment.
+class PartitionSnapshot(NamedTuple):
+    """All of a partition but its sessions, at one moment, and the position at that moment.
 
     `counts` are the sessions of each ranking, of `idle` and of `left`.
     """
@@ -151,7 +151,7 @@ class PartitionLook(NamedTuple):
 class ViewReader(Protocol):
     """The reading half of the view store: all that readers may use.
 
-    Every method but `generations` names a generation, so no answer is put together of two.
+    Every method but `generations` names a generation, so no answer mixes two.
     Raises RetryError while the store is away, VersionError where its format is not known.
     """
 
@@ -203,9 +203,6 @@ class ViewReader(Protocol):
     async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
         """Return what the live feed has."""
 
-    async def dump(self, generation: int, partition: int) -> PartitionDump:
-        """Return everything, for checks: not for a partition that is being served."""
-
 
 class ViewStore(ViewReader, Protocol):
     """The views of all generations.
@@ -241,14 +238,14 @@ class ViewStore(ViewReader, Protocol):
         """Return sessions whose last Kafka timestamp lies before, the longest idle first."""
 
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
-        """Tell of each session whether it left for idleness, which is no loss."""
+        """Return for each session whether it left for idleness, which is no loss."""
 
     async def look(
         self, generation: int, partition: int, sessions: Sequence[bytes]
-    ) -> SessionsLook:
-        """Return how sessions are at one moment. Few at a time: Redis serves nobody meanwhile."""
+    ) -> SessionsSnapshot:
+        """Return sessions as of one moment. Few at a time: Redis serves no one else meanwhile."""
 
-    async def look_at_partition(self, generation: int, partition: int) -> PartitionLook:
+    async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
         """Return how the partition is at one moment, but for its sessions."""
 
     def pages(
@@ -278,13 +275,15 @@ class ViewStore(ViewReader, Protocol):
         """
 
     async def is_there(self, generation: int, partition: int) -> bool:
-        """Tell whether there is something to drop: half dropped, or of any format, too."""
+        """Return whether there is anything to drop, even half dropped or of another format."""
 
     async def caught_up(self, generation: int, partition: int, build: str) -> None:
         """Mark a partition of the next generation, if it was begun for this build."""
 
-    async def tell(self, generation: int, partition: int, build: str, told: Told) -> None:
-        """Keep what the projector tells beside the position, if it is of this build."""
+    async def report_heartbeat(
+        self, generation: int, partition: int, build: str, heartbeat: ProjectorHeartbeat
+    ) -> None:
+        """Store a heartbeat next to the position, if that is of this build."""
 
     async def activate(self, generation: int, build: str) -> None:
         """Make readers use a generation, if this build of it is what is being built.

@@ -18,11 +18,11 @@ from streams.edge.alerts.memories import FileAlertMemory, RedisAlertMemory
 from streams.edge.alerts.rules_file import Address, authorities_of
 from streams.edge.alerts.webhooks import HttpWebhook
 from streams.edge.faust.stream import FaustStream
-from streams.flow.common.retry import Patience
-from streams.flow.control import trial
+from streams.flow.common.retry import RetryLoop
+from streams.flow.control import bodies
 from streams.flow.control.agents import AgentLookup
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
-from streams.ports import AlertMemory, Answer, Clock, Health, Telemetry
+from streams.ports import AlertMemory, Clock, Health, Telemetry, WebhookResult
 from streams.settings import Settings
 
 _CLIENT_ID = "contextgauge-control"
@@ -49,8 +49,8 @@ async def control(
     views = None if chosen.redis_url is None else wiring.redis_views(chosen)
     try:
         health.worker("joining")
-        await Patience(clock, telemetry, health, stop, "kafka").until_done(log.start)
-        counts = await Patience(clock, telemetry, health, stop, "kafka").until_done(
+        await RetryLoop(clock, telemetry, health, stop, "kafka").run(log.start)
+        counts = await RetryLoop(clock, telemetry, health, stop, "kafka").run(
             lambda: log.partition_counts([topic])
         )
         if counts[topic] is None:
@@ -86,13 +86,13 @@ async def control(
 
 async def try_targets(
     plan: AlertPlan, addresses: Mapping[str, Address], clock: Clock
-) -> dict[str, Answer]:
+) -> dict[str, WebhookResult]:
     """Send each target one test alert; return what each answered."""
     webhooks = {
         target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
     }
     try:
-        return await trial.try_targets(plan, webhooks, clock)
+        return await bodies.try_targets(plan, webhooks, clock)
     finally:
         for webhook in webhooks.values():
             await webhook.stop()

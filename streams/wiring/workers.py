@@ -16,7 +16,7 @@ from streams.settings import Settings
 from streams.wiring import commit_timeout_s, rules
 
 _BEYOND_SESSION_S = 2.0
-"""A worker that lost its place has heard of it so long after the session timeout."""
+"""A worker that lost its place has noticed that so long after the session timeout."""
 
 
 def derive_config(settings: Settings, *, allow_dead_letters: bool = False) -> DeriveConfig:

@@ -14,7 +14,7 @@ from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.local_stack.stack import LocalStack
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.conftest import require
 
 Facts = tuple[str, str, str, int, str | None, object]
@@ -27,7 +27,7 @@ def small(sessions: int, seed: int) -> list[workload.Message]:
 
 
 def ours(messages: list[workload.Message]) -> list[Facts]:
-    funnel = Funnel(Rules(bundled()))
+    deriver = Deriver(Rules(bundled()))
     return [
         (
             record.id,
@@ -38,8 +38,8 @@ def ours(messages: list[workload.Message]) -> list[Facts]:
             codec.loads(codec.to_binary(record)[1]),
         )
         for message in messages
-        for record in funnel.take(
-            Intake(message.value, message.key.decode(), message.at_ms)
+        for record in deriver.derive(
+            InputMessage(message.value, message.key.decode(), message.at_ms)
         ).records
     ]
 

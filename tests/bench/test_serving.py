@@ -6,7 +6,8 @@ from unittest.mock import Mock
 from bench.serving import Reader, Writer, ask
 from contextgauge.clock import SystemClock
 from streams.edge.redis.views import RedisViews
-from streams.serve.feed.feed import written
+from streams.serve.feed.feed import encoded
+from tests.doubles.dump import dump
 
 
 async def test_a_reader_counts_events_and_their_delay() -> None:
@@ -14,8 +15,8 @@ async def test_a_reader_counts_events_and_their_delay() -> None:
     transport = Mock(spec=asyncio.WriteTransport)
     reader.connection_made(transport)
     assert transport.write.call_args.args[0].startswith(b"GET /v1/stream HTTP/1.1\r\n")
-    told = b'{"version":1,"time_ms":%d,"sequence":1}' % (SystemClock().now_ms() - 40)
-    event = written(b"record", "1:0", told)
+    told = b'{"version":2,"time_ms":%d,"sequence":1}' % (SystemClock().now_ms() - 40)
+    event = encoded(b"record", "1:0", told)
     reader.data_received(event)
     assert reader.events == 0
     reader.is_counting = True
@@ -33,7 +34,7 @@ async def test_sessions_are_projected_and_grow(redis_url: str) -> None:
     growing = asyncio.create_task(writer.grow(20, 500))
     async with asyncio.timeout(20):
         while True:
-            dumps = [await store.dump(1, partition) for partition in range(4)]
+            dumps = [await dump(store, 1, partition) for partition in range(4)]
             live = sum(len(dump.live) for dump in dumps)
             if live > 20 * 10:
                 break

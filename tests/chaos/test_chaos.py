@@ -1,6 +1,6 @@
 """Workers under random SIGKILLs and SIGSTOPs: no record is missing and none is there twice.
 
-Two derive workers and a project worker. The records on the topic must equal what one funnel
+Two derive workers and a project worker. The records on the topic must equal what one deriver
 derives of the same messages, and the documents in Redis the fold of those records. The short
 form runs with all tests. The long form, at least 20 SIGKILLs and 5 SIGSTOPs in one run:
 
@@ -22,11 +22,12 @@ from schemas.records import Record
 from streams import codec
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.views import RedisViews
-from streams.flow.project.fold import Placed
+from streams.flow.project.fold import LoggedRecord
 from streams.flow.replay.views import fold_views
 from streams.flow.simulator import SimulationOptions, simulate
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, Chaos, Plan, WorkerProcess
 from tests.conftest import LONG
+from tests.doubles.dump import dump
 from tests.flow.derive_kit import DeriveKit, Sent, expected, until
 
 pytestmark = pytest.mark.has_long_form
@@ -114,7 +115,7 @@ async def test_records_and_views_are_complete_and_single(
     active = (await views.generations()).active
     assert active is not None
     for partition, part in enumerate(placed):
-        assert await views.dump(active, partition) == fold_views(part)
+        assert await dump(views, active, partition) == fold_views(part)
 
 
 def ids(records: list[list[Record]]) -> list[list[str]]:
@@ -122,11 +123,11 @@ def ids(records: list[list[Record]]) -> list[list[str]]:
     return [[record.id for record in part] for part in records]
 
 
-async def read_events(kit: DeriveKit) -> list[list[Placed]]:
+async def read_events(kit: DeriveKit) -> list[list[LoggedRecord]]:
     """Return the derived records at their places, by partition."""
     return [
         [
-            Placed(r.offset, r.timestamp_ms, codec.from_binary(r.headers, r.value or b""))
+            LoggedRecord(r.offset, r.timestamp_ms, codec.from_binary(r.headers, r.value or b""))
             for r in await kit.read(kit.config.events_topic, partition)
         ]
         for partition in range(kit.partitions)

@@ -31,6 +31,7 @@ from streams.edge.local_stack.stack import LocalStack, Name
 from streams.edge.redis.views import RedisViews
 from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from tests.conftest import Command, command_environment
+from tests.doubles.dump import dump
 
 pytestmark = pytest.mark.long
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
@@ -249,7 +250,7 @@ async def shown(views: RedisViews) -> dict[str, Any]:
     active = (await views.generations()).active
     if active is None:
         return {}
-    dumps = [await views.dump(active, partition) for partition in range(PARTITIONS)]
+    dumps = [await dump(views, active, partition) for partition in range(PARTITIONS)]
     return by_session([json.loads(view) for dump in dumps for view in dump.views.values()])
 
 

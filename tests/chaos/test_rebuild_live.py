@@ -37,6 +37,7 @@ from streams.ports import NewRecord
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.chaos.test_chaos import read_events, until_projected
 from tests.conftest import LONG, Command
+from tests.doubles.dump import dump
 from tests.flow.derive_kit import DeriveKit, until
 from tests.flow.rebuild_kit import polling
 
@@ -305,4 +306,4 @@ async def test_killed_workers_commands_and_redis_only_delay_it(
     assert not done["differences"], done
     await until_equal(kit, views)
     for partition, part in enumerate(await read_events(kit)):
-        assert await views.dump(done["generation"], partition) == fold_views(part)
+        assert await dump(views, done["generation"], partition) == fold_views(part)

@@ -15,22 +15,26 @@ from pathlib import Path
 
 import pytest
 import typer
-from click import Command as ClickCommand
+from typer.core import TyperCommand, TyperGroup
 
 from streams.cli.app import app
+from streams.cli.lazy import LazyCommand
 from tests.conftest import Command
 
 
-def _all_commands() -> dict[str, ClickCommand]:
-    found: dict[str, ClickCommand] = {}
+def _all_commands() -> dict[str, TyperCommand | TyperGroup]:
+    commands: dict[str, TyperCommand | TyperGroup] = {}
 
     def walk(name: str, item: object) -> None:
-        found[name] = item  # type: ignore[assignment]  # Typer's own classes have these methods
+        if isinstance(item, LazyCommand):
+            item = item.load()
+        assert isinstance(item, TyperCommand | TyperGroup)
+        commands[name] = item
         for child_name, child in getattr(item, "commands", {}).items():
             walk(f"{name} {child_name}".strip(), child)
 
     walk("", typer.main.get_command(app))
-    return found
+    return commands
 
 
 COMMANDS = _all_commands()
@@ -61,7 +65,7 @@ def test_a_wrong_setting_is_exit_2_and_one_line(command: Command) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_an_encoding_that_lacks_a_character_is_no_error() -> None:
+def test_characters_that_the_encoding_lacks_are_replaced() -> None:
     script = (
         "import sys\n"
         "from streams.cli import app\n"
@@ -91,19 +95,19 @@ def test_a_broker_that_is_away_is_exit_75_with_the_remedy(command: Command) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_a_host_that_nobody_knows_is_named(command: Command) -> None:
+def test_an_unknown_host_is_reported(command: Command) -> None:
     done = command("topics", "list", BOOTSTRAP_SERVERS="kafka.invalid:9092")
     assert done.returncode == 75
     assert "kafka.invalid:9092: no broker answers; no such host: kafka.invalid" in done.stderr
 
 
-def test_what_speaks_another_protocol_is_no_redis(command: Command) -> None:
+def test_a_server_of_another_protocol_is_not_taken_for_redis(command: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         thread = threading.Thread(target=_answer_as_http, args=(other,), daemon=True)
         thread.start()
         done = command("sessions", REDIS_URL=f"redis://127.0.0.1:{other.getsockname()[1]}/0")
     assert done.returncode == 2
-    assert "what answers there is no Redis" in done.stderr
+    assert "the server there is not Redis" in done.stderr
     assert "CONTEXTGAUGE_REDIS_URL" in done.stderr
 
 
@@ -140,7 +144,7 @@ def test_topics_are_created_once_and_listed(command: Command, kafka: str, prefix
     }
 
 
-def test_a_derive_worker_without_topics_stops_and_says_so(
+def test_a_derive_worker_without_topics_stops_with_the_remedy(
     command: Command, kafka: str, prefix: str
 ) -> None:
     done = command("derive", BOOTSTRAP_SERVERS=kafka, TOPIC_PREFIX=prefix)
@@ -149,7 +153,7 @@ def test_a_derive_worker_without_topics_stops_and_says_so(
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_tells_its_metrics_and_ends_in_good_order(
+def test_a_worker_serves_metrics_and_stops_gracefully(
     command: Command, kafka: str, prefix: str, ending: signal.Signals
 ) -> None:
     settings = {"BOOTSTRAP_SERVERS": kafka, "TOPIC_PREFIX": prefix, "GROUP_PREFIX": prefix}
@@ -180,22 +184,22 @@ def test_a_worker_waits_for_a_broker_that_is_away(command: Command) -> None:
     assert worker.returncode == 0
 
 
-def test_a_taken_metrics_port_is_said_so(command: Command) -> None:
+def test_a_taken_metrics_port_is_reported(command: Command) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         done = command("derive", METRICS_PORT=str(taken.getsockname()[1]))
     assert done.returncode == 2
-    assert re.search(r"CONTEXTGAUGE_METRICS_PORT=\d+ cannot be used", done.stderr)
+    assert re.search(r"CONTEXTGAUGE_METRICS_PORT=\d+ is not available", done.stderr)
 
 
-def test_a_metrics_address_of_another_machine_is_said_so(command: Command) -> None:
+def test_a_metrics_address_of_another_machine_is_reported(command: Command) -> None:
     done = command("derive", METRICS_HOST="192.0.2.1")  # for documentation: nobody has it
     assert done.returncode == 2
-    assert "CONTEXTGAUGE_METRICS_HOST=192.0.2.1 is no address of this machine" in done.stderr
+    assert "CONTEXTGAUGE_METRICS_HOST=192.0.2.1 is not an address of this machine" in done.stderr
 
 
-def test_a_full_disk_is_no_error_in_the_program() -> None:
+def test_a_full_disk_is_not_an_internal_error() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "streams", "--version"],
@@ -205,6 +209,4 @@ def test_a_full_disk_is_no_error_in_the_program() -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr == (
-        "contextgauge: the output cannot be written (No space left on device): make room\n"
-    )
+    assert done.stderr == ("contextgauge: cannot write the output: No space left on device\n")

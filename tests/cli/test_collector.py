@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from streams.cli.workers.collector import look_among_the_young
+from streams.cli.workers.run import collect_young_garbage
 
 
 class _Cycle:
@@ -13,7 +13,7 @@ class _Cycle:
 
 def test_young_cycles_are_found_and_old_objects_left_alone() -> None:
     before = gc.get_threshold()
-    look_among_the_young()
+    collect_young_garbage()
     try:
         dropped = weakref.ref(_Cycle())
         young, _, rounds_until_all = gc.get_threshold()

@@ -60,7 +60,7 @@ async def _is_sent_away(
     return False
 
 
-async def test_a_head_without_an_end_is_not_kept() -> None:
+async def test_an_endless_head_is_not_buffered() -> None:
     async with served() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
@@ -81,7 +81,7 @@ async def test_a_long_head_is_answered_with_431() -> None:
         writer.close()
 
 
-async def test_trailers_without_an_end_are_not_kept() -> None:
+async def test_endless_trailers_are_not_buffered() -> None:
     async with served() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(
@@ -105,7 +105,7 @@ async def test_many_requests_of_one_connection_are_answered() -> None:
 
 
 @pytest.mark.parametrize("begin", [b"", b"\r\n", b"GET / HTTP/1.1\r\nHost: loc"])
-async def test_who_asks_nothing_is_let_go_of(monkeypatch: pytest.MonkeyPatch, begin: bytes) -> None:
+async def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch, begin: bytes) -> None:
     monkeypatch.setattr(connections, "HEAD_S", 0.1)
     async with served() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -115,7 +115,7 @@ async def test_who_asks_nothing_is_let_go_of(monkeypatch: pytest.MonkeyPatch, be
         writer.close()
 
 
-async def test_a_second_head_has_its_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_request_has_the_whole_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_S", 0.2)
     async with served() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -127,7 +127,7 @@ async def test_a_second_head_has_its_time_too(monkeypatch: pytest.MonkeyPatch) -
         writer.close()
 
 
-async def test_connections_are_counted() -> None:
+async def test_connections_are_limited() -> None:
     async with served(2) as port:
         kept = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         for reader, writer in kept:

@@ -48,13 +48,13 @@ targets = ["ops"]
 """
 
 
-def test_a_file_is_checked_and_told_in_words(command: Command, tmp_path: Path) -> None:
+def test_check_lists_the_rules_of_a_file(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "alerts.toml"
     file.write_text(RULES)
     done = command("control", "--check", str(file))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "alerts.toml: 5 rules, 1 target; nothing older than 15 min is alerted on\n"
+        "alerts.toml: 5 rules, 1 target; no alerts on what is older than 15 min\n"
         "  full: 85 % of a window used, models claude-* !*haiku* → ops\n"
         "  bad: a compaction blocked or failed → ops\n"
         "  silent: a compaction silent for 150 s → ops\n"
@@ -63,9 +63,7 @@ def test_a_file_is_checked_and_told_in_words(command: Command, tmp_path: Path) -
     )
 
 
-def test_faults_are_told_with_their_lines_and_the_code_is_2(
-    command: Command, tmp_path: Path
-) -> None:
+def test_faults_are_reported_with_their_lines_and_exit_2(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "alerts.toml"
     file.write_text(RULES.replace("at_percent = 85", "at_percent = 850").replace("1h", "hour"))
     done = command("control", "--check", str(file))
@@ -80,13 +78,13 @@ def test_faults_are_told_with_their_lines_and_the_code_is_2(
     assert "secret-path" not in done.stderr
 
 
-def test_without_rules_it_says_how_to_name_them(command: Command) -> None:
+def test_without_rules_the_remedy_is_shown(command: Command) -> None:
     done = command("control")
     assert done.returncode == 2
-    assert "give --rules FILE, or set CONTEXTGAUGE_ALERTS_FILE" in done.stderr
+    assert "pass --rules FILE, or set CONTEXTGAUGE_ALERTS_FILE" in done.stderr
 
 
-def test_a_topic_that_is_missing_is_told(
+def test_a_missing_topic_is_reported(
     command: Command, tmp_path: Path, kafka: str, prefix: str
 ) -> None:
     file = tmp_path / "alerts.toml"
@@ -133,7 +131,7 @@ targets = ["ops", "chat", "gone"]
 """
 
 
-async def test_each_target_is_sent_a_test_and_what_it_answers_is_told(
+async def test_each_target_gets_a_test_alert_and_its_answer_is_shown(
     command: Command, tmp_path: Path
 ) -> None:
     file, hook = tmp_path / "alerts.toml", Hook()

@@ -10,7 +10,7 @@ from streams.cli.exits import Exit, by_signal, code_of, where
 from tests.conftest import Command
 
 
-def test_the_codes_are_those_that_supervisors_were_told() -> None:
+def test_exit_codes_do_not_change() -> None:
     assert {code.name: int(code) for code in Exit} == {
         "DONE": 0,
         "STOPPED": 1,
@@ -42,7 +42,7 @@ def test_each_error_has_its_code(error: type[Exception], code: Exit) -> None:
     assert code_of(error("what to do")) is code
 
 
-def test_where_an_error_happened_is_told_without_what_it_quotes() -> None:
+def test_the_place_of_an_error_is_shown_without_its_text() -> None:
     def inner() -> None:
         raise KeyError("text of a message")
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from schemas.views import CompactionOutcome, CompactionsView
-from streams.cli.screen.render import sessions_table, status_box
+from streams.cli.screen.render import status_box
+from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.top.compactions import compactions_table
-from streams.serve.api.overview import Detail
+from streams.cli.top.overview import Detail
 from tests.cli.test_render import BRIEF, NOW_MS, VIEW, _shown
 
 

@@ -8,6 +8,7 @@ import structlog
 from aiokafka.errors import NodeNotReadyError
 
 from streams.cli import logs
+from streams.cli.lazy import silence_logs
 from streams.settings import Settings
 
 
@@ -54,7 +55,7 @@ def test_the_kafka_client_is_heard_when_debugging(capsys: pytest.CaptureFixture[
 
 
 def test_a_command_that_is_no_worker_logs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    logs.silence()
+    silence_logs()
     _say()
     shown = capsys.readouterr()
     assert not shown.out
@@ -62,7 +63,7 @@ def test_a_command_that_is_no_worker_logs_nothing(capsys: pytest.CaptureFixture[
 
 
 def test_a_worker_logs_after_all_was_silenced(capsys: pytest.CaptureFixture[str]) -> None:
-    logs.silence()
+    silence_logs()
     logger = structlog.get_logger()
     logger.warning("not heard")
     logs.configure(Settings(log_format="json"))

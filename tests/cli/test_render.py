@@ -28,16 +28,16 @@ from streams.cli.screen.output import GUESS_EXPLAINED
 from streams.cli.screen.render import (
     bar,
     chain_labels,
-    sessions_table,
     short_ids,
     status_box,
     status_line,
 )
+from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import LOG_ORDER, describe, timeline
 from streams.core.derivation.rules import Rules
 from streams.core.projection.project import project
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import SimulationOptions, sample_sessions
 
 NOW_MS = 1_800_000_000_000
@@ -112,7 +112,7 @@ def _with(chain: ChainView, **fields: object) -> SessionView:
 
 
 def test_the_status_line_is_that_of_the_manual() -> None:
-    assert status_line(VIEW) == "Context: 45% (58K/128K tokens)"
+    assert status_line(VIEW, NOW_MS) == "Context: 45% (58K/128K tokens)"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_the_status_line_is_that_of_the_manual() -> None:
     ],
 )
 def test_the_status_line_never_makes_a_zero_of_the_unknown(view: SessionView, line: str) -> None:
-    assert status_line(view) == line
+    assert status_line(view, NOW_MS) == line
 
 
 def test_the_box_tells_bar_breakdown_messages_and_compactions() -> None:
@@ -154,8 +154,8 @@ def test_the_box_tells_bar_breakdown_messages_and_compactions() -> None:
         "█████████░░░░░░░░░░░  45.6%",
         "58,432 tokens · measured 5 s ago",
         "128,000 tokens · runtime",
-        "Cache read        58,000",
-        "Cache creation  not told",
+        "Cache read       58,000",
+        "Cache creation  unknown",
         "billing-3",
         "47 active of 120 · oldest 2 h ago",
         "1 auto · one in 73 messages",
@@ -208,7 +208,7 @@ def test_text_from_outside_cannot_command_the_terminal() -> None:
     for shown in (
         _shown(status_box(hostile, NOW_MS)),
         _shown(sessions_table([hostile], NOW_MS, 120)),
-        status_line(hostile),
+        status_line(hostile, NOW_MS),
     ):
         assert not set(shown) & set("\x1b\x07\r")
     assert "[red]" in _shown(status_box(hostile, NOW_MS))
@@ -261,9 +261,7 @@ def test_a_guessed_window_is_marked_and_explained() -> None:
     assert " 45.6%" in shown
     assert GUESS_EXPLAINED in shown
     assert "~" not in _shown(sessions_table([VIEW], NOW_MS, 120))
-    assert "~200,000 tokens · default, as it was not told" in _shown(
-        status_box(_with(GUESSED), NOW_MS)
-    )
+    assert "~200,000 tokens · default, assumed" in _shown(status_box(_with(GUESSED), NOW_MS))
 
 
 def test_responses_are_left_until_something() -> None:
@@ -312,17 +310,17 @@ def test_ids_are_as_short_as_they_can_be_told_apart() -> None:
     ],
 )
 def test_only_a_bar_is_clamped(used: float | None, drawn: str) -> None:
-    assert bar(used, 10).plain == drawn
+    assert bar(replace(CHAIN, used_percent=used), 10).plain == drawn
 
 
 @pytest.fixture(scope="module")
 def records() -> list[Record]:
     """All records of the simulator's sample."""
-    funnel = Funnel(Rules(bundled()))
+    deriver = Deriver(Rules(bundled()))
     return [
         record
         for message in sample_sessions(SimulationOptions())
-        for record in funnel.take(Intake(message.value, message.session_id)).records
+        for record in deriver.derive(InputMessage(message.value, message.session_id)).records
     ]
 
 

@@ -11,7 +11,7 @@ from referencing import Registry, Resource
 
 from schemas.records import DATA_CLASS_BY_KIND, ContextReading, Record, SessionInfo
 from streams import codec
-from streams.cli.schemas import SCHEMA_FOLDER, documents, write
+from streams.cli.schemas import SCHEMA_FOLDER, documents, schemas
 
 READING = ContextReading(
     session_id="s",
@@ -59,7 +59,7 @@ def _event(data: ContextReading | SessionInfo) -> dict[str, Any]:
     return event
 
 
-def test_the_kept_schemas_are_those_of_the_code() -> None:
+def test_the_stored_schemas_are_those_of_the_code() -> None:
     kept = {path.name: path.read_bytes() for path in SCHEMA_FOLDER.glob("*.json")}
     assert kept == documents(), "stale: run make schemas"
 
@@ -95,5 +95,5 @@ def test_a_missing_field_does_not_fit() -> None:
 
 def test_write_replaces_what_is_stale(tmp_path: Path) -> None:
     (tmp_path / "gone.v1.json").write_text("{}")
-    write(tmp_path)
+    schemas(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == documents()

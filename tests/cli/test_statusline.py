@@ -12,33 +12,29 @@ from schemas.views import SessionView
 from streams import codec
 from streams.cli.screen.render import status_line
 from streams.cli.statusline import command as bare
+from streams.cli.statusline.figures import figures_of
 from streams.cli.statusline.line import draw
 from streams.codec import views as view_codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files import transcript_tail
 from streams.edge.files.catalog import bundled
 from streams.edge.files.folders import write_folder
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.replay.views import fold_records
 from streams.flow.simulator import SimulationOptions, simulate
-from streams.serve.statusline import transcript_end
-from streams.serve.statusline.figures import figures_of
 from tests import captures
 
 NOW_MS = 1_800_000_000_000
 RULES = Rules(bundled())
 
 
-SOURCES = ("from the transcript", "from the end of the transcript")
-
-
 def view_of(transcript: Path, session_id: str) -> dict[str, Any]:
     """The session's view as a projector writes it, folded from all lines of the file."""
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     records = [
         record
         for line in transcript.read_bytes().splitlines()
-        for record in funnel.take(Intake(line, session_id)).records
+        for record in deriver.derive(InputMessage(line, session_id)).records
     ]
     (dump,) = fold_records(records, lambda _session, _partitions: 0, 1)
     found: dict[str, Any] = json.loads(dump.views[session_id.encode()])
@@ -83,18 +79,13 @@ def expected(view: dict[str, Any], width: int = 196) -> str:
     return draw(figures_of(view), NOW_MS, width, in_colour=False)
 
 
-@pytest.mark.parametrize("derived", [False, True])
-def test_a_transcript_alone_gives_the_line_of_its_view(
-    transcripts: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch, *, derived: bool
-) -> None:
-    if derived:
-        monkeypatch.setattr(transcript_end, "plain_end", lambda *_: None)
+def test_a_transcript_alone_gives_the_line_of_its_view(transcripts: list[tuple[Path, str]]) -> None:
     compacted = 0
     for path, session_id in transcripts:
         view = view_of(path, session_id)
         line, reasons, complaints = told({"session_id": session_id, "transcript_path": str(path)})
         assert line == expected(view), path
-        assert reasons[-1] in SOURCES[: 1 + (not derived)]
+        assert reasons[-1] == "from the transcript"
         assert complaints == []
         compacted += "compaction" in line
     assert compacted >= 2
@@ -106,6 +97,20 @@ def test_a_real_transcript_gives_the_line_of_its_view(shared: Path) -> None:
         session_id = _session_of(path)
         line, _, complaints = told({"session_id": session_id, "transcript_path": str(path)})
         assert (line, complaints) == (expected(view_of(path, session_id)), []), path
+
+
+@pytest.mark.parametrize("name", ["auto_compaction", "several_lines"])
+def test_a_transcript_cut_anywhere_gives_the_line_of_its_view(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "part.jsonl"
+    lines = captures.TRANSCRIPTS[name]()
+    for end in range(len(lines) // 20, len(lines), max(1, len(lines) // 20)):
+        path.write_bytes(b"".join(line + b"\n" for line in lines[: end + 1]))
+        match = re.search(rb'"sessionId": ?"([^"]+)"', path.read_bytes())
+        if match is None:
+            continue  # only a summary line so far
+        session_id = match[1].decode()
+        line, _, _ = told({"session_id": session_id, "transcript_path": str(path)})
+        assert line == expected(view_of(path, session_id)), end
 
 
 @pytest.mark.parametrize("tail_bytes", [3_000, 40_000])
@@ -124,7 +129,7 @@ def test_the_line_has_the_figures_of_the_status_command(
     measured = 0
     for path, session_id in transcripts:
         document = view_of(path, session_id)
-        status = status_line(view_codec.decode(SessionView, codec.dumps(document)))
+        status = status_line(view_codec.decode(SessionView, codec.dumps(document)), NOW_MS)
         line, _, _ = told({"session_id": session_id, "transcript_path": str(path)})
         if status.startswith("Context: unknown of "):
             assert status.removeprefix("Context: ").removesuffix(" tokens") in line
@@ -195,6 +200,19 @@ def test_a_subagent_does_not_count(transcript: Callable[..., str]) -> None:
     assert " 30% 60K/200K" in transcript(
         _response(1, 60_000), _response(2, 190_000, sidechain=True)
     )
+
+
+def test_a_compaction_under_way_is_shown_as_in_the_view(transcript: Callable[..., str]) -> None:
+    started = _line("s", "system", subtype="status", status="compacting", uuid="c")
+    assert " compacting at 30% 60K/200K" in transcript(_response(1, 60_000), started)
+
+
+def test_a_subagents_compaction_is_counted_as_in_the_view(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    boundary = json.loads(_boundary(1, durationMs=5_000)) | {"isSidechain": True, "agentId": "a"}
+    path.write_bytes(_response(1, 60_000) + b"\n" + json.dumps(boundary).encode())
+    line, _, _ = told({"session_id": "s", "transcript_path": str(path)})
+    assert line == expected(view_of(path, "s"))
 
 
 def test_compactions_before_the_tail_are_counted(

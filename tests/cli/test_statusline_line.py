@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from streams.cli.statusline.figures import Figures
 from streams.cli.statusline.line import draw
-from streams.serve.statusline.figures import Figures
 
 NOW_MS = 1_800_000_000_000
 NAME = "claude-opus-4-5"

@@ -49,7 +49,7 @@ def view(session_id: str = "session-1", **chain: Any) -> SessionView:
         identity=Identity(),
         chains={"main": ChainView(chain="main", **(told | chain))},
         attempt=None,
-        compactions=CompactionsView(manual=1, automatic=2, untold=3, failed=4),
+        compactions=CompactionsView(manual=1, automatic=2, unknown_trigger=3, failed=4),
     )
 
 
@@ -59,7 +59,7 @@ def row(shown: SessionView, width: int = 200) -> str:
     return " ".join(line.plain.split())
 
 
-def test_a_row_tells_all() -> None:
+def test_a_row_has_all_figures() -> None:
     assert row(view()) == (
         "session- claude-sonnet-4-5-20250929 ███████░░░ 75.0% 150K/200K runtime 17K +3.8K measured "
         "6, 4 not done 5 s ago"
@@ -83,7 +83,7 @@ def test_what_is_not_known_is_no_figure() -> None:
     assert " ~75.0% 150K/~200K default " in row(view(window_source="default"))
 
 
-def test_a_stale_row_says_so_and_is_dim() -> None:
+def test_a_stale_row_is_dim() -> None:
     old = replace(view(), last_ms=NOW_MS - 344 * 86_400_000)
     _, line, live = header_and_rows([old, view("live")], NOW_MS, 200, 0, 10)
     assert " stale " in line.plain
@@ -122,7 +122,7 @@ def test_what_is_known_to_have_failed_is_called_failed() -> None:
         (replace(ATTEMPT, last_heartbeat_ms=NOW_MS - 130_000), "stalled 2 min 10 s"),
     ],
 )
-def test_an_open_attempt_tells_how_long(attempt: AttemptView, state: str) -> None:
+def test_an_open_attempt_shows_its_duration(attempt: AttemptView, state: str) -> None:
     assert f" {state} 6, 4 not done" in row(replace(view(state="compacting"), attempt=attempt))
 
 

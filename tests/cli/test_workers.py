@@ -41,7 +41,7 @@ def killable_settings(killable_kafka: LocalStack, redis_url: str, prefix: str) -
 
 
 @pytest.mark.parametrize("name", ["derive", "project"])
-def test_an_outage_is_told_in_a_few_lines_and_that_it_is_over(
+def test_an_outage_and_its_end_are_logged_in_a_few_lines(
     command: Command,
     killable_kafka: LocalStack,
     killable_settings: dict[str, str],
@@ -91,7 +91,7 @@ def _ask(address: str, path: str) -> tuple[int, dict[str, object]]:
 
 
 @pytest.mark.parametrize("name", ["derive", "project"])
-def test_a_worker_whose_broker_hangs_tells_so_and_still_ends_in_time(
+def test_a_worker_whose_broker_hangs_stops_in_time(
     command: Command,
     killable_kafka: LocalStack,
     killable_settings: dict[str, str],

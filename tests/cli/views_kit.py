@@ -8,10 +8,10 @@ from schemas.records import Record
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.redis.views import RedisViews
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.replay.views import fold_records
 from streams.ports import ViewChanges, ViewPosition
-from streams.ports.views import Told
+from streams.ports.views import ProjectorHeartbeat
 
 PARTITIONS = 2
 GENERATION = 1
@@ -19,8 +19,12 @@ GENERATION = 1
 
 def records_of(lines: Iterable[tuple[bytes, str | None]]) -> list[Record]:
     """Return the records of lines, each with the session that its container tells."""
-    funnel = Funnel(Rules(bundled()))
-    return [record for value, hint in lines for record in funnel.take(Intake(value, hint)).records]
+    deriver = Deriver(Rules(bundled()))
+    return [
+        record
+        for value, hint in lines
+        for record in deriver.derive(InputMessage(value, hint)).records
+    ]
 
 
 async def write_views(
@@ -56,8 +60,8 @@ async def write_views(
                 GENERATION, partition, expected=None, position=position, changes=changes
             )
             if lag_ms is not None:
-                told = Told(SystemClock().now_ms(), len(records), lag_ms)
-                await store.tell(GENERATION, partition, "test", told)
+                told = ProjectorHeartbeat(SystemClock().now_ms(), len(records), lag_ms)
+                await store.report_heartbeat(GENERATION, partition, "test", told)
         await store.begin_next(GENERATION, "test")
         await store.activate(GENERATION, "test")
     finally:

@@ -11,7 +11,6 @@ from contextgauge.clock import SystemClock
 from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
 from streams.edge.kafka.log import KafkaLog
-from streams.edge.memory.log import MemoryLog
 from streams.ports import (
     GroupReader,
     Log,
@@ -20,6 +19,7 @@ from streams.ports import (
     PartitionReader,
     TransactionalProducer,
 )
+from tests.doubles.log import FaultyLog
 
 PATIENCE_S = 30.0
 """A test that waits for longer has failed; it never waits so long otherwise."""
@@ -131,7 +131,7 @@ class Member:
 def plain_log(request: pytest.FixtureRequest, prefix: str) -> LogUnderTest:
     """Each log in turn, not started."""
     if request.param == "memory":
-        memory = MemoryLog(SystemClock())
+        memory = FaultyLog(SystemClock())
 
         async def cut(transactional_id: str, records: Sequence[NewRecord]) -> None:
             producer = memory.transactional_producer(transactional_id)

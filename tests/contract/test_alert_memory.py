@@ -11,10 +11,10 @@ from contextgauge.errors import ConfigError, RetryError
 from streams.edge.alerts.memories import (
     KEPT_S,
     FileAlertMemory,
-    MemoryAlertMemory,
     RedisAlertMemory,
 )
 from streams.ports import AlertMemory
+from tests.doubles.alerts import MemoryAlertMemory
 
 Again = Callable[[], AlertMemory]
 

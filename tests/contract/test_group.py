@@ -30,8 +30,8 @@ async def test_a_member_tells_how_far_its_partitions_are(under_test: LogUnderTes
     assert await under_test.log.committed(group, topic) == {}
     async with joined(under_test) as member:
         await member.until(2)
-        await member.reader.tell({0: 7, 1: 11})
-        await member.reader.tell({1: 12})
+        await member.reader.commit_offsets({0: 7, 1: 11})
+        await member.reader.commit_offsets({1: 12})
         assert await under_test.log.committed(group, topic) == {0: 7, 1: 12}
         assert await under_test.log.committed(group, "another") == {}
 
@@ -40,7 +40,7 @@ async def test_what_is_told_while_partitions_are_revoked_counts(under_test: LogU
     class Telling(Member):
         async def on_revoked(self, partitions: frozenset[int]) -> None:
             if partitions:
-                await self.reader.tell(dict.fromkeys(partitions, 5))
+                await self.reader.commit_offsets(dict.fromkeys(partitions, 5))
             await super().on_revoked(partitions)
 
     group = under_test.prefix + "group"
@@ -53,7 +53,7 @@ async def test_what_is_told_while_partitions_are_revoked_counts(under_test: LogU
         assert await under_test.log.committed(group, under_test.topic) == {0: 5, 1: 5}
         await member.until(1)
         with pytest.raises(RetryError):
-            await member.reader.tell({gone: 6})
+            await member.reader.commit_offsets({gone: 6})
         assert await under_test.log.committed(group, under_test.topic) == {0: 5, 1: 5}
     await member.reader.stop()
 

@@ -16,9 +16,9 @@ from contextgauge.errors import (
 from contextgauge.kafka.options import KafkaOptions
 from schemas.topics import MIB, Topic
 from streams.edge.kafka.log import KafkaLog
-from streams.edge.memory.log import MemoryLog
 from streams.ports import Batch, Ends, NewRecord
 from tests.contract.logs import PATIENCE_S, LogUnderTest
+from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import until
 
 
@@ -202,7 +202,7 @@ async def test_a_time_leads_to_an_offset(under_test: LogUnderTest) -> None:
 
 
 async def test_a_broker_that_is_away_is_a_retry() -> None:
-    memory = MemoryLog(SystemClock())
+    memory = FaultyLog(SystemClock())
     memory.away = True
     kafka = KafkaLog(KafkaOptions("127.0.0.1:1", start_timeout_s=5))
     for log in (memory, kafka):

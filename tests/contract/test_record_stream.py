@@ -12,8 +12,8 @@ from schemas.topics import MIB, Topic
 from streams.edge.faust.stream import FaustStream
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.record_stream import MemoryRecordStream
-from streams.ports import Arrival, Log, NewRecord, RecordStream
+from streams.ports import Log, NewRecord, ReceivedRecord, RecordStream
+from tests.doubles.record_stream import MemoryRecordStream
 
 HOUR_MS = 3_600_000
 
@@ -23,7 +23,7 @@ class Taking:
 
     def __init__(self) -> None:
         self.positions: dict[int, int] = {}
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[ReceivedRecord] = []
         self.fails = False
         self.gate: asyncio.Event | None = None
         self.assignments = 0
@@ -35,7 +35,7 @@ class Taking:
     def revoked(self) -> None:
         self.positions = {}
 
-    async def take(self, arrivals: Sequence[Arrival]) -> None:
+    async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
         if self.fails:
             raise ArithmeticError("the handler fails")
         self.arrivals += arrivals

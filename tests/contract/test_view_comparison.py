@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.topics import DAY_MS
-from streams.ports import Entry, Generations, SessionLook, SessionSet, ViewChanges, ViewPosition
+from streams.ports import Entry, Generations, SessionSet, SessionSnapshot, ViewChanges, ViewPosition
 from tests.contract.stores import NOTHING, StoreUnderTest, store_under_test
 
 under_test = store_under_test
@@ -40,7 +40,7 @@ async def fill(
         assert result == "applied"
 
 
-async def look(under_test: StoreUnderTest, generation: int, session: bytes) -> SessionLook:
+async def look(under_test: StoreUnderTest, generation: int, session: bytes) -> SessionSnapshot:
     return (await under_test.store.look(generation, 0, [session])).sessions[0]
 
 

@@ -6,8 +6,16 @@ import pytest
 
 from schemas.topics import DAY_MS
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES
-from streams.ports import Entry, Generations, LiveBounds, Told, ViewChanges, ViewPosition
+from streams.ports import (
+    Entry,
+    Generations,
+    LiveBounds,
+    ProjectorHeartbeat,
+    ViewChanges,
+    ViewPosition,
+)
 from tests.contract.stores import NOTHING, StoreUnderTest, one_view, store_under_test
+from tests.doubles.dump import dump
 
 under_test = store_under_test
 NAMES = [b"plain", b"}:{1:0}:s:", b"\x00\r\n\xff", "ü/😀".encode(), b"x" * 10_240]
@@ -72,7 +80,7 @@ async def test_documents_and_position_are_written_together(under_test: StoreUnde
     assert await store.session_count(1, 0) == 1
     assert await store.stats(1, 0) == {b"total": b"t"}
     assert await store.agent_sessions(1, 0, b"agent", 9) == [(b"a", 1_793_534_400_123)]
-    assert (await store.dump(1, 0)).live == list(changes.live)
+    assert (await dump(store, 1, 0)).live == list(changes.live)
 
 
 async def test_a_lost_reply_is_settled_by_the_same_call(under_test: StoreUnderTest) -> None:
@@ -80,7 +88,7 @@ async def test_a_lost_reply_is_settled_by_the_same_call(under_test: StoreUnderTe
     entry = NOTHING._replace(live=[Entry(0, b"x")])
     assert await under_test.apply(0, 3, entry) == "applied"
     assert await under_test.apply(0, 3, entry) == "done"
-    assert (await under_test.store.dump(1, 0)).live == [Entry(0, b"x")]
+    assert (await dump(under_test.store, 1, 0)).live == [Entry(0, b"x")]
 
 
 @pytest.mark.parametrize("expected", [None, 2, 4])
@@ -134,7 +142,7 @@ async def test_streams_are_capped_exactly(under_test: StoreUnderTest) -> None:
         assert await under_test.apply(start, part.stop, changes) == "applied"
     kept = await under_test.store.entries(1, 0, "readings", b"a", -1)
     assert [entry.offset for entry in kept] == list(range(3, many))
-    assert len((await under_test.store.dump(1, 0)).live) == many < LIVE_ENTRIES
+    assert len((await dump(under_test.store, 1, 0)).live) == many < LIVE_ENTRIES
 
 
 async def test_rankings_and_stats_take_back(under_test: StoreUnderTest) -> None:
@@ -184,14 +192,14 @@ async def test_idle_sessions_leave_with_all_they_have(under_test: StoreUnderTest
         idle={b"a": DAY_MS},
     )
     assert await under_test.apply(2, 3, back) == "applied"
-    dump = await store.dump(1, 0)
-    assert dump.views == {b"a": b"2", b"b": b"1"}
-    assert dump.compactions == {}
-    assert dump.entries == {"events": {b"a": [Entry(2, b"2")]}, "readings": {}}
-    assert dump.rankings == {"recent": {b"b": 6}, "pressure": {}}
-    assert dump.idle == {b"a": DAY_MS, b"b": 20}
+    documents = await dump(store, 1, 0)
+    assert documents.views == {b"a": b"2", b"b": b"1"}
+    assert documents.compactions == {}
+    assert documents.entries == {"events": {b"a": [Entry(2, b"2")]}, "readings": {}}
+    assert documents.rankings == {"recent": {b"b": 6}, "pressure": {}}
+    assert documents.idle == {b"a": DAY_MS, b"b": 20}
     # The last session of an agent takes the agent with it.
-    assert dump.agents == {b"g": {b"a": 7, b"b": 6}}
+    assert documents.agents == {b"g": {b"a": 7, b"b": 6}}
     assert await store.left(1, 0, [b"a", b"b", b"c"]) == [True, False, True]
 
 
@@ -217,12 +225,12 @@ async def test_a_session_id_may_be_any_bytes(under_test: StoreUnderTest, session
     assert await under_test.apply(0, 1, changes) == "applied"
     store = under_test.store
     assert await under_test.view(session) == b"1"
-    dump = await store.dump(1, 0)
-    assert dump.views == {session: b"1"}
-    assert dump.compactions == {session: {b"1:" + session: b"2"}}
-    assert dump.stats == {b"model:" + session: b"4"}
-    assert (await store.dump(1, 1)).views == {}
-    assert (await store.dump(2, 0)).views == {}
+    documents = await dump(store, 1, 0)
+    assert documents.views == {session: b"1"}
+    assert documents.compactions == {session: {b"1:" + session: b"2"}}
+    assert documents.stats == {b"model:" + session: b"4"}
+    assert (await dump(store, 1, 1)).views == {}
+    assert (await dump(store, 2, 0)).views == {}
 
 
 async def test_a_generation_is_begun_once_and_goes_live_once(
@@ -280,9 +288,9 @@ async def test_a_dropped_partition_is_gone_whole(under_test: StoreUnderTest) -> 
         )
     await store.drop(1, 0)
     assert await store.position(1, 0) is None
-    empty = await store.dump(1, 0)
+    empty = await dump(store, 1, 0)
     assert not any((empty.views, *empty.entries.values(), empty.stats))
-    assert (await store.dump(11, 0)).views == {b"a": b"1"}
+    assert (await dump(store, 11, 0)).views == {b"a": b"1"}
     assert await under_test.apply(3, 4) == "mismatch"
     await store.drop(1, 0)
     assert await under_test.apply(None, 0) == "applied"
@@ -352,16 +360,16 @@ async def test_a_capped_feed_says_where_it_begins(under_test: StoreUnderTest) ->
 
 
 async def test_what_is_told_stands_beside_the_position(under_test: StoreUnderTest) -> None:
-    store, told = under_test.store, Told(1_793_534_400_123, 7, 250)
-    await store.tell(1, 0, "", told)
+    store, told = under_test.store, ProjectorHeartbeat(1_793_534_400_123, 7, 250)
+    await store.report_heartbeat(1, 0, "", told)
     assert await store.position(1, 0) is None
     await under_test.apply(None, 0)
-    await store.tell(1, 0, "another build", told)
+    await store.report_heartbeat(1, 0, "another build", told)
     assert await store.position(1, 0) == ViewPosition(0, 0, 2, caught_up=False)
-    await store.tell(1, 0, "", told)
+    await store.report_heartbeat(1, 0, "", told)
     await under_test.apply(0, 4)
-    assert await store.position(1, 0) == ViewPosition(4, 0, 2, caught_up=False, told=told)
-    await store.tell(1, 0, "", Told(5, None, 0))
+    assert await store.position(1, 0) == ViewPosition(4, 0, 2, caught_up=False, heartbeat=told)
+    await store.report_heartbeat(1, 0, "", ProjectorHeartbeat(5, None, 0))
     position = await store.position(1, 0)
     assert position is not None
-    assert position.told == Told(5, None, 0)
+    assert position.heartbeat == ProjectorHeartbeat(5, None, 0)

@@ -20,7 +20,7 @@ from schemas.records import CompactBoundary, ContextLimits, Record, RecordData
 from streams.core.derivation.rules import Rules
 from streams.core.derivation.state import Chain, Session
 from streams.core.derivation.windows import Catalog
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 
 Body: TypeAlias = dict[str, Any]
 Data = TypeVar("Data", bound=RecordData)
@@ -278,7 +278,7 @@ class Given:
     """Sessions in whatever state their messages brought them to."""
 
     def __init__(self, rules: Rules = RULES) -> None:
-        self.funnel = Funnel(rules)
+        self.deriver = Deriver(rules)
         self.records: list[Record] = []
 
     def take(
@@ -293,7 +293,7 @@ class Given:
         found: list[Record] = []
         for body in bodies:
             value = json.dumps(body).encode()
-            taken = self.funnel.take(Intake(value, hint, received_ms, task_id, agent_id))
+            taken = self.deriver.derive(InputMessage(value, hint, received_ms, task_id, agent_id))
             assert taken.dead is None, taken.dead
             found.extend(taken.records)
         self.records.extend(found)
@@ -302,12 +302,12 @@ class Given:
     def dead(self, body: Body | bytes, hint: str | None = None) -> DeadReason | None:
         """Return why a message is a dead letter, None where it is none."""
         value = body if isinstance(body, bytes) else json.dumps(body).encode()
-        taken = self.funnel.take(Intake(value, hint))
+        taken = self.deriver.derive(InputMessage(value, hint))
         return None if taken.dead is None else taken.dead.reason
 
     def session(self, session_id: str = SESSION) -> Session:
         """Return a session's state."""
-        return self.funnel.sessions[session_id]
+        return self.deriver.sessions[session_id]
 
     def chain(self, name: str = "main", session_id: str = SESSION) -> Chain:
         """Return a chain's state."""

@@ -26,7 +26,7 @@ from schemas.records import (
 from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.core.derivation.windows import Catalog
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests import captures
 from tests.core.given import every, kinds, one
 
@@ -52,11 +52,11 @@ class Counted(NamedTuple):
 
 def derived(lines: Iterable[bytes], hint: str = "hint", again: int = 1) -> list[Record]:
     """The records of lines, each taken `again` times; there must be no dead letter."""
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     records: list[Record] = []
     for value in lines:
         for _ in range(again):
-            taken = funnel.take(Intake(value, hint))
+            taken = deriver.derive(InputMessage(value, hint))
             assert taken.dead is None, taken.dead
             records.extend(taken.records)
     return records

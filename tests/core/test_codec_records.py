@@ -9,7 +9,7 @@ from contextgauge.errors import VersionError
 from schemas.messages import MAX_DEPTH
 from schemas.records import DATA_CLASS_BY_KIND, CompactBoundary, ContextReading, Record
 from streams import codec
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.core.given import (
     RULES,
     SESSION,
@@ -112,7 +112,7 @@ def deep_boundary(inner: bytes) -> Record:
     """A boundary whose message is as deeply nested as is read."""
     told = nested(MAX_DEPTH - 1, inner)
     raw = b'{"type":"system","subtype":"compact_boundary","session_id":"s","compact_metadata":'
-    taken = Funnel(RULES).take(Intake(raw + told + b"}"))
+    taken = Deriver(RULES).derive(InputMessage(raw + told + b"}"))
     assert taken.dead is None
     return record_of(taken.records, CompactBoundary)
 

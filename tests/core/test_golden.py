@@ -13,7 +13,7 @@ from streams import codec
 from streams.core.derivation.known_causes import KEPT
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.core.strategies import SESSIONS, Action, Chained, write
 
 pytestmark = pytest.mark.has_long_form
@@ -30,9 +30,13 @@ def lines_of(plan: tuple[list[Action], bool], session: str = "s-1") -> list[Item
     return [(line, session) for line in write(session, actions, transcript=transcript)]
 
 
-def derived(items: Iterable[Item], funnel: Funnel | None = None) -> list[Record]:
-    funnel = Funnel(RULES) if funnel is None else funnel
-    return [record for line, hint in items for record in funnel.take(Intake(line, hint)).records]
+def derived(items: Iterable[Item], deriver: Deriver | None = None) -> list[Record]:
+    deriver = Deriver(RULES) if deriver is None else deriver
+    return [
+        record
+        for line, hint in items
+        for record in deriver.derive(InputMessage(line, hint)).records
+    ]
 
 
 def by_session(records: Sequence[Record]) -> dict[str, list[bytes]]:
@@ -48,14 +52,14 @@ def ids(records: Iterable[Record]) -> set[str]:
 
 @given(SESSIONS)
 def test_golden_1_derive_is_pure(plan: tuple[list[Action], bool]) -> None:
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     for line, hint in lines_of(plan):
-        before = dict(funnel.sessions)
+        before = dict(deriver.sessions)
         kept = copy.deepcopy(before)
-        first = funnel.take(Intake(line, hint))
-        again = Funnel(RULES)
+        first = deriver.derive(InputMessage(line, hint))
+        again = Deriver(RULES)
         again.sessions = dict(before)
-        assert again.take(Intake(line, hint)) == first
+        assert again.derive(InputMessage(line, hint)) == first
         assert before == kept
 
 
@@ -75,10 +79,10 @@ def test_golden_2_applying_a_stretch_again_gives_nothing(
     items = lines_of(plan)
     begin = data.draw(st.integers(0, len(items)))
     end = data.draw(st.integers(begin, len(items)))
-    funnel = Funnel(RULES)
-    derived(items, funnel)
-    assert derived(items[begin:end], funnel) == []
-    assert derived(items[begin:end], funnel) == []
+    deriver = Deriver(RULES)
+    derived(items, deriver)
+    assert derived(items[begin:end], deriver) == []
+    assert derived(items[begin:end], deriver) == []
 
 
 @given(SESSIONS)
@@ -108,7 +112,7 @@ def test_golden_4_interleaving_changes_no_session(
 
 @given(st.binary(max_size=200), st.one_of(st.none(), st.text(max_size=5)))
 def test_golden_1_any_bytes_give_a_result(raw: bytes, hint: str | None) -> None:
-    taken = Funnel(RULES).take(Intake(raw, hint))
+    taken = Deriver(RULES).derive(InputMessage(raw, hint))
     assert taken.records == () or taken.dead is None
 
 

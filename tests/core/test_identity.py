@@ -21,7 +21,7 @@ from schemas.records import (
 )
 from streams import codec
 from streams.core.derivation.record_ids import record_id
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.core.given import (
     RULES,
     SESSION,
@@ -112,7 +112,7 @@ def test_else_the_cause_is_the_sha_256_of_the_raw_bytes_without_the_line_end() -
     raw = b' {"type":"assistant", "session_id":"s","message":{"usage":{"input_tokens":9}}}'
     cause = hashlib.sha256(raw).hexdigest()
     for ending in (b"", b"\n", b"\r\n"):
-        taken = Funnel(RULES).take(Intake(raw + ending))
+        taken = Deriver(RULES).derive(InputMessage(raw + ending))
         record = record_of(taken.records, ContextReading)
         assert record.id == expected_id("s", "main", "context_reading", cause)
 

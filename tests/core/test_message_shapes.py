@@ -26,7 +26,7 @@ from schemas.records import (
     Record,
     SessionInfo,
 )
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import DialectName
 from streams.flow.simulator.rare_frames import NEUTRAL_FRAMES, RARE_FRAMES
 from streams.flow.simulator.session import SimulatedChain
@@ -55,10 +55,10 @@ IN_TRANSCRIPT = [
 
 
 def derived(lines: Iterable[bytes], hint: str = SESSION) -> list[Record]:
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     records: list[Record] = []
     for value in lines:
-        taken = funnel.take(Intake(value, hint))
+        taken = deriver.derive(InputMessage(value, hint))
         assert taken.dead is None, value
         records.extend(taken.records)
     return records
@@ -251,7 +251,7 @@ def test_messages_without_a_figure_give_no_record(name: str) -> None:
     given = Given()
     frame = {**NEUTRAL_FRAMES[name](CHAIN, LARGE), "session_id": SESSION}
     assert given.take(frame) == []
-    assert given.funnel.sessions == {}
+    assert given.deriver.sessions == {}
 
 
 def test_noise_gives_no_record() -> None:

@@ -17,7 +17,7 @@ from schemas.records import CompactionSummary, Record
 from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import PROVIDERS, SimulationOptions, sample_sessions, simulate
 from tests import captures
 from tests.core.given import SESSION, assistant, boundary, compacting, one, summary, user
@@ -38,8 +38,8 @@ def stripped(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def derived(lines: Iterable[bytes], hint: str = SESSION) -> list[Record]:
-    funnel = Funnel(RULES)
-    return [record for line in lines for record in funnel.take(Intake(line, hint)).records]
+    deriver = Deriver(RULES)
+    return [record for line in lines for record in deriver.derive(InputMessage(line, hint)).records]
 
 
 def sent(lines: Iterable[bytes]) -> list[bytes]:

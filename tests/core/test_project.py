@@ -18,7 +18,7 @@ from schemas.views import (
     Identity,
     SessionView,
 )
-from streams.core.projection.project import leading_chain, project
+from streams.core.projection.project import project
 from tests.core.history import START_MS, WINDOW, History, view_of
 
 
@@ -120,18 +120,6 @@ def test_the_least_recent_chain_leaves_and_never_main() -> None:
     view = view_of(*records, told.reading(1, chain="new"))
     assert len(view.chains) == MAX_CHAINS
     assert set(full.chains) - set(view.chains) == {"a1"}
-
-
-def test_the_leading_chain_is_main_else_the_most_recent() -> None:
-    told = History()
-    assert leading_chain(view_of(told.info())) is None
-    side = [told.reading(1, chain="b"), told.reading(2, chain="a"), told.exhausted("b")]
-    leading = leading_chain(view_of(*side))
-    assert leading is not None
-    assert leading.chain == "b"
-    leading = leading_chain(view_of(*side, told.reading(3), told.reading(4, chain="a")))
-    assert leading is not None
-    assert leading.chain == "main"
 
 
 @pytest.mark.parametrize(
@@ -312,7 +300,7 @@ def test_compactions_are_counted_and_told_in_short() -> None:
         told.boundary(None, number=3, duration_ms=None),
     )
     counts = view.compactions
-    assert (counts.manual, counts.automatic, counts.untold, counts.failed) == (1, 1, 1, 0)
+    assert (counts.manual, counts.automatic, counts.unknown_trigger, counts.failed) == (1, 1, 1, 0)
     assert (counts.messages, counts.messages_per_compaction) == (91, 30)
     first, second, third = counts.last
     assert first == CompactionBrief(

@@ -52,7 +52,7 @@ def test_a_boundary_is_counted_by_trigger_with_size_and_duration() -> None:
                 count=1, sum=90_000_000, min=90_000_000, max=90_000_000, buckets={OVER: 1}
             ),
         ),
-        untold=TriggerAggregates(
+        unknown_trigger=TriggerAggregates(
             succeeded=1,
             duration_ms=Distribution(count=1, sum=0, min=0, max=0, buckets={"100": 1}),
         ),
@@ -82,7 +82,7 @@ def test_a_completion_is_counted_where_both_sizes_are_known() -> None:
 @pytest.mark.parametrize("outcome", ["failed", "blocked", "unknown"])
 @pytest.mark.parametrize(
     ("reason", "name"),
-    [("manual", "manual"), ("threshold_exceeded", "automatic"), (None, "untold")],
+    [("manual", "manual"), ("threshold_exceeded", "automatic"), (None, "unknown_trigger")],
 )
 def test_a_failure_is_counted_by_its_attempts_trigger(
     outcome: Outcome, reason: TriggerReason | None, name: str
@@ -98,7 +98,7 @@ def test_a_failure_is_counted_by_its_attempts_trigger(
 
 def test_a_failure_without_an_attempt_has_no_known_trigger() -> None:
     total = counted(NOTHING, History().failed(), None)
-    assert total.untold.failed == 1
+    assert total.unknown_trigger.failed == 1
 
 
 def test_other_records_are_not_counted() -> None:

@@ -11,7 +11,7 @@ from schemas.records import (
     ContextReading,
     SessionInfo,
 )
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.core.given import (
     RULES,
     SESSION,
@@ -53,9 +53,9 @@ from tests.core.given import (
 def test_r04_a_message_again_is_ignored(body: Body) -> None:
     given = Given()
     given.take(body, hint="r")
-    before = dict(given.funnel.sessions)
+    before = dict(given.deriver.sessions)
     assert given.take(body, hint="r") == []
-    assert given.funnel.sessions == before
+    assert given.deriver.sessions == before
 
 
 def test_r04_a_message_delta_is_relevant_too() -> None:
@@ -136,24 +136,24 @@ def test_r04_an_ignorable_flood_does_not_push_known_causes_out() -> None:
 def test_r05_what_cannot_be_read_is_a_dead_letter(value: bytes, reason: str) -> None:
     given = Given()
     assert given.dead(value, "s") == reason
-    assert given.funnel.sessions == {}
+    assert given.deriver.sessions == {}
 
 
 def test_r05_lone_surrogates_are_json() -> None:
     body = json.dumps(user("half \ud800 a character")).encode()
     assert b"\\ud800" in body
-    taken = Funnel(RULES).take(Intake(body))
+    taken = Deriver(RULES).derive(InputMessage(body))
     assert taken.dead is None
     assert taken.session_id == SESSION
 
 
 def test_r05_a_message_on_the_wrong_partition_is_misrouted() -> None:
     wrong = DeadLetter("misrouted", "set the producer's partitioner to murmur2")
-    funnel = Funnel(RULES, lambda session: wrong if session == SESSION else None)
-    assert funnel.take(Intake(json.dumps(user()).encode())).dead == wrong
-    assert funnel.sessions == {}
+    deriver = Deriver(RULES, lambda session: wrong if session == SESSION else None)
+    assert deriver.derive(InputMessage(json.dumps(user()).encode())).dead == wrong
+    assert deriver.sessions == {}
     elsewhere = json.dumps(user(session_id="other")).encode()
-    assert funnel.take(Intake(elsewhere)).dead is None
+    assert deriver.derive(InputMessage(elsewhere)).dead is None
 
 
 def test_r05_nothing_else_is_a_dead_letter() -> None:

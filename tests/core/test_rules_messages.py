@@ -11,7 +11,7 @@ from schemas.records import (
     ContextReading,
     SessionInfo,
 )
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.core.given import (
     RULES,
     SESSION,
@@ -48,7 +48,7 @@ def test_r01_the_session_may_change_within_one_stream() -> None:
     given.take(assistant("a", read=100, session_id="one"), hint="one")
     records = given.take(assistant("b", read=100, session_id="two"), hint="one")
     assert one(records, ContextReading).session_id == "two"
-    assert sorted(given.funnel.sessions) == ["one", "two"]
+    assert sorted(given.deriver.sessions) == ["one", "two"]
 
 
 def test_r01_a_transcript_line_names_it_in_camel_case() -> None:
@@ -103,12 +103,12 @@ def test_r01_a_message_that_could_emit_and_has_no_session_is_dead(
 def test_r01_an_ignorable_message_without_a_session_is_just_ignored(body: Body) -> None:
     given = Given()
     assert given.dead(body) is None
-    assert given.funnel.sessions == {}
+    assert given.deriver.sessions == {}
 
 
 @pytest.mark.parametrize("blank", [b"", b" ", b"\t\r", b"\n"])
 def test_r01_blank_lines_are_ignored(blank: bytes) -> None:
-    taken = Funnel(RULES).take(Intake(blank))
+    taken = Deriver(RULES).derive(InputMessage(blank))
     assert taken.dead is None
     assert taken.records == ()
 
@@ -231,7 +231,7 @@ def test_r03_a_subtype_of_a_wrong_type_is_as_if_absent() -> None:
 def test_r03_unknown_types_and_subtypes_are_ignored(body: Body) -> None:
     given = Given()
     assert given.take(body, hint="key") == []
-    assert given.funnel.sessions == {}
+    assert given.deriver.sessions == {}
 
 
 def test_r03_unknown_fields_are_ignored() -> None:
@@ -329,7 +329,9 @@ def test_r01_a_session_id_of_10_kb_is_one_and_a_longer_one_than_16_k_is_none() -
     named = Given().take(init(session_id=longer), hint="key")
     assert one(named, SessionInfo).session_id == "key"
     for hint in (None, "", longer):
-        taken = Given().funnel.take(Intake(json.dumps(init(session_id=longer)).encode(), hint))
+        taken = Given().deriver.derive(
+            InputMessage(json.dumps(init(session_id=longer)).encode(), hint)
+        )
         assert taken.dead is not None
         assert taken.dead.reason == "no_session"
 
@@ -350,12 +352,12 @@ def test_r05_a_message_whose_record_could_not_be_written_is_too_large() -> None:
     head = '{"type": "system", "subtype": "compact_boundary", "session_id": "s", "uuid": "u"'
     value = f'{head}, "compact_metadata": {{"x": [{numbers}0]}}}}'.encode()
     assert len(value) < 4 * 1024 * 1024
-    funnel = Funnel(RULES)
-    taken = funnel.take(Intake(value, "s"))
+    deriver = Deriver(RULES)
+    taken = deriver.derive(InputMessage(value, "s"))
     assert taken.dead is not None
-    assert (taken.dead.reason, taken.records, funnel.sessions) == ("too_large", (), {})
+    assert (taken.dead.reason, taken.records, deriver.sessions) == ("too_large", (), {})
     small = value.replace(numbers.encode(), b"1e15," * 300_000)
-    assert len(funnel.take(Intake(small, "s")).records) == 1
+    assert len(deriver.derive(InputMessage(small, "s")).records) == 1
 
 
 def test_r12_more_categories_than_anyone_has_are_none() -> None:

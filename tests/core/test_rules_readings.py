@@ -133,7 +133,7 @@ def test_r07_a_raw_response_of_a_provider_is_read_as_it_is() -> None:
 def test_r07_what_looks_like_no_response_of_any_provider_is_ignored() -> None:
     given = Given()
     assert given.take({"session_id": "s", "object": "list"}, {"session_id": "s", "object": 1}) == []
-    assert given.funnel.sessions == {}
+    assert given.deriver.sessions == {}
 
 
 def test_r07_usage_may_stand_beside_the_message() -> None:

@@ -25,7 +25,7 @@ from streams.core.derivation.state import (
     unpack,
 )
 from streams.core.derivation.transitions import start_of
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.core.given import (
     LARGE,
     MODEL,
@@ -73,34 +73,34 @@ class Store:
         return unpack(SESSION, parts)
 
 
-def intake(raw: bytes, number: int) -> Intake:
+def intake(raw: bytes, number: int) -> InputMessage:
     """A message as it came; every third was not seen live."""
-    return Intake(raw, "s-1", START_MS + number * 1000 if number % 3 else None)
+    return InputMessage(raw, "s-1", START_MS + number * 1000 if number % 3 else None)
 
 
 def never_stopping(lines: Sequence[bytes]) -> list[Record]:
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     return [
         record
         for number, raw in enumerate(lines)
-        for record in funnel.take(intake(raw, number)).records
+        for record in deriver.derive(intake(raw, number)).records
     ]
 
 
 def stopping(lines: Sequence[bytes], cuts: set[int]) -> list[Record]:
     """Derive with a new worker after each cut, which knows only what the last one stored."""
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     stores: dict[str, Store] = {}
     stored: dict[str, Session] = {}
     records: list[Record] = []
     for number, raw in enumerate(lines):
         if number in cuts:
-            for name, state in funnel.sessions.items():
+            for name, state in deriver.sessions.items():
                 stores.setdefault(name, Store()).put(stored.get(name), state)
             stored = {name: store.get() for name, store in stores.items()}
-            funnel = Funnel(RULES)
-            funnel.sessions = dict(stored)
-        records.extend(funnel.take(intake(raw, number)).records)
+            deriver = Deriver(RULES)
+            deriver.sessions = dict(stored)
+        records.extend(deriver.derive(intake(raw, number)).records)
     return records
 
 
@@ -126,11 +126,11 @@ def test_restoring_after_every_message_gives_the_same_records(
 def test_a_state_stays_as_it_was_whatever_follows(plan: tuple[list[Action], bool]) -> None:
     """What a batch began with is compared with what it ended with, and must not move meanwhile."""
     actions, transcript = plan
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     states: list[tuple[Session, Session]] = []
     for number, raw in enumerate(write("s-1", actions, transcript=transcript)):
-        funnel.take(intake(raw, number))
-        states += [(state, copy.deepcopy(state)) for state in funnel.sessions.values()]
+        deriver.derive(intake(raw, number))
+        states += [(state, copy.deepcopy(state)) for state in deriver.sessions.values()]
     assert [state for state, _ in states] == [then for _, then in states]
 
 
@@ -211,7 +211,7 @@ def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
     told = Given()
     store = Store()
     for number in range(KEPT // 50 + 5):
-        before = told.funnel.sessions.get(SESSION)
+        before = told.deriver.sessions.get(SESSION)
         told.take(*(user(f"{number} {at}") for at in range(50)), side(user(), f"a{number % 3}"))
         store.put(before, told.session())
     assert set(part_names(told.session())) == set(store.parts)
@@ -225,10 +225,10 @@ def test_a_restored_session_knows_exactly_what_it_knew() -> None:
     store = Store()
     bodies = [user(str(number)) for number in range(KEPT + 300)]
     for begin in range(0, len(bodies), 97):
-        before = told.funnel.sessions.get(SESSION)
+        before = told.deriver.sessions.get(SESSION)
         told.take(*bodies[begin : begin + 97])
         store.put(before, told.session())
-        told.funnel.sessions[SESSION] = store.get()
+        told.deriver.sessions[SESSION] = store.get()
     counted = told.chain().total
     told.take(*bodies[-KEPT:])
     assert told.chain().total == counted == len(bodies)

@@ -20,6 +20,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from streams.cli.app import app
+from streams.cli.lazy import LazyCommand
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, simulate
 from tests.conftest import command_environment
@@ -192,6 +193,8 @@ def _unknown(words: list[str]) -> str | None:
             if word not in at.commands:
                 return word
             at = at.commands[word]
+            if isinstance(at, LazyCommand):
+                at = at.load()
         elif isinstance(at, TyperGroup | TyperCommand) and word.startswith("--"):
             known = {name for item in at.params for name in (*item.opts, *item.secondary_opts)}
             if word.split("=")[0] not in known | {"--help"}:

@@ -17,7 +17,7 @@ from streams.core.derivation.rules import Rules
 from streams.core.derivation.step import Rank
 from streams.core.derivation.transitions import Phase
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -223,12 +223,12 @@ EXAMPLES = re.findall(r"```json message\n([^`]*)```\n\n```json record\n([^`]*)``
 @pytest.mark.parametrize(("messages", "shown"), EXAMPLES)
 def test_the_examples_give_the_records_that_are_shown(messages: str, shown: str) -> None:
     """All records of the kinds shown are shown, in their order; of each, some of its fields."""
-    funnel = Funnel(Rules(bundled()))
+    deriver = Deriver(Rules(bundled()))
     wanted = [json.loads(line) for line in shown.splitlines()]
     kinds = {line["kind"] for line in wanted}
     found = []
     for line in messages.splitlines():
-        taken = funnel.take(Intake(line.encode(), "a session"))
+        taken = deriver.derive(InputMessage(line.encode(), "a session"))
         assert taken.dead is None
         found += [record for record in taken.records if record.kind in kinds]
     assert [record.kind for record in found] == [line["kind"] for line in wanted]
@@ -242,7 +242,9 @@ def test_the_whole_record_that_is_shown_is_what_is_printed() -> None:
     """All but `rules`, which is another whenever the bundled windows are."""
     (shown,) = _blocks(RULES_TEXT, "json event")
     before = RULES_TEXT[: RULES_TEXT.index(shown)]
-    taken = Funnel(Rules(bundled())).take(Intake(_blocks(before, "json message")[-1].encode()))
+    taken = Deriver(Rules(bundled())).derive(
+        InputMessage(_blocks(before, "json message")[-1].encode())
+    )
     printed = [json.loads(codec.to_structured(record)) for record in taken.records]
     wanted = json.loads(shown)
     (found,) = [event for event in printed if event["type"] == wanted["type"]]

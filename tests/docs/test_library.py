@@ -14,8 +14,7 @@ from contextgauge.delivery.delivery import Fate
 from schemas.records import Record
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel
-from streams.flow.derive.intake import intake
+from streams.flow.derive.deriver import Deriver, input_message
 from tests.conftest import command_environment
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section
 from tests.e2e.test_publisher import create, written
@@ -67,11 +66,11 @@ def stand_ins(tmp_path: Path) -> Path:
 
 async def records(kafka: str, prefix: str) -> list[Record]:
     """Derive what was published."""
-    funnel = Funnel(Rules(bundled()))
+    deriver = Deriver(Rules(bundled()))
     return [
         made
         for _, record in await written(kafka, prefix)
-        for made in funnel.take(intake(record)).records
+        for made in deriver.derive(input_message(record)).records
     ]
 
 

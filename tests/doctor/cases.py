@@ -22,7 +22,7 @@ from streams.ports.inspection import (
     Bootstrap,
     Broker,
     ClockReading,
-    Cluster,
+    ClusterFacts,
     Failure,
     Group,
     StoreFacts,
@@ -90,7 +90,7 @@ TOPICS = {
 INTERNAL_TOPICS = {
     name: TopicFacts(partitions(4), {}) for name in (GROUPS_TOPIC, TRANSACTIONS_TOPIC)
 }
-CLUSTER = Cluster("cluster", BROKERS, TOPICS | INTERNAL_TOPICS)
+CLUSTER = ClusterFacts("cluster", BROKERS, TOPICS | INTERNAL_TOPICS)
 
 STORE_INFO = {
     "redis_version": "7.0.15",

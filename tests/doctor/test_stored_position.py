@@ -6,13 +6,14 @@ from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE
 from streams import codec
-from streams.edge.memory.log import MemoryLog, MemoryPartitionReader
+from streams.edge.memory.log import MemoryPartitionReader
 from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor import log_facts as module
 from streams.flow.doctor.log_facts import LogFacts
 from streams.ports import Batch, Clock, NewRecord
-from streams.ports.inspection import Cluster, Group, TopicFacts, TopicPartition
+from streams.ports.inspection import ClusterFacts, Group, TopicFacts, TopicPartition
 from tests.doctor.cases import EXPECTED
+from tests.doubles.log import FaultyLog
 
 GROUP = Group("Stable", (), {(AGENT_MESSAGES.name, 0): 77})
 """What is committed beside the position: told where the state does not tell it."""
@@ -26,8 +27,8 @@ def positioned(position: int) -> NewRecord:
     return state(POSITION_KEY, codec.dumps({"position": position}))
 
 
-async def log_of(*transactions: list[NewRecord]) -> MemoryLog:
-    log = MemoryLog(SystemClock())
+async def log_of(*transactions: list[NewRecord]) -> FaultyLog:
+    log = FaultyLog(SystemClock())
     await log.create_topics([AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE], 1)
     for _ in range(100):
         log.write(NewRecord(AGENT_MESSAGES.name, 0, b"s", b"{}"), None)
@@ -43,9 +44,9 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_POLL_S", 0.01)
 
 
-async def position_in(log: MemoryLog, clock: Clock | None = None) -> int | None:
+async def position_in(log: FaultyLog, clock: Clock | None = None) -> int | None:
     there = TopicFacts([TopicPartition(partition=0, leader=1, replicas=1, in_sync=1)], {})
-    cluster = Cluster("c", [], {AGENT_MESSAGES.name: there, CONTEXT_STATE.name: there})
+    cluster = ClusterFacts("c", [], {AGENT_MESSAGES.name: there, CONTEXT_STATE.name: there})
     found = await LogFacts(log, clock or SystemClock(), partition_of, EXPECTED, cluster).derive(
         GROUP
     )

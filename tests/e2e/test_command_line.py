@@ -97,14 +97,14 @@ def _check_reading(command: Command, settings: dict[str, str], views: dict[str, 
     assert "12 sessions begin with" in several.stderr
 
 
-def test_a_redis_that_is_away_is_said_so(command: Command) -> None:
+def test_an_unreachable_redis_is_reported(command: Command) -> None:
     done = command("sessions")
     assert done.returncode == 75
     assert "contextgauge stack up" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_only_what_is_published_can_be_live(command: Command) -> None:
+def test_live_requires_publish(command: Command) -> None:
     done = command("simulate", "--sample", "--live")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "give --publish too" in done.stderr
+    assert "--live requires --publish" in done.stderr

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Command
 
-NOTHING_LEFT = "nothing is left running"
+STOPPED = "everything is stopped"
 
 
 def _processes_of(folder: Path) -> list[str]:
@@ -43,7 +43,7 @@ def test_simulated_sessions_go_through_kafka_and_redis(command: Command, tmp_pat
         "Redis is ready at redis://",
         "messages of 12 sessions became",
         "compaction_complete",
-        NOTHING_LEFT,
+        STOPPED,
         "Try next",
     )
     assert COMPACTION.search(done.stdout)
@@ -64,7 +64,7 @@ def _path_without(folder: Path, *programs: str) -> str:
 
 
 @pytest.mark.parametrize("missing", ["java", "redis-server"])
-def test_without_a_part_the_demo_says_so_and_runs_embedded(
+def test_without_a_part_the_demo_runs_embedded(
     command: Command, tmp_path: Path, missing: str
 ) -> None:
     if missing == "redis-server" and shutil.which("java") is None:
@@ -76,7 +76,7 @@ def test_without_a_part_the_demo_says_so_and_runs_embedded(
     told = next(line for line in done.stdout.splitlines() if line.startswith("!"))
     assert missing in told
     assert "apt-get install" in told
-    _shown(done.stdout, "running embedded", "messages of 12 sessions became", NOTHING_LEFT)
+    _shown(done.stdout, "running embedded", "messages of 12 sessions became", STOPPED)
     assert COMPACTION.search(done.stdout)
     assert not done.stderr
     assert not LOG_LINE.search(done.stdout)
@@ -93,12 +93,12 @@ def test_an_embedded_demo_that_is_interrupted_ends_without_a_traceback(
     process = command.start("demo", str(many))
     assert process.stdout is not None
     for line in process.stdout:
-        if "at work" in line:
+        if "worker are running" in line:
             break
     process.send_signal(ending)
     shown, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + ending, errors
-    assert "ending: stopping what was started" in shown
+    assert "stopping everything" in shown
     assert not errors
     assert not LOG_LINE.search(shown)
 
@@ -111,7 +111,7 @@ def test_the_readers_own_transcripts(command: Command, tmp_path: Path) -> None:
     command.environment |= {"PATH": path}
     done = command("demo", str(own))
     assert done.returncode == 0, done.stderr
-    _shown(done.stdout, "messages of 3 sessions became", NOTHING_LEFT)
+    _shown(done.stdout, "messages of 3 sessions became", STOPPED)
 
 
 def test_a_path_that_is_not_there_starts_nothing(command: Command, tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_path_that_is_not_there_starts_nothing(command: Command, tmp_path: Pat
     ("moment", "ending"),
     [
         ("starting Redis", signal.SIGHUP),
-        ("at work", signal.SIGINT),
-        ("stopping the workers", signal.SIGTERM),
+        ("worker are running", signal.SIGINT),
+        ("stopping Kafka", signal.SIGTERM),
     ],
 )
 def test_a_demo_that_is_interrupted_leaves_nothing(
@@ -153,7 +153,7 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
 
 @pytest.mark.usefixtures("stack_parts")
 @pytest.mark.parametrize("taken", [False, True], ids=["its port", "a port that is taken"])
-def test_in_the_end_it_serves_the_page_until_it_is_told_to_stop(
+def test_with_serve_it_serves_the_page_until_interrupted(
     command: Command, tmp_path: Path, taken: bool
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -184,7 +184,7 @@ def test_in_the_end_it_serves_the_page_until_it_is_told_to_stop(
             demo.terminate()
             demo.wait(timeout=60)
     assert demo.returncode == 0, said
-    _shown(said, "stopping the workers", NOTHING_LEFT, "Try next")
+    _shown(said, "stopping Kafka", STOPPED, "Try next")
     assert not _processes_of(tmp_path)
     assert not list(tmp_path.glob("contextgauge-demo-*"))
 

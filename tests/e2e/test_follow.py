@@ -19,7 +19,7 @@ from schemas.topics import AGENT_MESSAGES
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.kafka.log import KafkaLog
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord
 from tests.conftest import LONG, Command, command_environment
@@ -181,10 +181,10 @@ def test_an_idle_pipe_is_left_at_once(
     assert "published 1 message " in said
     followed = command("publish", "--follow", str(fifo), **settings)
     assert followed.returncode == 2
-    assert "leave out --follow" in followed.stderr
+    assert "omit --follow" in followed.stderr
 
 
-def test_malformed_lines_are_told_to_a_limit(
+def test_the_first_malformed_lines_are_reported(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -194,7 +194,7 @@ def test_malformed_lines_are_told_to_a_limit(
     assert "51 could not be sent: the first 20 are above; 50 no_session, 1 not_json" in said
 
 
-def test_a_topic_made_anew_gets_everything_again(
+def test_a_recreated_topic_gets_everything_again(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -204,7 +204,7 @@ def test_a_topic_made_anew_gets_everything_again(
     asyncio.run(_delete_topic(settings["BOOTSTRAP_SERVERS"], topic))
     assert command("topics", "create", **settings).returncode == 0
     result = command("publish", str(path), **settings)
-    assert "made anew" in result.stderr
+    assert "recreated" in result.stderr
     assert "published 1 message " in result.stderr
 
 
@@ -267,12 +267,14 @@ def test_a_publisher_killed_at_random_leaves_nothing_out(
     wait_for(lambda: read_up_to(path, checkpoint) == path.stat().st_size)
     end(process)
     records = sent(settings)
-    right, found = (Funnel(Rules(bundled())) for _ in range(2))
-    expected = [r.id for line in written for r in right.take(Intake(line)).records]
+    right, found = (Deriver(Rules(bundled())) for _ in range(2))
+    expected = [r.id for line in written for r in right.derive(InputMessage(line)).records]
     derived = [
         r.id
         for record in records
-        for r in found.take(Intake(record.value or b"", (record.key or b"").decode())).records
+        for r in found.derive(
+            InputMessage(record.value or b"", (record.key or b"").decode())
+        ).records
     ]
     assert sorted(derived) == sorted(expected)
     assert {record.value for record in records} == set(written)

@@ -105,7 +105,7 @@ async def test_two_processes_share_the_partitions_and_derive_the_same(
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_more_processes_than_partitions_are_told_once(
+async def test_more_processes_than_partitions_are_reported_once(
     command: Command, kit: DeriveKit, settings: dict[str, str], tmp_path: Path
 ) -> None:
     log = tmp_path / "log"

@@ -29,8 +29,7 @@ from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
-from streams.flow.derive.deriver import Funnel
-from streams.flow.derive.intake import intake
+from streams.flow.derive.deriver import Deriver, input_message
 from streams.ports import LogRecord
 
 PARTITIONS = 4
@@ -122,7 +121,7 @@ async def test_what_is_published_is_derived_with_its_agent(kafka: str, topic_pre
     ) as publisher:
         await publisher.publish(answer)
     ((_, record),) = await written(kafka, topic_prefix)
-    taken = Funnel(Rules(bundled())).take(intake(record))
+    taken = Deriver(Rules(bundled())).derive(input_message(record))
     told = {made.kind: made for made in taken.records}
     assert told["session_info"].data.publisher_agent_id == "a-1"  # type: ignore[union-attr]
     assert told["context_reading"].data.used_tokens == 20_005  # type: ignore[union-attr]

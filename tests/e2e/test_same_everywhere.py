@@ -16,6 +16,7 @@ from streams import codec
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.views import RedisViews
 from tests.conftest import Command
+from tests.doubles.dump import dump
 from tests.flow.derive_kit import DeriveKit, until
 
 COMPARED = ("id", "type", "subject", "time", "sequence", "data")
@@ -122,7 +123,7 @@ async def check_same(
         active = (await views.generations()).active
         if active is None:
             return False
-        held = [await views.dump(active, p) for p in range(kit.partitions)]
+        held = [await dump(views, active, p) for p in range(kit.partitions)]
         sequences = [json.loads(v)["sequence"] for dump in held for v in dump.views.values()]
         return bool(sum(sequences) >= expected)
 
@@ -132,7 +133,7 @@ async def check_same(
 
     active = (await views.generations()).active
     assert active is not None
-    dumps = [await views.dump(active, partition) for partition in range(kit.partitions)]
+    dumps = [await dump(views, active, partition) for partition in range(kit.partitions)]
     held = [json.loads(view) for dump in dumps for view in dump.views.values()]
     assert {view["session_id"]: unplaced(view) for view in held} == {
         view["session_id"]: unplaced(view) for view in right_views

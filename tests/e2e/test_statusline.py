@@ -55,7 +55,7 @@ def test_the_command_never_fails_and_tells_why_on_request() -> None:
 
 
 def test_options_and_help_are_those_of_every_command() -> None:
-    assert "prompt of Claude Code" in " ".join(run("--help", given="").stdout.split())
+    assert "for Claude Code's status line" in " ".join(run("--help", given="").stdout.split())
     done = run("--nonsense", given="{}")
     assert done.returncode == 2
     assert run("--verbose", given="{").stdout == run("-v", given="{").stdout

@@ -65,10 +65,12 @@ def test_sessions_by_pressure_fit_the_screen(
     rows: int,
 ) -> None:
     opened = terminal(columns, rows, settings)
-    screen = opened.wait(lambda text: "Session " in text)
+    # What is read may be half of a frame: it is waited for until all sessions are in it.
+    screen = opened.wait(
+        lambda text: all(f"\n{name[:8]}" in text for name in _ids(records)) and "q quit" in text
+    )
     lines = screen.split("\n")
     assert lines[0].startswith("contextgauge  12 sessions · ")
-    assert all(any(line.startswith(name[:8]) for line in lines) for name in _ids(records))
     percents = _percents(screen)
     assert len(percents) >= 4
     assert percents == sorted(percents, reverse=True)
@@ -108,7 +110,7 @@ def test_keys_sort_filter_select_and_open(
     opened.press("\x1b")
     opened.wait(lambda text: "filter" not in text.split("\n")[1])
     opened.press("/nobody\r")
-    opened.wait(lambda text: "no session fits the filter" in text)
+    opened.wait(lambda text: "No session matches the filter" in text)
     opened.press("q")
     assert opened.end() == 0
 
@@ -158,7 +160,7 @@ def test_it_follows_what_happens(
     assert opened.end() == 0
 
 
-def test_figures_that_may_be_old_are_said_to_be(
+def test_figures_that_may_be_old_are_marked(
     terminal: Callable[..., Terminal],
     command: Command,
     redis_url: str,
@@ -176,7 +178,7 @@ def test_figures_that_may_be_old_are_said_to_be(
     opened.wait(lambda text: "project worker" not in text and "12 sessions" in text)
 
 
-def test_another_size_is_drawn_anew(
+def test_a_resized_terminal_is_redrawn(
     terminal: Callable[..., Terminal], settings: dict[str, str]
 ) -> None:
     opened = terminal(120, 40, settings)
@@ -199,7 +201,7 @@ def test_a_redis_that_goes_away_and_comes_back(
     stack = own_stack("redis")
     address = stack.services()["redis"].address
     opened = terminal(100, 30, {"REDIS_URL": address})
-    opened.wait(lambda text: "no sessions yet" in text)
+    opened.wait(lambda text: "No sessions yet" in text)
     asyncio.run(write_views(address, "cg", records))
     opened.wait(lambda text: "12 sessions" in text)
     stack.kill("redis")
@@ -284,7 +286,7 @@ def test_once_prints_a_frame_for_pipes(
     assert [line.split() for line in few[2:]] == [line.split() for line in lines[2:5]]
 
 
-def test_without_a_terminal_it_says_what_to_do(command: Command, settings: dict[str, str]) -> None:
+def test_without_a_terminal_the_remedy_is_shown(command: Command, settings: dict[str, str]) -> None:
     done = command("top", **settings)
     assert (done.returncode, done.stdout) == (2, "")
     assert "--once" in done.stderr

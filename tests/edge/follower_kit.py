@@ -7,9 +7,10 @@ from pathlib import Path
 
 from streams.edge.files import reading as files
 from streams.edge.files.follower import Follower
-from streams.edge.files.pieces import Event, Piece
+from streams.edge.files.pieces import FileEvent
 from streams.edge.files.positions import Position, from_entry, to_entry
-from streams.edge.files.watch import Found, Watch
+from streams.edge.files.watch import TranscriptFile, TranscriptFinder
+from streams.ports import LineBatch
 
 
 @dataclass
@@ -38,18 +39,18 @@ class Bench:
     positions: list[Position] = field(default_factory=list)
     fallback: str | None = None
     clock: Hands = field(default_factory=Hands)
-    events: list[Event] = field(default_factory=list)
+    events: list[FileEvent] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.start()
 
     def start(self) -> None:
-        look: Callable[[float], list[Found]]
+        look: Callable[[float], list[TranscriptFile]]
         if self.follow:
-            look = Watch(self.paths).look
+            look = TranscriptFinder(self.paths).look
         else:
             paths = [str(source.path) for source in files.expand(self.paths)]
-            look = lambda _: [Found(path, os.stat(path)) for path in paths]  # noqa: E731, PTH116
+            look = lambda _: [TranscriptFile(path, os.stat(path)) for path in paths]  # noqa: E731, PTH116
         self.follower = Follower(
             look,
             self.positions,
@@ -57,16 +58,16 @@ class Bench:
             fallback=self.fallback,
             follow=self.follow,
             again=self.again,
-            tell=self.events.append,
+            report=self.events.append,
         )
-        self._pieces: Iterator[Piece] = self.follower.pieces()
+        self._pieces: Iterator[LineBatch] = self.follower.pieces()
 
     def restart(self) -> None:
         """Begin anew with what was acknowledged, as a checkpoint keeps it."""
         self.positions = [from_entry(to_entry(at)) for at in self.follower.positions()]
         self.start()
 
-    def pieces(self, *, settle: bool = True) -> list[Piece]:
+    def pieces(self, *, settle: bool = True) -> list[LineBatch]:
         """Return what is there now; a moment passes before."""
         self.clock.at_s += 0.3
         found = []

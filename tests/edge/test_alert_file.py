@@ -61,7 +61,7 @@ def test_faults_are_told_by_line(file: Path) -> None:
 def test_what_is_no_toml_is_told_with_its_line(file: Path) -> None:
     file.write_text('[[rules]]\nname = "x\n')
     (line,) = told(file)
-    assert "is no TOML" in line
+    assert "is not valid TOML" in line
     assert "at line 2" in line
 
 
@@ -89,8 +89,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     ("url", "said"),
     [
         (None, "target 'ops': url_env names OPS_URL, which is not set: set it"),
-        ("hooks.example/s3cret-token", "target 'ops': its url is no address of a webhook"),
-        ("https://host:port/s3cret-token", "target 'ops': its url is no address of a webhook"),
+        ("hooks.example/s3cret-token", "target 'ops': its url is not a valid webhook address"),
+        ("https://host:port/s3cret-token", "target 'ops': its url is not a valid webhook address"),
     ],
 )
 def test_an_address_that_is_none_is_not_shown(

@@ -8,10 +8,10 @@ import pytest
 
 from contextgauge.errors import ConfigError
 from contextgauge.state_folder import checkpoint_file, state_folder, text_key
-from streams.edge.files.checkpoint import Checkpoint, Stored, Target
+from streams.edge.files.checkpoint import Checkpoint, CheckpointContent, CheckpointTarget
 from streams.edge.files.positions import Position
 
-TARGET = Target("cluster", "agent.messages")
+TARGET = CheckpointTarget("cluster", "agent.messages")
 DAY_S = 86_400
 NOW_S = 1_000 * DAY_S
 
@@ -25,7 +25,7 @@ def position(path: Path, seen_s: int = NOW_S) -> Position:
     return Position(str(path), 1, 2, 30, 4, 5, "aa", "stream", "s\udc80", 6, seen_s)
 
 
-def load(path: Path, target: Target = TARGET) -> Stored:
+def load(path: Path, target: CheckpointTarget = TARGET) -> CheckpointContent:
     with Checkpoint(path, target) as checkpoint:
         return checkpoint.load(NOW_S)
 
@@ -36,10 +36,10 @@ def save(path: Path, *positions: Position) -> None:
 
 
 def test_what_was_saved_is_loaded_and_nothing_else_lies_about(path: Path) -> None:
-    assert load(path) == Stored([], {})
+    assert load(path) == CheckpointContent([], {})
     kept = position(path)
     save(path, kept)
-    assert load(path) == Stored([kept], {3: 7})
+    assert load(path) == CheckpointContent([kept], {3: 7})
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     names = sorted(each.name for each in path.parent.iterdir())
     assert names == ["checkpoint.json", "checkpoint.json.lock"]
@@ -108,7 +108,7 @@ def test_a_position_that_is_none_is_damage(path: Path, field: str, wrong: object
 def test_one_of_another_topic_or_version_is_not_taken(path: Path) -> None:
     save(path)
     with pytest.raises(ConfigError, match=r"agent\.messages of the cluster cluster, not for other"):
-        load(path, Target("cluster", "other"))
+        load(path, CheckpointTarget("cluster", "other"))
     path.write_text(json.dumps(json.loads(path.read_bytes()) | {"format": 2}))
     with pytest.raises(ConfigError, match="another version"):
         load(path)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from contextgauge.kafka.options import KafkaOptions
 from streams.edge.faust.stream import FaustStream
-from streams.ports import Arrival
+from streams.ports import ReceivedRecord
 
 
 class _Told:
@@ -17,23 +17,23 @@ class _Told:
     def revoked(self) -> None:
         self.told.append("revoked")
 
-    async def take(self, arrivals: Sequence[Arrival]) -> None:
+    async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
         """Nothing comes."""
 
 
 async def test_a_member_that_joins_again_in_the_same_generation_is_told_its_partitions() -> None:
     stream = FaustStream(KafkaOptions("nowhere:1"), "topic", "group", None, lambda: 0, lambda: 0)
     stream._handler = told = _Told()  # noqa: SLF001 -- it runs without a broker
-    app = stream._made()  # noqa: SLF001 -- as above
+    app = stream._create_app()  # noqa: SLF001 -- as above
     app.consumer_generation_id = 7
     first = app.consumer_generation_id
-    stream.sought(first, {0: 3})
-    stream.sought(first, {0: 3})  # it only sought again
+    stream.assign(first, {0: 3})
+    stream.assign(first, {0: 3})  # seeking again is no new assignment
     assert stream.is_current(first)
     await app.on_partitions_revoked.send(set())
     assert not stream.is_current(first)
     app.consumer_generation_id = 7  # the group's, as a follower that changed nothing finds it
-    stream.sought(app.consumer_generation_id, {0: 3})
+    stream.assign(app.consumer_generation_id, {0: 3})
     assert told.told == ["assigned [0]", "revoked", "assigned [0]"]
     assert not stream.is_current(first)
     assert stream.is_current(app.consumer_generation_id)

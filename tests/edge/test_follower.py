@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contextgauge.errors import ConfigError
-from streams.edge.files.watch import Watch
+from streams.edge.files.watch import TranscriptFinder
 from tests.edge.follower_kit import Bench, Hands, add, told
 
 
@@ -121,13 +121,13 @@ def test_a_sessions_folder_is_followed_with_what_comes_later(tmp_path: Path) -> 
 
 
 def test_a_file_that_is_not_there_yet_is_waited_for(path: Path, tmp_path: Path) -> None:
-    assert Watch([str(path)]).missing == [str(path)]
+    assert TranscriptFinder([str(path)]).missing == [str(path)]
     bench = Bench([str(path)])
     assert bench.lines() == []
     add(path, told(1))
     assert bench.lines() == [told(1)]
     with pytest.raises(ConfigError, match="no such file"):
-        Watch([str(tmp_path / "nowhere" / "s.jsonl")])
+        TranscriptFinder([str(tmp_path / "nowhere" / "s.jsonl")])
 
 
 def test_only_what_is_seen_when_it_is_written_is_live(path: Path) -> None:

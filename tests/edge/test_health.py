@@ -72,7 +72,7 @@ def test_a_step_that_does_not_end_is_not_live(clock: FakeClock, board: HealthBoa
     with board.step("commit", 3, 20.0), board.step("poll", 4) as poll:
         assert board.doing() == ["commit of partition 3", "poll of partition 4"]
         _pass(clock, board, 50)
-        poll.again()
+        poll.restart()
         _pass(clock, board, 30)
         assert board.live().ok
         _pass(clock, board, 1)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from contextgauge.containers import Line
-from streams.edge.files.checkpoint import Checkpoint, Target
-from streams.edge.files.checkpoint_keeper import Keeper
-from streams.edge.files.pieces import Piece, grouped, nothing
+from streams.edge.files.checkpoint import Checkpoint, CheckpointedFollower, CheckpointTarget
+from streams.edge.files.pieces import grouped, nothing
+from streams.ports import LineBatch
 from tests.edge.follower_kit import Bench, add, told
 
-TARGET = Target("cluster", "agent.messages")
+TARGET = CheckpointTarget("cluster", "agent.messages")
 
 
 @pytest.fixture(autouse=True)
@@ -20,11 +20,13 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.edge.files.follower.POLL_S", 0.0)
 
 
-def keeper(bench: Bench, folder: Path) -> Keeper:
-    return Keeper(bench.follower, Checkpoint(folder / "c.json", TARGET), bench.clock, dict)
+def keeper(bench: Bench, folder: Path) -> CheckpointedFollower:
+    return CheckpointedFollower(
+        bench.follower, Checkpoint(folder / "c.json", TARGET), bench.clock, dict
+    )
 
 
-def numbers(piece: Piece) -> list[int]:
+def numbers(piece: LineBatch) -> list[int]:
     return [line.number for line in piece.lines]
 
 
@@ -92,15 +94,15 @@ def test_saves_come_one_after_the_other(tmp_path: Path, monkeypatch: pytest.Monk
 def test_small_pieces_go_together_and_are_settled_together() -> None:
     settled: list[int] = []
 
-    def piece(number: int, *, live: bool = False, size: int = 1) -> Piece:
+    def piece(number: int, *, live: bool = False, size: int = 1) -> LineBatch:
         line = Line("f", number, b"x" * size, size, None)
-        return Piece([line], live, lambda: settled.append(number))
+        return LineBatch([line], live, lambda: settled.append(number))
 
-    def pieces() -> Iterator[Piece]:
+    def pieces() -> Iterator[LineBatch]:
         yield piece(1)
         yield piece(2)
         yield piece(3, live=True)
-        yield Piece((), live=False, settle=nothing)
+        yield LineBatch((), live=False, settle=nothing)
         yield piece(4, size=1 << 20)
         yield piece(5)
 

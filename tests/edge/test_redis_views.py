@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from contextgauge.errors import ConfigError, RetryError, StopError, VersionError
 from streams.edge.local_stack.stack import LocalStack
-from streams.edge.redis.keys import Keys, entry_id, entry_offset
+from streams.edge.redis.keys import RedisKeys, entry_id, entry_offset
 from streams.edge.redis.views import RedisViews
 from streams.ports import ApplyResult, Entry, Generations, ViewChanges, ViewPosition
 
@@ -198,7 +198,7 @@ async def test_what_redis_refuses_for_good_stops(
 
 def test_a_prefix_with_braces_is_refused() -> None:
     with pytest.raises(ConfigError, match="CONTEXTGAUGE_KEY_PREFIX"):
-        Keys("a{b}")
+        RedisKeys("a{b}")
     with pytest.raises(ConfigError, match="CONTEXTGAUGE_REDIS_URL"):
         RedisViews("http://nowhere")
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from streams.edge.telemetry.combined import LOOPBACK, of_all
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
-from streams.edge.telemetry.server import Answer, StatusServer, answers, listening, port_of
+from streams.edge.telemetry.server import StatusResponse, StatusServer, answers, listening, port_of
 from tests.edge.test_health import FakeClock
 
 
@@ -30,7 +30,7 @@ class Two:
             server.start()
         self._answer = of_all("derive", ports)
 
-    def ask(self, path: str, accept: str = "") -> Answer:
+    def ask(self, path: str, accept: str = "") -> StatusResponse:
         return self._answer(path, accept)
 
 

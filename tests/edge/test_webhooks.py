@@ -13,7 +13,7 @@ from aiohttp import web
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
-from streams.edge.alerts.webhook_key import key_of
+from streams.edge.alerts.rules_file import key_of
 from streams.edge.alerts.webhooks import HttpWebhook, signature_of
 from tests.secure.certificates import Authority
 from tests.web_kit import web_server
@@ -98,15 +98,15 @@ async def test_without_a_secret_nothing_is_signed(server: Server) -> None:
     [
         (200, "delivered"),
         (204, "delivered"),
-        (301, "again"),
+        (301, "retry"),
         (400, "refused"),
-        (401, "again"),
-        (404, "again"),
+        (401, "retry"),
+        (404, "retry"),
         (410, "refused"),
         (413, "refused"),
-        (429, "again"),
-        (500, "again"),
-        (503, "again"),
+        (429, "retry"),
+        (500, "retry"),
+        (503, "retry"),
     ],
 )
 async def test_what_an_answer_means(
@@ -116,7 +116,7 @@ async def test_what_an_answer_means(
     server.headers = {"location": server.url} if status == 301 else {}
     answer = await webhook.call("the-id", b"{}")
     assert answer.outcome == outcome
-    assert answer.said == f"it answered {status}"
+    assert answer.reason == f"it answered {status}"
     assert len(server.requests) == 1
 
 
@@ -141,8 +141,8 @@ async def test_nobody_there_is_tried_again_and_the_address_is_not_told() -> None
     webhook = HttpWebhook("http://127.0.0.1:1/secret-token", None, 2.0, At())
     answer = await webhook.call("the-id", b"{}")
     await webhook.stop()
-    assert (answer.outcome, answer.said) == (
-        "again",
+    assert (answer.outcome, answer.reason) == (
+        "retry",
         "it cannot be reached: the connection was refused",
     )
 
@@ -153,8 +153,8 @@ async def _said(url: str, context: ssl.SSLContext | None = None) -> str:
         answer = await webhook.call("the-id", b"{}")
     finally:
         await webhook.stop()
-    assert answer.outcome == "again"
-    return answer.said.removeprefix("it cannot be reached: ")
+    assert answer.outcome == "retry"
+    return answer.reason.removeprefix("it cannot be reached: ")
 
 
 async def test_a_name_that_is_not_found_is_told() -> None:
@@ -184,7 +184,7 @@ async def test_one_that_says_nothing_is_told_by_why(secure: bool) -> None:
 @pytest.mark.parametrize(
     ("is_trusted", "host", "days", "why"),
     [
-        (False, "localhost", 10, "is of no authority we trust"),
+        (False, "localhost", 10, "is of no trusted authority"),
         (True, "other.example", 10, "is another name's"),
         (True, "localhost", -1, "has expired"),
     ],
@@ -218,7 +218,7 @@ async def test_one_that_does_not_answer_in_time_is_tried_again() -> None:
     answer = await webhook.call("the-id", b"{}")
     await webhook.stop()
     server.close()
-    assert (answer.outcome, answer.said) == ("again", "it did not answer in time")
+    assert (answer.outcome, answer.reason) == ("retry", "it did not answer in time")
 
 
 @pytest.mark.parametrize("secret", ["", "whsec_"])

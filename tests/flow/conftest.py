@@ -3,17 +3,17 @@
 import pytest
 
 from contextgauge.clock import SystemClock
-from streams.edge.memory.log import MemoryLog
+from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import DeriveKit, HastyClock
 
 
 @pytest.fixture
-def log() -> MemoryLog:
-    return MemoryLog(SystemClock())
+def log() -> FaultyLog:
+    return FaultyLog(SystemClock())
 
 
 @pytest.fixture
-async def kit(log: MemoryLog) -> DeriveKit:
+async def kit(log: FaultyLog) -> DeriveKit:
     kit = DeriveKit(log, "", HastyClock())
     await kit.create_topics()
     return kit

@@ -8,10 +8,10 @@ from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter, DeadReason
 from schemas.topics import DAY_MS, HOUR_MS
-from streams.flow.common.provenance import source_headers
 from streams.flow.dead_letters.letters import Letter, dead_record
 from streams.flow.dead_letters.reading import DeadReading, Selection
 from streams.flow.dead_letters.redrive import RedriveConfig, RedriveResult, redrive
+from streams.flow.derive.partition_state import source_headers
 from streams.ports import Clock, Headers, LogRecord, NewRecord
 from tests.flow.derive_kit import RULES, DeriveKit
 

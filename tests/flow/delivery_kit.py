@@ -13,21 +13,21 @@ from contextgauge.delivery.queue import WhenFull
 from contextgauge.delivery.sender import QueueSenderConfig
 from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES, Topic
-from streams.edge.memory.log import MemoryLog
 from streams.ports import Clock, LogRecord
+from tests.doubles.log import FaultyLog
 
 PARTITIONS = 3
 LIMIT = 2_000
 
 
-async def memory(*topics: Topic) -> MemoryLog:
-    log = MemoryLog(SystemClock())
+async def memory(*topics: Topic) -> FaultyLog:
+    log = FaultyLog(SystemClock())
     await log.create_topics(topics or (AGENT_MESSAGES,), PARTITIONS)
     return log
 
 
 def delivery_over(
-    log: MemoryLog,
+    log: FaultyLog,
     when_full: WhenFull = "wait",
     max_messages: int = 100,
     max_bytes: int = 1_000_000,
@@ -46,7 +46,7 @@ def delivery_over(
 
 
 @asynccontextmanager
-async def opened(log: MemoryLog, **options: Any) -> AsyncIterator[tuple[Delivery, list[str]]]:
+async def opened(log: FaultyLog, **options: Any) -> AsyncIterator[tuple[Delivery, list[str]]]:
     """Open a delivery, and close it with all that waits sent."""
     delivery, told = delivery_over(log, **options)
     delivery.start()
@@ -60,12 +60,12 @@ def message(number: int, session: str = "s") -> dict[str, object]:
     return {"type": "user", "session_id": session, "uuid": f"{session}-{number}", "message": "hi"}
 
 
-def written(log: MemoryLog) -> list[LogRecord]:
+def written(log: FaultyLog) -> list[LogRecord]:
     partitions = (log.partition(AGENT_MESSAGES.name, number) for number in range(PARTITIONS))
     return [record for each in partitions for record in each.read(0, 10**6).records]
 
 
-def numbers(log: MemoryLog, session: str = "s") -> list[int]:
+def numbers(log: FaultyLog, session: str = "s") -> list[int]:
     """Return what arrived of a session, in order."""
     bodies = [json.loads(record.value or b"") for record in written(log)]
     return [int(b["uuid"].rpartition("-")[2]) for b in bodies if b["session_id"] == session]

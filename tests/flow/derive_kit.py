@@ -18,7 +18,7 @@ from streams.edge.files.catalog import bundled
 from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.telemetry.health import HealthBoard
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.derive.worker import run_derive
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
@@ -58,11 +58,11 @@ def samples(seed: int = 1) -> list[Sent]:
 
 def expected(messages: Iterable[Sent], partitions: int = 4) -> list[list[Record]]:
     """Return what one funnel derives, by partition, in order."""
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     records: list[list[Record]] = [[] for _ in range(partitions)]
     for session_id, value in messages:
-        records[partition_of(session_id, partitions)] += funnel.take(
-            Intake(value, session_id)
+        records[partition_of(session_id, partitions)] += deriver.derive(
+            InputMessage(value, session_id)
         ).records
     return records
 

@@ -20,11 +20,11 @@ from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.memory.views import MemoryViews
-from streams.flow.common.retry import Patience
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.common.retry import RetryLoop
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.project.config import ProjectConfig
-from streams.flow.project.fold import Placed
-from streams.flow.project.partition import PartitionProjector, Place
+from streams.flow.project.fold import LoggedRecord
+from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.flow.project.worker import run_project
 from streams.flow.replay.views import fold_views
 from streams.ports import (
@@ -38,6 +38,7 @@ from streams.ports import (
 )
 from tests.core.history import START_MS
 from tests.core.strategies import SESSIONS, write
+from tests.doubles.dump import dump
 from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, until
 
 PARTITIONS = 4
@@ -81,15 +82,15 @@ def logs(draw: st.DrawFn) -> list[LogRecord]:
     for number in range(draw(st.integers(1, 4))):
         actions, transcript = draw(SESSIONS)
         name = f"s-{number}"
-        funnel = Funnel(RULES)
+        deriver = Deriver(RULES)
         lines = write(name, actions, transcript=transcript)
         # An agent's name may be told late, and another one later.
         agents = draw(st.lists(st.sampled_from([None, "ann", "bob"]), min_size=1, max_size=3))
         told = [
-            Intake(line, name, publisher_agent_id=agents[n * len(agents) // len(lines)])
+            InputMessage(line, name, publisher_agent_id=agents[n * len(agents) // len(lines)])
             for n, line in enumerate(lines)
         ]
-        sessions.append([r for intake in told for r in funnel.take(intake).records])
+        sessions.append([r for intake in told for r in deriver.derive(intake).records])
     mixed = [record for turn in zip_longest(*sessions) for record in turn if record is not None]
     steps = st.sampled_from([0, 1, 3_600_000, DAY_MS, 40 * DAY_MS, 100 * DAY_MS])
     logged_ms, dated = START_MS, []
@@ -109,10 +110,12 @@ def batches(records: Sequence[LogRecord], cuts: Iterable[int]) -> list[Batch]:
     return found
 
 
-def placed(records: Iterable[LogRecord]) -> list[Placed]:
+def placed(records: Iterable[LogRecord]) -> list[LoggedRecord]:
     """Return the records as the fold takes them."""
     return [
-        Placed(item.offset, item.timestamp_ms, codec.from_binary(item.headers, item.value or b""))
+        LoggedRecord(
+            item.offset, item.timestamp_ms, codec.from_binary(item.headers, item.value or b"")
+        )
         for item in records
     ]
 
@@ -153,8 +156,8 @@ def projector_of(
         stopped.set()
     return PartitionProjector(
         store,
-        Patience(HastyClock(), Figures(), board(), stopped, "redis"),
-        Place(1, 0, partitions),
+        RetryLoop(HastyClock(), Figures(), board(), stopped, "redis"),
+        ViewPartition(1, 0, partitions),
         strict=strict,
         idle_ms=SESSION_IDLE_MS,
     )
@@ -314,4 +317,4 @@ class ProjectKit:
 
     async def documents(self, generation: int) -> list[PartitionDump]:
         """Return the documents that are stored."""
-        return [await self.store.dump(generation, partition) for partition in range(PARTITIONS)]
+        return [await dump(self.store, generation, partition) for partition in range(PARTITIONS)]

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import EntryStream, SessionView
@@ -14,13 +15,12 @@ from streams.ports import (
     Entry,
     Generations,
     LiveBounds,
-    PartitionDump,
     Ranking,
     ViewPosition,
     ViewReader,
     ViewStore,
 )
-from streams.serve.api.sessions import Sessions
+from streams.serve.views.sessions import active_sessions
 from tests.flow.project_kit import HastyClock, ProjectKit, Worker
 
 
@@ -108,9 +108,6 @@ class RecordingReader:
         self.read.add(generation)
         return await self._reader.live_bounds(generation, partition)
 
-    async def dump(self, generation: int, partition: int) -> PartitionDump:
-        return await self._reader.dump(generation, partition)
-
 
 class Reader:
     """Polls the sessions, and checks every answer."""
@@ -133,9 +130,10 @@ class Reader:
     async def poll(self) -> None:
         """Ask for a list; then, of one generation, for one of its sessions and its records."""
         recording = RecordingReader(self._reader)
-        views = await Sessions(recording, partition_of).ranked("recent", 20)
+        sessions = await active_sessions(recording, partition_of, SystemClock())
+        views = await sessions.ranked("recent", 20)
         self._check(recording, views)
-        pinned = await Sessions(recording, partition_of).pinned()
+        pinned = await active_sessions(recording, partition_of, SystemClock())
         recording.read.clear()
         view = views[self.polls % len(views)]
         session = await pinned.find(view.session_id)
@@ -143,7 +141,8 @@ class Reader:
         assert records or session.sequence
         count = await pinned.count()
         self._check(recording, [session])
-        assert recording.read == {pinned.generation}
+        assert pinned.snapshot is not None
+        assert recording.read == {pinned.snapshot.generation}
         assert count >= len(views)
         self.polls += 1
 

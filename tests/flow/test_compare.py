@@ -13,7 +13,7 @@ from schemas.topics import DAY_MS
 from schemas.views import STREAM_ENTRIES
 from streams.edge.memory.views import MemoryPartition, MemoryViews
 from streams.flow.rebuild.compare import Compared, Difference, Pair, PartitionComparison
-from streams.ports import LogRecord, SessionsLook, ViewPosition
+from streams.ports import LogRecord, SessionsSnapshot, ViewPosition
 from tests.core.history import START_MS
 from tests.flow.project_kit import SAMPLE, Told, on_log, sample_records, wanted
 
@@ -192,7 +192,7 @@ class Racing:
         assert self.goes_on(), "the two are never level while records come"
         self.follow(self._live)
 
-    async def _look(self, generation: int, partition: int, sessions: Any) -> SessionsLook:
+    async def _look(self, generation: int, partition: int, sessions: Any) -> SessionsSnapshot:
         self.follow(self._live)
         found = await self._looks(generation, partition, sessions)
         self.move(generation)

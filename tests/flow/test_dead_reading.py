@@ -8,11 +8,11 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from schemas.messages import DeadReason
-from streams.edge.memory.log import MemoryLog
 from streams.flow.dead_letters.letters import REMEDIES, UNKNOWN_REASON, Origin, letter_of
 from streams.flow.dead_letters.reading import CLOCKS_MS, Selection, Span
 from streams.flow.dead_letters.redrive import SKIP_REMEDIES, SkipReason
 from streams.ports import Batch, LogRecord, NewRecord
+from tests.doubles.log import FaultyLog
 from tests.flow.dead_kit import NOW_MS, addresses, died, reading
 from tests.flow.derive_kit import DeriveKit
 
@@ -135,7 +135,7 @@ async def test_letters_that_arrive_after_begin_are_not_read(kit: DeriveKit) -> N
 
 
 async def test_retention_may_delete_letters_while_they_are_read(
-    kit: DeriveKit, log: MemoryLog
+    kit: DeriveKit, log: FaultyLog
 ) -> None:
     await kit.append(died(value=b"%d" % n) for n in range(1_200))
     told: list[tuple[int, int]] = []

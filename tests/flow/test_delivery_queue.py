@@ -16,8 +16,9 @@ from contextgauge.delivery.queue import SendQueue, WhenFull
 from contextgauge.errors import ClosedError, ConfigError, RetryError
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES
-from streams.edge.memory.log import MemoryLog, MemoryProducer
+from streams.edge.memory.log import MemoryProducer
 from streams.ports import NewRecord
+from tests.doubles.log import FaultyLog
 from tests.flow.delivery_kit import (
     LIMIT,
     PARTITIONS,
@@ -121,7 +122,7 @@ async def test_a_slow_shortening_is_not_taken_for_a_broker_that_is_silent(
 
 
 async def test_a_missing_topic_is_told_and_found_when_it_is_there() -> None:
-    log = MemoryLog(SystemClock())
+    log = FaultyLog(SystemClock())
     async with opened(log) as (delivery, told):
         await delivery.submit(message(1), conversation())
         await until(lambda: bool(told))
@@ -173,7 +174,7 @@ async def test_options_that_cannot_be_meant_are_refused(wrong: dict[str, Any]) -
         delivery_over(await memory(), **wrong)
 
 
-async def full(when_full: WhenFull, count: int = 6) -> tuple[Delivery, MemoryLog, list[str]]:
+async def full(when_full: WhenFull, count: int = 6) -> tuple[Delivery, FaultyLog, list[str]]:
     """Return a delivery with room for three, given `count` messages while the broker is away."""
     log = await memory()
     log.away = True

@@ -11,8 +11,8 @@ from contextgauge.partitioner import partition_of
 from schemas.topics import Topic
 from streams import codec
 from streams.edge.kafka.changelog import ChangelogStateStore
-from streams.edge.memory.log import MemoryLog
 from streams.ports import NewRecord
+from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import DeriveKit, HastyClock, Sent, expected, samples, until
 
 MESSAGES = samples()
@@ -54,18 +54,18 @@ async def test_restarts_and_batch_sizes_change_nothing(kit: DeriveKit, batch_mes
     assert await kit.events() == expected(messages)
 
 
-async def test_a_compacted_changelog_restores_the_same(kit: DeriveKit, log: MemoryLog) -> None:
+async def test_a_compacted_changelog_restores_the_same(kit: DeriveKit, log: FaultyLog) -> None:
     half = len(MESSAGES) // 2
     await kit.publish(MESSAGES[:half])
     await kit.run_until_caught_up(replace(kit.config, batch_messages=10))
     for partition in range(4):
-        log.partition(kit.config.state_topic, partition).compact()
+        log.compact(kit.config.state_topic, partition)
     await kit.publish(MESSAGES[half:])
     await kit.run_until_caught_up()
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_a_cut_commit_is_derived_anew(kit: DeriveKit, log: MemoryLog) -> None:
+async def test_a_cut_commit_is_derived_anew(kit: DeriveKit, log: FaultyLog) -> None:
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:
         for start in range(0, len(MESSAGES), 200):
             log.cut_commits = 2
@@ -76,7 +76,7 @@ async def test_a_cut_commit_is_derived_anew(kit: DeriveKit, log: MemoryLog) -> N
 
 
 async def test_a_fenced_partition_is_left_and_taken_over_again(
-    kit: DeriveKit, log: MemoryLog
+    kit: DeriveKit, log: FaultyLog
 ) -> None:
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:
         for start in range(0, len(MESSAGES), 200):
@@ -119,7 +119,7 @@ async def test_a_returned_partition_keeps_its_state(kit: DeriveKit) -> None:
     assert await kit.events() == expected([*MESSAGES, *MESSAGES])
 
 
-async def test_a_kept_state_is_dropped_when_another_wrote(kit: DeriveKit, log: MemoryLog) -> None:
+async def test_a_kept_state_is_dropped_when_another_wrote(kit: DeriveKit, log: FaultyLog) -> None:
     """The changelog's end tells; here another writes while the partition is let go."""
     half = len(MESSAGES) // 2
     await kit.publish(MESSAGES[:half])
@@ -142,7 +142,7 @@ async def test_a_kept_state_is_dropped_when_another_wrote(kit: DeriveKit, log: M
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_a_kept_state_is_used_once(kit: DeriveKit, log: MemoryLog) -> None:
+async def test_a_kept_state_is_used_once(kit: DeriveKit, log: FaultyLog) -> None:
     """Fenced by one that wrote nothing: the changelog is the same, the state in memory is not."""
     half = len(MESSAGES) // 2
     await kit.publish(MESSAGES[:half])
@@ -160,7 +160,7 @@ async def test_a_kept_state_is_used_once(kit: DeriveKit, log: MemoryLog) -> None
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_a_broker_that_is_away_is_waited_for(kit: DeriveKit, log: MemoryLog) -> None:
+async def test_a_broker_that_is_away_is_waited_for(kit: DeriveKit, log: FaultyLog) -> None:
     log.away = True
     async with kit.running() as worker:
         await until(lambda: worker.figures.total("worker_retries") > 3)
@@ -179,7 +179,7 @@ async def test_a_broker_that_is_away_is_waited_for(kit: DeriveKit, log: MemoryLo
     assert kit.clock.pauses[:4] == [0.25, 0.5, 1.0, 2.0]
 
 
-async def test_after_a_success_pauses_are_short_again(kit: DeriveKit, log: MemoryLog) -> None:
+async def test_after_a_success_pauses_are_short_again(kit: DeriveKit, log: FaultyLog) -> None:
     """Of a partition whose commits fail now and then."""
     assert isinstance(kit.clock, HastyClock)
     pauses = kit.clock.pauses
@@ -191,7 +191,7 @@ async def test_after_a_success_pauses_are_short_again(kit: DeriveKit, log: Memor
         assert pauses == [0.25] * 3
 
 
-async def test_a_marker_alone_moves_the_stored_position(kit: DeriveKit, log: MemoryLog) -> None:
+async def test_a_marker_alone_moves_the_stored_position(kit: DeriveKit, log: FaultyLog) -> None:
     """Or retention would overtake a position that stands before the last marker."""
     log.partition(kit.config.messages_topic, 2).append(None, None)
     async with kit.running() as worker:
@@ -201,7 +201,7 @@ async def test_a_marker_alone_moves_the_stored_position(kit: DeriveKit, log: Mem
     assert (await log.committed(kit.config.group, kit.config.messages_topic))[2] == 1
 
 
-async def test_missing_topics_stop_the_worker(log: MemoryLog) -> None:
+async def test_missing_topics_stop_the_worker(log: FaultyLog) -> None:
     kit = DeriveKit(log, "none-")
     error = await kit.start_worker().failed()
     assert isinstance(error, ConfigError)
@@ -209,7 +209,7 @@ async def test_missing_topics_stop_the_worker(log: MemoryLog) -> None:
     assert "contextgauge topics create" in str(error)
 
 
-async def test_differing_partition_counts_stop_the_worker(log: MemoryLog) -> None:
+async def test_differing_partition_counts_stop_the_worker(log: FaultyLog) -> None:
     kit = DeriveKit(log, "odd-")
     odd = Topic("odd-context.state", "any", "compact", -1, 1)
     await log.create_topics([odd], 3)
@@ -223,7 +223,7 @@ async def test_differing_partition_counts_stop_the_worker(log: MemoryLog) -> Non
 async def test_a_changed_partition_count_stops_the_worker(kit: DeriveKit) -> None:
     await kit.publish(MESSAGES[:50])
     await kit.run_until_caught_up()
-    moved = MemoryLog(SystemClock())
+    moved = FaultyLog(SystemClock())
     await moved.create_topics(kit.topics, 5)
     wider = DeriveKit(moved, "")
     for partition in range(4):
@@ -237,7 +237,7 @@ async def test_a_changed_partition_count_stops_the_worker(kit: DeriveKit) -> Non
 
 
 async def test_a_position_that_retention_overtook_stops_the_worker(
-    kit: DeriveKit, log: MemoryLog
+    kit: DeriveKit, log: FaultyLog
 ) -> None:
     await kit.publish(MESSAGES)
     await kit.run_until_caught_up()
@@ -252,7 +252,7 @@ async def test_a_position_that_retention_overtook_stops_the_worker(
 async def test_a_topic_created_anew_stops_the_worker(kit: DeriveKit) -> None:
     await kit.publish(MESSAGES)
     await kit.run_until_caught_up()
-    fresh = MemoryLog(SystemClock())
+    fresh = FaultyLog(SystemClock())
     await fresh.create_topics(kit.topics, 4)
     other = DeriveKit(fresh, "")
     for partition in range(4):
@@ -262,11 +262,11 @@ async def test_a_topic_created_anew_stops_the_worker(kit: DeriveKit) -> None:
             )
     error = await other.start_worker().failed()
     assert isinstance(error, PositionError)
-    assert "created anew" in str(error)
+    assert "recreated" in str(error)
 
 
 async def test_a_new_worker_starts_at_the_first_message_kept(
-    kit: DeriveKit, log: MemoryLog
+    kit: DeriveKit, log: FaultyLog
 ) -> None:
     await kit.publish(MESSAGES)
     log.delete_before(kit.config.messages_topic, 0, 3)
@@ -286,8 +286,8 @@ async def test_a_new_worker_starts_at_the_first_message_kept(
         (["s", "session"], {"v": 1, "part": {}}, "version 1; this build of contextgauge reads"),
         (["s", "session"], 7, "version None"),
         (["s", "session"], [2], "version 2"),
-        (["s", "session"], [2, 1], "when it was last active"),
-        (["s", "known:0"], [2, 0], "when it was last active"),
+        (["s", "session"], [2, 1], "its last activity is missing"),
+        (["s", "known:0"], [2, 0], "its last activity is missing"),
         (["s", "chain:main", "?"], {"v": 1}, "does not know"),
         ("?", {"v": 1}, "does not know"),
     ],

@@ -9,7 +9,7 @@ from schemas.views import SessionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.flow.project.fold import PARTITION_KEY, Fold
-from streams.flow.project.partition import Call
+from streams.flow.project.partition import ViewWrite
 from streams.flow.replay.views import ViewFold, fold_records
 from streams.ports import LogRecord
 from tests.flow.project_kit import SAMPLE, logs, placed, sample_records, wanted
@@ -39,7 +39,7 @@ def test_records_of_a_replay_are_folded_by_partition() -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs(), st.integers(1, 30))
 def test_no_call_is_larger_than_it_was_taken_for(log: list[LogRecord], records: int) -> None:
-    fold, call = Fold(strict=False), Call()
+    fold, call = Fold(strict=False), ViewWrite()
     for number, item in enumerate(placed(log), 1):
         session = codec.key_bytes(item.record.data.session_id)
         for missing in fold.missing([session]):
@@ -59,4 +59,4 @@ def test_no_call_is_larger_than_it_was_taken_for(log: list[LogRecord], records: 
                 *(stat or b"" for name, stat in changes.stats.items() if name != PARTITION_KEY),
             ]
             assert sum(map(len, whole)) <= call.size
-            call = Call()
+            call = ViewWrite()

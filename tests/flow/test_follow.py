@@ -12,11 +12,9 @@ from contextgauge.containers import Line
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
-from streams.edge.files.pieces import Piece
-from streams.flow.common.in_thread import in_thread
-from streams.flow.publish.follow import publish_pieces, until
-from streams.flow.publish.publish import PublishConfig, Sender
-from streams.ports import NewRecord
+from streams.flow.publish.follow import in_thread, publish_pieces, until
+from streams.flow.publish.publish import LinePublisher, PublishConfig
+from streams.ports import LineBatch, NewRecord
 
 CONFIG = PublishConfig(topic="t", partitions=1, partition_of=partition_of)
 
@@ -43,21 +41,21 @@ class Noted:
         self.notes.append("acknowledged")
 
 
-def piece(notes: list[str], *, lines: int = 1, live: bool = False) -> Piece:
+def piece(notes: list[str], *, lines: int = 1, live: bool = False) -> LineBatch:
     value = b'{"type":"user","session_id":"s"}'
     found = [Line("f", n, value, len(value), None) for n in range(lines)]
-    return Piece(found, live, lambda: notes.append("settled"))
+    return LineBatch(found, live, lambda: notes.append("settled"))
 
 
-async def of(pieces: Sequence[Piece]) -> AsyncIterator[Piece]:
+async def of(pieces: Sequence[LineBatch]) -> AsyncIterator[LineBatch]:
     for each in pieces:
         yield each
 
 
 async def run(
-    producer: Noted, pieces: AsyncIterator[Piece], *, is_live: bool | None = None
-) -> Sender:
-    sender = Sender(producer, CONFIG, lambda *_: None)
+    producer: Noted, pieces: AsyncIterator[LineBatch], *, is_live: bool | None = None
+) -> LinePublisher:
+    sender = LinePublisher(producer, CONFIG, lambda *_: None)
     await publish_pieces(sender, pieces, SystemClock(), lambda _: None, is_live=is_live)
     return sender
 

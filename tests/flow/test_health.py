@@ -10,12 +10,12 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
 from streams.edge.kafka.changelog import ChangelogStateStore
-from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryViews
 from streams.edge.telemetry.health import HealthBoard
 from streams.flow.derive.worker import run_derive
 from streams.flow.project import partition as project_partition
-from streams.ports import ApplyResult, LogRecord, Restored, ViewChanges, ViewPosition
+from streams.ports import ApplyResult, ChangelogChunk, LogRecord, ViewChanges, ViewPosition
+from tests.doubles.log import FaultyLog
+from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import RULES, DeriveKit, Figures, samples, until
 from tests.flow.project_kit import ProjectKit, sample_records
 
@@ -23,11 +23,11 @@ from tests.flow.project_kit import ProjectKit, sample_records
 class SlowStore(ChangelogStateStore):
     """A changelog that is read back only as far as it is let."""
 
-    def __init__(self, log: MemoryLog, topic: str) -> None:
+    def __init__(self, log: FaultyLog, topic: str) -> None:
         super().__init__(log, topic)
         self.go_on = asyncio.Event()
 
-    async def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
+    async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
         async for entries in super().restore(partition):
             yield entries
             await self.go_on.wait()
@@ -43,7 +43,7 @@ class AheadClock(SystemClock):
 
 
 def _kit() -> DeriveKit:
-    return DeriveKit(MemoryLog(SystemClock()), "health-", SystemClock())
+    return DeriveKit(FaultyLog(SystemClock()), "health-", SystemClock())
 
 
 async def test_a_worker_that_restores_is_not_ready_until_it_has() -> None:
@@ -51,7 +51,7 @@ async def test_a_worker_that_restores_is_not_ready_until_it_has() -> None:
     await kit.create_topics()
     await kit.publish(samples())
     await kit.run_until_caught_up()
-    assert isinstance(kit.log, MemoryLog)
+    assert isinstance(kit.log, FaultyLog)
     store = SlowStore(kit.log, kit.config.state_topic)
     stop = asyncio.Event()
     worker = asyncio.create_task(
@@ -126,7 +126,7 @@ async def test_a_batch_that_takes_long_but_gets_on_is_live(
     monkeypatch.setattr(project_partition, "MAX_DOCUMENTS", 20)
     clock, lives = AheadClock(), list[bool]()
 
-    class SlowViews(MemoryViews):
+    class SlowViews(FaultyViews):
         async def apply(
             self,
             generation: int,
@@ -144,7 +144,7 @@ async def test_a_batch_that_takes_long_but_gets_on_is_live(
                 generation, partition, expected=expected, position=position, changes=changes
             )
 
-    kit = ProjectKit(MemoryLog(SystemClock()), SlowViews())
+    kit = ProjectKit(FaultyLog(SystemClock()), SlowViews())
     kit.health = HealthBoard("project", clock, 60.0)
     await kit.create_topic()
     records = [record for part in sample_records() for record in part]
@@ -160,7 +160,7 @@ async def test_a_batch_that_takes_long_but_gets_on_is_live(
 async def test_a_log_that_is_away_is_live_and_not_ready() -> None:
     kit = _kit()
     await kit.create_topics()
-    assert isinstance(kit.log, MemoryLog)
+    assert isinstance(kit.log, FaultyLog)
     kit.log.away = True
     async with kit.running() as worker:
         await until(lambda: worker.figures.counts["worker_retries", "kafka"] > 0)
@@ -173,8 +173,8 @@ async def test_a_log_that_is_away_is_live_and_not_ready() -> None:
 
 
 async def test_a_store_that_is_away_is_live_and_not_ready() -> None:
-    store = MemoryViews()
-    kit = ProjectKit(MemoryLog(SystemClock()), store)
+    store = FaultyViews()
+    kit = ProjectKit(FaultyLog(SystemClock()), store)
     await kit.create_topic()
     async with kit.running() as worker:
         await until(lambda: kit.health.ready().ok)
@@ -221,8 +221,8 @@ async def test_a_worker_that_takes_idle_partitions_over_tells_what_it_holds() ->
 
 
 async def test_records_behind_an_open_transaction_are_a_lag_that_is_not_settled() -> None:
-    log = MemoryLog(SystemClock())
-    kit = ProjectKit(log, MemoryViews())
+    log = FaultyLog(SystemClock())
+    kit = ProjectKit(log, FaultyViews())
     await kit.create_topic()
     records = [record for part in sample_records() for record in part]
     async with kit.running() as worker:
@@ -261,7 +261,7 @@ async def test_the_age_of_the_message_behind_a_view_is_told() -> None:
         for record in await kit.read(kit.config.events_topic, partition):
             told = dict(record.headers)
             assert int(told["src_timestamp"]) == times[int(told["src_offset"])]
-    project = ProjectKit(kit.log, MemoryViews(), clock=Late())
+    project = ProjectKit(kit.log, FaultyViews(), clock=Late())
     project.config = replace(project.config, events_topic=kit.config.events_topic)
     async with project.running() as worker:
         await until(lambda: project.health.ready().ok)

@@ -30,38 +30,38 @@ class Told:
 
 def test_behind_it_is_as_old_as_what_was_done_last() -> None:
     told = Told()
-    told.lag.tell(100, 500, told.clock.at_ms - 60_000)
+    told.lag.report(100, 500, told.clock.at_ms - 60_000)
     assert told.seconds == 60
     told.clock.at_ms += 1_000
-    told.lag.tell(100, 500)
+    told.lag.report(100, 500)
     assert told.seconds == 61
-    told.lag.tell(500, 500, told.clock.at_ms - 10)
+    told.lag.report(500, 500, told.clock.at_ms - 10)
     assert told.seconds == 0
 
 
 def test_the_first_message_of_the_morning_is_not_as_late_as_the_last_of_the_evening() -> None:
     told = Told()
-    told.lag.tell(100, 100, told.clock.at_ms)
+    told.lag.report(100, 100, told.clock.at_ms)
     told.clock.at_ms += NIGHT_MS
-    told.lag.tell(100, 100)
+    told.lag.report(100, 100)
     told.clock.at_ms += 250
     # One has come, or a transaction has begun.
-    told.lag.tell(100, 101)
+    told.lag.report(100, 101)
     assert told.seconds == 0.25
 
 
 def test_a_publisher_whose_clock_is_behind_makes_no_lag() -> None:
     told = Told()
-    told.lag.tell(100, 100)
+    told.lag.report(100, 100)
     told.clock.at_ms += 250
-    told.lag.tell(101, 102, told.clock.at_ms - NIGHT_MS)
+    told.lag.report(101, 102, told.clock.at_ms - NIGHT_MS)
     assert told.seconds == 0.25
 
 
 def test_what_was_never_done_is_behind_since_it_was_seen() -> None:
     told = Told()
-    told.lag.tell(0, None)
-    told.lag.tell(0, 10)
+    told.lag.report(0, None)
+    told.lag.report(0, 10)
     told.clock.at_ms += 5_000
-    told.lag.tell(0, 10)
+    told.lag.report(0, 10)
     assert told.seconds == 5

@@ -11,8 +11,7 @@ from schemas.records import Record, SessionInfo
 from schemas.topics import DAY_MS, HOUR_MS
 from streams import codec
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.partition_state import PartitionState, Place
-from streams.flow.derive.partition_time import CLAIMS
+from streams.flow.derive.partition_state import CLAIMS, InputPartition, PartitionState
 from streams.ports import Headers, LogRecord
 from tests.flow.derive_kit import RULES, expected, samples
 
@@ -22,7 +21,7 @@ LIVE: Headers = (("observed", b"live"),)
 
 
 def new_state() -> PartitionState:
-    return PartitionState(RULES, CONFIG, Place(0, 1, 1), partition_of)
+    return PartitionState(RULES, CONFIG, InputPartition(0, 1, 1), partition_of)
 
 
 class Run(NamedTuple):

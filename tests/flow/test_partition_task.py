@@ -12,11 +12,11 @@ import pytest
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
 from streams.edge.memory.group import MemoryGroupReader
-from streams.edge.memory.log import MemoryLog
 from streams.flow.derive.group_offsets import GroupOffsets
-from streams.flow.derive.partition_state import Place, Work
-from streams.flow.derive.partition_task import PartitionTask, ReaderLostError, Tools
+from streams.flow.derive.partition_state import InputPartition, Work
+from streams.flow.derive.partition_task import DerivePorts, PartitionTask, ReaderLostError
 from streams.ports import Batch, GroupReader, TransactionalProducer
+from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
 
 MESSAGES = samples()
@@ -56,14 +56,14 @@ async def test_what_comes_while_one_commits_joins_the_next_batch_up_to_its_limit
 async def test_the_group_is_told_how_far_it_is_however_often_that_fails(
     kit: DeriveKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell, failures = MemoryGroupReader.tell, ["away", "no member", "away"]
+    tell, failures = MemoryGroupReader.commit_offsets, ["away", "no member", "away"]
 
     async def fail(reader: MemoryGroupReader, positions: dict[int, int]) -> None:
         if failures:
             raise RetryError(failures.pop())
         await tell(reader, positions)
 
-    monkeypatch.setattr(MemoryGroupReader, "tell", fail)
+    monkeypatch.setattr(MemoryGroupReader, "commit_offsets", fail)
     await kit.publish(MESSAGES)
     figures = await kit.run_until_caught_up()
     assert failures == []
@@ -74,7 +74,7 @@ async def test_the_group_is_told_how_far_it_is_however_often_that_fails(
 async def test_the_group_knows_the_last_position_once_a_worker_has_stopped(
     kit: DeriveKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.flow.derive.group_offsets.TELL_S", 1_000.0)
+    monkeypatch.setattr("streams.flow.derive.group_offsets.COMMIT_EVERY_S", 1_000.0)
     await kit.publish(MESSAGES)
     async with kit.running() as worker:
         await until(lambda: worker.has_derived(len(MESSAGES) - 1))
@@ -91,7 +91,11 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[Partitio
 
     class Watched(PartitionTask):
         def __init__(
-            self, tools: Tools, place: Place, reader: GroupReader, offsets: GroupOffsets
+            self,
+            tools: DerivePorts,
+            place: InputPartition,
+            reader: GroupReader,
+            offsets: GroupOffsets,
         ) -> None:
             super().__init__(tools, place, reader, offsets)
             made.append(weakref.ref(self))
@@ -104,7 +108,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[Partitio
 
 
 async def test_what_a_failed_commit_leaves_is_let_go_of_at_once(
-    kit: DeriveKit, log: MemoryLog, tasks: list[weakref.ref[PartitionTask]]
+    kit: DeriveKit, log: FaultyLog, tasks: list[weakref.ref[PartitionTask]]
 ) -> None:
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:
         log.cut_commits = 3
@@ -138,7 +142,7 @@ async def test_what_was_told_of_an_assignment_before_does_not_count_for_the_next
     told: list[dict[int, int]] = []
 
     class Slow:
-        async def tell(self, positions: dict[int, int]) -> None:
+        async def commit_offsets(self, positions: dict[int, int]) -> None:
             told.append(dict(positions))
             began.set()
             await go_on.wait()

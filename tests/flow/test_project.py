@@ -12,10 +12,11 @@ from structlog.testing import capture_logs
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, PositionError, VersionError
 from schemas.topics import Topic
-from streams.edge.memory.log import MemoryLog, MemoryPartitionReader
-from streams.edge.memory.views import MemoryViews
-from streams.flow.common.generations import Watch
+from streams.edge.memory.log import MemoryPartitionReader
+from streams.flow.common.generations import GenerationTracker
 from streams.ports import Batch, Generations, NewRecord, ViewChanges, ViewPosition
+from tests.doubles.log import FaultyLog
+from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import Figures, until
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 
@@ -25,17 +26,17 @@ NOTHING = ViewChanges({}, {}, {}, (), {}, {}, {}, {}, (), {})
 
 
 @pytest.fixture
-def store() -> MemoryViews:
-    return MemoryViews()
+def store() -> FaultyViews:
+    return FaultyViews()
 
 
 @pytest.fixture
-def log() -> MemoryLog:
-    return MemoryLog(SystemClock())
+def log() -> FaultyLog:
+    return FaultyLog(SystemClock())
 
 
 @pytest.fixture
-async def kit(log: MemoryLog, store: MemoryViews) -> AsyncIterator[ProjectKit]:
+async def kit(log: FaultyLog, store: FaultyViews) -> AsyncIterator[ProjectKit]:
     kit = ProjectKit(log, store)
     await kit.create_topic()
     yield kit
@@ -107,38 +108,38 @@ def has_half(figures: Figures) -> bool:
 
 
 async def test_a_generation_goes_live_when_all_partitions_have_caught_up(
-    store: MemoryViews,
+    store: FaultyViews,
 ) -> None:
-    watch = Watch(store, SystemClock())
-    await watch.begin()
-    build = watch.seen.build
+    generations = GenerationTracker(store, SystemClock())
+    await generations.begin_next()
+    build = generations.current.build
     assert build
     for partition in range(3):
-        await watch.activate(1, build, 3)
-        assert watch.seen == Generations(None, 1, build)
+        await generations.activate(1, build, 3)
+        assert generations.current == Generations(None, 1, build)
         position = ViewPosition(0, 0, 3, caught_up=False, build=build)
         await store.apply(1, partition, expected=None, position=position, changes=NOTHING)
-        await watch.activate(1, build, 3)
-        assert watch.seen == Generations(None, 1, build)
+        await generations.activate(1, build, 3)
+        assert generations.current == Generations(None, 1, build)
         await store.caught_up(1, partition, build)
-    await watch.activate(1, "another", 3)
-    assert watch.seen == Generations(None, 1, build)
-    await watch.activate(1, build, 3)
-    assert watch.seen == Generations(1, None)
+    await generations.activate(1, "another", 3)
+    assert generations.current == Generations(None, 1, build)
+    await generations.activate(1, build, 3)
+    assert generations.current == Generations(1, None)
 
 
-async def test_a_generation_left_between_two_steps_is_settled(store: MemoryViews) -> None:
-    store.kept = Generations(2, 2, "build")
-    watch = Watch(store, SystemClock())
-    await watch.look()
-    assert watch.seen == Generations(2, None)
+async def test_a_generation_left_between_two_steps_is_settled(store: FaultyViews) -> None:
+    store.numbers = Generations(2, 2, "build")
+    generations = GenerationTracker(store, SystemClock())
+    await generations.refresh()
+    assert generations.current == Generations(2, None)
 
 
-async def test_an_emptied_store_is_built_anew(kit: ProjectKit, store: MemoryViews) -> None:
+async def test_an_emptied_store_is_built_anew(kit: ProjectKit, store: FaultyViews) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
-        store.restore(MemoryViews())
+        store.restore(FaultyViews())
         await kit.append(MORE)
         # Never the old number: a reader's cursor must not go on in other views.
         assert await kit.caught_up(worker, at_least=2) == 2
@@ -146,7 +147,7 @@ async def test_an_emptied_store_is_built_anew(kit: ProjectKit, store: MemoryView
 
 
 async def test_lost_documents_are_built_anew_beside_the_live_ones(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
@@ -166,7 +167,7 @@ async def test_lost_documents_are_built_anew_beside_the_live_ones(
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_a_lost_position_is_built_anew(kit: ProjectKit, store: MemoryViews) -> None:
+async def test_a_lost_position_is_built_anew(kit: ProjectKit, store: FaultyViews) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
@@ -177,7 +178,7 @@ async def test_a_lost_position_is_built_anew(kit: ProjectKit, store: MemoryViews
 
 
 async def test_a_store_that_goes_back_in_time_is_read_for_again(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME[:50])
     async with kit.running() as worker:
@@ -196,13 +197,13 @@ async def test_a_store_that_goes_back_in_time_is_read_for_again(
 
 
 async def test_leftovers_of_an_emptied_store_are_not_built_on(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
     # Only the generation and the positions are gone.
-    store.kept = Generations(None, None)
+    store.numbers = Generations(None, None)
     for partition in store.partitions.values():
         partition.position = None
     await kit.append(MORE)
@@ -212,13 +213,13 @@ async def test_leftovers_of_an_emptied_store_are_not_built_on(
 
 
 async def test_what_another_build_left_under_the_number_is_not_gone_on_from(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
     # All but the generation is there still, and wrong: a worker that knows no number begins anew.
-    store.kept = Generations(None, None)
+    store.numbers = Generations(None, None)
     for partition in store.partitions.values():
         for session, view in partition.held.views.items():
             partition.held.views[session] = view.replace(b'"sequence":', b'"sequence":9')
@@ -228,14 +229,14 @@ async def test_what_another_build_left_under_the_number_is_not_gone_on_from(
 
 
 async def test_a_document_lost_while_building_is_built_over(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
     # The next worker goes on with a build that was cut off, and some of it is lost.
     build, ahead = "cut off", {record.data.session_id.encode() for record in MORE}
-    store.kept = Generations(None, 1, build)
+    store.numbers = Generations(None, 1, build)
     for partition in store.partitions.values():
         assert partition.position is not None
         partition.position = partition.position._replace(caught_up=False, build=build)
@@ -260,12 +261,12 @@ async def test_a_log_that_lacks_records_is_said_to_and_projected_all_the_same(
     assert {line["event"] for line in said} == {"the log lacks records: sessions begin in between"}
 
 
-async def test_damage_while_building_is_built_over(kit: ProjectKit, store: MemoryViews) -> None:
+async def test_damage_while_building_is_built_over(kit: ProjectKit, store: FaultyViews) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
     # Half a generation whose documents are ahead of its position.
-    store.kept = Generations(None, 1)
+    store.numbers = Generations(None, 1)
     for partition in store.partitions.values():
         assert partition.position is not None
         partition.position = partition.position._replace(offset=0, caught_up=False, build="")
@@ -277,7 +278,7 @@ async def test_damage_while_building_is_built_over(kit: ProjectKit, store: Memor
     assert await kit.documents(1) == await kit.expected()
 
 
-async def test_a_store_that_is_away_is_waited_for(kit: ProjectKit, store: MemoryViews) -> None:
+async def test_a_store_that_is_away_is_waited_for(kit: ProjectKit, store: FaultyViews) -> None:
     store.away = True
     async with kit.running() as worker:
         await until(lambda: worker.figures.total("worker_retries") > 1)
@@ -294,7 +295,7 @@ async def test_a_store_that_is_away_is_waited_for(kit: ProjectKit, store: Memory
     assert await kit.documents(1) == await kit.expected()
 
 
-async def test_a_log_that_is_away_is_waited_for(kit: ProjectKit, log: MemoryLog) -> None:
+async def test_a_log_that_is_away_is_waited_for(kit: ProjectKit, log: FaultyLog) -> None:
     await kit.append(RECORDS)
     log.away = True
     async with kit.running() as worker:
@@ -305,7 +306,7 @@ async def test_a_log_that_is_away_is_waited_for(kit: ProjectKit, log: MemoryLog)
 
 
 async def test_after_work_a_failure_is_tried_again_soon(
-    kit: ProjectKit, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
+    kit: ProjectKit, log: FaultyLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poll = MemoryPartitionReader.poll
 
@@ -328,7 +329,7 @@ async def test_after_work_a_failure_is_tried_again_soon(
 
 
 async def test_a_worker_stops_while_everything_is_away(
-    kit: ProjectKit, log: MemoryLog, store: MemoryViews
+    kit: ProjectKit, log: FaultyLog, store: FaultyViews
 ) -> None:
     for gone in (store, log):
         gone.away = True
@@ -342,28 +343,28 @@ def has_retried(figures: Figures, times: float = 1) -> bool:
     return figures.total("worker_retries") > times
 
 
-async def test_a_missing_topic_stops(store: MemoryViews) -> None:
-    kit = ProjectKit(MemoryLog(SystemClock()), store)
+async def test_a_missing_topic_stops(store: FaultyViews) -> None:
+    kit = ProjectKit(FaultyLog(SystemClock()), store)
     error = await kit.start_worker().failed()
     assert isinstance(error, ConfigError)
     assert "contextgauge topics create" in str(error)
 
 
-async def test_a_topic_that_grew_stops(kit: ProjectKit, store: MemoryViews) -> None:
+async def test_a_topic_that_grew_stops(kit: ProjectKit, store: FaultyViews) -> None:
     async with kit.running() as worker:
         await kit.caught_up(worker)
-    other = ProjectKit(MemoryLog(SystemClock()), store)
+    other = ProjectKit(FaultyLog(SystemClock()), store)
     await other.log.create_topics([other.topic], PARTITIONS + 2)
     error = await other.start_worker().failed()
     assert isinstance(error, ConfigError)
     assert "CONTEXTGAUGE_KEY_PREFIX" in str(error)
 
 
-async def test_a_position_out_of_range_stops(kit: ProjectKit, store: MemoryViews) -> None:
+async def test_a_position_out_of_range_stops(kit: ProjectKit, store: FaultyViews) -> None:
     await kit.append(RECORDS)
     async with kit.running() as worker:
         await kit.caught_up(worker)
-    recreated = ProjectKit(MemoryLog(SystemClock()), store)
+    recreated = ProjectKit(FaultyLog(SystemClock()), store)
     await recreated.create_topic()
     error = await recreated.start_worker().failed()
     assert isinstance(error, PositionError)

@@ -8,8 +8,8 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryViews
 from streams.ports import Generations
+from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, HastyClock, ProjectKit, sample_records
 
@@ -34,8 +34,8 @@ class GatedClock(HastyClock):
 
 
 @pytest.fixture
-def store() -> MemoryViews:
-    return MemoryViews()
+def store() -> FaultyViews:
+    return FaultyViews()
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def clock() -> GatedClock:
 
 
 @pytest.fixture
-async def kit(store: MemoryViews, clock: GatedClock) -> ProjectKit:
+async def kit(store: FaultyViews, clock: GatedClock) -> ProjectKit:
     """A worker's surroundings, with generation 2 active beside the former one."""
     kit = ProjectKit(MemoryLog(SystemClock()), store, clock=clock)
     kit.config = replace(kit.config, drop_after_s=DROP_AFTER_S)
@@ -54,16 +54,16 @@ async def kit(store: MemoryViews, clock: GatedClock) -> ProjectKit:
         await kit.caught_up(worker)
     live = store.snapshot().partitions
     store.partitions.update({(2, partition): live[1, partition] for partition in range(PARTITIONS)})
-    store.kept = Generations(2, None)
+    store.numbers = Generations(2, None)
     return kit
 
 
-def generations(store: MemoryViews) -> set[int]:
+def generations(store: FaultyViews) -> set[int]:
     return {generation for generation, _ in store.partitions}
 
 
 async def test_a_former_generation_stays_until_its_readers_have_left(
-    kit: ProjectKit, store: MemoryViews, clock: GatedClock
+    kit: ProjectKit, store: FaultyViews, clock: GatedClock
 ) -> None:
     async with kit.running() as worker:
         await until(lambda: clock.waiting == PARTITIONS)
@@ -75,12 +75,12 @@ async def test_a_former_generation_stays_until_its_readers_have_left(
 
 
 async def test_a_number_that_is_in_use_again_is_not_deleted(
-    kit: ProjectKit, store: MemoryViews, clock: GatedClock
+    kit: ProjectKit, store: FaultyViews, clock: GatedClock
 ) -> None:
     async with kit.running() as worker:
         await until(lambda: clock.waiting == PARTITIONS)
         # The store was emptied meanwhile, and a worker that knew no number began with 1.
-        store.kept = Generations(1, None)
+        store.numbers = Generations(1, None)
         for partition in range(PARTITIONS):
             del store.partitions[2, partition]
         clock.gate.set()

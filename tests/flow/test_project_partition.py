@@ -12,11 +12,11 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.core.projection.project import project
 from streams.core.projection.statistics import counted
-from streams.edge.memory.views import MemoryViews
 from streams.flow.project import partition as project_partition
 from streams.flow.project.partition import MAX_BYTES, MAX_DOCUMENTS
 from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
 from tests.core.history import History
+from tests.doubles.views import FaultyViews
 from tests.flow.project_kit import (
     SAMPLE,
     Told,
@@ -38,7 +38,7 @@ QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 def test_batching_does_not_matter(log: list[LogRecord], cuts: list[int], strict: bool) -> None:
     if not log:
         return
-    store = MemoryViews()
+    store = FaultyViews()
     asyncio.run(project_all(store, batches(log, cuts), strict=strict))
     assert stored(store) == wanted(log)
 
@@ -50,7 +50,7 @@ def test_cutting_a_batch_into_calls_does_not_matter(
 ) -> None:
     if not log:
         return
-    store = MemoryViews()
+    store = FaultyViews()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(project_partition, "MAX_DOCUMENTS", limit)
         asyncio.run(project_all(store, batches(log, cuts)))
@@ -68,7 +68,7 @@ def test_applying_a_batch_again_changes_nothing(
     again = data.draw(st.integers(0, len(todo) - 1))
 
     async def run() -> None:
-        store = MemoryViews()
+        store = FaultyViews()
         projector = await project_all(store, todo)
         await projector.apply(todo[again])
         await (await project_all(store, [])).apply(todo[again])
@@ -82,7 +82,7 @@ class CrashError(Exception):
     """The worker died here."""
 
 
-class Fragile(MemoryViews):
+class Fragile(FaultyViews):
     """A store whose client dies at one call: before it is written, or after."""
 
     def __init__(self, at_call: int, *, after: bool) -> None:
@@ -143,7 +143,7 @@ def test_lost_replies_change_nothing(log: list[LogRecord], cuts: list[int], lost
         return
 
     async def run() -> None:
-        store = MemoryViews()
+        store = FaultyViews()
         projector = await project_all(store, [])
         store.lose_replies = lost
         for batch in batches(log, cuts):
@@ -155,7 +155,7 @@ def test_lost_replies_change_nothing(log: list[LogRecord], cuts: list[int], lost
 
 async def test_a_store_that_lost_its_last_second_is_read_for_again() -> None:
     first, second, third = batches(SAMPLE, [100, 200])
-    store = MemoryViews()
+    store = FaultyViews()
     projector = await project_all(store, [first])
     before = store.snapshot()
     await projector.apply(second)
@@ -172,7 +172,7 @@ async def test_a_store_that_lost_its_last_second_is_read_for_again() -> None:
 
 async def test_two_that_write_to_one_partition_do_not_count_twice() -> None:
     first, second, third = batches(SAMPLE, [100, 200])
-    store = MemoryViews()
+    store = FaultyViews()
     one = await project_all(store, [first])
     other = await project_all(store, [])
     await one.apply(second)
@@ -183,7 +183,7 @@ async def test_two_that_write_to_one_partition_do_not_count_twice() -> None:
     assert stored(store) == wanted(SAMPLE)
 
 
-class Watched(MemoryViews):
+class Watched(FaultyViews):
     """A store that notes how large each call was."""
 
     def __init__(self) -> None:
@@ -238,7 +238,7 @@ async def test_a_call_has_at_most_2_mib_unless_one_record_is_greater() -> None:
 
 async def test_a_view_that_is_gone_is_a_loss() -> None:
     first, second = batches(SAMPLE, [100])
-    store = MemoryViews()
+    store = FaultyViews()
     await project_all(store, [first])
     session = codec.key_bytes(
         codec.from_binary(second.records[0].headers, second.records[0].value or b"").data.session_id
@@ -254,7 +254,7 @@ async def test_a_view_that_is_gone_is_a_loss() -> None:
 
 
 async def test_a_log_that_begins_late_has_sessions_that_begin_in_the_middle() -> None:
-    store = MemoryViews()
+    store = FaultyViews()
     projector = projector_of(store)
     late = SAMPLE[100:]
     await projector.begin(late[0].offset)
@@ -269,7 +269,7 @@ async def test_other_documents_that_are_gone_are_a_loss(gone: str) -> None:
     boundary = told.boundary()
     records = [boundary, told.summary(boundary), told.reading(5), told.complete(boundary)]
     first, second = batches(on_log([Told(record) for record in records]), [1])
-    store = MemoryViews()
+    store = FaultyViews()
     await project_all(store, [first])
     getattr(stored(store), gone).clear()
     with pytest.raises(LostError):
@@ -281,7 +281,7 @@ async def test_while_building_a_compaction_that_is_gone_is_left_out() -> None:
     boundary = told.boundary()
     records = [boundary, told.summary(boundary), told.reading(5), told.complete(boundary)]
     first, second = batches(on_log([Told(record) for record in records]), [1])
-    store = MemoryViews()
+    store = FaultyViews()
     await project_all(store, [first])
     stored(store).compactions.clear()
     await project_all(store, [second], strict=False)
@@ -294,7 +294,7 @@ async def test_of_a_batch_that_fails_the_calls_before_stand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(project_partition, "MAX_DOCUMENTS", 20)
-    store = MemoryViews()
+    store = FaultyViews()
     late = History("late")
     late.reading(1)
     log = [*SAMPLE[:100], *on_log([Told(late.reading(2))])]
@@ -310,7 +310,7 @@ async def test_of_a_batch_that_fails_the_calls_before_stand(
 
 async def test_damage_is_a_loss() -> None:
     first, second = batches(SAMPLE, [100])
-    store = MemoryViews()
+    store = FaultyViews()
     await project_all(store, [first])
     ahead = stored(store).live[-1]._replace(offset=10**9)
     stored(store).live.append(ahead)
@@ -320,7 +320,7 @@ async def test_damage_is_a_loss() -> None:
 
 async def test_views_are_forgotten_and_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.flow.project.fold.Fold.forget_sessions.__defaults__", (2,))
-    store = MemoryViews()
+    store = FaultyViews()
     await project_all(store, batches(SAMPLE, range(0, len(SAMPLE), 7)))
     assert stored(store) == wanted(SAMPLE)
 
@@ -330,7 +330,7 @@ async def test_compactions_are_whole_documents() -> None:
     boundary = told.boundary()
     records = [boundary, told.summary(boundary, "so far"), told.reading(9), told.complete(boundary)]
     log = on_log([Told(record) for record in records])
-    store = MemoryViews()
+    store = FaultyViews()
     await project_all(store, batches(log, [1, 2, 3]))
     document = stored(store).compactions[b"s-1"][b"1"]
     whole = view_codec.decode(Compaction, document)

@@ -29,9 +29,9 @@ from streams.edge.files.folders import write_folder
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.memory.log import MemoryLog
-from streams.flow.common.in_thread import in_thread
-from streams.flow.derive.deriver import Funnel, Intake
-from streams.flow.publish.publish import PublishConfig, Published, paced, publish
+from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.publish.follow import in_thread
+from streams.flow.publish.publish import PublishConfig, PublishCounts, paced, publish
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Log, LogRecord, NewRecord
@@ -59,7 +59,7 @@ def lines_of(*values: bytes, hint: str | None = None) -> list[Line]:
 
 async def sent(
     *values: bytes, hint: str | None = None, config: PublishConfig = CONFIG
-) -> tuple[Published, Refused, list[LogRecord]]:
+) -> tuple[PublishCounts, Refused, list[LogRecord]]:
     log = MemoryLog(SystemClock())
     await log.create_topics([TOPIC], PARTITIONS)
     refused = Refused()
@@ -251,13 +251,13 @@ async def through(log: Log, topic: str, folder: Path) -> dict[str, list[tuple[ob
     await publish(producer, config, blocks, refused, lambda _: None)
     await producer.stop()
     assert refused == []
-    funnels = [Funnel(Rules(bundled())) for _ in range(PARTITIONS)]
+    funnels = [Deriver(Rules(bundled())) for _ in range(PARTITIONS)]
     records: list[Record] = []
     for partition, record in await everything(log, topic):
         assert record.key is not None
         assert record.value is not None
         hint = record.key.decode("utf-8", "surrogatepass")
-        records += funnels[partition].take(Intake(record.value, hint)).records
+        records += funnels[partition].derive(InputMessage(record.value, hint)).records
     return by_session(records)
 
 
@@ -278,7 +278,9 @@ async def test_golden_5_publishing_and_replaying_give_the_same_records(tmp_path:
     folder = folder_with_all(tmp_path / "sessions")
     blocks = files.read(files.expand([str(folder)]))
     replayed = [
-        record for derived in replay(Funnel(Rules(bundled())), blocks) for record in derived.records
+        record
+        for derived in replay(Deriver(Rules(bundled())), blocks)
+        for record in derived.records
     ]
     log = MemoryLog(SystemClock())
     await log.create_topics([TOPIC], PARTITIONS)
@@ -290,7 +292,9 @@ async def test_golden_5_through_a_real_kafka(kafka: str, topic_prefix: str, tmp_
     folder = folder_with_all(tmp_path / "sessions")
     blocks = files.read(files.expand([str(folder)]))
     replayed = [
-        record for derived in replay(Funnel(Rules(bundled())), blocks) for record in derived.records
+        record
+        for derived in replay(Deriver(Rules(bundled())), blocks)
+        for record in derived.records
     ]
     log = KafkaLog(KafkaOptions(bootstrap_servers=kafka))
     topic = Topic(topic_prefix + "messages", "session id", "delete", -1, 9 * MIB)
@@ -365,7 +369,7 @@ def test_a_broker_that_is_away_is_said_to_be_and_ctrl_c_ends_it(
     assert process.stderr is not None
     told = process.stderr.readline()
     assert "127.0.0.1:1" in told
-    assert "trying again" in told
+    assert "retrying" in told
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=30)
     assert process.returncode != 0
@@ -385,7 +389,7 @@ def test_a_broker_that_comes_back_is_published_to(
     path.write_bytes(b'{"session_id":"s"}\n')
     process = command.start("publish", str(path), **settings)
     assert process.stderr is not None
-    assert "trying again" in process.stderr.readline()
+    assert "retrying" in process.stderr.readline()
     stack.start(["kafka"])
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 0, rest

@@ -12,10 +12,10 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import StopError
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
-from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryViews
 from streams.flow.rebuild.progress import Rebuilt
 from streams.ports import Generations
+from tests.doubles.log import FaultyLog
+from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, ProjectKit, sample_records
 from tests.flow.rebuild_kit import Run, assert_equal_and_swapped, polling, projecting
@@ -25,24 +25,24 @@ SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
 
 
 @pytest.fixture
-def store() -> MemoryViews:
-    return MemoryViews()
+def store() -> FaultyViews:
+    return FaultyViews()
 
 
 @pytest.fixture
-def log() -> MemoryLog:
-    return MemoryLog(SystemClock())
+def log() -> FaultyLog:
+    return FaultyLog(SystemClock())
 
 
 @pytest.fixture
-async def kit(log: MemoryLog, store: MemoryViews) -> AsyncIterator[ProjectKit]:
+async def kit(log: FaultyLog, store: FaultyViews) -> AsyncIterator[ProjectKit]:
     kit = ProjectKit(log, store)
     await kit.create_topic()
     yield kit
     assert [task for task in asyncio.all_tasks() if "flow/project" in repr(task)] == []
 
 
-def views_of(store: MemoryViews, generation: int) -> dict[bytes, bytes]:
+def views_of(store: FaultyViews, generation: int) -> dict[bytes, bytes]:
     return {
         session: view
         for (number, _), partition in store.partitions.items()
@@ -51,7 +51,7 @@ def views_of(store: MemoryViews, generation: int) -> dict[bytes, bytes]:
     }
 
 
-def change_views(store: MemoryViews, generation: int) -> int:
+def change_views(store: FaultyViews, generation: int) -> int:
     """Give all views of a generation a wrong task; return how many there are."""
     changed = 0
     for (number, _), partition in store.partitions.items():
@@ -62,7 +62,7 @@ def change_views(store: MemoryViews, generation: int) -> int:
 
 
 async def test_an_equal_rebuild_replaces_the_active_generation(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, SOME) as worker:
         run = Run(store)
@@ -86,7 +86,7 @@ def sessions(records: list[Record]) -> set[str]:
 
 
 async def test_a_rebuild_under_load_never_shows_readers_a_mixture(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, SOME) as worker:
         async with polling(store) as readers:
@@ -109,7 +109,7 @@ async def drip(kit: ProjectKit, records: list[Record]) -> None:
         await asyncio.sleep(0.002)
 
 
-async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: MemoryViews) -> None:
+async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: FaultyViews) -> None:
     async with projecting(kit, SOME) as worker:
         run = Run(store)
         progress = await run.rebuild.begin()
@@ -124,7 +124,7 @@ async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: Memo
 
 
 async def test_a_build_stops_at_its_limit_and_the_active_generation_does_not(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, SOME) as worker:
         await Run(store).rebuild.begin()
@@ -148,19 +148,19 @@ async def test_a_build_stops_at_its_limit_and_the_active_generation_does_not(
         assert worker.figures.total("project_mismatches") == 0
 
 
-def place(store: MemoryViews, generation: int, partition: int) -> int:
+def place(store: FaultyViews, generation: int, partition: int) -> int:
     position = store.partitions[generation, partition].position
     assert position is not None
     return position.offset
 
 
-def caught_up(store: MemoryViews, generation: int) -> bool:
+def caught_up(store: FaultyViews, generation: int) -> bool:
     found = [store.partitions.get((generation, partition)) for partition in range(PARTITIONS)]
     return all(part and part.position and part.position.caught_up for part in found)
 
 
 async def test_a_difference_is_reported_and_swapped_only_if_accepted(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, RECORDS):
         changed = change_views(store, 1)
@@ -187,7 +187,7 @@ async def test_a_difference_is_reported_and_swapped_only_if_accepted(
 
 
 async def test_an_interrupted_rebuild_continues_with_the_same_build(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, RECORDS):
         pass
@@ -206,7 +206,7 @@ async def test_an_interrupted_rebuild_continues_with_the_same_build(
 
 
 async def test_an_abandoned_rebuild_leaves_nothing_and_can_be_restarted(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, RECORDS):
         assert await Run(store).rebuild.abandon() is None
@@ -224,7 +224,7 @@ async def test_an_abandoned_rebuild_leaves_nothing_and_can_be_restarted(
 
 
 async def test_workers_delete_what_an_abandoned_build_left(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, RECORDS) as worker:
         await store.begin_next(2, "build", held=True)
@@ -236,7 +236,7 @@ async def test_workers_delete_what_an_abandoned_build_left(
 
 
 async def test_a_loss_in_the_active_generation_releases_the_build(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, SOME) as worker:
         run = Run(store)
@@ -253,7 +253,7 @@ async def test_a_loss_in_the_active_generation_releases_the_build(
 
 
 async def test_a_build_that_the_workers_need_cannot_be_abandoned(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, SOME):
         pass
@@ -269,7 +269,7 @@ async def test_a_build_that_the_workers_need_cannot_be_abandoned(
 
 
 async def test_a_build_that_loses_documents_is_compared_when_complete(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, RECORDS):
         run = Run(store)
@@ -283,20 +283,20 @@ async def test_a_build_that_loses_documents_is_compared_when_complete(
 
 
 async def test_a_build_that_vanished_ends_only_the_command(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, RECORDS):
         pass
     run = Run(store)
     running = asyncio.create_task(run.to_end())
     await until(lambda: len(run.shown) > 3)
-    store.kept = Generations(1, None)
+    store.numbers = Generations(1, None)
     with pytest.raises(StopError, match="start again"):
         await running
     assert await store.generations() == Generations(1, None)
 
 
-async def test_without_views_there_is_nothing_to_rebuild(store: MemoryViews) -> None:
+async def test_without_views_there_is_nothing_to_rebuild(store: FaultyViews) -> None:
     with pytest.raises(StopError, match="contextgauge project"):
         await Run(store).rebuild.begin()
     with pytest.raises(StopError, match="no views yet"):
@@ -305,7 +305,7 @@ async def test_without_views_there_is_nothing_to_rebuild(store: MemoryViews) -> 
 
 
 async def test_rebuild_survives_restarts_of_workers_and_outages_of_the_store(
-    kit: ProjectKit, store: MemoryViews
+    kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, SOME):
         pass
@@ -329,7 +329,7 @@ async def test_rebuild_survives_restarts_of_workers_and_outages_of_the_store(
 
 
 async def test_records_deleted_from_the_log_are_reported_and_must_be_accepted(
-    kit: ProjectKit, store: MemoryViews, log: MemoryLog
+    kit: ProjectKit, store: FaultyViews, log: FaultyLog
 ) -> None:
     async with projecting(kit, RECORDS):
         log.delete_before(kit.topic.name, 1, 20)

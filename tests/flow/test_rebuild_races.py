@@ -8,9 +8,10 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, StopError
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.views import MemoryPartition
 from streams.flow.rebuild.progress import Rebuilt
 from streams.ports import Generations, ViewPosition
+from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import until
 from tests.flow.project_kit import PARTITIONS, SAMPLE, HastyClock, ProjectKit, wanted
 from tests.flow.rebuild_kit import Run, projecting
@@ -19,7 +20,7 @@ from tests.flow.test_rebuild import MORE, RECORDS, SOME, caught_up, change_views
 PATIENCE_S = 30.0
 
 
-class Views(MemoryViews):
+class Views(FaultyViews):
     """Views in memory; `on_lift` is done whenever a limit shall be taken away."""
 
     async def on_lift(self) -> None:
@@ -218,7 +219,7 @@ async def test_a_required_build_that_vanishes_is_restarted(
         del store.partitions[1, 0]
         await until(lambda: bool(builds) and (2, PARTITIONS - 1) in store.partitions)
         # As somebody does who deletes its key.
-        store.kept = Generations(1, None)
+        store.numbers = Generations(1, None)
         await kit.append(MORE)
         assert await kit.caught_up(worker, at_least=2) == 2
         assert len(set(builds)) == 2

@@ -21,7 +21,7 @@ from streams.edge.memory.log import MemoryLog
 from streams.flow.dead_letters.letters import letter_of
 from streams.flow.dead_letters.reading import Selection, Span
 from streams.flow.dead_letters.redrive import Ready, RedriveResult, Skipped, prepare, redrive
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.ports import Headers, LogRecord, NewRecord, Producer
 from tests.flow.dead_kit import NOW_MS, config_of, died, reading, redriven
 from tests.flow.derive_kit import RULES, DeriveKit, Sent, samples
@@ -69,10 +69,10 @@ def published(kit: DeriveKit, messages: list[Sent]) -> list[NewRecord]:
 
 def of_right_publishing(messages: list[Sent]) -> BySession:
     """Return what comes of the messages, seen at the same times, on the right partitions."""
-    funnel = Funnel(RULES)
+    deriver = Deriver(RULES)
     records: BySession = defaultdict(list)
     for number, (session_id, value) in enumerate(messages):
-        found = funnel.take(Intake(value, session_id, SEEN_MS + 1_000 * number)).records
+        found = deriver.derive(InputMessage(value, session_id, SEEN_MS + 1_000 * number)).records
         records[session_id] += found
     return {session_id: found for session_id, found in records.items() if found}
 

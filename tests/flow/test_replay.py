@@ -20,7 +20,7 @@ from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files import reading as files
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel
+from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from tests import captures
 from tests.conftest import Command
@@ -49,7 +49,9 @@ def lines_of(*paths: Path | str, fallback: str | None = None) -> list[Line]:
 
 def records_of(blocks: Iterable[Sequence[Line]]) -> list[Record]:
     return [
-        record for derived in replay(Funnel(Rules(bundled())), blocks) for record in derived.records
+        record
+        for derived in replay(Deriver(Rules(bundled())), blocks)
+        for record in derived.records
     ]
 
 
@@ -231,7 +233,7 @@ def test_a_gigantic_line_of_garbage_is_told_by_its_size(
     garbage = b"g" * (MESSAGE_LIMIT_BYTES + 5)
     path = write(tmp_path / "a.jsonl", body("u1", 10_000), garbage, body("u2", 20_000))
     blocks = files.read(files.expand([str(path)]))
-    derived = list(replay(Funnel(Rules(bundled())), blocks))
+    derived = list(replay(Deriver(Rules(bundled())), blocks))
     dead = [entry for block in derived for entry in block.dead]
     assert [(line.number, line.size, letter.reason) for line, letter in dead] == [
         (2, len(garbage), "too_large")
@@ -244,7 +246,7 @@ def test_a_gigantic_line_of_garbage_is_told_by_its_size(
 
 def test_the_limit_is_the_callers(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b"[" * 200)
-    (derived,) = replay(Funnel(Rules(bundled())), files.read(files.expand([str(path)])), 100)
+    (derived,) = replay(Deriver(Rules(bundled())), files.read(files.expand([str(path)])), 100)
     assert [letter.reason for _, letter in derived.dead] == ["too_large"]
 
 

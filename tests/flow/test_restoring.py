@@ -11,8 +11,8 @@ from schemas.topics import MIB
 from streams import codec
 from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.memory.log import MemoryLog
-from streams.flow.derive.restoring import TELL_EVERY_S, restore
-from streams.ports import LogRecord, Restored
+from streams.flow.derive.restoring import LOG_EVERY_S, restore
+from streams.ports import ChangelogChunk, LogRecord
 from tests.flow.derive_kit import DeriveKit, Figures, samples, until
 from tests.flow.test_partition_state import START_MS, at, new_state, restored
 
@@ -34,10 +34,10 @@ class SteppingClock(SystemClock):
 class SlowStore(ChangelogStateStore):
     """Yields the changelog entry by entry, and then never ends."""
 
-    async def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
+    async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
         async for stretch in super().restore(partition):
             for number, entry in enumerate(stretch.entries, 1):
-                yield Restored([entry], number, len(stretch.entries) + 1)
+                yield ChangelogChunk([entry], number, len(stretch.entries) + 1)
         await asyncio.Event().wait()
 
 
@@ -57,7 +57,7 @@ async def test_a_restore_tells_how_far_it_is_and_can_be_cancelled_anywhere() -> 
     heard: list[tuple[int, int]] = []
     read_all = asyncio.Event()
 
-    def got_on(done: int, total: int) -> None:
+    def on_progress(done: int, total: int) -> None:
         heard.append((done, total))
         if done == total - 1:
             read_all.set()
@@ -70,7 +70,7 @@ async def test_a_restore_tells_how_far_it_is_and_can_be_cancelled_anywhere() -> 
                 state_store=store,
                 telemetry=figures,
                 clock=SteppingClock(),
-                got_on=got_on,
+                on_progress=on_progress,
             )
         )
         await read_all.wait()
@@ -82,7 +82,7 @@ async def test_a_restore_tells_how_far_it_is_and_can_be_cancelled_anywhere() -> 
     assert figures.total("derive_restored_entries") == len(heard)
     assert ("derive_restore_ratio", "0") not in figures.gauges
     told = [entry for entry in logs if entry["event"] == "restoring"]
-    assert len(told) == len(heard) * 2 // (TELL_EVERY_S + 1)
+    assert len(told) == len(heard) * 2 // (LOG_EVERY_S + 1)
     assert told[0].keys() >= {"partition", "percent", "sessions", "remaining_s", "entries_per_s"}
     assert [entry["entries"] for entry in told] == sorted(entry["entries"] for entry in told)
     assert told[0]["offsets"] <= told[0]["of_offsets"]

@@ -19,8 +19,8 @@ from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
 from streams.edge.memory.log import MemoryLog
-from streams.flow.derive.deriver import Funnel, Intake
-from streams.flow.publish.publish import PublishConfig, Published, publish
+from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.publish.publish import PublishConfig, PublishCounts, publish
 from streams.flow.replay.replay import replay
 
 
@@ -43,7 +43,7 @@ def refuse(line: Line, letter: DeadLetter) -> None:
     raise AssertionError((line.number, letter))
 
 
-async def published(line: Line, limit: int = MESSAGE_LIMIT_BYTES) -> tuple[Published, bytes]:
+async def published(line: Line, limit: int = MESSAGE_LIMIT_BYTES) -> tuple[PublishCounts, bytes]:
     """Publish a line; return the value that came to stand in the log."""
     log = MemoryLog(SystemClock())
     await log.create_topics([AGENT_MESSAGES], 1)
@@ -117,9 +117,9 @@ async def test_a_line_of_10_or_50_mb_gives_the_same_through_publish_and_replay(s
     assert told["message"]["usage"] == kept["message"]["usage"]
     assert told["message"]["model"] == kept["message"]["model"]
     assert told[MARK]["bytes"] == line.size
-    (derived,) = replay(Funnel(Rules(bundled())), [[line]])
+    (derived,) = replay(Deriver(Rules(bundled())), [[line]])
     assert derived.records
-    taken = Funnel(Rules(bundled())).take(Intake(value, None))
+    taken = Deriver(Rules(bundled())).derive(InputMessage(value, None))
     assert derived.records == list(taken.records)
 
 

@@ -21,7 +21,7 @@ from schemas.records import (
 from streams.core.derivation.rules import Rules
 from streams.edge.files import reading as files
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel
+from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import (
     DialectName,
@@ -43,7 +43,7 @@ def of(records: list[Record], kind: type[Data]) -> list[Data]:
 
 
 def derive(lines: Iterable[Line]) -> list[Record]:
-    (derived,) = replay(Funnel(Rules(bundled())), [list(lines)])
+    (derived,) = replay(Deriver(Rules(bundled())), [list(lines)])
     assert derived.dead == []
     return derived.records
 

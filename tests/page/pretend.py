@@ -1,4 +1,4 @@
-"""An API that tells what a test says, in the shapes of the real one, from the product's views."""
+"""An API that answers what a test sets, in the shapes of the real one, from the product's views."""
 
 import asyncio
 import copy
@@ -16,12 +16,14 @@ from schemas.records import Record
 from schemas.views import STREAM_ENTRIES
 from streams import codec
 from streams.core.derivation.rules import Rules
+from streams.core.session_status import THRESHOLDS
 from streams.edge.files.catalog import bundled
-from streams.flow.derive.deriver import Funnel
+from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.replay.views import fold_records
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
+from streams.serve.api.statuses import served, status_of_document
 
 _LIMIT_BYTES = 8 << 20
 
@@ -72,9 +74,9 @@ PUSHED = """
 
 def records_of(lines: Iterable[Line]) -> list[Record]:
     """Return what the product derives from messages."""
-    funnel = Funnel(Rules(catalog=bundled()), limit_bytes=_LIMIT_BYTES)
+    deriver = Deriver(Rules(catalog=bundled()), limit_bytes=_LIMIT_BYTES)
     return [
-        record for block in replay(funnel, [list(lines)], _LIMIT_BYTES) for record in block.records
+        record for block in replay(deriver, [list(lines)], _LIMIT_BYTES) for record in block.records
     ]
 
 
@@ -179,7 +181,7 @@ class Api:
     def _as_of(self) -> dict[str, Any]:
         stale = self.stale_ms is not None
         return {
-            "at_ms": 0, "stale": stale, "heard_ms": 100, "lag_records": 7 if stale else 0,
+            "at_ms": 0, "stale": stale, "silent_ms": 100, "lag_records": 7 if stale else 0,
             "lag_ms": self.stale_ms or 0, "feed": f"{self.generation}:0",
         }  # fmt: skip
 
@@ -195,17 +197,21 @@ class Api:
         if session not in self.sessions:
             return None
         if len(parts) == 2:
-            return {"session": self.sessions[session]}
+            return {"session": judged(self.sessions[session]), "thresholds": THRESHOLDS._asdict()}
         if parts[2] == "compactions":
             return {"compactions": self.compactions.get(session, [])}
         return self._part(self.records.get(session, {}).get(parts[2], []), "records", asked)
 
     def _list(self, asked: dict[str, list[str]]) -> dict[str, Any]:
         def used(view: dict[str, Any]) -> float:
-            percent = view["chains"].get("main", {}).get("used_percent")
+            leading = judged(view)["status"]["leading_chain"]
+            percent = view["chains"].get(leading, {}).get("used_percent")
             return -1.0 if percent is None else float(percent)
 
         found = list(self.sessions.values())
+        if "id" in asked:
+            found = [self.sessions[name] for name in asked["id"] if name in self.sessions]
+            return {**self._listed(found), "next": None, "total": len(found)}
         if "q" in asked:
             found = [view for view in found if asked["q"][0] in _told_of(view)]
         if "min_percent" in asked:
@@ -213,7 +219,14 @@ class Api:
         if asked.get("state") == ["compacting"]:
             found = [view for view in found if view["attempt"] is not None]
         found.sort(key=lambda view: (-used(view), -(view["last_ms"] or 0), view["session_id"]))
-        return {**self._part(found, "sessions", asked), "total": len(found)}
+        part = self._part(found, "sessions", asked)
+        return {**self._listed(part["sessions"]), "next": part["next"], "total": len(found)}
+
+    def _listed(self, views: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "sessions": [judged(view) for view in views],
+            "thresholds": THRESHOLDS._asdict(),
+        }
 
     def _part(
         self, found: list[dict[str, Any]], name: str, asked: dict[str, list[str]]
@@ -222,6 +235,11 @@ class Api:
         start, limit = int(given), int(asked["limit"][0])
         end = start + limit
         return {name: found[start:end], "next": str(end) if end < len(found) else None}
+
+
+def judged(view: dict[str, Any]) -> dict[str, Any]:
+    """Return a view with its status, as of long ago: the page must come to now by itself."""
+    return {**view, "status": served(status_of_document(codec.dumps(view)), 0)}
 
 
 def _told_of(view: dict[str, Any]) -> str:

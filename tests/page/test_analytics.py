@@ -32,10 +32,10 @@ async def filled(page: Page, api: Api, sample: Any) -> Api:
 
 async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, filled: Api) -> None:
     total = filled.stats["total"]
-    kinds = ("manual", "automatic", "untold")
+    kinds = ("manual", "automatic", "unknown_trigger")
     succeeded = sum(total[kind]["succeeded"] for kind in kinds)
     total["manual"].update(failed=3, blocked=1)
-    total["untold"]["unknown"] = 2
+    total["unknown_trigger"]["unknown"] = 2
     failed, blocked, unknown = (
         sum(total[kind][name] for kind in kinds) for name in ("failed", "blocked", "unknown")
     )
@@ -44,7 +44,7 @@ async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, fi
     tile = page.locator(".tiles > div")
     await expect(tile.nth(0)).to_contain_text(f"Compactions{succeeded}")
     await expect(tile.nth(5)).to_contain_text(
-        f"{failed} of {ended} attempts · {blocked} blocked · {unknown} not told"
+        f"{failed} of {ended} attempts · {blocked} blocked · {unknown} unknown outcome"
     )
     heads = page.locator(".card h2")
     assert await heads.all_inner_texts() == [
@@ -76,7 +76,7 @@ async def test_no_edge_of_a_range_is_told_as_a_measured_figure(
     tile = page.locator(".tiles > div").nth(3)
     await expect(tile.locator(".tile-figure")).to_have_text("63 s \N{EN DASH} 80 s")
     await expect(tile).to_contain_text("median · p95 88 s · p99")
-    await expect(page.locator("main")).to_contain_text("only counts by range are kept")
+    await expect(page.locator("main")).to_contain_text("are counted by range")
     card = page.locator(".card", has=page.get_by_role("heading", name="Size before compaction"))
     await expect(card).to_contain_text("median 160K \N{EN DASH} 200K · p95 ")
     card = page.locator(".card", has=page.get_by_role("heading", name="Duration"))
@@ -99,17 +99,17 @@ async def test_a_models_figures_add_up_and_are_ranges(
     heads = await table.locator("thead th").all_inner_texts()
     assert len(stats["by"]) > 1
     await expect(table.locator("tbody tr")).to_have_count(len(stats["by"]))
-    untold = 0
+    unknown = 0
     for row in await table.locator("tbody tr").all():
         name = await row.locator("th").inner_text()
         cells = dict(zip(heads[1:], await row.locator("td").all_inner_texts(), strict=True))
-        counts = [int(cells[head]) for head in ("Automatic", "Manual", "Trigger not told")]
+        counts = [int(cells[head]) for head in ("Automatic", "Manual", "Unknown trigger")]
         assert sum(counts) == int(cells["Compactions"]), name
-        untold += counts[2]
+        unknown += counts[2]
         known = stats["by"][name]["pre_tokens"]["p50"]
         told = "unknown" if known is None else _told(known, 1_000, "K")
         assert cells["Before, median"] == told, name
-    assert untold == stats["total"]["untold"]["succeeded"] > 0
+    assert unknown == stats["total"]["unknown_trigger"]["succeeded"] > 0
 
 
 async def test_ticks_are_where_bars_meet_and_edges_keep_their_figures(

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from schemas.records import Runtime
-from tests.page.pretend import Api, folded, records_of, sample_lines
+from tests.page.pretend import Api, folded, judged, records_of, sample_lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -19,7 +19,7 @@ def sample() -> Any:
     return folded(records_of(sample_lines(NOW_MS)))
 
 
-async def test_sessions_whose_runtime_nothing_told_can_be_chosen(
+async def test_sessions_of_an_unknown_runtime_can_be_selected(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -28,7 +28,7 @@ async def test_sessions_whose_runtime_nothing_told_can_be_chosen(
     options = select.locator("option")
     values = [await option.get_attribute("value") for option in await options.all()]
     assert values == ["", *get_args(Runtime), "unknown"]
-    await select.select_option("Runtime not told")
+    await select.select_option("Unknown runtime")
     await expect(page).to_have_url(f"{page_url}#/?runtime=unknown")
     for _ in range(100):
         if any("runtime=unknown" in asked for asked in api.asked):
@@ -42,11 +42,11 @@ async def test_sessions_whose_runtime_nothing_told_can_be_chosen(
           const asked = { show: "", model: "", runtime: "unknown" };
           return views.map((view) => filters.fits(view, asked, 0));
         }""",
-        list(api.sessions.values()),
+        [judged(view) for view in api.sessions.values()],
     )
-    untold = [view["identity"]["runtime"] is None for view in api.sessions.values()]
-    assert fits == untold
-    assert len(set(untold)) == 2
+    unknown = [view["identity"]["runtime"] is None for view in api.sessions.values()]
+    assert fits == unknown
+    assert len(set(unknown)) == 2
 
 
 async def test_a_runtime_that_there_is_not_is_no_filter(

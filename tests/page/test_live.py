@@ -73,14 +73,14 @@ async def test_a_session_is_seen_live_from_its_first_message_to_its_compaction(
     agent.respond(now_ms(), 90_000)
     row = page.locator(f".row[data-id='{SESSION}']")
     await expect(row.locator(".gauge-share")).to_contain_text("45%", timeout=PATIENCE_MS)
-    await expect(row.locator(".gauge")).to_have_attribute("data-level", "calm")
+    await expect(row.locator(".gauge")).to_have_attribute("data-severity", "normal")
     await expect(page.locator(".live")).to_have_attribute("data-state", "live")
     element = await row.element_handle()
     width = await _bar(page)
 
     agent.respond(now_ms(), 161_000)
     await expect(row.locator(".gauge")).to_have_attribute(
-        "data-level", "amber", timeout=PATIENCE_MS
+        "data-severity", "high", timeout=PATIENCE_MS
     )
     await expect(row).to_contain_text("6K")
     await page.wait_for_timeout(500)  # the bar grows in a third of a second
@@ -101,7 +101,7 @@ async def test_a_session_is_seen_live_from_its_first_message_to_its_compaction(
     agent.respond(now_ms(), 24_000)
     await expect(item).to_have_attribute("data-status", "done", timeout=PATIENCE_MS)
     await expect(item).to_contain_text("(137,500 tokens saved)", timeout=PATIENCE_MS)
-    await expect(item).to_contain_text("7 s, told by the runtime")
+    await expect(item).to_contain_text("7 s, reported by the runtime")
     assert await page.evaluate("(e) => e.isConnected", running)
 
     await page.reload()

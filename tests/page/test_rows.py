@@ -115,7 +115,12 @@ async def test_a_card_on_a_phone_names_its_figures(
         (False, None, 1, "automatic compaction: off", "1 compaction"),
     ]
     for view, (enabled, until, count, _, _) in zip(api.sessions.values(), tellings, strict=True):
-        view["compactions"] = {**view["compactions"], "automatic": count, "manual": 0, "untold": 0}
+        view["compactions"] = {
+            **view["compactions"],
+            "automatic": count,
+            "manual": 0,
+            "unknown_trigger": 0,
+        }
         view["chains"]["main"].update(
             auto_compact_enabled=enabled, until_compaction_tokens=until, window=200_000,
         )  # fmt: skip

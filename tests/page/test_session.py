@@ -37,7 +37,7 @@ class Told:
         self.fill()
         view = self._api.sessions[SESSION]
         entry = {
-            "version": 1, "record_id": str(view["sequence"]), "kind": "compaction_progress",
+            "version": 2, "record_id": str(view["sequence"]), "kind": "compaction_progress",
             "session_id": SESSION, "chain": "main", "time_ms": None, "state": "measured",
             "sequence": view["sequence"], "used_tokens": None, "used_percent": None,
         }  # fmt: skip
@@ -83,7 +83,7 @@ async def test_a_compaction_is_one_element_from_running_to_done(page: Page, told
     await told.tell()
     await expect(item).to_contain_text("(136,700 tokens saved)")
     await expect(item).to_contain_text("167,700 → 31,000")
-    await expect(item).to_contain_text("1 min 4 s, told by the runtime")
+    await expect(item).to_contain_text("1 min 4 s, reported by the runtime")
     await expect(item).to_contain_text("automatic")
     await item.locator(".summary summary").click()
     await expect(item.locator(".summary-text")).to_contain_text("The orchard has nine rows.")
@@ -139,7 +139,7 @@ async def test_warnings_are_told_in_the_words_of_the_chat(page: Page, told: Told
     [
         (True, "Automatic compaction will trigger when context is low."),
         (False, "Automatic compaction is off."),
-        (None, "Not told whether it compacts by itself."),
+        (None, "Unknown whether compaction is automatic."),
     ],
 )
 async def test_of_automatic_compaction_no_more_is_said_than_was_told(

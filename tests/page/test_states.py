@@ -50,7 +50,7 @@ async def test_an_error_is_told_with_what_to_do(
     await expect(page.locator(".note")).to_contain_text("contextgauge doctor")
     api.problem = None
     api.fill(sample)
-    await page.get_by_role("button", name="Try again").click()
+    await page.get_by_role("button", name="Retry").click()
     await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
 
 
@@ -219,7 +219,7 @@ async def test_a_session_that_is_not_there_is_said_so(
 ) -> None:
     api.fill(sample)
     await page.goto(f"{page_url}#/session/nothing")
-    await expect(page.get_by_role("heading", name="There is no such session")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Session not found")).to_be_visible()
     note = page.locator(".note")
     await expect(note).to_contain_text("not been projected yet")
     assert "GET" not in await note.inner_text()
@@ -243,7 +243,7 @@ async def test_the_beginning_of_an_id_leads_to_the_session_or_names_those_that_b
     await page.go_back()
     await expect(page.locator(".rows")).to_be_visible()  # and not the beginning again
     await page.goto(f"{page_url}#/session/0000001")
-    await expect(page.get_by_role("heading", name="Several sessions begin so")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Several sessions match")).to_be_visible()
     await expect(page.locator(".note li")).to_have_count(4)
     await page.locator(".note li a").first.click()
     await expect(page.locator(".hero")).to_be_visible()
@@ -252,7 +252,7 @@ async def test_the_beginning_of_an_id_leads_to_the_session_or_names_those_that_b
 async def test_an_address_of_nothing_is_said_so(page: Page, page_url: str, api: Api) -> None:
     assert api.sessions == {}
     await page.goto(f"{page_url}#/bogus")
-    await expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     await page.get_by_role("link", name="Show all sessions").click()
     await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
 

@@ -49,6 +49,7 @@ def test_a_broker_that_restarts_is_waited_for_and_a_changed_password_ends_the_wo
     worker = command.start_logging(log, "derive", **settings)
     lines = command("simulate", "--sample").stdout
     assert command("publish", "-", stdin=lines, **settings).returncode == 0
+    _until(log, "partition is running")
 
     processes.stop(own.kafka, 0.0)
     _until(log, "trying again")

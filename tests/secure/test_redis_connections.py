@@ -89,7 +89,7 @@ def test_tls_where_there_is_none_and_none_where_there_is(
     settings = secured_redis.redis_settings()
     plain = f"localhost:{secured_redis.ports['redis_plain']}/0"
     told = _refused(command, settings | {"REDIS_URL": f"rediss://{plain}"})
-    assert "speaks no TLS: write redis://" in told
+    assert "does not speak TLS: write redis://" in told
     told = _refused(command, {"REDIS_URL": settings["REDIS_URL"].replace("rediss", "redis")})
     assert "speaks TLS: write rediss://" in told
 

@@ -5,15 +5,15 @@ import secrets
 import pytest
 
 from schemas.views import FORMAT_VERSION
-from streams.edge.files.plain_settings import GlanceSettings, read_settings
-from streams.edge.redis.single_view import NoGlanceError, glance
+from streams.edge.files.plain_settings import StatusLineSettings, read_settings
+from streams.edge.redis.single_view import ViewUnavailableError, read_view
 from tests.secure.documented import redis_acl
 from tests.secure.services import PASSWORD, Secured
 
 LIMIT_S = 10.0
 
 
-def _settings(settings: dict[str, str]) -> tuple[GlanceSettings, str]:
+def _settings(settings: dict[str, str]) -> tuple[StatusLineSettings, str]:
     found, wrong = read_settings({f"CONTEXTGAUGE_{name}": text for name, text in settings.items()})
     assert wrong == []
     assert found.redis_url is not None
@@ -22,14 +22,14 @@ def _settings(settings: dict[str, str]) -> tuple[GlanceSettings, str]:
 
 def _asked(settings: dict[str, str]) -> str:
     """Return why there is no view: a Redis that answers has none of these keys."""
-    with pytest.raises(NoGlanceError) as refused:
-        glance(*_settings(settings), "s", LIMIT_S)
+    with pytest.raises(ViewUnavailableError) as refused:
+        read_view(*_settings(settings), "s", LIMIT_S)
     assert PASSWORD not in str(refused.value)
     return str(refused.value)
 
 
 def test_tls_a_certificate_of_ones_own_and_a_readers_rights(secured_redis: Secured) -> None:
-    prefix = f"glance-{secrets.token_hex(4)}"
+    prefix = f"status-line-{secrets.token_hex(4)}"
     settings = secured_redis.redis_settings() | {"KEY_PREFIX": prefix}
     there = "there is no projection in Redis yet"
     assert _asked(settings) == there
@@ -51,4 +51,4 @@ def test_tls_a_certificate_of_ones_own_and_a_readers_rights(secured_redis: Secur
     client.hset(f"{prefix}:{{1:0}}:pos", items=["format", FORMAT_VERSION, "partitions", 1])
     client.set(f"{prefix}:{{1:0}}:s:s", "{}")
     reader = settings | {"REDIS_USERNAME": name, "REDIS_PASSWORD": PASSWORD}
-    assert glance(*_settings(reader), "s", LIMIT_S) == b"{}"
+    assert read_view(*_settings(reader), "s", LIMIT_S) == b"{}"

@@ -3,8 +3,8 @@
 import pytest
 
 from schemas.records import Record
-from streams.serve.api import snapshot as moment
 from streams.serve.feed import feed as feed_module
+from streams.serve.views import snapshot
 from tests.serve.kit import sample_records
 
 
@@ -17,6 +17,6 @@ def records() -> list[Record]:
 @pytest.fixture
 def fast_feed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the feed look again at once."""
-    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+    monkeypatch.setattr(snapshot, "_CACHED_S", 0.0)
     monkeypatch.setattr(feed_module, "_WAIT_S", 0.02)
-    monkeypatch.setattr(feed_module, "_BREATH_S", 0.01)
+    monkeypatch.setattr(feed_module, "_RETRY_S", 0.01)

@@ -10,9 +10,9 @@ from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from streams import codec
 from streams.edge.telemetry.metrics import PrometheusTelemetry
-from streams.serve.api.snapshot import Moments
-from streams.serve.feed.feed import Feed, Place, parse_place
-from streams.serve.feed.listening import Listener
+from streams.serve.feed.feed import Feed, FeedPosition, parse_position
+from streams.serve.feed.listener import Listener
+from streams.serve.views.snapshot import Snapshots
 from tests.serve.kit import GrowingViews
 
 PATIENCE_S = 20.0
@@ -33,7 +33,7 @@ class Server:
         self.views = views
         self.telemetry = PrometheusTelemetry("serve", "worker")
         self.reported: list[BaseException] = []
-        self._moments = Moments(views, SystemClock())
+        self._moments = Snapshots(views, SystemClock())
         self.feed = Feed(
             views,
             self._moments,
@@ -43,7 +43,7 @@ class Server:
         )
 
     async def listen(
-        self, since: Place | None = None, session: str | None = None
+        self, since: FeedPosition | None = None, session: str | None = None
     ) -> AsyncGenerator[Heard, None]:
         """Yield events as a client reads them."""
         await self.feed.start()
@@ -110,7 +110,7 @@ def enough(count: int) -> Callable[[list[Heard]], bool]:
     return lambda found: len(ids(found)) >= count
 
 
-def place_of(events: list[Heard]) -> Place:
-    place = parse_place(next(event.place for event in reversed(events) if event.place))
+def place_of(events: list[Heard]) -> FeedPosition:
+    place = parse_position(next(event.place for event in reversed(events) if event.place))
     assert place is not None
     return place

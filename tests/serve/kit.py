@@ -14,31 +14,32 @@ from schemas.views import LIVE_ENTRIES
 from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.edge.files.catalog import bundled
-from streams.edge.memory.views import MemoryPartition, MemoryViews
+from streams.edge.memory.views import MemoryPartition
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers
-from streams.flow.derive.deriver import Funnel, Intake
-from streams.flow.project.fold import Placed
+from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.project.fold import LoggedRecord
 from streams.flow.replay.views import ViewFold
 from streams.flow.simulator import SimulationOptions, sample_sessions
-from streams.ports import Entry, Generations, Told, ViewPosition, ViewReader
+from streams.ports import Clock, Entry, Generations, ProjectorHeartbeat, ViewPosition, ViewReader
 from streams.serve.api.app import Serving, create_app
+from tests.doubles.views import FaultyViews
 
 PARTITIONS = 3
 
 
 def sample_records(seed: int = 1) -> list[Record]:
     """Return all records of the simulator's sample."""
-    funnel = Funnel(Rules(bundled()))
+    deriver = Deriver(Rules(bundled()))
     return [
         record
         for message in sample_sessions(SimulationOptions(seed=seed))
-        for record in funnel.take(Intake(message.value, message.session_id)).records
+        for record in deriver.derive(InputMessage(message.value, message.session_id)).records
     ]
 
 
-class GrowingViews(MemoryViews):
+class GrowingViews(FaultyViews):
     """Views in memory that records are folded into one by one, as a projector would."""
 
     def __init__(self, generation: int = 1, partitions: int = PARTITIONS) -> None:
@@ -53,7 +54,7 @@ class GrowingViews(MemoryViews):
         """Fold records, and move the positions."""
         for record in records:
             partition = partition_of(record.data.session_id, self.count)
-            self._folds[partition].add(Placed(self.offsets[partition], None, record))
+            self._folds[partition].add(LoggedRecord(self.offsets[partition], None, record))
             # A gap, as a transaction marker leaves one.
             self.offsets[partition] += 2
         self._place()
@@ -97,16 +98,20 @@ class GrowingViews(MemoryViews):
         live = self._folds[partition_of(record.data.session_id, self.count)].documents().live
         live[-1] = live[-1]._replace(document=b"{}")
 
-    def tell(self, told: Told | None) -> None:  # type: ignore[override]  # of all partitions
+    def report_heartbeat(self, heartbeat: ProjectorHeartbeat | None) -> None:  # type: ignore[override]  # of all partitions
         """Let projectors tell this of every partition."""
-        self._place(told)
+        self._place(heartbeat)
 
-    def _place(self, told: Told | None = None) -> None:
-        now = Told(SystemClock().now_ms(), None, 0)
+    def _place(self, heartbeat: ProjectorHeartbeat | None = None) -> None:
+        now = ProjectorHeartbeat(SystemClock().now_ms(), None, 0)
         for partition, fold in enumerate(self._folds):
             offset = self.offsets[partition]
             position = ViewPosition(
-                offset, 0, self.count, caught_up=True, told=told or now._replace(end=offset)
+                offset,
+                0,
+                self.count,
+                caught_up=True,
+                heartbeat=heartbeat or now._replace(end=offset),
             )
             documents = fold.documents()
             self.partitions[self.generation, partition] = MemoryPartition(position, documents)
@@ -141,9 +146,10 @@ def api_over(
     streams: int = 100,
     origins: Sequence[str] = (),
     only_here: bool = True,
+    clock: Clock | None = None,
 ) -> Api:
     """Return an application over views."""
-    telemetry, clock = PrometheusTelemetry("serve", "worker"), SystemClock()
+    telemetry, clock = PrometheusTelemetry("serve", "worker"), clock or SystemClock()
     health = HealthBoard("serve", clock, 60.0)
     health.worker("member")
     reported: list[tuple[str, BaseException]] = []

@@ -16,9 +16,9 @@ from schemas.records import Record
 from schemas.views import SESSION_IDLE_MS
 from streams import codec
 from streams.edge.redis.views import RedisViews
-from streams.flow.common.retry import Patience
-from streams.flow.project.partition import PartitionProjector, Place
-from streams.ports import Batch, LogRecord, Told
+from streams.flow.common.retry import RetryLoop
+from streams.flow.project.partition import PartitionProjector, ViewPartition
+from streams.ports import Batch, LogRecord, ProjectorHeartbeat
 from tests.conftest import Command
 from tests.flow.derive_kit import Figures, board
 
@@ -37,12 +37,12 @@ class Projection:
     async def start(self, generation: int = 1) -> None:
         """Begin a generation, and make it the active one."""
         await self.store.begin_next(generation, "build")
-        patience = Patience(SystemClock(), Figures(), board(), asyncio.Event(), "redis")
+        retry = RetryLoop(SystemClock(), Figures(), board(), asyncio.Event(), "redis")
         self._projectors = [
             PartitionProjector(
                 self.store,
-                patience,
-                Place(generation, partition, PARTITIONS),
+                retry,
+                ViewPartition(generation, partition, PARTITIONS),
                 strict=True,
                 idle_ms=SESSION_IDLE_MS,
             )
@@ -71,7 +71,7 @@ class Projection:
     async def tell(self) -> None:
         """Tell readers that all is well."""
         for offset, projector in zip(self._offsets, self._projectors, strict=True):
-            await projector.tell(Told(SystemClock().now_ms(), offset, 0))
+            await projector.report_heartbeat(ProjectorHeartbeat(SystemClock().now_ms(), offset, 0))
 
 
 class Served:

@@ -17,8 +17,9 @@ from schemas.records import (
 )
 from schemas.views import EntryStream
 from streams.ports import Entry
-from streams.serve.api import snapshot as moment
-from streams.serve.api.agents import Kept, rounded
+from streams.serve.api.agents import rounded
+from streams.serve.api.answers import SharedCache
+from streams.serve.views import snapshot
 from tests.core.history import START_MS, History
 from tests.serve.kit import GrowingViews, api_over, sample_records
 
@@ -42,7 +43,7 @@ DATA_FIELDS = {
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+    monkeypatch.setattr(snapshot, "_CACHED_S", 0.0)
 
 
 async def events(agent: str, records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -247,12 +248,19 @@ def test_percentages_are_rounded_half_up(percent: float, whole: int) -> None:
     assert rounded(percent) == whole
 
 
-def test_answers_are_kept_up_to_so_many_bytes() -> None:
-    kept: Kept[bytes] = Kept(most_bytes=10)
-    kept.put("a", b"12345", 5)
-    kept.put("b", b"12345", 5)
-    assert kept.get("a") == b"12345"
-    kept.put("c", b"1", 1)
-    assert (kept.get("a"), kept.get("b"), kept.get("c")) == (b"12345", None, b"1")
-    kept.put("d", b"12345678901", 11)
-    assert [kept.get(name) for name in "abcd"] == [None, None, None, None]
+async def test_the_cache_is_limited_in_bytes_and_drops_the_least_recently_used() -> None:
+    cache: SharedCache[bytes] = SharedCache(limit_bytes=10)
+    made: list[str] = []
+
+    async def get(tag: str, size: int) -> None:
+        async def make() -> tuple[bytes, int]:
+            made.append(tag)
+            return b"x" * size, size
+
+        assert await cache.get_or_make(tag, make) == b"x" * size
+
+    for tag, size in (("a", 5), ("b", 5), ("a", 5), ("c", 1), ("a", 5), ("b", 5), ("d", 11)):
+        await get(tag, size)
+    assert made == ["a", "b", "c", "b", "d"]
+    await get("a", 5)
+    assert made[-1] == "a"

@@ -11,17 +11,17 @@ from contextgauge.clock import SystemClock
 from schemas.records import CompactBoundary, Record
 from streams import codec
 from streams.edge.memory.views import MemoryPartition
-from streams.ports import Generations, Told
-from streams.serve.api import snapshot as moment
-from streams.serve.api import summaries, totals
-from streams.serve.api.cursors import Cursor
+from streams.ports import Generations, ProjectorHeartbeat
+from streams.serve.api import totals
+from streams.serve.api.reading import Cursor
+from streams.serve.views import session_index, snapshot
 from tests.serve.kit import Api, GrowingViews, api_over, document
 
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the positions for every question."""
-    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+    monkeypatch.setattr(snapshot, "_CACHED_S", 0.0)
     # On a machine that is busy reading takes long, and what took long is kept.
     monkeypatch.setattr(totals, "_MOST_S", 0.0)
 
@@ -95,10 +95,10 @@ async def test_filters_take_what_they_say(api: Api) -> None:
         expected = [view for view, value in zip(whole, told, strict=True) if value == told[0]]
         assert found["sessions"] == expected, name
         assert found["total"] == len(expected) > 0
-    untold = await api.json("/v1/sessions?runtime=unknown")
+    unknown = await api.json("/v1/sessions?runtime=unknown")
     expected = [view for view in whole if view["identity"]["runtime"] is None]
-    assert untold["sessions"] == expected
-    assert 0 < untold["total"] < len(whole)
+    assert unknown["sessions"] == expected
+    assert 0 < unknown["total"] < len(whole)
     half = await api.json("/v1/sessions?min_percent=50")
     assert 0 < half["total"] < len(whole)
     assert all(view["chains"]["main"]["used_percent"] >= 50 for view in half["sessions"])
@@ -111,7 +111,7 @@ async def test_filters_take_what_they_say(api: Api) -> None:
 async def test_a_list_keeps_up_with_what_happens(
     records: list[Record], many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summaries, "_MANY", 1 / many)
+    monkeypatch.setattr(session_index, "_MANY", 1 / many)
     views = GrowingViews()
     api = api_over(views)
     for start in range(0, len(records), 75):
@@ -122,7 +122,8 @@ async def test_a_list_keeps_up_with_what_happens(
             for partition in views.partitions.values()
             for view in partition.held.views.values()
         ]
-        assert sorted(found, key=_name) == sorted(expected, key=_name)
+        stored = [{name: view[name] for name in view if name != "status"} for view in found]
+        assert sorted(stored, key=_name) == sorted(expected, key=_name)
         for asked in ("?sort=recent", "?sort=pressure", "?sort=pressure&min_percent=20"):
             # As who reads all views anew.
             fresh = await api_over(views).json(f"/v1/sessions{asked}")
@@ -215,7 +216,7 @@ async def test_compactions_come_newest_first(api: Api, records: list[Record]) ->
     found = (await api.json(f"/v1/sessions/{name}/compactions"))["compactions"]
     view = (await api.json(f"/v1/sessions/{name}"))["session"]
     counts = view["compactions"]
-    assert len(found) == counts["manual"] + counts["automatic"] + counts["untold"]
+    assert len(found) == counts["manual"] + counts["automatic"] + counts["unknown_trigger"]
     numbers = [compaction["number"] for compaction in found]
     assert numbers == sorted(numbers, reverse=True)
     assert any(compaction["summary"] for compaction in found)
@@ -225,12 +226,12 @@ async def test_aggregates_are_those_of_all_partitions(api: Api, records: list[Re
     found = await api.json("/v1/stats?by=model")
     boundaries = [record.data for record in records if isinstance(record.data, CompactBoundary)]
     total = found["total"]
-    counted = sum(total[name]["succeeded"] for name in ("manual", "automatic", "untold"))
+    counted = sum(total[name]["succeeded"] for name in ("manual", "automatic", "unknown_trigger"))
     assert counted == len(boundaries)
     assert sum(
         part[name]["succeeded"]
         for part in found["by"].values()
-        for name in ("manual", "automatic", "untold")
+        for name in ("manual", "automatic", "unknown_trigger")
     ) == len(boundaries)
     tokens = total["pre_tokens"]
     known = [found.pre_tokens for found in boundaries if found.pre_tokens is not None]
@@ -283,13 +284,13 @@ async def test_a_silent_projector_shows_as_stale_even_to_who_has_it_all(
     assert first.json()["as_of"]["stale"] is False
     told = views.partitions[1, 0].position
     assert told is not None
-    assert told.told is not None
-    views.tell(Told(told.told.at_ms - 11_000, told.offset, 0))
+    assert told.heartbeat is not None
+    views.report_heartbeat(ProjectorHeartbeat(told.heartbeat.at_ms - 11_000, told.offset, 0))
     again = await api.get("/v1/sessions", if_none_match=first.headers["etag"])
     assert again.status_code == 200
     as_of = again.json()["as_of"]
     assert as_of["stale"] is True
-    assert as_of["heard_ms"] >= 11_000
+    assert as_of["silent_ms"] >= 11_000
     assert again.headers["contextgauge-stale"] == "true"
     projection = await api.json("/v1/projection")
     assert [part["partition"] for part in projection["partitions"]] == [0, 1, 2]
@@ -298,18 +299,18 @@ async def test_a_silent_projector_shows_as_stale_even_to_who_has_it_all(
 async def test_a_projector_whose_clock_is_ahead_cannot_look_alive_once_it_is_gone(
     views: GrowingViews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moment, "STALE_MS", 200)
+    monkeypatch.setattr(snapshot, "STALE_MS", 200)
     clock = SystemClock()
-    moments = moment.Moments(views, clock)
+    snapshots = snapshot.Snapshots(views, clock)
     an_hour_ms = 3_600_000
     for _ in range(3):
-        views.tell(Told(clock.now_ms() + an_hour_ms, None, 0))
-        found = await moments.of(views.generation)
+        views.report_heartbeat(ProjectorHeartbeat(clock.now_ms() + an_hour_ms, None, 0))
+        found = await snapshots.of(views.generation)
         assert found is not None
         assert not found.is_stale
         await asyncio.sleep(0.1)
     await asyncio.sleep(0.2)
-    found = await moments.of(views.generation)
+    found = await snapshots.of(views.generation)
     assert found is not None
     assert found.is_stale
 
@@ -336,8 +337,8 @@ async def test_the_same_offsets_of_another_build_are_another_answer(
 async def test_a_projector_that_is_behind_shows_as_stale(api: Api, views: GrowingViews) -> None:
     position = views.partitions[1, 0].position
     assert position is not None
-    assert position.told is not None
-    views.tell(Told(position.told.at_ms, 10_000, 60_000))
+    assert position.heartbeat is not None
+    views.report_heartbeat(ProjectorHeartbeat(position.heartbeat.at_ms, 10_000, 60_000))
     as_of = (await api.json("/v1/sessions"))["as_of"]
     assert as_of["stale"] is True
     assert as_of["lag_records"] == sum(10_000 - offset for offset in views.offsets)
@@ -362,14 +363,14 @@ async def test_a_cursor_stays_with_its_generation(api: Api, views: GrowingViews)
 async def test_what_is_being_built_is_nobodys_yet(api: Api, views: GrowingViews) -> None:
     for partition in range(views.count):
         views.partitions[2, partition] = views.partitions[1, partition]
-    cursor = Cursor(2, "recent", (0.0, 0, "00")).written()
+    cursor = Cursor(2, "recent", (0.0, 0, "00")).encoded()
     found = await api.get(f"/v1/sessions?cursor={cursor}")
     assert found.status_code == 410
 
 
 async def test_before_the_first_projection_there_is_nothing() -> None:
     views = GrowingViews()
-    views.kept = Generations(None, None)
+    views.numbers = Generations(None, None)
     api = api_over(views)
     found = await api.json("/v1/sessions")
     assert (found["generation"], found["sessions"], found["total"]) == (None, [], 0)

@@ -6,9 +6,9 @@ from contextlib import aclosing
 import pytest
 
 from schemas.records import Record
-from streams.ports import Entry, Told
+from streams.ports import Entry, ProjectorHeartbeat
 from streams.serve.feed import feed as feed_module
-from streams.serve.feed.feed import Place, parse_place
+from streams.serve.feed.feed import FeedPosition, parse_position
 from tests.serve.feed_kit import (
     Heard,
     Server,
@@ -48,7 +48,7 @@ async def test_breaks_and_other_servers_and_generations_lose_and_repeat_nothing(
     session = records[0].data.session_id if session_only else None
     wanted = [r for r in records if session is None or r.data.session_id == session]
     server, found = Server(views), list[Heard]()
-    place: Place | None = Place(1, (0,) * views.count)
+    place: FeedPosition | None = FeedPosition(1, (0,) * views.count)
     added = 0
     for turn in range(6):
         upto = len(records) * (turn + 1) // 6
@@ -81,7 +81,7 @@ async def test_a_place_older_than_the_feed_is_reset(records: list[Record]) -> No
     for partition in range(views.count):
         views.forget_live(partition, 3)
     server = Server(views)
-    async with aclosing(server.listen(Place(1, (0,) * views.count))) as events:
+    async with aclosing(server.listen(FeedPosition(1, (0,) * views.count))) as events:
         found = await take(events, lambda found: found[-1].kind == "reset")
         assert "older" in str(found[-1].document["reason"])
         assert place_of(found).offsets == tuple(views.offsets)
@@ -96,7 +96,7 @@ async def test_a_place_of_other_views_is_reset(records: list[Record]) -> None:
     views = GrowingViews()
     views.add(*records[:9])
     server = Server(views)
-    async with aclosing(server.listen(Place(1, (0, 0)))) as events:
+    async with aclosing(server.listen(FeedPosition(1, (0, 0)))) as events:
         found = await take(events, lambda found: found[-1].kind == "reset")
     assert "other views" in str(found[-1].document["reason"])
     await server.feed.stop()
@@ -107,7 +107,7 @@ async def test_a_place_beyond_the_views_waits_and_then_is_reset(
 ) -> None:
     views = GrowingViews()
     views.add(*records[:30])
-    ahead = Place(1, tuple(offset + 4 for offset in views.offsets))
+    ahead = FeedPosition(1, tuple(offset + 4 for offset in views.offsets))
     server = Server(views)
     expected = [part[2:] for part in _parts(records[30:], views)]
     async with aclosing(server.listen(ahead)) as events:
@@ -122,10 +122,10 @@ async def test_a_place_beyond_the_views_waits_and_then_is_reset(
         assert all(map(int.__ge__, offsets, ahead.offsets))
     assert told_by_partition(found, views.count) == expected
     monkeypatch.setattr(feed_module, "AHEAD_S", 0.05)
-    never = Place(1, tuple(offset + 400 for offset in views.offsets))
+    never = FeedPosition(1, tuple(offset + 400 for offset in views.offsets))
     async with aclosing(server.listen(never)) as events:
         found = await take(events, lambda found: found[-1].kind == "reset")
-        assert "beyond" in str(found[-1].document["reason"])
+        assert "ahead" in str(found[-1].document["reason"])
         views.add(records[0])
         assert ids(await take(events, enough(1))) == [records[0].id]
     await server.feed.stop()
@@ -138,11 +138,11 @@ async def test_a_place_far_beyond_the_log_is_reset_at_once(
     views = GrowingViews()
     views.add(*records[:30])
     server = Server(views)
-    far = Place(1, (99_999, *views.offsets[1:]))
+    far = FeedPosition(1, (99_999, *views.offsets[1:]))
     async with aclosing(server.listen(far)) as events:
         found = await take(events, bool)
         assert [event.kind for event in found] == ["reset"]
-        assert "beyond" in str(found[0].document["reason"])
+        assert "ahead" in str(found[0].document["reason"])
         assert place_of(found).offsets == tuple(views.offsets)
         views.add(*records[30:40])
         told = told_by_partition(await take(events, enough(10)), views.count)
@@ -158,7 +158,7 @@ async def test_after_a_reset_nothing_is_held_back_for_what_a_place_had_more(
     views.forget_live(1, 1)
     server = Server(views)
     # Of one partition it lacks what is gone, of another it has more than there is.
-    place = Place(1, (views.offsets[0] + 400, 0, views.offsets[2]))
+    place = FeedPosition(1, (views.offsets[0] + 400, 0, views.offsets[2]))
     async with aclosing(server.listen(place)) as events:
         found = await take(events, lambda found: found[-1].kind == "reset")
         assert "older" in str(found[-1].document["reason"])
@@ -183,8 +183,8 @@ async def test_an_answers_place_is_never_beyond_though_nothing_happens(
     views.add(*records[30:40])
     # Markers lie behind the last records: positions are beyond what the feed tells of.
     views.offsets = [offset + 6 for offset in views.offsets]
-    views.tell(Told(1, None, 0))
-    place = Place(1, tuple(views.offsets))
+    views.report_heartbeat(ProjectorHeartbeat(1, None, 0))
+    place = FeedPosition(1, tuple(views.offsets))
     async with aclosing(server.listen(place)) as events:
         listening_ = asyncio.create_task(take(events, lambda found: bool(ids(found))))
         await asyncio.sleep(0.3)
@@ -231,7 +231,7 @@ async def test_a_server_that_missed_more_than_the_feed_keeps_resets_all(
             views.forget_live(partition, 2)
         views.away = False
         found = await take(events, lambda found: found[-1].kind == "reset")
-    assert "more happened" in str(found[-1].document["reason"])
+    assert "no longer has all events" in str(found[-1].document["reason"])
     await server.feed.stop()
 
 
@@ -295,8 +295,8 @@ async def test_listeners_are_sent_away_when_the_feed_ends(records: list[Record])
     "text", ["", "1", "1:", "1:a", "x:1", "1:1,,2", "1:-1", "1:1;2", "1:²", "1:" + "9" * 30]
 )
 def test_what_is_no_place_is_seen(text: str) -> None:
-    assert parse_place(text) is None
+    assert parse_position(text) is None
 
 
 def test_a_place_is_read_as_it_is_written() -> None:
-    assert parse_place("3:0,120,7") == Place(3, (0, 120, 7))
+    assert parse_position("3:0,120,7") == FeedPosition(3, (0, 120, 7))

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.records import Record
 from streams.serve.feed import feed as feed_module
-from streams.serve.feed.feed import Place
+from streams.serve.feed.feed import FeedPosition
 from tests.serve.feed_kit import (
     Server,
     by_partition,
@@ -34,7 +34,7 @@ async def test_a_redis_behind_the_ring_is_waited_for_when_a_listener_comes_back(
         views.add(*records[-20:])
         await take(events, enough(20))
     lost = views.go_back(5)
-    async with aclosing(server.listen(Place(1, place))) as events:
+    async with aclosing(server.listen(FeedPosition(1, place))) as events:
         hearing = asyncio.create_task(take(events, enough(20)))
         await asyncio.sleep(0.1)
         views.come_forward(lost)
@@ -57,7 +57,7 @@ async def test_a_redis_that_stays_behind_the_ring_resets_who_comes_back(
         views.add(*records[-20:])
         await take(events, enough(20))
     views.go_back(5)
-    async with aclosing(server.listen(Place(1, place))) as events:
+    async with aclosing(server.listen(FeedPosition(1, place))) as events:
         found = await take(events, lambda found: found[-1].kind == "reset")
     assert "went back" in str(found[-1].document["reason"])
     await server.feed.stop()

@@ -10,10 +10,10 @@ import pytest
 from contextgauge.errors import ConfigError, RetryError, StopError, VersionError
 from schemas.views import SizeState
 from streams.edge.files.tokens import TokenFile, hashed, line_of, new_token
-from streams.edge.memory.views import MemoryViews
 from streams.ports import Generations
-from streams.serve.api import guard, limits
-from streams.serve.api import snapshot as moment
+from streams.serve.api import guard
+from streams.serve.views import snapshot
+from tests.doubles.views import FaultyViews
 from tests.serve.kit import Api, GrowingViews, api_over
 from tests.serve.redis_kit import become
 
@@ -22,7 +22,7 @@ PROBLEM = "application/problem+json"
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moment, "_KEPT_S", 0.0)
+    monkeypatch.setattr(snapshot, "_CACHED_S", 0.0)
 
 
 def _readers(token: str) -> Mapping[str, str]:
@@ -82,7 +82,7 @@ def test_a_file_of_readers_that_is_wrong_says_so_and_quotes_nothing(
 async def test_who_asks_too_often_is_told_when_to_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "_BURST_S", 3)
+    monkeypatch.setattr(guard, "_BURST_S", 3)
     api = api_over(GrowingViews(), requests_per_s=1, readers=lambda: _readers("t"))
     mine = {"authorization": "Bearer t"}
     answers = [await api.get("/v1/sessions", **mine) for _ in range(4)]
@@ -148,11 +148,15 @@ async def test_what_is_too_large_is_not_read() -> None:
         ("/v1/stats?since=2026-13-01T00", 422, "2026-11-22T00"),
         ("/v1/stats?since=2026-1-01T000", 422, "2026-11-22T00"),
         ("/v1/sessions?runtime=bogus", 422, "'openai', 'other' or 'unknown'"),
-        ("/v1/sessions?min_pct=80", 422, "min_pct: there is no such parameter; did you mean min_p"),
-        ("/v1/sessions?zzz", 422, "such parameter. Allowed here: sort, state, model, runtime, age"),
+        (
+            "/v1/sessions?min_pct=80",
+            422,
+            "min_pct: unknown parameter; did you mean min_percent? Al",
+        ),
+        ("/v1/sessions?zzz", 422, "unknown parameter. Allowed: sort, state, model, runtime, age"),
         ("/v1/sessions/a/events?Limit=1", 422, "did you mean limit?"),
-        ("/v1/sessions/a?x=1", 422, "None is allowed here."),
-        ("/v1/projection?x=1", 422, "x: there is no such parameter"),
+        ("/v1/sessions/a?x=1", 422, "This route has no parameters."),
+        ("/v1/projection?x=1", 422, "x: unknown parameter"),
         ("/v1/stream?sesion=a", 422, "did you mean session?"),
         ("/v1/stats?by=model&since=2026-02-11T20", 422, "by=hour"),
     ],
@@ -225,7 +229,7 @@ async def test_a_redis_that_is_away_is_told_and_not_taken_for_nothing() -> None:
     assert "project worker" in gone.json()["detail"]
 
 
-class _Broken(MemoryViews):
+class _Broken(FaultyViews):
     def __init__(self, error: Exception) -> None:
         super().__init__()
         self._error = error
@@ -278,7 +282,7 @@ async def test_other_origins_read_nothing_unless_they_are_named() -> None:
     refused = await api.get("/v1/sessions", origin=origin)
     assert refused.status_code == 401
     assert refused.headers["access-control-allow-origin"] == origin
-    for name in ("Stale", "Heard-Ms", "Lag-Records"):
+    for name in ("Stale", "Silent-Ms", "Lag-Records"):
         assert f"Contextgauge-{name}" in refused.headers["access-control-expose-headers"]
     stranger = await api.get("/v1/sessions", origin="https://evil.example")
     assert "access-control-allow-origin" not in stranger.headers
@@ -310,7 +314,7 @@ async def test_the_page_of_the_documents_loads_nothing() -> None:
     assert "<script" not in found.text
     assert "GET /v1/sessions" in found.text
     assert "`" not in found.text
-    assert "<code>next</code> of the answer before" in found.text
+    assert "<code>next</code> of the previous answer" in found.text
     states = ", ".join(f"<code>{name}</code>" for name in get_args(SizeState))
     assert f"One of {states}." in found.text
     assert "<code>context_warning</code>, <code>context_limits</code>" in found.text

@@ -257,7 +257,7 @@ def test_the_same_error_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch)
     for _ in range(3):
         report("answering", KeyError("text of a message"))
         report("answering", VersionError("of format 1"))
-    assert [event for event, _ in told] == ["an error of contextgauge's own", "cannot answer"]
+    assert [event for event, _ in told] == ["internal error", "cannot answer"]
     clock.now_s += 61
     report("answering", VersionError("of format 1"))
     assert len(told) == 3

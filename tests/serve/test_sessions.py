@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.records import CompactBoundary, Record
 from streams import codec
 from streams.edge.memory.views import MemoryPartition, MemoryViews
 from streams.flow.replay.views import fold_records
 from streams.ports import Generations, ViewPosition
-from streams.serve.api.sessions import SessionLookupError, Sessions
+from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
+from streams.serve.views.snapshot import ViewsGoneError
 
 PARTITIONS = 3
 
@@ -20,14 +22,18 @@ def _store(records: list[Record], generation: int = 1) -> MemoryViews:
     for partition, dump in enumerate(fold_records(records, partition_of, PARTITIONS)):
         position = ViewPosition(len(records), 0, PARTITIONS, caught_up=True)
         store.partitions[generation, partition] = MemoryPartition(position, dump)
-    store.kept = Generations(generation, None)
+    store.numbers = Generations(generation, None)
     return store
 
 
+async def _active(store: MemoryViews) -> Sessions:
+    return await active_sessions(store, partition_of, SystemClock())
+
+
 @pytest.fixture
-def sessions(records: list[Record]) -> Sessions:
+async def sessions(records: list[Record]) -> Sessions:
     """The sessions of the sample, in memory."""
-    return Sessions(_store(records), partition_of)
+    return await _active(_store(records))
 
 
 async def test_all_partitions_are_merged_by_last_activity(
@@ -66,7 +72,7 @@ async def test_a_beginning_that_fits_several_names_them(sessions: Sessions) -> N
 async def test_an_id_that_another_begins_with_is_found(records: list[Record]) -> None:
     short = replace(records[0], data=replace(records[0].data, session_id="s"))
     long = replace(records[0], data=replace(records[0].data, session_id="s-long"))
-    sessions = Sessions(_store([short, long]), partition_of)
+    sessions = await _active(_store([short, long]))
     assert (await sessions.find("s")).session_id == "s"
     assert (await sessions.find("s-")).session_id == "s-long"
 
@@ -94,10 +100,12 @@ async def test_records_come_in_order_with_readings_on_request(
 
 
 async def test_before_the_first_projection_there_is_nothing() -> None:
-    sessions = Sessions(MemoryViews(), partition_of)
+    sessions = await _active(MemoryViews())
     assert await sessions.ranked("recent", 10) == []
     assert await sessions.count() == 0
     assert await sessions.records("s") == []
+    assert await sessions.compactions("s") == []
+    assert await sessions.newest_ms() is None
     with pytest.raises(SessionLookupError, match="project worker"):
         await sessions.find("s")
 
@@ -107,25 +115,18 @@ async def test_an_active_generation_that_is_gone_is_not_taken_for_an_empty_one(
 ) -> None:
     store = _store(records)
     del store.partitions[1, 0]
-    sessions = await Sessions(store, partition_of).pinned()
-    for asked in (
-        sessions.ranked("recent", 10),
-        sessions.count(),
-        sessions.records("s"),
-        sessions.find("s"),
-    ):
-        with pytest.raises(LookupError, match=r"generation 1 are gone.*project worker"):
-            await asked
+    with pytest.raises(ViewsGoneError, match=r"generation 1 are gone.*project worker"):
+        await _active(store)
 
 
 async def test_only_the_active_generation_is_read(records: list[Record]) -> None:
     store = _store(records)
     being_built = _store(records[:1], generation=2)
     store.partitions.update(being_built.partitions)
-    store.kept = Generations(1, 2)
-    assert await Sessions(store, partition_of).count() == 12
-    store.kept = Generations(2, None)
-    assert await Sessions(store, partition_of).count() == 1
+    store.numbers = Generations(1, 2)
+    assert await (await _active(store)).count() == 12
+    store.numbers = Generations(2, None)
+    assert await (await _active(store)).count() == 1
 
 
 async def test_a_session_that_leaves_between_two_reads_is_not_there(
@@ -135,17 +136,16 @@ async def test_a_session_that_leaves_between_two_reads_is_not_there(
     gone = codec.key_bytes(records[0].data.session_id)
     for partition in store.partitions.values():
         partition.held.views.pop(gone, None)
-    assert len(await Sessions(store, partition_of).ranked("recent", 100)) == 11
+    sessions = await _active(store)
+    assert len(await sessions.ranked("recent", 100)) == 11
     with pytest.raises(SessionLookupError):
-        await Sessions(store, partition_of).find(records[0].data.session_id[:10])
+        await sessions.find(records[0].data.session_id[:10])
 
 
-async def test_pinned_sessions_stay_with_their_generation(records: list[Record]) -> None:
+async def test_sessions_stay_with_their_generation(records: list[Record]) -> None:
     store = _store(records)
     store.partitions.update(_store(records[:1], generation=2).partitions)
-    pinned = await Sessions(store, partition_of).pinned()
-    store.kept = Generations(2, None)
-    assert (pinned.generation, await pinned.count()) == (1, 12)
-    pinned = await Sessions(store, partition_of).pinned()
-    assert (pinned.generation, await pinned.count()) == (2, 1)
-    assert (await Sessions(MemoryViews(), partition_of).pinned()).generation is None
+    sessions = await _active(store)
+    store.numbers = Generations(2, None)
+    assert await sessions.count() == 12
+    assert await (await _active(store)).count() == 1

@@ -13,7 +13,7 @@ from schemas.records import Record
 from streams.edge.files.tokens import hashed
 from streams.edge.telemetry.server import listening, port_of
 from streams.ports import Entry, Generations
-from streams.serve.feed import listening as listening_module
+from streams.serve.feed import listener as listener_module
 from streams.serve.feed import stream
 from tests.serve.kit import Api, GrowingViews, api_over
 from tests.serve.redis_kit import become, listen
@@ -82,7 +82,7 @@ async def test_a_token_that_is_taken_back_ends_its_feed(
             last = await reader.read()
             await other.readuntil(b": heartbeat\r\n\r\n")
         assert b"event: cut_off" in last
-        assert b"taken back" in last
+        assert b"revoked" in last
         assert _figure(api, "serve_stream_readers") == 1
         assert _figure(api, "serve_stream_cut_off_total", reason="token") == 1
         writer.close()
@@ -128,7 +128,7 @@ async def test_who_reads_nothing_is_cut_off(
 async def test_a_redis_that_goes_away_ends_a_catch_up_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, records: list[Record]
 ) -> None:
-    monkeypatch.setattr(listening_module, "_CHUNK", 2)
+    monkeypatch.setattr(listener_module, "_CHUNK", 2)
     views = GrowingViews()
     views.add(*records)
     api = api_over(views)

@@ -12,9 +12,9 @@ from contextgauge.clock import SystemClock
 from schemas.views import TOKEN_EDGES, Aggregates, Distribution, TriggerAggregates, bucket
 from streams import codec
 from streams.codec import views as view_codec
-from streams.ports import Told, ViewPosition
-from streams.serve.api.snapshot import Moment
+from streams.ports import ProjectorHeartbeat, ViewPosition
 from streams.serve.api.totals import Fields, Totals, added, added_up, percentile
+from streams.serve.views.snapshot import Snapshot
 
 
 def _manual(count: int, *durations: int) -> Aggregates:
@@ -121,32 +121,34 @@ class Later(SystemClock):
         return self.now_s
 
 
-def _moment(offset: int, silent_ms: int = 0) -> Moment:
-    told = Told(1_000, offset, 0)
-    return Moment(1, (ViewPosition(offset, 0, 1, caught_up=True, told=told),), 1_000 + silent_ms)
+def _snapshot(offset: int, silent_ms: int = 0) -> Snapshot:
+    told = ProjectorHeartbeat(1_000, offset, 0)
+    return Snapshot(
+        1, (ViewPosition(offset, 0, 1, caught_up=True, heartbeat=told),), 1_000 + silent_ms
+    )
 
 
 async def test_what_takes_long_is_read_seldom_and_told_of_as_of_then() -> None:
     clock, reads = Later(), []
 
-    async def read(moment: Moment) -> Fields:
-        reads.append(moment.positions[0].offset)
+    async def read(snapshot: Snapshot) -> Fields:
+        reads.append(snapshot.positions[0].offset)
         clock.now_s += 0.2
         return [{b"total": view_codec.encode(_manual(len(reads)))}]
 
     totals = Totals(read, clock)
-    first = totals.moment(_moment(1))
+    first = totals.current(_snapshot(1))
     one = await totals.of(first, "hour", None)
     clock.now_s += 1.9
-    # The same moment, so the same tag: nobody takes the old figures for the new moment's.
-    assert totals.moment(_moment(2)) is first
+    # The same snapshot, so the same tag: old figures are not taken for the new snapshot's.
+    assert totals.current(_snapshot(2)) is first
     assert await totals.of(first, "hour", None) is one
     assert reads == [1]
     clock.now_s += 0.2
-    second = totals.moment(_moment(2))
+    second = totals.current(_snapshot(2))
     assert second is not first
     assert await totals.of(second, "hour", None) != one
     assert reads == [1, 2]
     # That it became stale is told at once.
-    stale = _moment(2, silent_ms=60_000)
-    assert totals.moment(stale) is stale
+    stale = _snapshot(2, silent_ms=60_000)
+    assert totals.current(stale) is stale

@@ -46,7 +46,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Show messages that could not be derived, and send them again.",
+    help="List dead letters, and send them again.",
 )
 
 

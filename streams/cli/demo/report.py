@@ -1,4 +1,4 @@
-"""What `contextgauge demo` prints at its end: sums, sessions, one timeline, what to try next."""
+"""What `contextgauge demo` prints: its steps, totals, sessions, one timeline, what to try next."""
 
 import sys
 from collections import Counter
@@ -14,38 +14,41 @@ from contextgauge.clock import SystemClock
 from schemas.records import MAIN_CHAIN, CompactionComplete, Record
 from schemas.views import CompactionBrief, SessionView
 from streams.cli.screen.output import count, duration, exact, out
-from streams.cli.screen.render import sessions_table, short_ids
+from streams.cli.screen.render import short_ids
+from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
-from streams.flow.publish.publish import Published
+from streams.flow.publish.publish import PublishCounts
 
 _BEFORE, _AFTER = 8, 4
 """Records of the timeline that are shown before and after the compaction's end."""
 
 
 def say(what: str, *, done: bool = False) -> None:
-    """Tell of a step: under way, or done."""
+    """Print a step: in progress, or done."""
     line = Text("✓ " if done else "· ", style="green" if done else "dim")
     out.print(line.append(what, style="" if done else "dim"), soft_wrap=True)
 
 
 def title(what: str) -> None:
-    """Begin a part."""
+    """Begin a section."""
     out.print()
     out.print(Rule(Text(what, style="bold"), align="left", style="dim"))
 
 
-def print_sums(published: Published, records: int, dead: Counter[str], seconds: float) -> None:
-    """Tell what went through, and what could not be read."""
+def print_totals(
+    published: PublishCounts, records: int, dead: Counter[str], seconds: float
+) -> None:
+    """Print what was processed, and what could not be read."""
     say(
         f"{exact(published.messages)} messages of {exact(len(published.sessions))} sessions became "
-        f"{exact(records)} records in {seconds:.1f} s, the workers' start included",
+        f"{exact(records)} records in {seconds:.1f} s, including the start of the workers",
         done=True,
     )
     if dead:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dead.items()))
-        say(f"{exact(dead.total())} could not be read and are kept as dead letters: {reasons}")
+        say(f"{exact(dead.total())} could not be read and are dead letters: {reasons}")
     if published.refused:
-        say(f"{exact(published.refused)} lines could not be sent: no session, or far too large")
+        say(f"{exact(published.refused)} lines could not be sent: no session, or too large")
 
 
 def print_sessions(views: Sequence[SessionView], total: int) -> None:
@@ -53,28 +56,26 @@ def print_sessions(views: Sequence[SessionView], total: int) -> None:
     title("Sessions")
     out.print(sessions_table(views, SystemClock().now_ms(), out.width))
     if total > len(views):
-        out.print(
-            f"and {exact(total - len(views))} more, which were active before these", style="dim"
-        )
+        out.print(f"and {exact(total - len(views))} more, active earlier", style="dim")
 
 
-def most_telling(
+def most_known(
     views: Sequence[SessionView],
 ) -> tuple[SessionView, CompactionBrief | None] | None:
-    """Return the session to show, and its compaction: the one that most is known of."""
+    """Return the session to show, and its compaction: the one with the most known figures."""
 
-    def told(brief: CompactionBrief) -> int:
+    def known_figures(brief: CompactionBrief) -> int:
         figures = (brief.duration_ms, brief.tokens_before, brief.tokens_after, brief.time_ms)
         return sum(figure is not None for figure in figures)
 
-    found = [
+    compactions = [
         (view, brief)
         for view in views
         for brief in view.compactions.last
         if brief.outcome == "succeeded" and brief.chain == MAIN_CHAIN
     ]
-    if found:
-        return max(found, key=lambda each: told(each[1]))
+    if compactions:
+        return max(compactions, key=lambda each: known_figures(each[1]))
     return (views[0], None) if views else None
 
 
@@ -91,10 +92,10 @@ def print_timeline(
     if later:
         out.print(f"{count(later, 'record')} after these", style="dim")
     if brief is None:
-        out.print("\nNo session here was compacted.")
+        out.print("\nNone of the sessions was compacted.")
         return
     out.print()
-    out.print(Padding(_in_short(brief), (0, 0, 0, 2)))
+    out.print(Padding(_sentence(brief), (0, 0, 0, 2)))
 
 
 def _around(
@@ -115,8 +116,8 @@ def _around(
     return records[first:beyond], first, len(records) - beyond
 
 
-def _in_short(brief: CompactionBrief) -> Text:
-    told = Text.assemble(
+def _sentence(brief: CompactionBrief) -> Text:
+    sentence = Text.assemble(
         "Compaction ",
         (f"#{brief.number}", "bold"),
         f" ({brief.trigger or 'trigger unknown'}) took ",
@@ -132,33 +133,25 @@ def _in_short(brief: CompactionBrief) -> Text:
     )
     if brief.tokens_saved is not None and brief.tokens_before:
         share = brief.tokens_saved * 100 // brief.tokens_before
-        told.append(f", {exact(brief.tokens_saved)} saved ({share}%)")
-    return told
+        sentence.append(f", {exact(brief.tokens_saved)} saved ({share}%)")
+    return sentence
 
 
 def print_next(path: str | None, *, served: bool) -> None:
-    """Say what to try next."""
-    called = Path(sys.argv[0])
-    command = str(called)
-    if called.is_absolute() and called.is_relative_to(Path.cwd()):
-        command = str(called.relative_to(Path.cwd()))
+    """Print what to try next."""
+    command = Path(sys.argv[0])
+    if command.is_absolute() and command.is_relative_to(Path.cwd()):
+        command = command.relative_to(Path.cwd())
     steps = [
-        (
-            f"{command} stack up",
-            "a Kafka and a Redis that stay",
-        ),
+        (f"{command} stack up", "Kafka and Redis that keep running"),
         (f"{command} replay --view FILE", "one transcript's figures, without a broker"),
-        (f"{command} simulate --help", "made-up sessions of every kind, at any rate"),
+        (f"{command} simulate --help", "simulated sessions of every kind, at any rate"),
     ]
-    given = f"{command} demo --serve"
     if not served:
-        steps.insert(
-            0, (given if path is None else f"{given} PATH", "this, and the web page over it")
-        )
+        with_page = f"{command} demo --serve" + ("" if path is None else " PATH")
+        steps.insert(0, (with_page, "the same, with the web page"))
     if path is None:
-        steps.insert(
-            0, ("SESSIONS=~/.claude/projects make demo", "this, with your own transcripts")
-        )
+        steps.insert(0, ("SESSIONS=~/.claude/projects make demo", "your own transcripts"))
     width = max(len(step) for step, _ in steps)
     lines = Text("\n").join(
         Text.assemble((step.ljust(width + 2), "bold"), (why, "dim")) for step, why in steps

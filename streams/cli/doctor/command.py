@@ -38,10 +38,10 @@ def doctor(
         bool, typer.Option("--json", help="Print one JSON document for programs.")
     ] = False,
 ) -> None:
-    """Examine Kafka, topics, publishers, workers and Redis, and show how to fix problems.
+    """Examine Kafka, topics, publishers, workers and Redis.
 
-    Writes nothing anywhere. Exits with code 1 if there is an error. docs/DOCTOR.md explains each
-    check.
+    Shows how to fix problems. Writes nothing anywhere. Exits with code 1 if there is an error.
+    docs/DOCTOR.md explains each check.
     """
     settings = wiring.settings()
     clock = SystemClock()

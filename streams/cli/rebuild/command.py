@@ -33,11 +33,11 @@ def rebuild(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
-    """Rebuild all views from context.events, compare them to the active ones, and swap.
+    """Rebuild all views, compare them and swap them in.
 
-    Readers use the active generation meanwhile, then all switch to the new one. The project workers
-    build it, so they must run. If the command is interrupted, run it again to continue. Exit code
-    7: the two generations differ, and nothing was swapped.
+    The project workers build them from context.events, so they must run. Readers use the active
+    generation meanwhile, then all switch to the new one. If the command is interrupted, run it
+    again to continue. Exit code 7: the two generations differ, and nothing was swapped.
     """
     if accept_differences + abandon + status > 1:
         raise ConfigError("--accept-differences, --abandon and --status cannot be combined")

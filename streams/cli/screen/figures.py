@@ -1,6 +1,6 @@
-"""How figures and texts look on every screen, and what a terminal lacks.
+"""Formats of figures and texts on every screen, and fallbacks for limited encodings.
 
-What is not known is shown as `unknown`, never as a zero. The status line draws with this: it
+Unknown values are shown as `unknown`, never as zero. The status line draws with this: it
 imports nothing that takes long (docs/adr/0032-fast-status-line-startup.md).
 """
 
@@ -12,40 +12,27 @@ UNKNOWN = "unknown"
 
 _KILO = 1_000
 
-HIGH_PERCENT = 80
-"""A window this full is shown in yellow: where agents warn by default."""
-FULL_PERCENT = 90
-"""A window this full is shown in red: where agents compact by default."""
-
-STALLED_MS = 120_000
-"""An attempt without a sign for so long is shown as stalled: its runtime sends a heartbeat every
-30 s, so four are missing."""
-
-STALE_MS = 30 * 60_000
-"""A session that was silent for so long may be over: its size is that of then. The web page has the
-same time."""
-
 GUESS = "~"
-"""Stands before a window that nobody told, and before what is computed from it."""
+"""Stands before a window that was not reported, and before what is computed from it."""
 
-_DRAWN_PLAIN = {"█": "#", "░": "-", "·": "-", "→": ">", "✓": "*", "✗": "x", "…": "."}
-"""What is drawn, for a terminal that cannot show it: one character for one, so columns stay."""
+_REPLACEMENTS = {"█": "#", "░": "-", "·": "-", "→": ">", "✓": "*", "✗": "x", "…": "."}
+"""Replacements for terminals without Unicode; one character each, so columns stay aligned."""
 
 _PLAIN = "contextgauge.plain"
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Replace what an encoding lacks; a handler of `codecs.register_error`."""
+    """Replace characters that an encoding lacks; a handler of `codecs.register_error`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    lacking = error.object[error.start : error.end]
-    return "".join(_DRAWN_PLAIN.get(character, "?") for character in lacking), error.end
+    missing = error.object[error.start : error.end]
+    return "".join(_REPLACEMENTS.get(character, "?") for character in missing), error.end
 
 
 def forgive_encodings() -> None:
-    """Let standard output and error replace what their encoding lacks, instead of failing.
+    """Let standard output and error replace characters that their encoding lacks.
 
-    One for which another way was chosen (as by `PYTHONIOENCODING=ascii:ignore`) keeps it.
+    An error handler that the user has set (as by `PYTHONIOENCODING=ascii:ignore`) stays.
     """
     codecs.register_error(_PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):
@@ -54,9 +41,9 @@ def forgive_encodings() -> None:
 
 
 def safe(text: str) -> str:
-    r"""Escape what could move the cursor or hide text: controls, and lone surrogates, as `\x1b`.
+    r"""Escape control characters and lone surrogates, as `\x1b`.
 
-    Ids and names come from outside; a terminal must not obey them.
+    IDs and names are input: they must not move the cursor or hide text.
     """
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
@@ -65,7 +52,7 @@ def safe(text: str) -> str:
 
 
 def thousands(tokens: int | None) -> str:
-    """Return tokens as people read them: 950, 5.6K, 58K, 1.2M."""
+    """Return a short token count: 950, 5.6K, 58K, 1.2M."""
     if tokens is None:
         return UNKNOWN
     sign, size = ("-", -tokens) if tokens < 0 else ("", tokens)
@@ -89,7 +76,7 @@ def count(number: int, name: str) -> str:
 
 
 def size(number: int) -> str:
-    """Return a size in bytes as people read it: 812 B, 4.2 kB, 8.4 MB, 1,200.0 MB."""
+    """Return a size in bytes: 812 B, 4.2 kB, 8.4 MB, 1,200.0 MB."""
     if number < _KILO:
         return f"{number} B"
     if number < _KILO * _KILO:
@@ -98,13 +85,13 @@ def size(number: int) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a percentage with one decimal, cut and not rounded: 99.99 is not yet 100."""
-    # By whole hundredths, which is how exact a percentage is: 32.3 * 10 is not quite 323.
+    """Return a percentage with one decimal, truncated: 99.99 is not yet 100."""
+    # From whole hundredths, the precision of percentages: 32.3 * 10 is not quite 323.
     return UNKNOWN if value is None else f"{round(value * 100) // 10 / 10:.1f}%"
 
 
 def duration(duration_ms: int | None) -> str:
-    """Return a duration as people say it: 800 ms, 12.3 s, 2 min 5 s, 3 h 20 min, 4 d 3 h."""
+    """Return a duration: 800 ms, 12.3 s, 2 min 5 s, 3 h 20 min, 4 d 3 h."""
     if duration_ms is None:
         return UNKNOWN
     if duration_ms < 1_000:
@@ -124,18 +111,18 @@ def duration(duration_ms: int | None) -> str:
 
 
 def elapsed(since_ms: int, now_ms: int) -> str:
-    """Return how long something has taken, in whole seconds: tenths would flicker.
+    """Return the time since `since_ms` in whole seconds: tenths would flicker.
 
-    Something that began ahead of this clock has taken none.
+    A time in this clock's future is 0 s ago.
     """
     seconds = max(0, now_ms - since_ms) // 1_000
     return f"{seconds} s" if seconds < 60 else duration(seconds * 1_000)
 
 
 def ago(then_ms: int | None, now_ms: int) -> str:
-    """Return how long ago a moment was, in one unit: 45 s ago, 90 min ago, 20 h ago, 3 d ago.
+    """Return how long ago a time was, in one unit: 45 s ago, 90 min ago, 20 h ago, 3 d ago.
 
-    A moment ahead of this clock is `now`.
+    A time in this clock's future is `now`.
     """
     if then_ms is None:
         return UNKNOWN

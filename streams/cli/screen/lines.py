@@ -1,9 +1,11 @@
-"""Standard output as lines of bytes, for a pipe whose reader may go away."""
+"""Standard output and error without rich: lines of bytes, closed pipes, warnings."""
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -16,15 +18,32 @@ def write_lines(lines: Sequence[bytes]) -> None:
 
 
 def discard_output() -> None:
-    """Let what Python still holds for standard output go nowhere, rather than into an error."""
+    """Discard what Python still buffers for standard output, so that its flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """End without a word when the reader of standard output has gone, as `head` does."""
+    """End silently when the reader of standard output has gone, as `head` does."""
     try:
         yield
     except BrokenPipeError:
         discard_output()
         raise typer.Exit from None
+
+
+def show_warnings(show: Callable[[str], object]) -> None:
+    """Pass the project's own warnings, of unsafe settings, to `show`; leave others as they are."""
+    show_other = warnings.showwarning
+
+    def showwarning(
+        message: Warning | str,
+        category: type[Warning],
+        *where: Any,  # noqa: ANN401 -- file, line and more: nothing that a user needs
+    ) -> None:
+        if category.__module__.partition(".")[0] in {"streams", "contextgauge"}:
+            show(str(message))
+        else:
+            show_other(message, category, *where)
+
+    warnings.showwarning = showwarning  # type: ignore[assignment]  # takes all that it is given

@@ -1,6 +1,6 @@
-"""What all commands share of the screen: two consoles, cells, JSON, and the words of `figures`.
+"""What all commands print with: two consoles, table cells, JSON, and the formats of `figures`.
 
-Results go to standard output and everything else to standard error, so a command can be piped.
+Results go to standard output and everything else to standard error, so commands can be piped.
 """
 
 import sys
@@ -43,14 +43,14 @@ __all__ = [
     "write_json",
 ]
 
-GUESS_EXPLAINED = f"{GUESS} the window was not told: the default one is assumed"
+GUESS_EXPLAINED = f"{GUESS} the window is unknown: the default is assumed"
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
 def cell(text: str | None, style: str = "") -> Text:
-    """Return text for a table: no markup is read in it, and nothing known is `unknown`."""
+    """Return text for a table, without markup; None is `unknown`."""
     return Text(UNKNOWN, style="dim") if text is None else Text(safe(text), style=style)
 
 

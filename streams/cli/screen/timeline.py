@@ -1,4 +1,4 @@
-"""How a session's records look at the terminal: one line for each, in the order of the log."""
+"""A session's records in the terminal: a line each, in log order."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,6 @@ from schemas.records import (
     RecordData,
     SessionInfo,
 )
-from streams.cli.screen.figures import FULL_PERCENT
 from streams.cli.screen.output import (
     GUESS,
     GUESS_EXPLAINED,
@@ -42,6 +41,7 @@ from streams.cli.screen.output import (
     thousands,
 )
 from streams.cli.screen.render import chain_labels, guess
+from streams.core.session_status import THRESHOLDS
 
 _STYLES = {
     CompactionStart.kind: "magenta",
@@ -54,14 +54,14 @@ _STYLES = {
 
 
 _LEAST_FIGURES = 28
-"""Columns that figures need beside the rest; with less they go below it."""
+"""Minimum width of the figures; on narrower screens they go on a line of their own."""
 
-LOG_ORDER = "in the order of the log: the times of some are earlier than of those before them"
+LOG_ORDER = "in log order: some records are older than the ones before them"
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One record as text; all is safe for a terminal."""
+    """One record as text, safe for a terminal."""
 
     day: str
     moment: str
@@ -72,7 +72,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Timeline:
-    """Lines that are a table where the screen has the room, and else two lines for each."""
+    """A table on wide screens, two lines per record on narrow ones."""
 
     lines: tuple[_Line, ...]
     notes: tuple[str, ...]
@@ -80,8 +80,8 @@ class _Timeline:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         chain = max([len("Chain"), *[line.chain.cell_len for line in self.lines]])
         kind = max([len("What"), *[line.kind.cell_len for line in self.lines]])
-        beside = len("00:00:00") + chain + kind + 3 * 2
-        if options.max_width - beside >= _LEAST_FIGURES:
+        other_columns = len("00:00:00") + chain + kind + 3 * 2
+        if options.max_width - other_columns >= _LEAST_FIGURES:
             yield _as_table(self.lines)
         else:
             yield from _as_pairs(self.lines)
@@ -89,9 +89,9 @@ class _Timeline:
 
 
 def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> RenderableType:
-    """Return a session's records for the terminal; a new day (UTC) is a row of its own.
+    """Return a session's records for the terminal; each day (UTC) starts with a row of its own.
 
-    `chains` are all of the session's, so that one is called here as it is elsewhere.
+    `chains` are all of the session's chains, so that they get the same labels as elsewhere.
     """
     labels = chain_labels({*chains, *(record.subject for record in records)})
     guessed: dict[str, bool] = {}
@@ -134,7 +134,7 @@ def _as_table(lines: Sequence[_Line]) -> Table:
 
 
 def _as_pairs(lines: Sequence[_Line]) -> Iterator[RenderableType]:
-    """Yield the time and the kind, and below them the chain, if not the main one, and figures."""
+    """Yield time and kind, then the chain, unless it is the main one, and figures."""
     for new_day, line in _with_days(lines):
         if new_day:
             yield Text(f"{new_day} UTC", style="bold dim")
@@ -145,7 +145,7 @@ def _as_pairs(lines: Sequence[_Line]) -> Iterator[RenderableType]:
 
 
 def _with_days(lines: Sequence[_Line]) -> Iterator[tuple[str, _Line]]:
-    """Yield each line, with its day where that is another than the one before."""
+    """Yield each line, with its day if that differs from the line before."""
     day = ""
     for line in lines:
         new_day = line.day if line.day != day else ""
@@ -159,14 +159,14 @@ def _moment(time_ms: int) -> str:
 
 def _style(data: RecordData) -> str:
     if isinstance(data, ContextWarning):
-        return "red" if data.threshold_percent >= FULL_PERCENT else "yellow"
+        return "red" if data.threshold_percent >= THRESHOLDS.critical_percent else "yellow"
     return _STYLES.get(data.kind, "")
 
 
 def describe(data: RecordData, *, guessed: bool = False) -> str:
-    """Return a record's figures in words; `guessed` where the chain's window was not told.
+    """Return a record's figures; `guessed` marks figures that rest on an assumed window.
 
-    A record that has a window tells by itself whether it is a guess.
+    A record with a window has the mark in itself.
     """
     match data:
         case ContextReading() | ContextWarning() | ContextLimits():
@@ -182,8 +182,8 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:
             return _describe_compaction(data, GUESS if guessed else "")
         case ContextEdit():
             cleared = data.cleared_input_tokens
-            told = "" if cleared is None else f" · {exact(cleared)} tokens cleared"
-            return f"{count(len(data.edits), 'edit')}{told}"
+            tokens = "" if cleared is None else f" · {exact(cleared)} tokens cleared"
+            return f"{count(len(data.edits), 'edit')}{tokens}"
         case ContextReset() | ContextExhausted():
             return data.reason
         case SessionInfo():
@@ -211,7 +211,7 @@ def _describe_size(data: ContextReading | ContextWarning | ContextLimits) -> str
             size = guess(thousands(data.window), data.window_source)
             window = f"window {size} ({data.window_source})"
             if data.auto_compact_enabled is False:
-                return f"{window} · compacts only when told to"
+                return f"{window} · no automatic compaction"
             if data.auto_compact_threshold is None:
                 return window
             return f"{window} · compacts at {thousands(data.auto_compact_threshold)}"
@@ -230,14 +230,14 @@ def _describe_compaction(
 ) -> str:
     match data:
         case CompactionStart():
-            reasons = {"manual": "by hand", "threshold_exceeded": "threshold exceeded", None: ""}
+            reasons = {"manual": "manual", "threshold_exceeded": "threshold exceeded", None: ""}
             used = percent(data.context_used_percent)
             used = used if used == UNKNOWN else mark + used
             size = f"at {used} ({thousands(data.used_tokens)})"
             return " · ".join(part for part in (reasons[data.trigger_reason], size) if part)
         case CompactionProgress():
             known = data.elapsed_ms is not None
-            return "still at work" + (f" after {duration(data.elapsed_ms)}" if known else "")
+            return "in progress" + (f" after {duration(data.elapsed_ms)}" if known else "")
         case CompactBoundary():
             return (
                 f"#{data.number} {data.trigger or 'trigger unknown'} · "
@@ -252,7 +252,7 @@ def _describe_compaction(
                 f"saved {exact(data.tokens_saved)} · took {duration(data.duration_ms)}"
             )
         case CompactionFailed():
-            outcome = "its end was never told" if data.outcome == "unknown" else data.outcome
+            outcome = "outcome unknown" if data.outcome == "unknown" else data.outcome
             why = "" if data.error is None else f" · {data.error}"
             return f"{outcome} · after {duration(data.duration_ms)}{why}"
         case _:

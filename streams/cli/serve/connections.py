@@ -1,7 +1,7 @@
-"""Connections of the server: what a client may make it hold before anything is asked.
+"""Limits on connections: what a client may send, and how long, before its request is complete.
 
-The guard answers for requests; it sees one once its head is there. Until then uvicorn keeps all
-that comes, for as long as it comes, so both are bounded here.
+The guard limits requests, but sees one only when its head is complete. Until then uvicorn buffers
+without limits of size or time.
 """
 
 import asyncio
@@ -10,11 +10,11 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_HEAD_BYTES: Final = 128 * 1024
-"""Of a request beside its body: the guard says no to far less, with a reason; this is for what it
-never comes to see: a head without an end, trailers, the lengths of a body's chunks."""
+"""Of a request without its body. The guard rejects far less, with a reason; this limits what it
+never sees: an endless head, trailers, chunk headers."""
 
 HEAD_S: Final = 30.0
-"""For so long a connection may be open, or a request under way, without a whole head."""
+"""How long a connection may be open, or a request in progress, without a complete head."""
 
 _REFUSED: Final = (
     b"HTTP/1.1 %d %s\r\n"
@@ -25,7 +25,7 @@ _REFUSED: Final = (
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection. `most_connections` at a time, None: any number."""
+    """A connection. `most_connections` limits their number; None: unlimited."""
 
     most_connections: int | None = None
 
@@ -36,21 +36,21 @@ class BoundedProtocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take the connection, or send it away where there are too many."""
+        """Accept the connection, or reject it if there are too many."""
         super().connection_made(transport)
         most = self.most_connections
         if most is not None and len(self.connections) > most:
-            self._refuse(503, b"Service Unavailable", b"Too many connections: come back later.\n")
+            self._refuse(503, b"Service Unavailable", b"Too many connections: retry later.\n")
             return
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of it."""
+        """Stop the timer."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, unless it is too much for one head."""
+        """Process the data, unless the head gets too long."""
         if self.transport.is_closing():
             return
         began, body = self._began, self._body
@@ -58,38 +58,38 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._began == began:
-            # Where a head began in this piece, the piece is small enough as it is.
+            # If a head began in this data, the data is short enough.
             self._spent += len(data) - (self._body - body)
             if self._spent > MOST_HEAD_BYTES:
-                told = b"The headers are longer than %d bytes.\n" % MOST_HEAD_BYTES
-                self._refuse(431, b"Request Header Fields Too Large", told)
+                text = b"The headers are longer than %d bytes.\n" % MOST_HEAD_BYTES
+                self._refuse(431, b"Request Header Fields Too Large", text)
                 return
         if not self._is_answering():
             self._wait()
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Start the timer of a request."""
         super().on_message_begin()
         self._began += 1
         self._spent = 0
         self._in_head = True
-        # A browser opens connections ahead of what it asks: a request has its own time.
+        # Browsers open connections in advance: each request has the full time.
         self._stop_waiting()
         self._wait()
 
     def on_headers_complete(self) -> None:
-        """Begin to answer."""
+        """Stop the timer: the head is complete."""
         self._in_head = False
         self._stop_waiting()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a body."""
+        """Count a part of a body."""
         self._body += len(body)
         super().on_body(body)
 
     def _is_answering(self) -> bool:
-        # There is no cycle before the first head.
+        # There is no cycle before the first head is complete.
         return not getattr(self.cycle, "response_complete", True)
 
     def _wait(self) -> None:
@@ -104,20 +104,20 @@ class BoundedProtocol(HttpToolsProtocol):
     def _too_slow(self) -> None:
         self._head_timer = None
         if self._is_answering():
-            self._wait()  # the next request may wait for this answer
+            self._wait()  # the next request waits for this response
         elif self._in_head:
-            self._refuse(408, b"Request Timeout", b"The request did not come to its end.\n")
+            self._refuse(408, b"Request Timeout", b"The request was not completed in time.\n")
         else:
             self.transport.close()
 
-    def _refuse(self, status: int, title: bytes, told: bytes) -> None:
+    def _refuse(self, status: int, title: bytes, text: bytes) -> None:
         self._stop_waiting()
         if not self._is_answering():
-            self.transport.write(_REFUSED % (status, title, len(told), told))
+            self.transport.write(_REFUSED % (status, title, len(text), text))
         self.transport.close()
 
 
 def bounded(most_connections: int | None) -> type[BoundedProtocol]:
-    """Return the protocol of a server that takes so many connections at a time."""
+    """Return the protocol of a server that accepts so many connections at a time."""
     members: dict[str, Any] = {"most_connections": most_connections}
     return type("Bounded", (BoundedProtocol,), members)

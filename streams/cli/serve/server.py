@@ -1,11 +1,10 @@
-"""The server of `contextgauge serve`: uvicorn, in the event loop of a long-running command.
+"""`contextgauge serve`: the HTTP API, the live feed and the page; uvicorn in a worker's event loop.
 
-It reads Redis and nothing else, so any number of servers may run, and any may be killed.
+It reads only Redis, so any number of servers may run, and any may be killed.
 """
 
 import asyncio
 import contextlib
-import errno
 import resource
 import socket
 import warnings
@@ -23,6 +22,8 @@ from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli import exits
 from streams.cli.serve.connections import bounded
+from streams.cli.workers.run import run
+from streams.cli.workers.status_address import unavailable
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers, listening, port_of
@@ -32,36 +33,42 @@ from streams.settings import Settings
 from streams.wiring.serve import is_of_this_machine, readers
 
 _KEEP_ALIVE_S = 30
-"""A reader that polls each second, or each ten, keeps its connection."""
+"""Longer than the interval at which clients poll, so that they reuse their connections."""
 
 _BACKLOG = 4_096
-"""Connections that wait to be taken: after a restart all readers of the feed come at once."""
+"""Pending connections: after a restart all clients of the feed reconnect at once."""
 
 _ENDING_S = 2
-"""For answers under way when the server stops; the feed's readers are told and sent away."""
+"""For responses in progress when the server stops; the feed disconnects its clients before."""
 
 _OTHER_FILES = 700
-"""Connections to Redis, of all requests under way and listeners that are brought up to date, and
-what else the process has open."""
+"""File descriptors for other than clients: connections to Redis and what else is open."""
 
-_AGAIN_S = 60.0
-_MOST_TOLD = 100
+_REPEAT_S = 60.0
+_MAX_REMEMBERED = 100
 
 _UNREAD_MS = 30_000
-"""What a reader does not take for so long is let go of with its connection: a server that closes
-one politely would hold it until then, however long."""
+"""A connection whose client does not read for so long is dropped; a graceful close would wait."""
 
 logger = structlog.get_logger()
 
 
-async def work(
-    chosen: Settings,
+def serve() -> None:
+    """Serve the API, the live feed and the web page, until stopped.
+
+    Reads everything from Redis. By default only this machine can connect, on port 8642.
+    """
+    run("serve", _serve, wiring.redis_url)
+
+
+async def _serve(
+    settings: Settings,
     telemetry: PrometheusTelemetry,
     health: HealthBoard,
     stop: asyncio.Event,
 ) -> None:
-    """Serve until told to stop. Raises ConfigError, StopError."""
-    views = wiring.redis_views(chosen)
+    """Serve until `stop` is set. Raises ConfigError, StopError."""
+    views = wiring.redis_views(settings)
     serving = Serving(
         reader=views,
         partition_of=partition_of,
@@ -70,30 +77,30 @@ async def work(
         health=health,
         probe=answers(telemetry, health),
         report=_Report(SystemClock()),
-        readers=readers(chosen),
-        only_here=is_of_this_machine(chosen.serve_host),
-        requests_per_s=chosen.serve_requests_per_s,
-        streams=chosen.serve_streams,
-        origins=chosen.serve_origins,
+        readers=readers(settings),
+        only_here=is_of_this_machine(settings.serve_host),
+        requests_per_s=settings.serve_requests_per_s,
+        streams=settings.serve_streams,
+        origins=settings.serve_origins,
     )
-    _warn_of_strangers(chosen)
+    _warn_of_open_access(settings)
     _open_many_files()
-    listener = _listener(chosen)
+    listener = _listener(settings)
     try:
         try:
             await views.start()
         except RetryError as error:
-            logger.warning("Redis is away: readers are told to ask again", error=str(error))
+            logger.warning("Redis is away: clients must retry", error=str(error))
         app = create_app(serving)
-        server = _Server(_config(chosen, app))
+        server = _Server(_config(settings, app))
         running = asyncio.create_task(server.serve([listener]))
         stopping = asyncio.create_task(stop.wait())
-        host = f"[{chosen.serve_host}]" if ":" in chosen.serve_host else chosen.serve_host
+        host = f"[{settings.serve_host}]" if ":" in settings.serve_host else settings.serve_host
         logger.info("serving", address=f"http://{host}:{port_of(listener)}")
         health.worker("member")
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        # Listeners have no end of their own, and the server waits for what is under way.
+        # The feed's responses never end, and the server waits for responses in progress.
         await app.state.feed.stop()
         server.should_exit = True
         await running
@@ -102,10 +109,10 @@ async def work(
         await views.stop()
 
 
-def _config(chosen: Settings, app: FastAPI) -> uvicorn.Config:
+def _config(settings: Settings, app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        loop="none",  # it runs in the worker's
+        loop="none",  # the worker's
         http=bounded(_most_connections()),
         ws="none",
         lifespan="on",
@@ -113,8 +120,8 @@ def _config(chosen: Settings, app: FastAPI) -> uvicorn.Config:
         access_log=False,
         log_level="warning",
         server_header=False,
-        proxy_headers=bool(chosen.serve_proxies),
-        forwarded_allow_ips=list(chosen.serve_proxies),
+        proxy_headers=bool(settings.serve_proxies),
+        forwarded_allow_ips=list(settings.serve_proxies),
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_ENDING_S,
         backlog=_BACKLOG,
@@ -129,38 +136,31 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _listener(chosen: Settings) -> socket.socket:
-    """Return what takes connections. Raises ConfigError where it cannot be had."""
+def _listener(settings: Settings) -> socket.socket:
+    """Return a socket that listens at the settings' address. Raises ConfigError."""
+    host, port = settings.serve_host, settings.serve_port
     try:
-        listener = listening(chosen.serve_host, chosen.serve_port)
+        listener = listening(host, port)
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
     except OSError as error:
-        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-            raise ConfigError(
-                f"{PREFIX}SERVE_HOST={chosen.serve_host} is no address of this machine "
-                f"({error.strerror}): choose one, or 0.0.0.0 for all"
-            ) from error
-        raise ConfigError(
-            f"{PREFIX}SERVE_PORT={chosen.serve_port} cannot be used on {chosen.serve_host} "
-            f"({error.strerror}): choose another, or 0 for any free one"
-        ) from error
+        raise ConfigError(unavailable("SERVE", host, port, error)) from error
     else:
         return listener
 
 
-def _warn_of_strangers(chosen: Settings) -> None:
-    if chosen.serve_tokens_file is None and not is_of_this_machine(chosen.serve_host):
+def _warn_of_open_access(settings: Settings) -> None:
+    if settings.serve_tokens_file is None and not is_of_this_machine(settings.serve_host):
         warnings.warn(
-            f"{PREFIX}SERVE_HOST={chosen.serve_host} without {PREFIX}SERVE_TOKENS_FILE: whoever "
-            "reaches the port reads all sessions, summaries too",
+            f"{PREFIX}SERVE_HOST={settings.serve_host} without {PREFIX}SERVE_TOKENS_FILE: anyone "
+            "who can connect can read all sessions, including summaries",
             UnsafeConnectionWarning,
             stacklevel=2,
         )
 
 
 def _open_many_files() -> None:
-    """Let the process have as many connections as the system allows it."""
+    """Raise the limit on open files, and so on connections, to the system's maximum."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
@@ -168,7 +168,7 @@ def _open_many_files() -> None:
 
 
 def _most_connections() -> int | None:
-    """Return how many the system lets this process have, but for those to Redis and its files."""
+    """Return the limit on clients, by the limit on open files; None: unlimited."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return None
@@ -176,25 +176,25 @@ def _most_connections() -> int | None:
 
 
 class _Report:
-    """Logs errors, the same one once a minute: readers that poll meet it a hundred times."""
+    """Logs errors, each at most once a minute: every client that polls may trigger it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told_s: dict[str, float] = {}
+        self._logged_s: dict[str, float] = {}
 
     def __call__(self, doing: str, error: BaseException) -> None:
-        # What an error of no kind of ours says may be text of a message.
-        ours = isinstance(error, ContextgaugeError)
-        told = str(error) if ours else exits.where(error)
+        # The text of an error of another kind may quote a message.
+        is_expected = isinstance(error, ContextgaugeError)
+        text = str(error) if is_expected else exits.where(error)
         now_s = self._clock.monotonic_s()
-        if now_s - self._told_s.get(told, -_AGAIN_S) < _AGAIN_S:
+        if now_s - self._logged_s.get(text, -_REPEAT_S) < _REPEAT_S:
             return
-        if len(self._told_s) >= _MOST_TOLD:
-            self._told_s.clear()
-        self._told_s[told] = now_s
+        if len(self._logged_s) >= _MAX_REMEMBERED:
+            self._logged_s.clear()
+        self._logged_s[text] = now_s
         if isinstance(error, RetryError):
-            logger.warning("waiting", doing=doing, error=told)
-        elif ours:
-            logger.error("cannot answer", doing=doing, error=told)
+            logger.warning("waiting", doing=doing, error=text)
+        elif is_expected:
+            logger.error("cannot answer", doing=doing, error=text)
         else:
-            logger.error("an error of contextgauge's own", doing=doing, where=told)
+            logger.error("internal error", doing=doing, where=text)

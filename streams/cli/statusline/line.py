@@ -1,13 +1,10 @@
-"""How the status line looks: its parts, what goes first where there is no room, its colours."""
+"""How the status line looks: its parts, which to drop where there is no room, its colours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from streams.cli.screen.figures import (
-    FULL_PERCENT,
     GUESS,
-    HIGH_PERCENT,
-    STALLED_MS,
     UNKNOWN,
     count,
     duration,
@@ -15,7 +12,8 @@ from streams.cli.screen.figures import (
     safe,
     thousands,
 )
-from streams.serve.statusline.figures import Figures
+from streams.cli.statusline.figures import Figures
+from streams.core.session_status import Severity, latest, severity_of, stalled_from
 
 _BAR_CELLS = 10
 _SHORT_BAR_CELLS = 5
@@ -26,14 +24,14 @@ _RED, _YELLOW, _GREEN, _MAGENTA, _DIM, _BOLD = "31", "33", "32", "35", "2", "1"
 
 
 class _Piece(NamedTuple):
-    """Text in one look, an ANSI code; empty: the terminal's own."""
+    """Text with one ANSI code; empty: the terminal's own colours."""
 
     text: str
     look: str = ""
 
 
-class _Form(NamedTuple):
-    """What of the line is shown. Forms go from all to as little as can be."""
+class _Layout(NamedTuple):
+    """Which parts of the line are shown."""
 
     bar_cells: int = _BAR_CELLS
     last: bool = True
@@ -43,22 +41,22 @@ class _Form(NamedTuple):
     size: bool = True
 
 
-_FORMS = (
-    _Form(),
-    _Form(last=False),
-    _Form(last=False, bar_cells=_SHORT_BAR_CELLS),
-    _Form(last=False, bar_cells=_SHORT_BAR_CELLS, compactions=False),
-    _Form(last=False, bar_cells=_SHORT_BAR_CELLS, compactions=False, model=False),
-    _Form(last=False, bar_cells=0, compactions=False, model=False),
-    _Form(last=False, bar_cells=0, compactions=False, model=False, until=False),
-    _Form(last=False, bar_cells=0, compactions=False, model=False, until=False, size=False),
+_LAYOUTS = (  # from everything to the percentage alone
+    _Layout(),
+    _Layout(last=False),
+    _Layout(last=False, bar_cells=_SHORT_BAR_CELLS),
+    _Layout(last=False, bar_cells=_SHORT_BAR_CELLS, compactions=False),
+    _Layout(last=False, bar_cells=_SHORT_BAR_CELLS, compactions=False, model=False),
+    _Layout(last=False, bar_cells=0, compactions=False, model=False),
+    _Layout(last=False, bar_cells=0, compactions=False, model=False, until=False),
+    _Layout(last=False, bar_cells=0, compactions=False, model=False, until=False, size=False),
 )
 
 
 def draw(figures: Figures, now_ms: int, width: int, *, in_colour: bool) -> str:
     """Return the line, as much of it as fits into `width` columns."""
-    for form in _FORMS:
-        pieces = list(_pieces(figures, now_ms, form))
+    for layout in _LAYOUTS:
+        pieces = list(_pieces(figures, now_ms, layout))
         if sum(len(piece.text) for piece in pieces) <= width:
             break
     else:
@@ -69,42 +67,43 @@ def draw(figures: Figures, now_ms: int, width: int, *, in_colour: bool) -> str:
     return "".join(f"\x1b[{look}m{text}\x1b[0m" if look else text for text, look in pieces if text)
 
 
-def _pieces(figures: Figures, now_ms: int, form: _Form) -> Iterator[_Piece]:
+def _pieces(figures: Figures, now_ms: int, layout: _Layout) -> Iterator[_Piece]:
     words = [
-        [_Piece(safe(figures.model), _BOLD)] if form.model and figures.model is not None else [],
-        list(_bar(figures.used_percent, form.bar_cells)),
+        [_Piece(safe(figures.model), _BOLD)] if layout.model and figures.model is not None else [],
+        list(_bar(figures, layout.bar_cells)),
         list(_label(figures, now_ms)),
-        [_Piece(_size(figures))] if form.size and _size(figures) else [],
+        [_Piece(_size(figures))] if layout.size and _size(figures) else [],
     ]
     for at, word in enumerate([word for word in words if word]):
         if at:
             yield _Piece(" ")
         yield from word
-    if form.until and figures.until_compaction_tokens is not None:
+    if layout.until and figures.until_compaction_tokens is not None:
         left = figures.until_compaction_tokens
         yield _Piece(_BETWEEN, _DIM)
         yield _Piece(f"compacts in {thousands(left)}" if left > 0 else "compaction is due")
-    if form.compactions and (figures.compactions or not figures.all_compactions_seen):
+    if layout.compactions and (figures.compactions or not figures.all_compactions_seen):
         yield _Piece(_BETWEEN, _DIM)
         yield _Piece(_compactions(figures), _DIM)
-        if form.last and figures.last_duration_ms is not None:
+        if layout.last and figures.last_duration_ms is not None:
             yield _Piece(f", last {duration(figures.last_duration_ms)}", _DIM)
 
 
-def _bar(percent: float | None, cells: int) -> Iterator[_Piece]:
+def _bar(figures: Figures, cells: int) -> Iterator[_Piece]:
     """Yield the bar; only here is a percentage clamped."""
+    percent = figures.used_percent
     if cells and percent is None:
         yield _Piece("·" * cells, _DIM)
     elif cells and percent is not None:
         filled = min(cells, max(0, int(percent * cells / 100)))
-        yield _Piece("█" * filled, _look(percent))
+        yield _Piece("█" * filled, _look(figures))
         yield _Piece("░" * (cells - filled), _DIM)
 
 
 def _label(figures: Figures, now_ms: int) -> Iterator[_Piece]:
-    """Yield the percentage, or what is known instead of it."""
+    """Yield the percentage, or what is known instead."""
     percent = figures.used_percent
-    look = _look(percent)
+    look = _look(figures)
     shown = "" if percent is None else f"{_mark(figures)}{int(percent)}%"
     if figures.state == "compacting":
         yield _Piece(_attempt(figures, now_ms), _MAGENTA)
@@ -118,9 +117,10 @@ def _label(figures: Figures, now_ms: int) -> Iterator[_Piece]:
 
 def _attempt(figures: Figures, now_ms: int) -> str:
     started_ms, heartbeat_ms = figures.attempt_started_ms, figures.attempt_heartbeat_ms
-    signs = [sign for sign in (started_ms, heartbeat_ms) if sign is not None]
-    if signs and now_ms - max(signs) > STALLED_MS:
-        return f"compaction stalled {elapsed(max(signs), now_ms)}"
+    last_sign_ms = latest((started_ms, heartbeat_ms))
+    stalled_from_ms = stalled_from(last_sign_ms)
+    if last_sign_ms is not None and stalled_from_ms is not None and now_ms >= stalled_from_ms:
+        return f"compaction stalled {elapsed(last_sign_ms, now_ms)}"
     return "compacting" if started_ms is None else f"compacting {elapsed(started_ms, now_ms)}"
 
 
@@ -141,9 +141,15 @@ def _compactions(figures: Figures) -> str:
     return number if figures.all_compactions_seen else f"at least {number}"
 
 
-def _look(percent: float | None) -> str:
-    if percent is None:
-        return ""
-    if percent >= FULL_PERCENT:
-        return _RED
-    return _YELLOW if percent >= HIGH_PERCENT else _GREEN
+_LOOKS: Mapping[Severity, str] = {
+    "unknown": "",
+    "normal": _GREEN,
+    "elevated": _GREEN,
+    "high": _YELLOW,
+    "critical": _RED,
+}
+
+
+def _look(figures: Figures) -> str:
+    until_tokens = figures.until_compaction_tokens
+    return _LOOKS[severity_of(figures.used_percent, until_tokens, figures.window)]

@@ -8,8 +8,8 @@ from rich.text import Text
 from schemas.views import SessionView
 from streams.cli.screen.figures import elapsed
 from streams.cli.screen.output import UNKNOWN, ago, percent, safe, thousands
-from streams.cli.screen.render import bar, failure_name, guess, main_chain, short_ids
-from streams.cli.top.state import last_sign_ms, state_of
+from streams.cli.screen.render import bar, failure_name, guess, short_ids, shown_chain
+from streams.core.session_status import status_of
 
 _GAP = 1
 
@@ -70,7 +70,7 @@ def header_and_rows(
     lines = [header]
     for at in range(first, min(first + rows, len(views))):
         line = _joined([cells[name][at] for name in widths], widths)
-        if state_of(views[at], now_ms) == "stale":
+        if status_of(views[at]).state(now_ms) == "stale":
             line.stylize("dim")
         lines.append(line)
     return lines
@@ -81,10 +81,10 @@ def _columns(form: _Form, shorts: dict[str, str], now_ms: int) -> dict[str, _Cel
         return Text(shorts[view.session_id])
 
     def model(view: SessionView) -> Text:
-        name = main_chain(view).model or view.identity.model
-        told = Text(UNKNOWN, style="dim") if name is None else Text(safe(name))
-        told.truncate(form.model or 1, overflow="ellipsis")
-        return told
+        name = shown_chain(view).model or view.identity.model
+        text = Text(UNKNOWN, style="dim") if name is None else Text(safe(name))
+        text.truncate(form.model or 1, overflow="ellipsis")
+        return text
 
     def context(view: SessionView) -> Text:
         return _context(view, form.bar_cells)
@@ -124,14 +124,14 @@ def _joined(cells: Sequence[Text], widths: dict[str, int]) -> Text:
 
 
 def _context(view: SessionView, bar_cells: int) -> Text:
-    chain = main_chain(view)
-    shown = bar(chain.used_percent, bar_cells).append(" ") if bar_cells else Text()
+    chain = shown_chain(view)
+    shown = bar(chain, bar_cells).append(" ") if bar_cells else Text()
     used = guess(percent(chain.used_percent), chain.window_source)
     return shown.append(f"{used:>6}", style="dim" if chain.used_percent is None else "")
 
 
 def _tokens(view: SessionView) -> Text:
-    chain = main_chain(view)
+    chain = shown_chain(view)
     window = guess(_short(chain.window), chain.window_source)
     return Text(f"{_short(chain.used_tokens)}/{window}")
 
@@ -141,32 +141,33 @@ def _short(tokens: int | None) -> str:
 
 
 def _source(view: SessionView) -> Text:
-    return Text(main_chain(view).window_source or UNKNOWN, style="dim")
+    return Text(shown_chain(view).window_source or UNKNOWN, style="dim")
 
 
 def _until(view: SessionView) -> Text:
-    return Text(_short(main_chain(view).until_compaction_tokens))
+    return Text(_short(shown_chain(view).until_compaction_tokens))
 
 
 def _growth(view: SessionView) -> Text:
-    growth = main_chain(view).growth_tokens
+    growth = shown_chain(view).growth_tokens
     return Text("?" if growth is None else f"+{thousands(growth)}")
 
 
 def _state(view: SessionView, now_ms: int) -> Text:
-    state, attempt = state_of(view, now_ms), view.attempt
+    status, attempt = status_of(view), view.attempt
+    state = status.state(now_ms)
     if attempt is None:
         return Text(state, style="dim" if state != "unknown" else "yellow")
-    if state == "stalled" and (since_ms := last_sign_ms(attempt)) is not None:
-        return Text(f"stalled {elapsed(since_ms, now_ms)}", style="bold red")
+    if state == "stalled" and status.last_sign_ms is not None:
+        return Text(f"stalled {elapsed(status.last_sign_ms, now_ms)}", style="bold red")
     if attempt.started_ms is None:
         return Text("compacting", style="magenta")
     return Text(f"compacting {elapsed(attempt.started_ms, now_ms)}", style="magenta")
 
 
 def _compactions(view: SessionView) -> Text:
-    told = view.compactions
-    shown = Text(str(told.manual + told.automatic + told.untold))
-    if not told.failed:
+    counts = view.compactions
+    shown = Text(str(counts.manual + counts.automatic + counts.unknown_trigger))
+    if not counts.failed:
         return shown
-    return shown.append(f", {told.failed} {failure_name(view)}", style="red")
+    return shown.append(f", {counts.failed} {failure_name(view)}", style="red")

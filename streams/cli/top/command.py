@@ -19,14 +19,15 @@ from contextgauge.partitioner import partition_of
 from streams import wiring
 from streams.cli.screen.output import out
 from streams.cli.top.keys import KeyByKey, Keys
+from streams.cli.top.overview import Detail, Overview, Overviews
 from streams.cli.top.screen import Frame, Known, once
 from streams.cli.top.state import Chosen, live_first, matching, press
 from streams.ports import Clock
-from streams.serve.api.overview import Detail, Overview, Overviews
-from streams.serve.api.sessions import SessionLookupError, ViewsGoneError
+from streams.serve.views.sessions import SessionLookupError
+from streams.serve.views.snapshot import ViewsGoneError
 
 _DRAW_S = 1.0
-"""Elapsed times are drawn anew so often, whatever the views do."""
+"""Interval at which elapsed times are redrawn, even if the views do not change."""
 
 _KEY_BYTES = 1_024
 
@@ -34,30 +35,37 @@ _KEY_BYTES = 1_024
 def top(
     *,
     show_once: Annotated[
-        bool, typer.Option("--once", help="Print one frame and end: for pipes and files.")
+        bool, typer.Option("--once", help="Print one frame and exit, as for pipes.")
     ] = False,
     interval_s: Annotated[
         float,
-        typer.Option("--interval", min=0.2, max=60.0, help="Read the views every so many seconds."),
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            min=0.2,
+            max=60.0,
+            help="Time between reads of the views.",
+        ),
     ] = 1.0,
     limit: Annotated[
-        int, typer.Option(min=1, max=5_000, help="Show so many sessions at most.")
+        int, typer.Option(metavar="N", min=1, max=5_000, help="Maximum number of sessions.")
     ] = 200,
 ) -> None:
-    """Watch all sessions live: how full each is, which are compacting, and for how long.
+    """Watch all sessions live in the terminal.
 
-    Keys: `p` and `r` sort by pressure and by last activity, `/` filters by id, model, folder or
-    state, the arrows select and Enter opens a session with its compactions, `q` ends.
+    Shows how full each window is, which sessions are compacting and for how long. Keys: `p` and `r`
+    sort by pressure and by last activity, `/` filters by ID, model, folder or state, the arrows
+    select, Enter opens a session with its compactions, `q` quits.
     """
-    chosen = wiring.settings()
+    settings = wiring.settings()
     if not show_once and not (sys.stdin.isatty() and out.is_terminal):
         raise ConfigError(
-            "contextgauge top needs a terminal to draw on and to read keys from: --once prints "
-            "one frame, `contextgauge sessions` a table"
+            "contextgauge top needs a terminal: --once prints one frame, `contextgauge sessions` "
+            "a table"
         )
 
     async def run() -> None:
-        store = wiring.redis_views(chosen)
+        store = wiring.redis_views(settings)
         clock = SystemClock()
         overviews = Overviews(store, partition_of, clock)
         try:
@@ -80,17 +88,17 @@ def _live_first(overview: Overview, now_ms: int) -> Overview:
 
 
 class _Top:
-    """The live view: a task that reads, and one that draws whenever something has changed."""
+    """The live view: a task reads the views, another draws whenever something has changed."""
 
     def __init__(self, overviews: Overviews, clock: Clock, interval_s: float, limit: int) -> None:
         self._overviews, self._clock = overviews, clock
         self._interval_s, self._limit = interval_s, limit
         self._known, self._chosen = Known(), Chosen()
         self._keys = Keys()
-        self._changed, self._wanted = asyncio.Event(), asyncio.Event()
+        self._changed, self._read_now = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
-        """Show sessions until the user, or a signal, ends it."""
+        """Show sessions until the user quits, or a signal arrives."""
         reading = asyncio.create_task(self._read())
         try:
             with (
@@ -100,19 +108,19 @@ class _Top:
             ):
                 while not self._chosen.leaving and not reading.done():
                     self._draw(live)
-                    await self._something()
+                    await self._wait()
         except OSError as error:
-            if error.errno != errno.EIO:  # a terminal that was closed needs nothing back
+            if error.errno != errno.EIO:  # the terminal was closed
                 raise
         finally:
             reading.cancel()
-            # An error that waiting does not mend ended it: it is told on a screen that is back.
+            # A permanent error: it is shown after the regular screen is back.
             await asyncio.gather(reading, return_exceptions=True)
         if not reading.cancelled() and (failure := reading.exception()) is not None:
             raise failure
 
-    async def _something(self) -> None:
-        """Wait for a key, for news or for the next second."""
+    async def _wait(self) -> None:
+        """Wait for a key, for new views or for the next second."""
         self._changed.clear()
         try:
             async with asyncio.timeout(_DRAW_S):
@@ -128,21 +136,21 @@ class _Top:
             self._chosen = replace(self._chosen, scroll=scroll)
 
     async def _read(self) -> None:
-        """Read the views over and over; while Redis is away, say so and try again."""
+        """Read the views in a loop; while Redis is away, show that and retry."""
         while True:
-            self._wanted.clear()
+            self._read_now.clear()
             try:
-                self._known = await self._news()
+                self._known = await self._latest()
             except (RetryError, ViewsGoneError) as error:
                 self._known = self._known._replace(problem=str(error))
             self._changed.set()
             try:
                 async with asyncio.timeout(self._interval_s):
-                    await self._wanted.wait()
+                    await self._read_now.wait()
             except TimeoutError:
                 continue
 
-    async def _news(self) -> Known:
+    async def _latest(self) -> Known:
         overview = await self._overviews.read(self._chosen.ranking, self._limit)
         overview = _live_first(overview, self._clock.now_ms())
         detail: Detail | None = None
@@ -156,32 +164,32 @@ class _Top:
 
     @contextmanager
     def _listening(self, keyboard: KeyByKey, live: Live) -> Iterator[None]:
-        """Take keys, and the signals of a terminal: another size, being stopped, the end."""
+        """Handle keys, and the terminal's signals: resize, suspend, quit."""
         loop = asyncio.get_running_loop()
 
         def stop() -> None:
-            # Back to the shell with its own screen; the shell says when to go on.
+            # The shell gets its screen back, and resumes this process.
             live.stop()
-            keyboard.give_back()
+            keyboard.restore()
             os.kill(os.getpid(), signal.SIGSTOP)
             keyboard.__enter__()
             live.start()
             self._changed.set()
 
-        def leave() -> None:
+        def quit_() -> None:
             self._chosen = replace(self._chosen, leaving=True)
             self._changed.set()
 
         handlers = {
             signal.SIGWINCH: self._changed.set,
             signal.SIGTSTP: stop,
-            signal.SIGINT: leave,
-            signal.SIGTERM: leave,
-            signal.SIGHUP: leave,
+            signal.SIGINT: quit_,
+            signal.SIGTERM: quit_,
+            signal.SIGHUP: quit_,
         }
         for number, handler in handlers.items():
             loop.add_signal_handler(number, handler)
-        loop.add_reader(sys.stdin.fileno(), self._take)
+        loop.add_reader(sys.stdin.fileno(), self._read_keys)
         try:
             yield
         finally:
@@ -189,7 +197,7 @@ class _Top:
             for number in handlers:
                 loop.remove_signal_handler(number)
 
-    def _take(self) -> None:
+    def _read_keys(self) -> None:
         try:
             data = os.read(sys.stdin.fileno(), _KEY_BYTES)
         except OSError:
@@ -201,5 +209,5 @@ class _Top:
             views = () if self._known.overview is None else self._known.overview.views
             self._chosen = press(before, key, matching(views, before.filter, self._clock.now_ms()))
             if (before.ranking, before.opened) != (self._chosen.ranking, self._chosen.opened):
-                self._wanted.set()
+                self._read_now.set()
         self._changed.set()

@@ -1,4 +1,4 @@
-"""All compactions of one session, as a table: what each took, saved, and how that is known."""
+"""All compactions of one session, as a table."""
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -8,11 +8,11 @@ from schemas.records import MAIN_CHAIN
 from schemas.views import Compaction
 from streams.cli.screen.output import UNKNOWN, ago, cell, count, duration, thousands
 from streams.cli.screen.render import chain_labels, failure_name
-from streams.serve.api.overview import Detail
+from streams.cli.top.overview import Detail
 
 
 def compactions_table(detail: Detail, now_ms: int) -> RenderableType:
-    """Return the compactions that succeeded, the newest first, and how many did not."""
+    """Return the successful compactions, newest first, and the number of others."""
     failed = detail.view.compactions.failed
     caption = None if not failed else f"{count(failed, 'attempt')} {failure_name(detail.view)}"
     if not detail.compactions:
@@ -29,7 +29,7 @@ def compactions_table(detail: Detail, now_ms: int) -> RenderableType:
         where = "" if each.chain == MAIN_CHAIN else f" ({labels[each.chain]})"
         table.add_row(
             Text(f"#{each.number} {each.trigger or 'trigger unknown'}{where}"),
-            cell(_told(each.tokens_before)),
+            cell(_tokens(each.tokens_before)),
             cell(_after(each, each.tokens_after)),
             cell(_after(each, each.tokens_saved)),
             cell(_took(each)),
@@ -39,17 +39,17 @@ def compactions_table(detail: Detail, now_ms: int) -> RenderableType:
     return table
 
 
-def _told(tokens: int | None) -> str | None:
+def _tokens(tokens: int | None) -> str | None:
     return None if tokens is None else thousands(tokens)
 
 
 def _after(each: Compaction, tokens: int | None) -> str | None:
-    """Return a figure that the next response tells; until then it is awaited."""
-    return "awaited" if tokens is None and not each.complete else _told(tokens)
+    """Return a figure that the next response reports; until then it is pending."""
+    return "pending" if tokens is None and not each.complete else _tokens(tokens)
 
 
 def _took(each: Compaction) -> str:
-    """Return a duration, marked where it is the time from start to boundary and not reported."""
+    """Return a duration, marked if it is the time from start to boundary, not a reported one."""
     if each.duration_ms is None:
         return UNKNOWN
     return duration(each.duration_ms) + (" paired" if each.duration_source == "paired" else "")

@@ -1,4 +1,4 @@
-"""Keys of a terminal: its input read key by key, and the bytes that keys are."""
+"""Keys of a terminal: raw input mode, and decoding of bytes to keys."""
 
 import codecs
 import re
@@ -22,7 +22,7 @@ _SEQUENCES = {
     "7~": "home",
     "8~": "end",
 }
-"""What terminals send behind `ESC [` or `ESC O`."""
+"""What terminals send after `ESC [` or `ESC O`."""
 
 _SEQUENCE = re.compile(r"\x1b[\[O]([0-9;]*[A-Za-z~])")
 _BEGUN = re.compile(r"\x1b[\[O][0-9;]*\Z")
@@ -41,7 +41,7 @@ _CONTROLS = {
 class Keys:
     """Turns bytes into keys: names such as `up` and `enter`, else the character itself.
 
-    What is cut within a character or a sequence is kept for the next bytes.
+    Incomplete characters and sequences wait for the next bytes.
     """
 
     def __init__(self) -> None:
@@ -49,15 +49,15 @@ class Keys:
         self._rest = ""
 
     def read(self, data: bytes) -> Iterator[str]:
-        """Yield the keys that the bytes hold; a sequence that is not known is none."""
+        """Yield the keys in the bytes; unknown sequences are skipped."""
         text = self._rest + self._text.decode(data)
         self._rest = ""
         while text:
-            found = _SEQUENCE.match(text)
-            if found is not None:
-                text = text[found.end() :]
-                if found[1] in _SEQUENCES:
-                    yield _SEQUENCES[found[1]]
+            sequence = _SEQUENCE.match(text)
+            if sequence is not None:
+                text = text[sequence.end() :]
+                if sequence[1] in _SEQUENCES:
+                    yield _SEQUENCES[sequence[1]]
             elif _BEGUN.match(text):
                 self._rest = text
                 return
@@ -70,7 +70,7 @@ class Keys:
 
 
 class KeyByKey:
-    """A terminal that gives each key at once and shows none, while the context lasts."""
+    """A terminal that delivers each key at once, without echo, while the context lasts."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -81,9 +81,9 @@ class KeyByKey:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.give_back()
+        self.restore()
 
-    def give_back(self) -> None:
-        """Have the terminal as it was before; entering again takes it."""
+    def restore(self) -> None:
+        """Restore the terminal's former mode; it can be entered again."""
         with suppress(termios.error):  # it may be gone
             termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._before)

@@ -1,4 +1,4 @@
-"""How `contextgauge top` looks: one frame, as wide and as high as the terminal."""
+"""One frame of `contextgauge top`, as wide and as high as the terminal."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -8,24 +8,24 @@ from rich.segment import Segment
 from rich.text import Text
 
 from schemas.views import SessionView
-from streams.cli.screen.figures import HIGH_PERCENT
 from streams.cli.screen.output import ago, count, exact, safe
-from streams.cli.screen.render import main_chain, status_box
+from streams.cli.screen.render import shown_chain, status_box
 from streams.cli.top.columns import header_and_rows
 from streams.cli.top.compactions import compactions_table
+from streams.cli.top.overview import Detail, Overview
 from streams.cli.top.state import Chosen, matching, place_of
-from streams.serve.api.overview import Detail, Overview
+from streams.core.session_status import THRESHOLDS
 
 _KEYS = "q quit · p pressure · r recent · / filter · ↑↓ select · Enter details"
 _FEW_KEYS = "q quit · p r sort · / filter · ↑↓ Enter"
-_TYPING_KEYS = "Enter keeps the filter · Esc drops it"
+_TYPING_KEYS = "Enter apply · Esc clear"
 _DETAIL_KEYS = "Esc back · ↑↓ scroll · q quit"
 
-NOTHING = "no sessions yet: publish some with a derive and a project worker at work"
+NOTHING = "No sessions yet: publish some while a derive and a project worker run"
 
 
 class Known(NamedTuple):
-    """What there is to show: `read_ms` is when it was read, `problem` why it is not newer."""
+    """What to show: `read_ms` is when it was read, `problem` why it is not newer."""
 
     overview: Overview | None = None
     detail: Detail | None = None
@@ -34,7 +34,7 @@ class Known(NamedTuple):
 
 
 class Frame:
-    """One frame, to be drawn by rich. `last_scroll`: how far a detail could be scrolled."""
+    """One frame, for rich. `last_scroll` is the maximum scroll position of the detail."""
 
     def __init__(self, known: Known, chosen: Chosen, now_ms: int) -> None:
         self._known, self._chosen, self._now_ms = known, chosen, now_ms
@@ -72,7 +72,7 @@ class Frame:
         if shown:
             texts[1 + at - first].stylize("reverse")
         elif self._chosen.filter:
-            texts = [Text("no session fits the filter: Esc drops it", style="dim")]
+            texts = [Text("No session matches the filter: Esc clears it", style="dim")]
         else:
             texts = [Text(NOTHING, style="dim")]
         return [_line(console, options, text) for text in texts]
@@ -80,7 +80,7 @@ class Frame:
     def _detail(self) -> RenderableType:
         detail = self._known.detail
         if detail is None or detail.view.session_id != self._chosen.opened:
-            return Text("reading the session", style="dim")
+            return Text("reading the session …", style="dim")
         return Group(
             status_box(detail.view, self._now_ms, compactions=False),
             compactions_table(detail, self._now_ms),
@@ -96,17 +96,17 @@ class Frame:
         return left.append(" " * gap).append(right) if gap > 0 else left
 
     def _notices(self) -> list[Text]:
-        found = []
+        notices = []
         known, chosen = self._known, self._chosen
         if known.problem is not None:
             since = f"figures of {ago(known.read_ms, self._now_ms)}: " if known.read_ms else ""
-            found.append(Text(f"{since}{safe(known.problem)}", style="bold red"))
+            notices.append(Text(f"{since}{safe(known.problem)}", style="bold red"))
         elif known.overview is not None and (behind := known.overview.behind()) is not None:
-            found.append(Text(behind, style="yellow"))
+            notices.append(Text(behind, style="yellow"))
         if chosen.typing or chosen.filter:
             cursor = "█" if chosen.typing else ""
-            found.append(Text(f"filter: {safe(chosen.filter)}{cursor}", style="cyan"))
-        return found
+            notices.append(Text(f"filter: {safe(chosen.filter)}{cursor}", style="cyan"))
+        return notices
 
     def _keys(self, width: int) -> str:
         if self._chosen.typing:
@@ -117,25 +117,25 @@ class Frame:
 
 
 def title(overview: Overview) -> Text:
-    """Return what stands at the top: how many there are, and what of them is urgent."""
+    """Return the title: the number of sessions, and what is urgent."""
     views = overview.views
-    told = Text("contextgauge", style="bold").append(
+    line = Text("contextgauge", style="bold").append(
         f"  {count(overview.total, 'session')}", style="not bold"
     )
     if overview.total > len(views):
-        told.append(f", the first {exact(len(views))}", style="not bold dim")
+        line.append(f", the first {exact(len(views))}", style="not bold dim")
     for number, words, style in (
         (_counted(views, _is_compacting), "compacting", "magenta"),
-        (_counted(views, _is_high), f"over {HIGH_PERCENT}%", "yellow"),
+        (_counted(views, _is_high), f"over {THRESHOLDS.high_percent}%", "yellow"),
     ):
         if number:
-            told.append(" · ", style="not bold dim").append(f"{number} {words}", style=style)
-    told.append(" · ", style="not bold dim").append(f"by {overview.ranking}", style="not bold dim")
-    return told
+            line.append(" · ", style="not bold dim").append(f"{number} {words}", style=style)
+    line.append(" · ", style="not bold dim").append(f"by {overview.ranking}", style="not bold dim")
+    return line
 
 
 def once(known: Known, now_ms: int, width: int) -> RenderableType:
-    """Return a frame for a pipe: all rows, and no keys."""
+    """Return a frame for a pipe: all rows, without keys."""
     overview = known.overview
     if overview is None or not overview.views:
         return Text(NOTHING)
@@ -148,8 +148,8 @@ def once(known: Known, now_ms: int, width: int) -> RenderableType:
 
 
 def _age(newest_ms: int | None, now_ms: int) -> Text:
-    told = "no record yet" if newest_ms is None else f"newest record {ago(newest_ms, now_ms)}"
-    return Text(told, style="not bold dim")
+    text = "no record yet" if newest_ms is None else f"newest record {ago(newest_ms, now_ms)}"
+    return Text(text, style="not bold dim")
 
 
 def _counted(views: Sequence[SessionView], fits: Callable[[SessionView], bool]) -> int:
@@ -161,11 +161,11 @@ def _is_compacting(view: SessionView) -> bool:
 
 
 def _is_high(view: SessionView) -> bool:
-    return (main_chain(view).used_percent or 0) >= HIGH_PERCENT
+    return (shown_chain(view).used_percent or 0) >= THRESHOLDS.high_percent
 
 
 def _line(console: Console, options: ConsoleOptions, text: Text) -> list[Segment]:
-    """Return a text as one line of the whole width; what is too long is cut."""
+    """Return a text as one full-width line, truncated if too long."""
     cut = text.copy()
     cut.truncate(options.max_width, overflow="ellipsis", pad=True)
     cut.no_wrap, cut.end = True, ""

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from schemas.records import MAIN_CHAIN
-from schemas.views import AttemptView, SessionView
-from streams.cli.screen.figures import STALE_MS, STALLED_MS
+from schemas.views import SessionView
+from streams.core.session_status import leading_chain, status_of
 from streams.ports import Ranking
 
 _PAGE = 10
@@ -34,41 +33,17 @@ class Chosen:
     leaving: bool = False
 
 
-def state_of(view: SessionView, now_ms: int) -> str:
-    """Return a session's state, as the web page tells it.
-
-    `compacting` or `stalled` while an attempt is open; `unknown` without a size; `stale` where
-    nothing was heard for long, so that the size is that of then; else `measured` or `estimated`.
-    """
-    main = view.chains.get(MAIN_CHAIN)
-    if view.attempt is not None:
-        since_ms = last_sign_ms(view.attempt)
-        is_silent = since_ms is not None and now_ms - since_ms > STALLED_MS
-        return "stalled" if is_silent else "compacting"
-    if main is None or main.state == "unknown" or main.used_tokens is None:
-        return "unknown"
-    if view.last_ms is not None and now_ms - view.last_ms >= STALE_MS:
-        return "stale"
-    return main.state
-
-
-def last_sign_ms(attempt: AttemptView) -> int | None:
-    """Return when an open attempt was last heard of; None where no time is told."""
-    signs = [sign for sign in (attempt.started_ms, attempt.last_heartbeat_ms) if sign is not None]
-    return max(signs, default=None)
-
-
 def live_first(views: Sequence[SessionView], now_ms: int) -> tuple[SessionView, ...]:
     """Return a ranking by pressure, with those that are stale below the others as full as they."""
 
     def used(view: SessionView) -> float | None:
-        main = view.chains.get(MAIN_CHAIN)
-        return None if main is None else main.used_percent
+        leading = leading_chain(view)
+        return None if leading is None else leading.used_percent
 
     return tuple(
         view
         for _, equal in groupby(views, used)
-        for view in sorted(equal, key=lambda each: state_of(each, now_ms) == "stale")
+        for view in sorted(equal, key=lambda each: status_of(each).state(now_ms) == "stale")
     )
 
 
@@ -82,11 +57,11 @@ def matching(views: Sequence[SessionView], text: str, now_ms: int) -> list[Sessi
 
 
 def _words(view: SessionView, now_ms: int) -> str:
-    who, main = view.identity, view.chains.get(MAIN_CHAIN)
+    who, leading = view.identity, leading_chain(view)
     known = (
         view.session_id,
-        None if main is None else main.model,
-        state_of(view, now_ms),
+        None if leading is None else leading.model,
+        status_of(view).state(now_ms),
         None if view.attempt is None else "compacting",  # one that has stalled is, too
         who.model,
         who.runtime,

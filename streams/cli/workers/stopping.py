@@ -1,8 +1,8 @@
-"""Ending a worker: in good order at the first signal, by force where that takes too long.
+"""Stopping a worker: gracefully at the first signal, by force if that takes too long.
 
-Signals are taken by a thread of its own, not by the event loop: a worker whose loop stands still
-must hear them too. Ending by force is safe: what was not committed is done again by whoever takes
-the partitions over, once the session time-out is up.
+A thread of its own receives the signals, not the event loop: they must reach a worker whose loop is
+stuck too. Stopping by force is safe: the next owner of the partitions, after the session timeout,
+repeats what was not committed.
 """
 
 import asyncio
@@ -11,7 +11,9 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 
 import structlog
 
@@ -19,19 +21,19 @@ from streams.cli.exits import Exit, by_signal
 from streams.ports import Clock
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_LAST_WORDS_S = 1.0
-"""A log that nobody reads, a full pipe, must not hold up an end by force."""
+_LOG_S = 1.0
+"""A full pipe without a reader must not delay a stop by force."""
 
 logger = structlog.get_logger()
 
 
 class Stopping:
-    """The signals to end, for one worker. `limit_s` is the time that it has to end by itself.
+    """The stop signals of one worker, which has `limit_s` to stop by itself.
 
-    Make it before any thread is started and before the event loop runs: from then on signals wait
-    to be taken. `lifeline` is for one of several processes of a command: a pipe whose other end the
-    supervisor holds. A byte or its end, which is the supervisor's own, tell it to stop too; a
-    second signal is then the supervisor's matter, for whoever signals may have reached both.
+    Create it before any thread and before the event loop: it blocks the signals until `listen`.
+    `lifeline` is for one of several processes of a command: a pipe whose other end the supervisor
+    holds. A byte, or the pipe's end when the supervisor dies, stops the worker too. Second signals
+    are then left to the supervisor, which may have received them as well.
     """
 
     def __init__(self, clock: Clock, limit_s: float, lifeline: int | None = None) -> None:
@@ -41,27 +43,23 @@ class Stopping:
 
     @property
     def taken_s(self) -> float | None:
-        """Seconds since it was told to end; None before."""
+        """Seconds since the first signal; None before."""
         return None if self._began_s is None else self._clock.monotonic_s() - self._began_s
 
     def listen(
         self, stop: asyncio.Event, on_stop: Callable[[], None], doing: Callable[[], list[str]]
     ) -> None:
-        """Begin to take signals, in this event loop's name.
+        """Receive signals for this event loop.
 
-        The first one calls `on_stop`, in another thread, and sets `stop`. `doing` tells what is
-        under way, for the log of an end by force.
+        The first one calls `on_stop`, in another thread, and sets `stop`. `doing` returns what is
+        in progress, for the log of a stop by force.
         """
         loop = asyncio.get_running_loop()
 
-        def take() -> None:
+        def receive() -> None:
             received = signal.Signals(signal.sigwait(_SIGNALS))
             self._began_s = self._clock.monotonic_s()
-            limit = threading.Timer(
-                self._limit_s, contextvars.copy_context().run, [self._force, doing]
-            )
-            limit.daemon = True
-            limit.start()
+            _start_thread(lambda: self._force(doing))
             on_stop()
             loop.call_soon_threadsafe(stop.set)
             logger.info("stopping", signal=received.name, limit_s=self._limit_s)
@@ -70,15 +68,12 @@ class Stopping:
             again = signal.Signals(signal.sigwait(_SIGNALS))
             _end(by_signal(again), lambda: logger.warning("ending at once", signal=again.name))
 
-        context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=[take], name="signals", daemon=True).start()
+        _start_thread(receive)
         if self._lifeline is not None:
-            context = contextvars.copy_context()
-            threading.Thread(
-                target=context.run, args=[_hold, self._lifeline], name="lifeline", daemon=True
-            ).start()
+            _start_thread(partial(_wait_for_supervisor, self._lifeline))
 
     def _force(self, doing: Callable[[], list[str]]) -> None:
+        time.sleep(self._limit_s)
         _end(
             Exit.TIME_LIMIT,
             lambda: logger.error(
@@ -89,22 +84,27 @@ class Stopping:
         )
 
 
-def _hold(lifeline: int) -> None:
-    """Wait for the supervisor's word, or its end; then have the process stop."""
+def _wait_for_supervisor(lifeline: int) -> None:
+    """Stop the process when the supervisor says so, or is gone."""
     if not os.read(lifeline, 1):
         logger.warning("the supervisor is gone")
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _end(code: int, last_words: Callable[[], None]) -> None:
+def _end(code: int, log: Callable[[], None]) -> None:
     """End the process at once, whatever its threads do."""
 
-    def speak() -> None:
-        last_words()
+    def flush() -> None:
+        log()
         sys.stdout.flush()
         sys.stderr.flush()
 
-    speaking = threading.Thread(target=contextvars.copy_context().run, args=[speak], daemon=True)
-    speaking.start()
-    speaking.join(_LAST_WORDS_S)
+    _start_thread(flush).join(_LOG_S)
     os._exit(code)
+
+
+def _start_thread(run: Callable[[], None]) -> threading.Thread:
+    """Start a daemon with the logger's context."""
+    thread = threading.Thread(target=contextvars.copy_context().run, args=[run], daemon=True)
+    thread.start()
+    return thread

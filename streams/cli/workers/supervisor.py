@@ -1,12 +1,12 @@
-"""Several processes of one command: what starts them, stops them together, and tells of all.
+"""Several processes of one command: started, stopped and reported on together.
 
     contextgauge derive --processes 2
-      ├─ process 1   a worker as ever, member of the group
+      ├─ process 1   a worker, member of the consumer group
       └─ process 2   another
 
-The processes are forked, so they run the very program and settings that were started. The
-supervisor holds one end of a pipe, and each process waits at the other: a byte tells it to stop,
-and so does the end of the pipe, however the supervisor came to its own. It works on nothing itself.
+The processes are forks, so they share the program and its settings. The supervisor holds one end of
+a pipe, and each process waits at the other: a byte stops it, and so does the end of the pipe, when
+the supervisor dies.
 """
 
 import contextlib
@@ -34,13 +34,13 @@ from streams.settings import Settings
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGALRM)
 
 _BEYOND_LIMIT_S = 2.0
-"""A process ends itself by force when its time is up; so much later it cannot, and is killed."""
+"""A process ends itself by force when its time is up; one that cannot is killed after that."""
 
 logger = structlog.get_logger()
 
 
 class Part(NamedTuple):
-    """What a worker's process goes by; `listener` and `lifeline` where it is one of several."""
+    """What a worker process gets; `listener` and `lifeline` if it is one of several."""
 
     settings: Settings
     listener: socket.socket | None = None
@@ -52,14 +52,14 @@ class _Process(NamedTuple):
     port: int
 
 
-def spread(name: str, chosen: Settings, count: int) -> Part:
-    """Become `count` processes that each get a part, from 1 on; this one sees to them.
+def spread(name: str, settings: Settings, count: int) -> Part:
+    """Fork `count` processes, and supervise them in this one.
 
-    So it returns in the new ones only, and ends this one by `typer.Exit`. To be called before any
-    thread or event loop is started. Raises ConfigError where the settings' port cannot be had.
+    It returns in the forks only; this process ends by `typer.Exit`. Call it before any thread or
+    event loop is started. Raises ConfigError where the settings' port is not available.
     """
-    own = listener_of(chosen)
-    signal.signal(signal.SIGCHLD, lambda *_: None)  # by default it may be lost before it is taken
+    own = listener_of(settings)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # by default it may be lost before sigwait
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -75,44 +75,44 @@ def spread(name: str, chosen: Settings, count: int) -> Part:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, signal.SIGALRM})
                 structlog.contextvars.bind_contextvars(process=number)
-                return Part(_own_settings(chosen, number, count), listener, lifeline)
+                return Part(_own_settings(settings, number, count), listener, lifeline)
             processes[pid] = _Process(number, port_of(listener))
             listener.close()
     except OSError as error:
-        os.close(held)  # by which those that run know that they are to end
+        os.close(held)  # stops those that run
         for pid in processes:
             os.waitpid(pid, 0)
         raise StopError(
-            f"could not start {count} processes ({error.strerror}): start fewer"
+            f"cannot start {count} processes ({error.strerror}): start fewer"
         ) from error
     os.close(lifeline)
-    logs.configure(chosen)
+    logs.configure(settings)
     ports = {process.number: process.port for process in processes.values()}
     StatusServer(own, of_all(name, ports)).start()
     logger.info(
         "started",
-        metrics=f"{address_of(chosen, own)}{METRICS}",
+        metrics=f"{address_of(settings, own)}{METRICS}",
         processes={process.number: pid for pid, process in processes.items()},
         version=version("contextgauge"),
         compiled=is_compiled(),
     )
-    raise typer.Exit(_Supervisor(processes, held, chosen.stop_timeout_s, SystemClock()).run())
+    raise typer.Exit(_Supervisor(processes, held, settings.stop_timeout_s, SystemClock()).run())
 
 
-def _own_settings(chosen: Settings, number: int, count: int) -> Settings:
-    """Return what is one process's own: its name in the group, and where its status is."""
-    return chosen.model_copy(
+def _own_settings(settings: Settings, number: int, count: int) -> Settings:
+    """Return the settings of one process: its own member ID and status address."""
+    return settings.model_copy(
         update={
-            "instance_id": f"{chosen.instance_id}-{number}" if chosen.instance_id else "",
+            "instance_id": f"{settings.instance_id}-{number}" if settings.instance_id else "",
             "metrics_host": LOOPBACK,
-            # The first one looks whether they are too many; all would say the same.
+            # One of them checks whether they are too many; all would log the same.
             "derive_processes": count if number == 1 else 1,
         }
     )
 
 
 class _Supervisor:
-    """Waits for signals and for the ends of processes, from when they run until all have ended."""
+    """Waits for signals and for processes to end, until all have ended."""
 
     def __init__(
         self, processes: dict[int, _Process], held: int, limit_s: float, clock: Clock
@@ -120,7 +120,7 @@ class _Supervisor:
         self._processes, self._held, self._limit_s, self._clock = processes, held, limit_s, clock
         self._began_s: float | None = None
         self._code = 0
-        """What the first process that did not end well ended with."""
+        """Exit code of the first process that failed."""
 
     def run(self) -> int:
         """Return the exit code."""
@@ -141,18 +141,18 @@ class _Supervisor:
         return self._code
 
     def _collect(self) -> None:
-        """Take note of the processes that have ended; where one did by itself, stop the others."""
+        """Collect processes that have ended; if one did by itself, stop the others."""
         while self._processes:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
             process = self._processes.pop(pid, None)
             if process is None:
-                continue  # as the first process of a container it gets those of others too
+                continue  # as PID 1 of a container it gets orphans of others too
             ended = os.waitstatus_to_exitcode(status)
             code = ended if ended >= 0 else by_signal(-ended)
             if self._began_s is None:
-                # Also where somebody told it to end, and it did: the command has not been told.
+                # Even if a signal stopped it gracefully: the command itself was not stopped.
                 self._code = self._code or code or Exit.STOPPED
                 logger.error(
                     "a process ended by itself: stopping the others",
@@ -166,15 +166,15 @@ class _Supervisor:
                 logger.warning("a process ended", process=process.number, pid=pid, exit_code=code)
 
     def _stop(self) -> None:
-        """Tell all processes to end in good order, within the limit."""
+        """Let all processes stop gracefully, within the limit."""
         self._began_s = self._clock.monotonic_s()
-        with contextlib.suppress(BrokenPipeError):  # all have ended meanwhile
+        with contextlib.suppress(BrokenPipeError):  # all have ended
             os.write(self._held, b"\n" * len(self._processes))
         signal.setitimer(signal.ITIMER_REAL, self._limit_s + _BEYOND_LIMIT_S)
 
-    def _kill(self, code: int, why: str, **told: str) -> None:
+    def _kill(self, code: int, why: str, **fields: str) -> None:
         self._code = self._code or code
         numbers = [process.number for process in self._processes.values()]
-        logger.error(why, processes=numbers, **told)
+        logger.error(why, processes=numbers, **fields)
         for pid in self._processes:
             os.kill(pid, signal.SIGKILL)

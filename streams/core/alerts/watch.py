@@ -128,7 +128,7 @@ _NOBODY: Final = Who()
 
 @dataclass(slots=True)
 class _Attempt:
-    """An open attempt. `sign_ms` is when it was last heard of, by the log's clock.
+    """An open attempt. `sign_ms` is its last sign of life, by the log's clock.
 
     Its own clock may be ahead, and would have it never be silent.
     """
@@ -210,7 +210,7 @@ class Watch:
                         time_ms=attempt.time_ms,
                     )
                     if alert.time_ms is None or alert.is_fresh(now_ms, self._max_age_ms):
-                        # One too old to be sent may be heard of again, and be silent again.
+                        # One too old to be sent may show a sign of life, and fall silent again.
                         attempt.alerted_rules.add(rule.name)
                         alerts.append(alert)
         return alerts

@@ -1,4 +1,4 @@
-"""The one funnel: a session's state and one message give the next state and its records.
+"""The one deriver: a session's state and one message give the next state and its records.
 
 Pure and total: no clock, no randomness, no IO, and no message raises. A message that is already
 known gives no records (R4).

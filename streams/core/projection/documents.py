@@ -16,7 +16,7 @@ from schemas.records import (
     Record,
 )
 from schemas.views import Compaction, EntryStream, LiveEntry, SessionView
-from streams.core.projection.project import leading_chain
+from streams.core.session_status import leading_chain
 
 
 def entry_stream(record: Record) -> EntryStream | None:

@@ -71,14 +71,6 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
     )
 
 
-def leading_chain(view: SessionView) -> ChainView | None:
-    """Return the chain that represents the session: the main one, else the most recent."""
-    main = view.chains.get(MAIN_CHAIN)
-    if main is not None or not view.chains:
-        return main
-    return max(view.chains.values(), key=lambda chain: chain.last_sequence)
-
-
 def attempted_trigger(attempt: AttemptView | None) -> Trigger | None:
     """Return what set an attempt off, in a boundary's words, as far as its start reported it."""
     if attempt is None or attempt.trigger_reason is None:
@@ -180,7 +172,7 @@ def _compactions(
 def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -> CompactionsView:
     manual = before.manual + (data.trigger == "manual")
     automatic = before.automatic + (data.trigger == "auto")
-    untold = before.untold + (data.trigger is None)
+    unknown_trigger = before.unknown_trigger + (data.trigger is None)
     messages = before.messages + data.messages_since_last
     brief = CompactionBrief(
         record_id=record.id,
@@ -199,10 +191,10 @@ def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -
     return CompactionsView(
         manual=manual,
         automatic=automatic,
-        untold=untold,
+        unknown_trigger=unknown_trigger,
         failed=before.failed,
         messages=messages,
-        messages_per_compaction=messages // (manual + automatic + untold),
+        messages_per_compaction=messages // (manual + automatic + unknown_trigger),
         last=(*before.last, brief)[-LAST_COMPACTIONS:],
     )
 

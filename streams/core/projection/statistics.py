@@ -24,7 +24,7 @@ from schemas.views import (
     TOKEN_EDGES,
     TOTAL_FIELD,
     UNKNOWN_HOUR,
-    UNTOLD_MODEL_FIELD,
+    UNKNOWN_MODEL_FIELD,
     Aggregates,
     AttemptView,
     Distribution,
@@ -74,7 +74,7 @@ def fields(record: Record, newest_ms: int | None) -> tuple[str, ...]:
     An hour that is too old to be kept is not begun again.
     """
     model = record.data.model
-    by_model = UNTOLD_MODEL_FIELD if model is None else MODEL_FIELD + model
+    by_model = UNKNOWN_MODEL_FIELD if model is None else MODEL_FIELD + model
     hour = hour_field(record.time_ms)
     too_old = record.time_ms is not None and hour < oldest_hour_field(newest_ms)
     return (TOTAL_FIELD, by_model) if too_old else (TOTAL_FIELD, by_model, hour)
@@ -144,7 +144,7 @@ def _of_trigger(aggregates: Aggregates, trigger: Trigger | None) -> TriggerAggre
         case "auto":
             return aggregates.automatic
         case _:
-            return aggregates.untold
+            return aggregates.unknown_trigger
 
 
 def _with_trigger(
@@ -156,7 +156,7 @@ def _with_trigger(
         case "auto":
             return replace(aggregates, automatic=counts)
         case _:
-            return replace(aggregates, untold=counts)
+            return replace(aggregates, unknown_trigger=counts)
 
 
 def _add(before: Distribution, value: int | None, edges: tuple[int, ...]) -> Distribution:

@@ -1,4 +1,4 @@
-"""Which alerts were dealt with: in Redis, in a file of this machine, or in memory.
+"""Which alerts were dealt with: in Redis, or in a file of this machine.
 
 Redis is for several workers, and for one that moves to another machine. The file is a SQLite
 database, which several processes of one machine may share.
@@ -14,7 +14,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from contextgauge.errors import ConfigError, RetryError
-from streams.edge.redis.access import NO_ACCESS, RedisAccess
+from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import translated
 from streams.ports import Clock
 
@@ -48,7 +48,7 @@ class RedisAlertMemory:
                 retry=Retry(NoBackoff(), 1),
             )
         except ValueError:
-            raise ConfigError("CONTEXTGAUGE_REDIS_URL is no URL of Redis") from None
+            raise ConfigError(INVALID_URL) from None
         self._redis: Any = Redis.from_pool(pool)
 
     async def start(self) -> None:
@@ -67,7 +67,6 @@ class RedisAlertMemory:
                 await self._redis.set(self._key(key), b"1", ex=KEPT_S)
 
     async def stop(self) -> None:
-        """Close the connections."""
         await self._redis.aclose()
 
     def _key(self, key: str) -> str:
@@ -91,30 +90,28 @@ class FileAlertMemory:
     def _open(self) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            made = sqlite3.connect(
+            connection = sqlite3.connect(
                 self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
-            made.execute("PRAGMA journal_mode=WAL")
-            made.execute("PRAGMA synchronous=FULL")
-            made.execute(
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute(
                 "CREATE TABLE IF NOT EXISTS alerted"
                 " (key TEXT PRIMARY KEY, time_ms INTEGER NOT NULL) WITHOUT ROWID"
             )
-            made.execute(_PRUNE, [self._clock.now_ms() - KEPT_S * 1_000])
+            connection.execute(_PRUNE, [self._clock.now_ms() - KEPT_S * 1_000])
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(
                 f"{self._path} cannot be used ({error}): name another folder with "
                 "CONTEXTGAUGE_STATE_FOLDER, or have alerts remembered by Redis"
             ) from error
-        self._made, self._pruned_ms = made, self._clock.now_ms()
+        self._made, self._pruned_ms = connection, self._clock.now_ms()
 
     async def knows(self, key: str) -> bool:
-        """Look for the key."""
         rows = await self._run("SELECT 1 FROM alerted WHERE key = ?", [key])
         return bool(rows)
 
     async def remember(self, key: str) -> None:
-        """Store the key; it is on the disk when this returns."""
         await self._run("INSERT OR REPLACE INTO alerted VALUES (?, ?)", [key, self._clock.now_ms()])
         now_ms = self._clock.now_ms()
         if now_ms - self._pruned_ms >= _PRUNE_EVERY_MS:
@@ -122,49 +119,20 @@ class FileAlertMemory:
             await self._run(_PRUNE, [now_ms - KEPT_S * 1_000])
 
     async def stop(self) -> None:
-        """Close the file."""
-        made, self._made = self._made, None
-        if made is not None:
-            made.close()
+        connection, self._made = self._made, None
+        if connection is not None:
+            connection.close()
 
     async def _run(self, statement: str, values: list[object]) -> list[tuple[object, ...]]:
-        made = self._made
-        if made is None:
+        connection = self._made
+        if connection is None:
             raise RuntimeError("the memory of alerts is not started")
 
         def run() -> list[tuple[object, ...]]:
-            return made.execute(statement, values).fetchall()
+            return connection.execute(statement, values).fetchall()
 
         try:
             async with self._turn:
                 return await asyncio.to_thread(run)
         except sqlite3.Error as error:
             raise RetryError(f"{self._path} cannot be written or read for now ({error})") from error
-
-
-class MemoryAlertMemory:
-    """Remembers for as long as the process lives: for tests, and for a demonstration."""
-
-    def __init__(self) -> None:
-        self.keys: set[str] = set()
-        self.is_away = False
-
-    async def start(self) -> None:
-        """Nothing."""
-
-    async def knows(self, key: str) -> bool:
-        """Look for the key."""
-        self._ask()
-        return key in self.keys
-
-    async def remember(self, key: str) -> None:
-        """Keep the key."""
-        self._ask()
-        self.keys.add(key)
-
-    async def stop(self) -> None:
-        """Nothing."""
-
-    def _ask(self) -> None:
-        if self.is_away:
-            raise RetryError("the memory of alerts is away")

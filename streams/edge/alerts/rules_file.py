@@ -1,5 +1,7 @@
-"""The file of alert rules: TOML, with every fault told by its line, and secrets from elsewhere."""
+"""The file of alert rules: TOML, with a line number for every fault, and secrets from elsewhere."""
 
+import base64
+import binascii
 import os
 import re
 import ssl
@@ -14,10 +16,11 @@ from contextgauge.tls_files import TlsFiles, context_of
 from streams.core.alerts.check import Fault, check_plan
 from streams.core.alerts.check import Path as Place
 from streams.core.alerts.rules import AlertPlan, Target
-from streams.edge.alerts.webhook_key import key_of
 
 _MOST_BYTES = 1024 * 1024
 """No file of rules is longer; a wrong path may name something that never ends."""
+
+_SECRET_PREFIX = "whsec_"  # noqa: S105 -- how a secret begins, and no secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +35,27 @@ def read_plan(path: Path) -> AlertPlan:
     """Return the plan of a file. Raises ConfigError, with a line for each fault."""
     try:
         with path.open("rb") as file:
-            found = file.read(_MOST_BYTES + 1)
+            raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise ConfigError(
             f"{path} cannot be read ({error.strerror}): name the file of alert rules"
         ) from None
-    if len(found) > _MOST_BYTES:
+    if len(raw) > _MOST_BYTES:
         raise ConfigError(f"{path} is too long for a file of alert rules: name the right file")
     try:
-        text = found.decode()
+        text = raw.decode()
         content = tomllib.loads(text)
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8 text: name the file of alert rules") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is no TOML: {error}") from None
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
     plan, faults = check_plan(content)
     if plan is None:
-        raise ConfigError("\n".join(_told(path, text, fault) for fault in faults))
+        raise ConfigError("\n".join(_located(path, text, fault) for fault in faults))
     return plan
 
 
-def _told(path: Path, text: str, fault: Fault) -> str:
+def _located(path: Path, text: str, fault: Fault) -> str:
     line = line_of(text, fault.path)
     place = path.name if line is None else f"{path.name}:{line}"
     return f"{place}: {fault.path[-1]} {fault.problem}"
@@ -80,18 +83,18 @@ def line_of(text: str, place: Place) -> int | None:
 
 def addresses(plan: AlertPlan) -> dict[str, Address]:
     """Return where the targets are, by name. Raises ConfigError, with a line for each fault."""
-    found, faults = {}, []
+    by_name, faults = {}, []
     for target in plan.targets:
         try:
             url = _one(target, "url", target.url, target.url_env, target.url_file)
             secret = _one(target, "secret", None, target.secret_env, target.secret_file)
-            found[target.name] = Address(_checked(target, url or ""), secret)
+            by_name[target.name] = Address(_checked(target, url or ""), secret)
             _prove(target, secret)
         except ConfigError as error:
             faults.append(str(error))
     if faults:
         raise ConfigError("\n".join(faults))
-    return found
+    return by_name
 
 
 def _prove(target: Target, secret: str | None) -> None:
@@ -139,7 +142,26 @@ def _checked(target: Target, url: str) -> str:
         good = False
     if not good:
         raise ConfigError(
-            f"target {target.name!r}: its url is no address of a webhook: "
+            f"target {target.name!r}: its url is not a valid webhook address: "
             "write https://host/path, or http://"
         )
     return url
+
+
+def key_of(secret: str) -> bytes:
+    """Return a secret's bytes: of the Base64 behind `whsec_`, else of the text itself.
+
+    Raises ConfigError.
+    """
+    try:
+        if secret.startswith(_SECRET_PREFIX):
+            key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+        else:
+            key = secret.encode()
+    except (binascii.Error, ValueError):
+        raise ConfigError(
+            f"a secret that begins with {_SECRET_PREFIX} goes on in Base64, and this one does not"
+        ) from None
+    if not key:
+        raise ConfigError("a secret is empty, which proves nothing: write one, or name none")
+    return key

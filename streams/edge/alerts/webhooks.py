@@ -1,4 +1,4 @@
-"""Calls of webhooks, signed as the Standard Webhooks specification says.
+"""Calls of webhooks, signed as specified by Standard Webhooks.
 
 The headers are `webhook-id`, the alert's id, the same at every try; `webhook-timestamp`, seconds
 since 1970 of this try; and, with a secret, `webhook-signature`: `v1,` and the Base64 of the HMAC
@@ -18,18 +18,18 @@ from importlib.metadata import version
 
 import aiohttp
 
-from streams.edge.alerts.webhook_key import key_of
-from streams.ports import Answer, Clock
+from streams.edge.alerts.rules_file import key_of
+from streams.ports import Clock, WebhookResult
 
 _FINAL = frozenset({400, 405, 410, 411, 413, 414, 415, 422, 431, 501})
 """Answers that the same call will get again; all others may be mended meanwhile: a proxy that is
 restarted, a token that is renewed, a path that is about to be there."""
 _LONGEST_ASKED_S = 3_600.0
-"""More patience than this nobody can ask for."""
+"""The longest pause that a receiver can ask for."""
 _REST_S = 1.0
 """How long the rest of an answer is waited for."""
 _MOST_ANSWER_BYTES = 64 * 1024
-"""Read of an answer, so that the connection can be used again; nobody looks at it."""
+"""Read of an answer, so that the connection can be reused; its content is ignored."""
 
 
 _REASONS = {
@@ -37,8 +37,8 @@ _REASONS = {
     errno.ECONNRESET: "it closed the connection",
     errno.EPIPE: "it closed the connection",
     errno.ETIMEDOUT: "it timed out",
-    errno.EHOSTUNREACH: "no way leads there",
-    errno.ENETUNREACH: "no way leads there",
+    errno.EHOSTUNREACH: "no route to it",
+    errno.ENETUNREACH: "no route to it",
 }
 _CERTIFICATES = {10: "has expired", 62: "is another name's", 64: "is another address's"}
 """By OpenSSL's X509_V_ERR_ codes."""
@@ -51,18 +51,18 @@ def signature_of(key: bytes, alert_id: str, timestamp_s: int, body: bytes) -> st
 
 
 def _why(error: Exception) -> str:
-    """Say what stands between us and a receiver, without a word of the error's own."""
+    """Return why a receiver cannot be reached, without the error's own text."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         code = getattr(error.certificate_error, "verify_code", 0)
-        return f"TLS: its certificate {_CERTIFICATES.get(code, 'is of no authority we trust')}"
+        return f"TLS: its certificate {_CERTIFICATES.get(code, 'is of no trusted authority')}"
     if isinstance(error, ssl.SSLError):
         return "TLS: no agreement with it"
     name = "its name is not found"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return name
-    found = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    number = (found.errno if isinstance(found, OSError) else None) or 0
-    why = name if isinstance(found, socket.gaierror) else _REASONS.get(number)
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    number = (cause.errno if isinstance(cause, OSError) else None) or 0
+    why = name if isinstance(cause, socket.gaierror) else _REASONS.get(number)
     if why is None and isinstance(error, aiohttp.ServerDisconnectedError):
         why = "it closed the connection"
     if isinstance(error, aiohttp.ClientProxyConnectionError):
@@ -86,7 +86,7 @@ class HttpWebhook:
         self._context = context
         self._session: aiohttp.ClientSession | None = None
 
-    async def call(self, alert_id: str, body: bytes) -> Answer:
+    async def call(self, alert_id: str, body: bytes) -> WebhookResult:
         """Send a body once."""
         timestamp_s = self._clock.now_ms() // 1_000
         headers = {
@@ -104,20 +104,20 @@ class HttpWebhook:
                 self._url,
                 data=body,
                 headers=headers,
-                allow_redirects=False,  # elsewhere is not where somebody said that it may go
+                allow_redirects=False,  # only the configured address may receive alerts
                 ssl=True if self._context is None else self._context,
             ) as answer:
                 judged = self._judged(answer.status, answer.headers.get("retry-after"))
-                # What it says besides is nobody's concern, nor whether it ever has said it all.
+                # The body does not matter, nor whether it arrives completely.
                 with contextlib.suppress(aiohttp.ClientError, OSError, ValueError, TimeoutError):
                     async with asyncio.timeout(_REST_S):
                         await answer.content.read(_MOST_ANSWER_BYTES)
                 return judged
         except TimeoutError:
-            return Answer("again", "it did not answer in time")
+            return WebhookResult("retry", "it did not answer in time")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            # Not what the error says: it may show the address, which may be a secret.
-            return Answer("again", f"it cannot be reached: {_why(error)}")
+            # Not the error's text: it may show the address, which may be a secret.
+            return WebhookResult("retry", f"it cannot be reached: {_why(error)}")
 
     async def stop(self) -> None:
         """Close the connections."""
@@ -125,21 +125,21 @@ class HttpWebhook:
             await self._session.close()
             self._session = None
 
-    def _judged(self, status: int, asked: str | None) -> Answer:
-        said = f"it answered {status}"
+    def _judged(self, status: int, retry_after: str | None) -> WebhookResult:
+        reason = f"it answered {status}"
         if 200 <= status < 300:  # noqa: PLR2004 -- HTTP's own
-            return Answer("delivered", said)
+            return WebhookResult("delivered", reason)
         if status in _FINAL:
-            return Answer("refused", said)
-        return Answer("again", said, self._pause_s(asked) if asked else None)
+            return WebhookResult("refused", reason)
+        return WebhookResult("retry", reason, self._pause_s(retry_after) if retry_after else None)
 
-    def _pause_s(self, asked: str) -> float | None:
+    def _pause_s(self, retry_after: str) -> float | None:
         """Return the pause of a Retry-After: seconds, or the time until a date."""
-        if asked.strip().isdecimal():
-            seconds = float(asked)
+        if retry_after.strip().isdecimal():
+            seconds = float(retry_after)
         else:
             try:
-                until = parsedate_to_datetime(asked)
+                until = parsedate_to_datetime(retry_after)
                 seconds = until.timestamp() - self._clock.now_ms() / 1_000
             except (ValueError, OverflowError):
                 return None

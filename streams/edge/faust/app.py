@@ -1,8 +1,9 @@
-"""Faust's app, consumer and thread, as a `FaustStream` has them: see there."""
+"""Faust's app, consumer and thread, as `stream.FaustStream` uses them: see there for why."""
 
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
 import faust
 import structlog
@@ -12,33 +13,51 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from contextgauge.errors import RetryError
-from contextgauge.kafka.options import translated
+from contextgauge.kafka.options import KafkaOptions, translated
 from streams.edge.kafka.readers import consumer_arguments
 
-if TYPE_CHECKING:
-    from streams.edge.faust.stream import FaustStream
-
-TAKEN: Final = 500
-"""Records that are handed over at once: more take no less work each."""
+BATCH_RECORDS: Final = 500
+"""Records handed over at once: more take no less work each."""
 
 logger = structlog.get_logger()
 
-_QUIET = logging.getLogger("faust.contextgauge")
-"""Faust's own talk: under its name, so that it can be told from what we say."""
+_FAUST_LOGGER = logging.getLogger("faust.contextgauge")
+"""Faust's own messages: under its name, apart from this project's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSettings:
+    """How the consumer connects, where it begins to read, and what it reports.
+
+    `since_ms` returns the time before which no record is of use where nothing was acknowledged
+    yet; `pending_ms` the time before which none can be that was not acknowledged.
+    `fetched` is called in the consumer's thread with an assignment, a partition, the position
+    after a fetch and the last record's offset; `sought` with an assignment and its positions.
+    """
+
+    options: KafkaOptions
+    group: str
+    instance_id: str | None
+    since_ms: Callable[[], int]
+    pending_ms: Callable[[], int]
+    fetched: Callable[[object, int, int, int | None], None]
+    sought: Callable[[object, Mapping[int, int]], None]
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
     """Faust's consumer, in a thread and an event loop of its own."""
 
-    logger = _QUIET
-    own: "FaustStream"
+    logger = _FAUST_LOGGER
+    settings: ConsumerSettings
 
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:  # noqa: ARG002 -- Faust gives it
         return AIOKafkaConsumer(
-            **consumer_arguments(self.own.options, self.own.group, self.own.instance_id),
-            # We seek; where the log lost our place meanwhile, what is old alerts nobody.
+            **consumer_arguments(
+                self.settings.options, self.settings.group, self.settings.instance_id
+            ),
+            # Only for a position that the log has deleted: old records raise no alert.
             auto_offset_reset="earliest",
-            max_poll_records=TAKEN,
+            max_poll_records=BATCH_RECORDS,
         )
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
@@ -50,28 +69,29 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         partitions = sorted(consumer.assignment())
         if not partitions:
             return {}
-        own = self.own
+        settings = self.settings
         first = await consumer.beginning_offsets(partitions)
         end = await consumer.end_offsets(partitions)
-        recent = await consumer.offsets_for_times(dict.fromkeys(partitions, own.since_ms()))
-        pending = await consumer.offsets_for_times(dict.fromkeys(partitions, own.pending_ms()))
-        found = {}
+        recent = await consumer.offsets_for_times(dict.fromkeys(partitions, settings.since_ms()))
+        pending = await consumer.offsets_for_times(dict.fromkeys(partitions, settings.pending_ms()))
+        positions = {}
         for at in partitions:
             committed = await consumer.committed(at)
-            # A topic that was made anew has not what was acknowledged of the former one.
-            known = committed is not None and first[at] <= committed <= end[at]
-            by_time = pending.get(at) if known else recent.get(at)
-            found[at] = end[at] if by_time is None else by_time.offset
-            if known:
-                if committed < found[at]:
+            # A recreated topic does not have the offsets that were acknowledged of the former one.
+            is_valid = committed is not None and first[at] <= committed <= end[at]
+            by_time = pending.get(at) if is_valid else recent.get(at)
+            position = end[at] if by_time is None else by_time.offset
+            if is_valid:
+                if committed < position:
                     logger.warning(
-                        "records are too old to alert anybody: not read",
+                        "records are too old to raise alerts: skipped",
                         partition=at.partition,
-                        records=found[at] - committed,
+                        records=position - committed,
                     )
-                found[at] = max(committed, found[at])
-            consumer.seek(at, found[at])
-        return found
+                position = max(committed, position)
+            positions[at] = position
+            consumer.seek(at, position)
+        return positions
 
     async def _fetch_records(
         self,
@@ -80,46 +100,46 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         timeout: float | None = None,  # noqa: ASYNC109 -- Faust's
         max_records: int | None = None,
     ) -> Any:  # noqa: ANN401 -- Faust's
-        """Fetch, and note how far that led before anybody else can see it."""
-        own, generation = self.own, self.app.consumer_generation_id
-        found = await super()._fetch_records(consumer, active_partitions, timeout, max_records)
+        """Fetch, and report the position before the records are handed over."""
+        settings, generation = self.settings, self.app.consumer_generation_id
+        fetched = await super()._fetch_records(consumer, active_partitions, timeout, max_records)
         for at in consumer.assignment():
             state = consumer._subscription.subscription.assignment.state_value(at)  # noqa: SLF001 -- no public way
             if state is not None and state.has_valid_position:
-                records = found.get(at)
-                own.fetched(
+                records = fetched.get(at)
+                settings.fetched(
                     generation,
                     at.partition,
                     state.position,
                     records[-1].offset if records else None,
                 )
-        return found
+        return fetched
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        """Commit, where the broker can take it: what is not committed is read again, no more."""
+        """Commit; ignore a broker that is away: what is not committed is read again."""
         consumer = self._ensure_consumer()
-        wanted = {at: offset for at, offset in offsets.items() if at in consumer.assignment()}
+        acknowledged = {at: offset for at, offset in offsets.items() if at in consumer.assignment()}
         try:
-            with translated("telling what was acknowledged"):
-                if wanted:
-                    await consumer.commit(wanted)
+            with translated("committing acknowledged positions"):
+                if acknowledged:
+                    await consumer.commit(acknowledged)
         except RetryError:
             return False
         return True
 
     async def check(self) -> None:
-        """Raise what went wrong with the group, which Faust never asks for."""
+        """Raise the group's errors, which Faust never checks."""
         self._ensure_consumer()._coordinator.check_errors()  # noqa: SLF001 -- no public way
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """Nothing: health tells, and Faust's own rule takes a transaction's marker for work."""
+        """Do nothing: health reports this, and Faust's rule takes transaction markers for work."""
 
 
 class GroupConsumer(driver.Consumer):
     """Faust's consumer, which commits what the handler acknowledged, and no more."""
 
-    logger = _QUIET
-    own: "FaustStream"
+    logger = _FAUST_LOGGER
+    settings: ConsumerSettings
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 -- Faust's
         self._handled: dict[TP, int] = {}
@@ -128,11 +148,11 @@ class GroupConsumer(driver.Consumer):
 
     def _new_consumer_thread(self) -> ConsumerThread:
         thread = ConsumerThread(self, loop=self.loop, beacon=self.beacon)
-        thread.own = cast("FaustApp", self.app).own
+        thread.settings = cast("FaustApp", self.app).settings
         return thread
 
     def ack(self, message: Any) -> bool:  # noqa: ANN401, ARG002 -- Faust's
-        """Hear nothing: what Faust acknowledges by itself nobody has handled."""
+        """Ignore it: Faust acknowledges records that the handler has not handled."""
         return False
 
     def acknowledge(self, generation: object, at: TP, offset: int) -> None:
@@ -145,17 +165,17 @@ class GroupConsumer(driver.Consumer):
         topics: object = None,  # noqa: ARG002 -- there is one
         start_new_transaction: bool = True,  # noqa: ARG002, FBT001, FBT002 -- there are none
     ) -> bool:
-        """Commit what is handled; where the broker does not take it now, with the next."""
-        wanted = dict(self._handled)
-        if not wanted or not await self._commit(wanted):
+        """Commit what is handled; on failure it is committed with the next."""
+        handled = dict(self._handled)
+        if not handled or not await self._commit(handled):
             return False
-        for at, offset in wanted.items():
+        for at, offset in handled.items():
             if self._handled.get(at) == offset:
                 del self._handled[at]
         return True
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """Commit what is handled while that is still ours to do, and let go."""
+        """Commit what is handled while the partitions are still this member's."""
         await self.commit()
         self._handled.clear()
         await super().on_partitions_revoked(revoked)
@@ -165,20 +185,20 @@ class GroupConsumer(driver.Consumer):
         assigned: set[TP],
         generation_id: int = 0,  # noqa: ARG002 -- the group's, see below
     ) -> None:
-        """Begin anew: what was acknowledged since the last commit is read again."""
+        """Start over: what was acknowledged since the last commit is read again."""
         self._handled.clear()
         await super().on_partitions_assigned(assigned, self.app.consumer_generation_id)
 
     async def perform_seek(self) -> None:
-        """Seek, and tell the handler where its partitions begin, once an assignment."""
+        """Seek, and report where the partitions begin, once for each assignment."""
         generation = self.app.consumer_generation_id
         await super().perform_seek()
         if generation == self.app.consumer_generation_id:  # else it was the former assignment's
             positions = {at.partition: offset or 0 for at, offset in self._read_offset.items()}
-            cast("FaustApp", self.app).own.sought(generation, positions)
+            cast("FaustApp", self.app).settings.sought(generation, positions)
 
 
-class _Transport(driver.Transport):
+class _FaustTransport(driver.Transport):
     Consumer = GroupConsumer
 
 
@@ -188,18 +208,18 @@ class _Boot(BootStrategy):
 
 
 class FaustApp(faust.App):
-    """An app that reads, and makes nothing: no folder, no topic, no producer."""
+    """An app that only reads: it creates no folder, topic or producer."""
 
-    logger = _QUIET
+    logger = _FAUST_LOGGER
     BootStrategy = _Boot
-    own: "FaustStream"
+    settings: ConsumerSettings
     _assignments = 0
 
     @property
     def consumer_generation_id(self) -> int:
-        """Return our own number of the assignment.
+        """Return this project's number of the assignment.
 
-        A member that joins again may find the group's as it was, though it let go of all between.
+        The group's own may be the same after a member has left and joined again.
         """
         return self._assignments
 
@@ -208,7 +228,7 @@ class FaustApp(faust.App):
         self._assignments += 1
 
     def _create_directories(self) -> None:
-        """Make none: there are no tables."""
+        """Create none: there are no tables."""
 
-    def _new_transport(self) -> _Transport:
-        return _Transport(self.conf.broker_consumer, self)
+    def _new_transport(self) -> _FaustTransport:
+        return _FaustTransport(self.conf.broker_consumer, self)

@@ -1,4 +1,4 @@
-"""Reads the bundled window catalog, `catalog.json` beside this module."""
+"""Reads the bundled window catalog, `catalog.json` next to this module."""
 
 import json
 from functools import cache
@@ -12,6 +12,6 @@ _FILE = path.join(path.dirname(__file__), "catalog.json")
 @cache
 def bundled() -> Catalog:
     """Return the catalog that this version ships with."""
-    # Plainly: the status line has no time for `importlib.resources` and the codec.
+    # Plain `open`: the status line has no time for `importlib.resources` and the codec.
     with open(_FILE, "rb") as file:
         return Catalog.from_rows(json.load(file)["rows"])

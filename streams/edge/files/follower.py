@@ -7,7 +7,7 @@ What happens to a file, and what is done then:
 - it is replaced (rotation): the former file is read to its end first, by the descriptor that is
   held or under its new name, then the new one from its beginning. A copy that begins with all
   that was read (as `rsync` makes) is read on;
-- it is cut off or rewritten in its place: read from the beginning, and said;
+- it is cut off or rewritten in its place: read from the beginning, and reported;
 - it is deleted: what was written before is read still while the descriptor is held.
 
 All of it blocks: run it in a thread. What was acknowledged comes from another one.
@@ -19,13 +19,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from streams.edge.files.pieces import Event, Inodes, Piece, absolute, nothing, settling
-from streams.edge.files.positions import Position, print_at
+from streams.edge.files.pieces import FileEvent, FolderInodes, absolute, nothing, settling
+from streams.edge.files.positions import Position, StoredPositions, print_at
 from streams.edge.files.reading import source_of
-from streams.edge.files.remembered import Remembered
-from streams.edge.files.tail import Tail
-from streams.edge.files.watch import Found
-from streams.ports import Clock
+from streams.edge.files.tail import FileTail
+from streams.edge.files.watch import TranscriptFile
+from streams.ports import Clock, LineBatch
 
 POLL_S = 0.2
 """How often is looked: what a person calls at once; five looks a second cost next to nothing."""
@@ -58,29 +57,29 @@ class Follower:
 
     def __init__(
         self,
-        look: Callable[[float], Sequence[Found]],
+        look: Callable[[float], Sequence[TranscriptFile]],
         positions: Iterable[Position],
         clock: Clock,
         *,
         fallback: str | None = None,
         follow: bool = False,
         again: bool = False,
-        tell: Callable[[Event], None] = lambda _event: None,
+        report: Callable[[FileEvent], None] = lambda _event: None,
     ) -> None:
         self._look_around = look
         self._clock = clock
         self._fallback = fallback
         self._follow = follow
         self._again = again
-        self._tell = tell
-        self._remembered = Remembered(positions)
-        self._tails: dict[str, Tail] = {}
-        self._orphans: list[Tail] = []
-        self._renamed: list[Tail] = []
+        self._report = report
+        self._remembered = StoredPositions(positions)
+        self._tails: dict[str, FileTail] = {}
+        self._orphans: list[FileTail] = []
+        self._renamed: list[FileTail] = []
         self._stopping = threading.Event()
         self._swept_s: float | None = None
         self._next_sweep_s = 0.0
-        self._inodes = Inodes()
+        self._inodes = FolderInodes()
         self._opened = 0
         self.already_sent = 0
         """Lines that were sent by an earlier run."""
@@ -113,16 +112,16 @@ class Follower:
     def positions(self) -> list[Position]:
         """Return how far each file was acknowledged, those of earlier runs too."""
         now_s = self._clock.now_ms() // 1_000
-        found = self._remembered.all()
+        positions = self._remembered.all()
         for tail in [*self._tails.values(), *self._orphans]:
             at = tail.acknowledged
             modified_ns = tail.signature[0] if tail.signature and at.end == tail.size else 0
-            found[at.identity] = at._replace(
+            positions[at.identity] = at._replace(
                 path=absolute(tail.source.name), modified_ns=modified_ns, seen_s=now_s
             )
-        return list(found.values())
+        return list(positions.values())
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[LineBatch]:
         """Yield what there is to send, without end where it is followed."""
         while not self._stopping.is_set():
             now_s = self._clock.monotonic_s()
@@ -131,17 +130,17 @@ class Follower:
             else:
                 self._look_at_hot(now_s)
             yield from self._read_all(now_s)
-            yield Piece((), live=False, settle=nothing)
+            yield LineBatch((), live=False, settle=nothing)
             if not self._follow:
                 return
             self._stopping.wait(POLL_S)
 
     def _sweep(self, now_s: float) -> None:
         """Look at all files: new ones, renamed ones, grown ones."""
-        found = self._look_around(now_s)
-        self._inodes = Inodes()
-        self._rename(found)
-        for each in found:
+        files = self._look_around(now_s)
+        self._inodes = FolderInodes()
+        self._rename(files)
+        for each in files:
             tail = self._tails.get(each.path)
             if tail is not None and tail.read.identity != (each.stat.st_dev, each.stat.st_ino):
                 tail = self._replaced(tail, each)
@@ -149,15 +148,15 @@ class Follower:
                 self._tails[each.path] = self._begin(each, now_s)
             else:
                 self._look_at(tail, each.stat, now_s)
-        self._drop_gone({each.path for each in found})
-        self._tails = {each.path: self._tails[each.path] for each in found}
+        self._drop_gone({each.path for each in files})
+        self._tails = {each.path: self._tails[each.path] for each in files}
         took_s = self._clock.monotonic_s() - now_s
         self._swept_s = now_s
         self._next_sweep_s = now_s + min(max(POLL_S, took_s * _LOOK_SHARE), _SLOWEST_S)
 
-    def _rename(self, found: Sequence[Found]) -> None:
+    def _rename(self, files: Sequence[TranscriptFile]) -> None:
         """Give tails whose file has another name now that name."""
-        at_path = {each.path: (each.stat.st_dev, each.stat.st_ino) for each in found}
+        at_path = {each.path: (each.stat.st_dev, each.stat.st_ino) for each in files}
         at_identity = {identity: path for path, identity in at_path.items()}
         moved = [
             (path, tail)
@@ -179,12 +178,12 @@ class Follower:
             self._renamed.append(tail)
         self._orphans = [tail for tail in self._orphans if tail not in returned]
 
-    def _begin(self, found: Found, now_s: float) -> Tail:
+    def _begin(self, file: TranscriptFile, now_s: float) -> FileTail:
         """Begin with a file: from its beginning, or from where an earlier run left it."""
-        status = found.stat
+        status = file.stat
         identity = (status.st_dev, status.st_ino)
-        named = absolute(found.path)
-        tail = Tail(source_of(Path(found.path)), Position(named, *identity), self._fallback)
+        named = absolute(file.path)
+        tail = FileTail(source_of(Path(file.path)), Position(named, *identity), self._fallback)
         age_s = max(0.0, self._clock.now_ms() / 1_000 - status.st_mtime)
         tail.size, tail.looked_s, tail.changed_s = status.st_size, now_s, now_s - age_s
         tail.signature = (status.st_mtime_ns, status.st_size)
@@ -193,7 +192,7 @@ class Follower:
         stored: Position | None
         for stored in self._remembered.may_be(identity, named):
             tail.read = tail.acknowledged = stored._replace(device=identity[0], inode=identity[1])
-            if self._is_as_left(tail, stored, found):
+            if self._is_as_left(tail, stored, file):
                 self.already_sent += stored.number + bool(stored.unfinished)
                 break
             tail.read = tail.acknowledged = Position(named, *identity)
@@ -202,39 +201,39 @@ class Follower:
         for former in self._remembered.take_formers(named):
             held = {orphan.read.identity for orphan in self._orphans}
             if former is not stored and former.identity not in held:
-                self._resume_former(former, found, now_s)
-        tail.live_from = 0 if self._is_new(found, now_s) else tail.size
+                self._resume_former(former, file, now_s)
+        tail.live_from = 0 if self._is_new(file, now_s) else tail.size
         return tail
 
-    def _is_as_left(self, tail: Tail, stored: Position, found: Found) -> bool:
-        status = found.stat
+    def _is_as_left(self, tail: FileTail, stored: Position, file: TranscriptFile) -> bool:
+        status = file.stat
         if status.st_size < stored.end:
             return False
         untouched = (status.st_size, status.st_mtime_ns) == (stored.end, stored.modified_ns)
         if untouched and stored.identity == (status.st_dev, status.st_ino):
             return True  # nothing was written since: it need not be opened
         try:
-            return tail.holds_what_was_read(tail.open(found.path))
+            return tail.holds_what_was_read(tail.open(file.path))
         except OSError:
-            return True  # it cannot be told: reading it will say why
+            return True  # unknown: reading it will raise the reason
         finally:
             tail.close()
 
-    def _is_new(self, found: Found, now_s: float) -> bool:
+    def _is_new(self, file: TranscriptFile, now_s: float) -> bool:
         """Return whether a file came into being under the eyes of this follower."""
         if not self._follow or self._swept_s is None or now_s - self._swept_s > _LIVE_GAP_S:
             return False
-        return self._clock.now_ms() / 1_000 - found.stat.st_mtime < _RECENT_S
+        return self._clock.now_ms() / 1_000 - file.stat.st_mtime < _RECENT_S
 
-    def _resume_former(self, former: Position, found: Found, now_s: float) -> None:
+    def _resume_former(self, former: Position, file: TranscriptFile, now_s: float) -> None:
         """Take up a file that had this name when an earlier run ended: rotated since, or gone."""
-        if former.identity == (found.stat.st_dev, found.stat.st_ino):
-            self._tell(Event("rewritten: it is read from its beginning", found.path))
+        if former.identity == (file.stat.st_dev, file.stat.st_ino):
+            self._report(FileEvent("rewritten: it is read from its beginning", file.path))
             return
-        path = self._inodes.find(Path(found.path).parent, former.identity)
+        path = self._inodes.find(Path(file.path).parent, former.identity)
         if path is None:
             return
-        tail = Tail(source_of(Path(found.path)), former, self._fallback)
+        tail = FileTail(source_of(Path(file.path)), former, self._fallback)
         tail.looked_s = tail.changed_s = now_s
         try:
             tail.size = path.stat().st_size
@@ -246,10 +245,10 @@ class Follower:
             pass
         tail.close()
 
-    def _replaced(self, tail: Tail, found: Found) -> Tail | None:
+    def _replaced(self, tail: FileTail, file: TranscriptFile) -> FileTail | None:
         """Take note that another file has the name now; return the tail if it goes on there."""
         try:
-            descriptor = os.open(found.path, os.O_RDONLY)
+            descriptor = os.open(file.path, os.O_RDONLY)
         except OSError:
             return tail
         try:
@@ -271,7 +270,7 @@ class Follower:
         self._orphan(tail)
         return None
 
-    def _orphan(self, tail: Tail) -> None:
+    def _orphan(self, tail: FileTail) -> None:
         """Keep a file that lost its name until it is read to its end."""
         if not tail.is_open:
             path = self._inodes.find(Path(tail.source.name).parent, tail.read.identity)
@@ -292,7 +291,7 @@ class Follower:
                 self._remember(tail)
                 self._orphan(tail)
 
-    def _remember(self, tail: Tail) -> None:
+    def _remember(self, tail: FileTail) -> None:
         """Keep how far a file was sent that is not there: it may come back, as a disk does."""
         now_s = self._clock.now_ms() // 1_000
         path = absolute(tail.source.name)
@@ -310,7 +309,7 @@ class Follower:
                 else:
                     self._next_sweep_s = now_s  # another file has the name: look at all
 
-    def _look_at(self, tail: Tail, status: os.stat_result, now_s: float) -> None:
+    def _look_at(self, tail: FileTail, status: os.stat_result, now_s: float) -> None:
         """Take note of a file's growth, or that its content is another's."""
         signature = (status.st_mtime_ns, status.st_size)
         if signature == tail.signature:
@@ -327,16 +326,16 @@ class Follower:
         try:
             holds = tail.holds_what_was_read(tail.open(tail.source.name))
         except OSError as error:
-            self._complain(tail, error)
+            self._report_error(tail, error)
             return
         if self._opened > _MOST_OPEN:
             tail.close()
-        tail.complaint = None
+        tail.reported_error = None
         if not holds:
-            self._tell(Event("rewritten: it is read from its beginning", tail.source.name))
+            self._report(FileEvent("rewritten: it is read from its beginning", tail.source.name))
             tail.begin_again()
 
-    def _read_all(self, now_s: float) -> Iterator[Piece]:
+    def _read_all(self, now_s: float) -> Iterator[LineBatch]:
         opened = 0
         renamed, self._renamed = self._renamed, []
         for tail in renamed:
@@ -356,21 +355,21 @@ class Follower:
                 return
         self._close_cold(now_s)
 
-    def _read(self, tail: Tail, now_s: float, *, final: bool) -> Iterator[Piece]:
+    def _read(self, tail: FileTail, now_s: float, *, final: bool) -> Iterator[LineBatch]:
         try:
-            for found in tail.pieces(now_s, final=final):
-                yield Piece(found.lines, found.live, settling(tail, found.after))
+            for piece in tail.pieces(now_s, final=final):
+                yield LineBatch(piece.lines, piece.live, settling(tail, piece.after))
                 if self._stopping.is_set():
                     return
         except OSError as error:
-            self._complain(tail, error)
+            self._report_error(tail, error)
 
-    def _complain(self, tail: Tail, error: OSError) -> None:
-        """Say once why a file cannot be read; the next look at it tries again."""
-        if (complaint := tail.give_up(error)) is not None:
-            self._tell(Event(complaint, tail.source.name))
+    def _report_error(self, tail: FileTail, error: OSError) -> None:
+        """Report once why a file cannot be read; the next look at it retries."""
+        if (text := tail.give_up(error)) is not None:
+            self._report(FileEvent(text, tail.source.name))
 
-    def _read_orphan(self, tail: Tail, now_s: float) -> Iterator[Piece]:
+    def _read_orphan(self, tail: FileTail, now_s: float) -> Iterator[LineBatch]:
         """Read a file without a name to its end; after a while, its last line is its last."""
         try:
             size = os.fstat(tail.open(tail.source.name)).st_size

@@ -1,16 +1,15 @@
-"""What a reader of files gives: pieces to send, and events to tell; and how files are found."""
+"""Batches of lines to send, events to report, and how files are found by inode."""
 
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from contextgauge.containers import Line
 from schemas.topics import MIB
 from streams.edge.files.positions import Position
-from streams.edge.files.tail import Tail
+from streams.edge.files.tail import FileTail
+from streams.ports import LineBatch
 
 _GROUP_LINES = 256
 _GROUP_BYTES = MIB // 4
@@ -18,26 +17,15 @@ _GROUP_BYTES = MIB // 4
 longer than a short file takes to be read."""
 
 
-class Piece(NamedTuple):
-    """Lines to send; `settle` is to be called once all of them are acknowledged.
-
-    One without lines says that there are no more for now.
-    """
-
-    lines: Sequence[Line]
-    live: bool
-    settle: Callable[[], None]
-
-
 @dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened to a file and is worth telling."""
+class FileEvent:
+    """Something that happened to a file and is reported."""
 
     what: str
     path: str
 
 
-def settling(tail: Tail, after: Position) -> Callable[[], None]:
+def settling(tail: FileTail, after: Position) -> Callable[[], None]:
     """Return what notes that a tail was acknowledged up to a position."""
 
     def settle() -> None:
@@ -50,13 +38,13 @@ def nothing() -> None:
     """Settle a piece without lines."""
 
 
-def grouped(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def grouped(pieces: Iterable[LineBatch]) -> Iterator[LineBatch]:
     """Yield the pieces with small ones put together; none waits behind one without lines."""
-    held: list[Piece] = []
+    held: list[LineBatch] = []
     lines = size = 0
     for piece in pieces:
         if held and (piece.live != held[0].live or not piece.lines):
-            yield _together(held)
+            yield _joined(held)
             held, lines, size = [], 0, 0
         if not piece.lines:
             yield piece
@@ -65,13 +53,13 @@ def grouped(pieces: Iterable[Piece]) -> Iterator[Piece]:
         lines += len(piece.lines)
         size += sum(len(line.value) for line in piece.lines)
         if lines >= _GROUP_LINES or size >= _GROUP_BYTES:
-            yield _together(held)
+            yield _joined(held)
             held, lines, size = [], 0, 0
     if held:
-        yield _together(held)
+        yield _joined(held)
 
 
-def _together(pieces: Sequence[Piece]) -> Piece:
+def _joined(pieces: Sequence[LineBatch]) -> LineBatch:
     first = pieces[0]
     if len(pieces) == 1:
         return first
@@ -80,7 +68,7 @@ def _together(pieces: Sequence[Piece]) -> Piece:
         for piece in pieces:
             piece.settle()
 
-    return Piece([line for piece in pieces for line in piece.lines], first.live, settle)
+    return LineBatch([line for piece in pieces for line in piece.lines], first.live, settle)
 
 
 def absolute(path: str) -> str:
@@ -88,7 +76,7 @@ def absolute(path: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100 -- without following links
 
 
-class Inodes:
+class FolderInodes:
     """Which files a folder holds, by inode; each folder is looked at once."""
 
     def __init__(self) -> None:

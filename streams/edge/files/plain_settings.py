@@ -1,8 +1,8 @@
-"""The few settings that a status line needs, read without what reads all of them.
+"""The settings of the status line, read without pydantic.
 
-The settings proper (`streams/settings`) are checked by a library that takes longer to import than
-a status line may take to be drawn. What is wrong here is told by every other command, so a value
-that cannot be read is passed over, with a reason.
+`streams/settings` validates with pydantic, which takes longer to import than a status line may
+take in all. Every other command reports a wrong setting as an error; here an invalid value is
+skipped with a warning.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from streams.edge.files.objects import object_of
 _PREFIX = "CONTEXTGAUGE_"
 
 _DIGITS = 15
-"""Of the largest window that there may be; Python reads no number of any length."""
+"""Of the largest possible window; int() rejects numbers of arbitrary length."""
 
 _FALSE = frozenset({"0", "false", "f", "no", "n", "off"})
 """What pydantic reads as false."""
@@ -24,8 +24,8 @@ STACK_FILE = path.join(_PROJECT_FOLDER, ".stack", "stack.json")
 """Addresses of this project's local stack, written by `streams/edge/local_stack/stack.py`."""
 
 
-class GlanceSettings(NamedTuple):
-    """Settings by the names that they have in `streams/settings`; files are paths."""
+class StatusLineSettings(NamedTuple):
+    """Settings, named as in `streams/settings`; files are paths."""
 
     redis_url: str | None = None
     redis_username: str | None = None
@@ -42,48 +42,48 @@ class GlanceSettings(NamedTuple):
     windows: Mapping[str, int] = {}
 
 
-def read_settings(environment: Mapping[str, str]) -> tuple[GlanceSettings, list[str]]:
-    """Return the settings, and for each that cannot be read why; its default holds then."""
-    wrong: list[str] = []
+def read_settings(environment: Mapping[str, str]) -> tuple[StatusLineSettings, list[str]]:
+    """Return the settings and a warning for each invalid one, which keeps its default."""
+    problems: list[str] = []
     texts = {
         name: environment[_PREFIX + name.upper()]
-        for name in GlanceSettings._fields
+        for name in StatusLineSettings._fields
         if environment.get(_PREFIX + name.upper())
     }
     windows = texts.pop("windows", None)
     default_window = texts.pop("default_window", None)
     check = texts.pop("redis_check_hostname", "true").strip().lower() not in _FALSE
-    found = GlanceSettings(**texts, redis_check_hostname=check)  # type: ignore[arg-type]  # texts
+    settings = StatusLineSettings(**texts, redis_check_hostname=check)  # type: ignore[arg-type]  # texts
     if default_window is not None:
         if len(default_window) <= _DIGITS and default_window.isdecimal() and int(default_window):
-            found = found._replace(default_window=int(default_window))
+            settings = settings._replace(default_window=int(default_window))
         else:
-            wrong.append(f"{_PREFIX}DEFAULT_WINDOW is no number above 0")
+            problems.append(f"{_PREFIX}DEFAULT_WINDOW must be a whole number above 0")
     if windows is not None:
-        told = _windows(windows)
-        if told is None:
-            wrong.append(f"{_PREFIX}WINDOWS is no JSON object from models to tokens above 0")
+        sizes = _windows(windows)
+        if sizes is None:
+            problems.append(f"{_PREFIX}WINDOWS must be a JSON object from models to tokens above 0")
         else:
-            found = found._replace(windows=told)
-    if found.redis_url is None:
-        found = found._replace(redis_url=_of_stack())
-    return found, wrong
+            settings = settings._replace(windows=sizes)
+    if settings.redis_url is None:
+        settings = settings._replace(redis_url=_of_stack())
+    return settings, problems
 
 
 def _windows(text: str) -> dict[str, int] | None:
-    told = object_of(text)
-    if told is None:
+    sizes = object_of(text)
+    if sizes is None:
         return None
-    fitting = {name: size for name, size in told.items() if type(size) is int and size > 0 and name}
-    return fitting if len(fitting) == len(told) else None
+    valid = all(type(size) is int and size > 0 and name for name, size in sizes.items())
+    return sizes if valid else None
 
 
 def _of_stack() -> str | None:
     """Return the address of the Redis that `contextgauge stack up` started, if it was."""
     try:
         with open(STACK_FILE, "rb") as file:
-            found = object_of(file.read()) or {}
-        address = found["redis"]["address"]
+            stack = object_of(file.read()) or {}
+        address = stack["redis"]["address"]
     except (OSError, KeyError, TypeError):
         return None
     return address if isinstance(address, str) else None

@@ -2,12 +2,12 @@
 
 A file is known by device and inode, and by a hash of the bytes just before the place up to which it
 was read. The bytes are the stronger proof: an inode is given to another file once its own is gone,
-a file may be rewritten in its place, and some file systems number their devices anew at each mount.
+a file may be rewritten in its place, and some file systems renumber their devices at each mount.
 """
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from contextgauge.containers import ContainerKind
@@ -18,7 +18,7 @@ PRINT_BYTES = 1_024
 _DIGEST_BYTES = 16
 
 Kind = ContainerKind | Literal["open"]
-"""What the file is (R1); `open` where its lines have not told yet."""
+"""What the file is (R1); `open` while its lines do not show it yet."""
 
 _KINDS = (*get_args(ContainerKind), "open")
 
@@ -83,3 +83,46 @@ def print_at(descriptor: int, end: int) -> str:
     """Return the hash of the bytes before a place of an open file."""
     begin = max(0, end - PRINT_BYTES)
     return print_of(os.pread(descriptor, end - begin, begin))
+
+
+class StoredPositions:
+    """Positions of files that are not read just now, or were not acknowledged further yet."""
+
+    def __init__(self, positions: Iterable[Position]) -> None:
+        self._by_identity = {position.identity: position for position in positions}
+        self._by_path: dict[str, Position] = {}
+        # Files that had a path before the one that was there last, as rotation leaves them.
+        self._formers: dict[str, list[Position]] = {}
+        for position in self._by_identity.values():
+            if position.path in self._by_path:
+                self._formers.setdefault(position.path, []).append(self._by_path[position.path])
+            self._by_path[position.path] = position
+
+    def all(self) -> dict[tuple[int, int], Position]:
+        """Return a copy of all, by file."""
+        return dict(self._by_identity)
+
+    def may_be(self, identity: tuple[int, int], path: str) -> list[Position]:
+        """Return what may be this file's: that of the file, and that of what had its path last."""
+        candidates = (self._by_identity.get(identity), self._by_path.get(path))
+        return [position for position in candidates if position is not None]
+
+    def take_formers(self, path: str) -> list[Position]:
+        """Return, once, the files that had a path before; the last one last, and each time."""
+        last = self._by_path.get(path)
+        return [*self._formers.pop(path, ()), *([] if last is None else [last])]
+
+    def remember(self, at: Position) -> None:
+        """Keep a position."""
+        self._by_identity[at.identity] = self._by_path[at.path] = at
+
+    def drop(self, identity: tuple[int, int]) -> None:
+        """Drop a file's position."""
+        self._by_identity.pop(identity, None)
+
+    def forget(self, identity: tuple[int, int], path: str) -> None:
+        """Drop a file's position, and those of all that had its path."""
+        for former in self.take_formers(path):
+            self.drop(former.identity)
+        self._by_path.pop(path, None)
+        self.drop(identity)

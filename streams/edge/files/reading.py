@@ -2,8 +2,8 @@
 
 What a path may be:
 
-- a file: that file alone, even if subagents' files lie beside it;
-- a session's folder `X` (it has a `subagents` folder in it, or `X.jsonl` beside it and no
+- a file: that file alone, even if subagents' files lie next to it;
+- a session's folder `X` (it has a `subagents` folder in it, or `X.jsonl` next to it and no
   transcripts of its own): `X.jsonl` first, then `X/subagents/**/*.jsonl` by name;
 - any other folder, such as a projects folder: every session below it, by path, each with its
   subagents after it; loose `agent-*.jsonl` files (as early versions wrote them) come last in
@@ -11,7 +11,7 @@ What a path may be:
 - `-`: standard input.
 
 A regular file is read twice, so that a transcript's first `sessionId` serves the lines before it
-too. A pipe cannot be: there, lines are held back until one tells what they are, but at most
+too. A pipe cannot be: there, lines are held back until one shows what they are, but at most
 `LOOK_AHEAD_LINES` or `LOOK_AHEAD_BYTES`, and what is then not known to be a transcript or a
 rollout is a stream.
 """
@@ -33,7 +33,7 @@ STANDARD_INPUT = "-"
 
 LOOK_AHEAD_LINES = 1_000
 LOOK_AHEAD_BYTES = 16 * MIB
-"""What a pipe's reader may wait for at most; a transcript tells its session in its first lines."""
+"""What a pipe's reader may wait for at most; a transcript names its session in its first lines."""
 
 HELD_LINE_BYTES = 256 * MIB
 """Longest line that is held in memory whole; of a longer one only its beginning and size stay."""
@@ -68,10 +68,10 @@ def expand(paths: Iterable[str]) -> list[Source]:
         if text == STANDARD_INPUT:
             sources.append(Source("<stdin>", None, None))
         elif path.is_dir():
-            found = list(_in_folder(path))
-            if not found:
+            transcripts = list(_in_folder(path))
+            if not transcripts:
                 raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
-            sources.extend(found)
+            sources.extend(transcripts)
         elif path.exists():
             sources.append(source_of(path))
         else:
@@ -132,7 +132,7 @@ def order_of(path: str) -> list[str]:
 
 
 def is_session_folder(folder: Path, main: Path) -> bool:
-    """Return whether a folder is a session's; `main` is the transcript that would be beside it."""
+    """Return whether a folder is a session's; `main` is the transcript that would be next to it."""
     if (folder / SUBAGENTS).is_dir():
         return True
     return main.is_file() and folder.is_dir() and not any(folder.rglob(f"*{SUFFIX}"))
@@ -167,7 +167,7 @@ def _read_source(source: Source, fallback: str | None) -> Iterator[Block]:
             return
         scout = Scout()
         for block in _split(source.name, descriptor):
-            if any(_tells(scout, line) for line in block):
+            if any(_decides(scout, line) for line in block):
                 break
         os.lseek(descriptor, 0, os.SEEK_SET)
         container = scout.container(source.session, fallback)
@@ -180,8 +180,8 @@ def _read_source(source: Source, fallback: str | None) -> Iterator[Block]:
         os.close(descriptor)
 
 
-def _tells(scout: Scout, line: Line) -> bool:
-    """Show the scout a line if it can tell anything; the bytes rule most lines out quickly."""
+def _decides(scout: Scout, line: Line) -> bool:
+    """Show the scout a line; the bytes rule out most lines quickly."""
     if not any(sign in line.value for sign in SIGN_FIELDS):
         return False
     body = codec.decode(line.value, limit=HELD_LINE_BYTES)

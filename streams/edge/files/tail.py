@@ -25,11 +25,11 @@ from streams.edge.files.reading import (
 _BLOCK_BYTES = MIB
 
 _UNDECIDED_S = 2.0
-"""A new file whose lines do not tell yet what it is, is waited for so long: runtimes write their
-first lines within moments. Then it is taken for a stream until a line tells otherwise."""
+"""How long a new file may leave open what it is: runtimes write their first lines at once. Then it
+counts as a stream until a line shows otherwise."""
 
 
-class Read(NamedTuple):
+class ReadLines(NamedTuple):
     """Lines of one reading, and the position after them. `live`: seen when they were written."""
 
     lines: Sequence[Line]
@@ -37,7 +37,7 @@ class Read(NamedTuple):
     live: bool
 
 
-class Tail:
+class FileTail:
     """One file, by inode: it may be renamed, and outlive its name while it is open."""
 
     def __init__(self, source: Source, position: Position, fallback: str | None) -> None:
@@ -56,8 +56,8 @@ class Tail:
         """Whether all whole lines were read, and the last one has no end yet."""
         self.was_replaced = False
         """Whether another file has its name."""
-        self.complaint: str | None = None
-        """What was said of it last: why it cannot be read."""
+        self.reported_error: str | None = None
+        """The error that was reported last: why it cannot be read."""
         self._fallback = fallback
         self._descriptor: int | None = None
         self._container: Container | None = None
@@ -97,11 +97,11 @@ class Tail:
         self.close()
         self.signature = None
         self.size = min(self.size, self.read.end)
-        complaint = f"cannot be read: {error.strerror}"
-        if error.errno in (errno.ESTALE, errno.ENOENT) or complaint == self.complaint:
+        reported_error = f"cannot be read: {error.strerror}"
+        if error.errno in (errno.ESTALE, errno.ENOENT) or reported_error == self.reported_error:
             return None
-        self.complaint = complaint
-        return complaint
+        self.reported_error = reported_error
+        return reported_error
 
     def rewind(self) -> None:
         """Read again what was not acknowledged; it is sent long after it was written."""
@@ -128,12 +128,12 @@ class Tail:
             os.fstat(descriptor).st_size >= end and print_at(descriptor, end) == self.read.print
         )
 
-    def pieces(self, now_s: float, *, final: bool) -> Iterator[Read]:
+    def pieces(self, now_s: float, *, final: bool) -> Iterator[ReadLines]:
         """Yield the lines up to `size`. `final`: the last one is given though it has no end.
 
         The position moves when the next is asked for, and so not while the lines are being sent.
         Before each it is looked whether the file still holds what was read: one that is cut off
-        and written anew meanwhile is left for the next look. Raises OSError.
+        and rewritten meanwhile is left for the next look. Raises OSError.
         """
         descriptor = self.open(self.source.name)
         self._end_unfinished(descriptor)
@@ -143,12 +143,12 @@ class Tail:
             if not self.holds_what_was_read(descriptor):
                 self.signature = None
                 return
-            found = self._next(descriptor, final=final)
-            if found is None:
+            lines = self._next(descriptor, final=final)
+            if lines is None:
                 self.waits = True
                 return
-            yield found
-            self.read = found.after
+            yield lines
+            self.read = lines.after
 
     def _end_unfinished(self, descriptor: int) -> None:
         """Pass over a line that was sent without its end, if it has just got that."""
@@ -161,7 +161,7 @@ class Tail:
         else:
             self.read = at._replace(unfinished=0, print=print_at(descriptor, at.offset))
 
-    def _next(self, descriptor: int, *, final: bool) -> Read | None:
+    def _next(self, descriptor: int, *, final: bool) -> ReadLines | None:
         """Return the next lines: those of one block, or a single one that is longer."""
         begin = self.read.offset
         is_live = begin >= self.live_from
@@ -189,9 +189,9 @@ class Tail:
         at = max(self._searched, self.read.offset)
         while at < self.size:
             content = os.pread(descriptor, min(_BLOCK_BYTES, self.size - at), at)
-            found = content.find(b"\n")
-            if found >= 0:
-                return at + found
+            place = content.find(b"\n")
+            if place >= 0:
+                return at + place
             if not content:
                 break
             at += len(content)
@@ -205,7 +205,7 @@ class Tail:
         length: int,
         is_live: bool,  # noqa: FBT001 -- the last of several, all by place
         size: int | None = None,
-    ) -> Read:
+    ) -> ReadLines:
         at = self.read
         lines = [
             self._line(value, number, len(value) if size is None else size)
@@ -213,11 +213,11 @@ class Tail:
         ]
         end = at.offset + length
         after = self._after(descriptor, end, 0)._replace(offset=end, number=at.number + len(lines))
-        return Read(lines, after, is_live)
+        return ReadLines(lines, after, is_live)
 
-    def _unfinished(self, descriptor: int, value: bytes, size: int) -> Read:
+    def _unfinished(self, descriptor: int, value: bytes, size: int) -> ReadLines:
         line = self._line(value, self.read.number + 1, size)
-        return Read([line], self._after(descriptor, self.read.offset + size, size), live=False)
+        return ReadLines([line], self._after(descriptor, self.read.offset + size, size), live=False)
 
     def _after(self, descriptor: int, end: int, unfinished: int) -> Position:
         container = self._container
@@ -237,34 +237,34 @@ class Tail:
         if container.kind == "stream":
             body = codec.decode(value, limit=HELD_LINE_BYTES)
             if not isinstance(body, DeadLetter):
-                container = self._told(container, body)
+                container = self._container_after(container, body)
                 hint = container.hint
                 container.pass_over(body)
                 return _made(self.source.name, number, value, size, hint)
         return _made(self.source.name, number, value, size, container.hint)
 
-    def _told(self, container: Container, body: dict[str, Json]) -> Container:
-        """Return the container, which this line may be the first to tell."""
+    def _container_after(self, container: Container, body: dict[str, Json]) -> Container:
+        """Return the container, which this line may be the first to show."""
         if self._scout is None:
             return container
         self._scout.look(body)
-        found = self._scout.container(self.source.session, self._fallback)
-        if found.kind != "stream":
-            found.hint = found.hint or container.hint
-            self._container, self._scout = found, None
+        decided = self._scout.container(self.source.session, self._fallback)
+        if decided.kind != "stream":
+            decided.hint = decided.hint or container.hint
+            self._container, self._scout = decided, None
         elif self._scout.in_stream:
             self._scout = None
         return self._container or container
 
     def _decide(self, descriptor: int, now_s: float, *, final: bool) -> bool:
-        """Find out what the file is (R1); false where its lines do not tell yet."""
+        """Find out what the file is (R1); False while its lines do not show it."""
         at = self.read
         if at.kind != "open" or at.offset:
             kind = "stream" if at.kind == "open" else at.kind
             self._container = Container(kind, at.hint or self._fallback)
             self._scout = Scout() if at.kind == "open" else None
             return True
-        scout, told = Scout(), False
+        scout, is_decided = Scout(), False
         examined = 0
         for lines, value in enumerate(_whole_lines(descriptor, self.size), 1):
             examined += len(value)
@@ -274,10 +274,10 @@ class Tail:
             ):
                 body = codec.decode(value, limit=HELD_LINE_BYTES)
                 if not isinstance(body, DeadLetter) and scout.look(body):
-                    told = True
+                    is_decided = True
                     break
         container = scout.container(self.source.session, self._fallback)
-        is_known = told or container.kind != "stream" or scout.in_stream
+        is_known = is_decided or container.kind != "stream" or scout.in_stream
         if self._first_seen_s is None:
             self._first_seen_s = now_s
         if not (is_known or final or now_s - self._first_seen_s >= _UNDECIDED_S):

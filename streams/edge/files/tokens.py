@@ -1,6 +1,6 @@
 """The file of those who may read: a line each, a name and the hash of a token.
 
-A token is 32 random bytes, which nobody guesses, so a plain SHA-256 of it is all that has to be
+A token is 32 random bytes, which cannot be guessed, so a plain SHA-256 of it is all that has to be
 kept: what makes hashes of passwords slow is of no use here, and would be paid at each request.
 """
 
@@ -37,13 +37,13 @@ def line_of(name: str, token: str) -> str:
     """Return the line of a reader. Raises ConfigError for a name that is none."""
     if not NAME.fullmatch(name):
         raise ConfigError(
-            f"{name!r} is no name of a reader: up to 100 letters, digits, and . _ @ -"
+            f"{name!r} is not a valid reader name: up to 100 letters, digits, and . _ @ -"
         )
     return f"{name} {_SCHEME}{hashed(token)}"
 
 
 class TokenFile:
-    """The file, read anew when it changes: a token that is taken out no longer works."""
+    """The file, reloaded when it changes: a removed token no longer works."""
 
     def __init__(self, path: Path, variable: str) -> None:
         self._path, self._variable = path, variable
@@ -53,11 +53,11 @@ class TokenFile:
     def read(self) -> Mapping[str, str]:
         """Return the names of readers by the hashes of their tokens. Raises ConfigError."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             seen = None
         else:
-            seen = (found.st_mtime_ns, found.st_size, found.st_ino)
+            seen = (status.st_mtime_ns, status.st_size, status.st_ino)
         if seen is None or seen != self._seen:
             self._names = self._parsed(read_secret(self._path, self._variable))
             self._seen = seen
@@ -71,10 +71,10 @@ class TokenFile:
                 continue
             match = _LINE.fullmatch(stripped)
             if match is None:
-                # The line itself is not told: it may be a token in the clear.
+                # The line itself is not shown: it may be a token in plain text.
                 raise ConfigError(
-                    f"{self._variable}={self._path}, line {number}, is no reader: write a line "
-                    "that `contextgauge token NAME` prints"
+                    f"{self._variable}={self._path}, line {number}, is not a valid entry: write a "
+                    "line that `contextgauge token NAME` prints"
                 )
             names[match[2]] = match[1]
         if not names:

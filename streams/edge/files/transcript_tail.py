@@ -1,7 +1,7 @@
-"""A transcript read from its tail: the lines that can tell a size, and older compactions.
+"""Reads the tail of a transcript: the lines that affect the size, and older compactions.
 
-Transcripts grow to hundreds of megabytes, and a status line is drawn many times a minute: what is
-read of one is bounded, and of that only the lines are parsed that can matter to a size.
+Transcripts grow to hundreds of megabytes, and a status line is drawn many times a minute: reads are
+bounded, and only lines that can affect the size are parsed.
 """
 
 from os import SEEK_END, SEEK_SET
@@ -12,13 +12,13 @@ from streams.edge.files.objects import object_of
 _MIB = 1_048_576
 
 TAIL_BYTES = (_MIB // 16, _MIB, 16 * _MIB)
-"""How much of the tail is read: the next more only where less holds no size. The last holds the
-two largest lines that there can be, of 8 MiB."""
+"""Sizes of the tail: a larger one is read only if the smaller holds no size. The last has room for
+the two largest possible lines, of 8 MiB."""
 
 OLDER_BYTES = 16 * _MIB
-"""How much before the tail is looked through for compactions: some milliseconds."""
+"""How much before the tail is searched for compactions; it takes some milliseconds."""
 
-_TELLING = (
+_RELEVANT = (
     b'"assistant"',
     b"ompact",
     b"<command-name>",
@@ -27,10 +27,10 @@ _TELLING = (
     b"ontextUsage",
     b"_fallback",
 )
-"""What a line has that can tell a size, or that it is unknown again, or a limit."""
+"""Texts in lines that report a size or a limit, or after which the size is unknown."""
 
 _COMPACTION = b'"compact'
-"""What a line has that is a compaction: its type or its metadata. In a text it is escaped."""
+"""The text in a compaction's line: its type or its metadata. In a message it is escaped."""
 
 
 class BodyLine(NamedTuple):
@@ -40,8 +40,8 @@ class BodyLine(NamedTuple):
     value: bytes
 
 
-class Tail(NamedTuple):
-    """Lines in order. `is_whole`: there are no others before; else `older` may lack some."""
+class TranscriptTail(NamedTuple):
+    """Lines in order. `is_whole`: `lines` are the whole file's; else `older` may be incomplete."""
 
     older: list[BodyLine]
     lines: list[BodyLine]
@@ -49,24 +49,24 @@ class Tail(NamedTuple):
     has_all_older: bool
 
 
-def read_tail(file_name: str, tail_bytes: int) -> Tail:
-    """Return the telling lines among the last bytes of a file, and compactions before them.
+def read_tail(file_name: str, tail_bytes: int) -> TranscriptTail:
+    """Return the relevant lines in the last bytes of a file, and compactions before them.
 
-    Raises OSError. What is no JSON object is passed over: a line that is being written, too.
+    Raises OSError. Lines that are not JSON objects are skipped, such as one that is being written.
     """
     with open(file_name, "rb") as file:
         end = file.seek(0, SEEK_END)
         begin = max(0, end - tail_bytes)
         tail = _read(file, begin, end)
         if begin:
-            # The first line is cut, or began before: it belongs to what is older.
+            # The first line is incomplete: it belongs to the older part.
             cut = tail.find(b"\n") + 1 or len(tail)
             begin, tail = begin + cut, tail[cut:]
         older_begin = max(0, begin - OLDER_BYTES)
         older = _read(file, older_begin, begin)
-    return Tail(
+    return TranscriptTail(
         older=_parsed(_lines_with(older, _COMPACTION)),
-        lines=_parsed([line for line in tail.split(b"\n") if _is_telling(line)]),
+        lines=_parsed([line for line in tail.split(b"\n") if _is_relevant(line)]),
         is_whole=begin == 0,
         has_all_older=older_begin == 0,
     )
@@ -77,27 +77,27 @@ def _read(file: BinaryIO, begin: int, end: int) -> bytes:
     return file.read(end - begin)
 
 
-def _is_telling(line: bytes) -> bool:
-    return any(part in line for part in _TELLING)
+def _is_relevant(line: bytes) -> bool:
+    return any(part in line for part in _RELEVANT)
 
 
 def _lines_with(text: bytes, part: bytes) -> list[bytes]:
-    """Return the lines that hold a part; one that is cut off at either end is no JSON."""
-    found = []
+    """Return the lines with this part; one that is cut off is not JSON and skipped later."""
+    lines = []
     at = text.find(part)
     while at >= 0:
         begin, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
         end = len(text) if end < 0 else end
-        found.append(text[begin:end])
+        lines.append(text[begin:end])
         at = text.find(part, end)
-    return found
+    return lines
 
 
 def _parsed(lines: list[bytes]) -> list[BodyLine]:
-    found = []
+    parsed = []
     for line in lines:
         value = line.removesuffix(b"\r")
         body = object_of(value)
         if body is not None:
-            found.append(BodyLine(body, value))
-    return found
+            parsed.append(BodyLine(body, value))
+    return parsed

@@ -2,7 +2,7 @@
 
 Notifications of the kernel do not come from network file systems, from other machines or through
 virtual ones, and have limits that a folder of thousands exceeds; metadata is right everywhere. A
-folder is listed anew only where its time of modification says that entries came or went.
+folder is listed again only where its modification time shows that entries came or went.
 """
 
 import os
@@ -23,7 +23,7 @@ _WHOLE_S = 60.0
 """All folders are listed so often, for file systems that do not keep folders' times."""
 
 
-class Found(NamedTuple):
+class TranscriptFile(NamedTuple):
     """A transcript that is there, and its metadata."""
 
     path: str
@@ -40,7 +40,7 @@ class _Folder:
     folders: list[str] = field(default_factory=list)
 
 
-class Watch:
+class TranscriptFinder:
     """The transcripts that paths stand for, now and later; see `streams.edge.files.reading`."""
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -74,7 +74,7 @@ class Watch:
         """The files that were named and are not there yet."""
         return [path for path in self._files if not Path(path).exists()]
 
-    def look(self, now_s: float) -> list[Found]:
+    def look(self, now_s: float) -> list[TranscriptFile]:
         """Return all transcripts that are there, in reading order; what vanishes is left out."""
         if now_s - self._listed_s >= _WHOLE_S:
             self._listed_s = now_s
@@ -82,15 +82,15 @@ class Watch:
         paths = dict.fromkeys(self._files)
         for root in self._roots:
             paths |= dict.fromkeys(self._in_order(root, now_s))
-        found = (_found(path) for path in paths)
-        return [each for each in found if each is not None]
+        files = (_found(path) for path in paths)
+        return [each for each in files if each is not None]
 
     def _in_order(self, root: str, now_s: float) -> list[str]:
         """Return what is below a root, in reading order; sorting takes longer than looking."""
-        found = list(self._below(root, now_s))
+        paths = list(self._below(root, now_s))
         known = self._ordered.get(root)
-        if known is None or known[0] != found:
-            known = self._ordered[root] = found, sorted(found, key=order_of)
+        if known is None or known[0] != paths:
+            known = self._ordered[root] = paths, sorted(paths, key=order_of)
         return known[1]
 
     def _below(self, root: str, now_s: float) -> Iterator[str]:
@@ -130,9 +130,9 @@ class Watch:
         return known
 
 
-def _found(path: str) -> Found | None:
+def _found(path: str) -> TranscriptFile | None:
     try:
-        found = os.stat(path)  # noqa: PTH116 -- as above
+        status = os.stat(path)  # noqa: PTH116 -- as above
     except OSError:
         return None
-    return Found(path, found) if stat.S_ISREG(found.st_mode) else None
+    return TranscriptFile(path, status) if stat.S_ISREG(status.st_mode) else None

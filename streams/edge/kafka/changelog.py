@@ -6,7 +6,7 @@ never committed is never seen.
 
 from collections.abc import AsyncGenerator, Mapping
 
-from streams.ports import Log, NewRecord, Restored
+from streams.ports import ChangelogChunk, Log, NewRecord
 
 _READ_RECORDS = 5_000
 """Records taken at once while restoring: a few megabytes."""
@@ -22,8 +22,7 @@ class ChangelogStateStore:
         self._log = log
         self._topic = topic
 
-    async def restore(self, partition: int) -> AsyncGenerator[Restored, None]:
-        """Yield what is kept, in order, in stretches; see the port."""
+    async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
         reader = self._log.reader(self._topic, [partition])
         await reader.start()
         try:
@@ -35,12 +34,11 @@ class ChangelogStateStore:
                 position = batch.position
                 if batch.records:
                     entries = [(record.key or b"", record.value) for record in batch.records]
-                    yield Restored(entries, position - first, end - first)
+                    yield ChangelogChunk(entries, position - first, end - first)
         finally:
             await reader.stop()
 
     async def end(self, partition: int) -> int:
-        """Return the changelog's committed end offset."""
         reader = self._log.reader(self._topic, [partition])
         await reader.start()
         try:
@@ -49,5 +47,4 @@ class ChangelogStateStore:
             await reader.stop()
 
     def to_records(self, partition: int, changes: Mapping[bytes, bytes | None]) -> list[NewRecord]:
-        """Return the changelog records of these changes, in their order."""
         return [NewRecord(self._topic, partition, key, value) for key, value in changes.items()]

@@ -24,7 +24,7 @@ from streams.ports.inspection import (
     TRANSACTIONS_TOPIC,
     Bootstrap,
     Broker,
-    Cluster,
+    ClusterFacts,
     Configs,
     Failure,
     Group,
@@ -85,55 +85,51 @@ class KafkaInspector:
         self._has_groups = False
 
     async def bootstrap(self) -> Sequence[Bootstrap]:
-        """Try each address of the settings."""
         addresses = [_split(text) for text in self._options.bootstrap_servers.split(",")]
-        found = await asyncio.gather(*[self._connect(address) for address in addresses])
+        failures = await asyncio.gather(*[self._connect(address) for address in addresses])
         answering = [
-            address for address, failure in zip(addresses, found, strict=True) if failure is None
+            address for address, failure in zip(addresses, failures, strict=True) if failure is None
         ]
         self._first = answering[0] if answering else None
         return [
             Bootstrap(_joined(address), failure)
-            for address, failure in zip(addresses, found, strict=True)
+            for address, failure in zip(addresses, failures, strict=True)
         ]
 
-    async def cluster(self, topics: Sequence[str]) -> Cluster | Failure:
-        """Return the brokers and these topics."""
+    async def cluster(self, topics: Sequence[str]) -> ClusterFacts | Failure:
         if self._first is None:
             return Failure("away", "no broker answers")
         # Never to be made by asking for it: some brokers create what they are asked for.
-        asked = [*topics, GROUPS_TOPIC, TRANSACTIONS_TOPIC]
-        request = MetadataRequest(asked, allow_auto_topic_creation=False)
-        found = await self._ask(self._first, request)
-        if isinstance(found, Failure):
-            return found
-        told = found.to_object()
+        names = [*topics, GROUPS_TOPIC, TRANSACTIONS_TOPIC]
+        request = MetadataRequest(names, allow_auto_topic_creation=False)
+        response = await self._ask(self._first, request)
+        if isinstance(response, Failure):
+            return response
+        metadata = response.to_object()
         self._addresses = {
-            item["node_id"]: (item["host"], item["port"]) for item in told["brokers"]
+            item["node_id"]: (item["host"], item["port"]) for item in metadata["brokers"]
         }
         brokers = await asyncio.gather(*[self._broker(node) for node in sorted(self._addresses)])
-        there = [item["topic"] for item in told["topics"] if item["error_code"] == 0]
+        there = [item["topic"] for item in metadata["topics"] if item["error_code"] == 0]
         configs = await self._configs(self._first, [(_TOPIC, name, None) for name in there])
-        described = {item["topic"]: _topic(item, configs) for item in told["topics"]}
+        described = {item["topic"]: _topic(item, configs) for item in metadata["topics"]}
         self._has_groups = described.get(GROUPS_TOPIC) is not None
-        return Cluster(told.get("cluster_id"), brokers, described)
+        return ClusterFacts(metadata.get("cluster_id"), brokers, described)
 
     async def group(self, name: str) -> Group | Failure:
-        """Return a consumer group, from the broker that coordinates it."""
         if not self._has_groups:
             # To ask for a coordinator would make the topic that keeps groups.
             return Group("Dead", (), {})
         try:
             async with asyncio.timeout(PATIENCE_S):
-                # The broker tells of no event that could be waited for.
-                while isinstance(found := await self._group(name), _Moved):  # noqa: ASYNC110
+                # The broker has no event that could be waited for.
+                while isinstance(group := await self._group(name), _Moved):  # noqa: ASYNC110
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError:
             return Failure("away", f"no broker coordinates the group {name} yet")
-        return found
+        return group
 
     async def stop(self) -> None:
-        """Close all connections."""
         connections = list(self._connections.values())
         self._connections.clear()
         closing = [closed for item in connections if (closed := item.close()) is not None]
@@ -144,7 +140,7 @@ class KafkaInspector:
         if address in self._connections:
             return None
         host, port = address
-        made = await _answer(
+        connection = await _answer(
             create_conn(
                 host,
                 port,
@@ -153,9 +149,9 @@ class KafkaInspector:
                 **self._options.security.arguments(),
             )
         )
-        if isinstance(made, Failure):
-            return made
-        self._connections[address] = made
+        if isinstance(connection, Failure):
+            return connection
+        self._connections[address] = connection
         return None
 
     async def _ask(self, address: _Address, request: Request[Any]) -> Any | Failure:  # noqa: ANN401 -- aiokafka's
@@ -173,17 +169,19 @@ class KafkaInspector:
         failure = await self._connect(address)
         if failure is not None:
             return Broker(node, _joined(address), failure)
-        found = await self._ask(address, VersionsRequest())
-        told = None if isinstance(found, Failure) or found.error_code else versions(found)
+        response = await self._ask(address, VersionsRequest())
+        version = (
+            None if isinstance(response, Failure) or response.error_code else versions(response)
+        )
         resource = (_BROKER, str(node), list(_BROKER_CONFIGS))
         configs = await self._configs(address, [resource])
         return Broker(
             node,
             _joined(address),
             None,
-            supported_level=None if told is None else told.supported_level,
-            level=None if told is None else told.level,
-            newest_api=None if told is None else told.newest_api,
+            supported_level=None if version is None else version.supported_level,
+            level=None if version is None else version.level,
+            newest_api=None if version is None else version.newest_api,
             configs=configs[str(node)],
         )
 
@@ -193,27 +191,27 @@ class KafkaInspector:
         """Return configurations by the names of what has them."""
         if not resources:
             return {}
-        found = await self._ask(address, DescribeConfigsRequest(list(resources)))
-        if isinstance(found, Failure):
-            return {name: found for _, name, _ in resources}
-        told: dict[str, Configs | Failure] = {}
-        for code, message, _, name, entries in found.resources:
-            told[name] = (
+        response = await self._ask(address, DescribeConfigsRequest(list(resources)))
+        if isinstance(response, Failure):
+            return {name: response for _, name, _ in resources}
+        configs: dict[str, Configs | Failure] = {}
+        for code, message, _, name, entries in response.resources:
+            configs[name] = (
                 _failure(errors.for_code(code)(message))
                 if code
                 else {entry[0]: entry[1] for entry in entries if entry[1] is not None}
             )
-        return told
+        return configs
 
     async def _group(self, name: str) -> "Group | Failure | _Moved":
         if self._first is None:
             return Failure("away", "no broker answers")
-        found = await self._ask(self._first, FindCoordinatorRequest(name, 0))
-        if isinstance(found, Failure):
-            return found
-        if found.error_code:
-            return _moved_or(found.error_code)
-        coordinator = found.host, found.port
+        response = await self._ask(self._first, FindCoordinatorRequest(name, 0))
+        if isinstance(response, Failure):
+            return response
+        if response.error_code:
+            return _moved_or(response.error_code)
+        coordinator = response.host, response.port
         answer = await self._ask(coordinator, DescribeGroupsRequest([name]))
         if isinstance(answer, Failure):
             return answer
@@ -226,14 +224,14 @@ class KafkaInspector:
     async def _committed(
         self, coordinator: _Address, group: str
     ) -> Mapping[tuple[str, int], int] | Failure:
-        found = await self._ask(coordinator, OffsetFetchRequest(group, None))
-        if isinstance(found, Failure):
-            return found
-        if found.error_code:
-            return _failure(errors.for_code(found.error_code)())
+        response = await self._ask(coordinator, OffsetFetchRequest(group, None))
+        if isinstance(response, Failure):
+            return response
+        if response.error_code:
+            return _failure(errors.for_code(response.error_code)())
         return {
             (topic, partition): offset
-            for topic, partitions in found.topics
+            for topic, partitions in response.topics
             for partition, offset, _, code in partitions
             if not code and offset >= 0
         }
@@ -264,15 +262,15 @@ def _topic(
         )
         for part in sorted(item["partitions"], key=lambda part: int(part["partition"]))
     ]
-    missing_configs = Failure("away", "its configuration was not told")
+    missing_configs = Failure("away", "its configuration is unknown")
     return TopicFacts(partitions, configs.get(item["topic"], missing_configs))
 
 
-async def _answer(asked: Awaitable[_T]) -> _T | Failure:
-    """Wait for an answer, and not for ever."""
+async def _answer(request: Awaitable[_T]) -> _T | Failure:
+    """Wait for an answer, within a time limit."""
     try:
         async with asyncio.timeout(PATIENCE_S):
-            return await asked
+            return await request
     except (errors.KafkaError, OSError, NotImplementedError, EOFError) as error:
         return _failure(error)
 
@@ -284,8 +282,8 @@ def _failure(error: BaseException) -> Failure:
     if isinstance(error, TimeoutError):
         return Failure("away", f"no answer within {PATIENCE_S:.0f} s")
     if isinstance(error, _REFUSALS):
-        name, said = type(error).__name__, str(error)
-        return Failure("refused", said if name in said else f"{name}: {said}".removesuffix(": "))
+        name, text = type(error).__name__, str(error)
+        return Failure("refused", text if name in text else f"{name}: {text}".removesuffix(": "))
     if isinstance(error, NotImplementedError | errors.UnsupportedVersionError):
         return Failure("unsupported", str(error) or type(error).__name__)
     return Failure("away", str(error) or type(error).__name__)

@@ -42,7 +42,6 @@ class KafkaLog(KafkaCluster):
     """The cluster that the options name. What it makes has connections of its own."""
 
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
-        """Create those that are missing, wait until all are known, and return their names."""
         counts = await self.partition_counts([topic.name for topic in topics])
         missing = [topic for topic in topics if counts[topic.name] is None]
         if not missing:
@@ -64,27 +63,25 @@ class KafkaLog(KafkaCluster):
         return created
 
     def transactional_producer(self, transactional_id: str) -> KafkaTransactionalProducer:
-        """Make the producer of a transactional id."""
         return KafkaTransactionalProducer(self.options, transactional_id)
 
     def reader(self, topic: str, partitions: Sequence[int]) -> KafkaPartitionReader:
-        """Make a reader without a group."""
         return KafkaPartitionReader(self.options, topic, partitions)
 
     def group_reader(self, topic: str, group: str, instance_id: str | None) -> KafkaGroupReader:
-        """Make a member of a group; an instance id makes it a static one."""
         return KafkaGroupReader(self.options, topic, group, instance_id)
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
-        """Return a group's committed offsets, for lag tools only."""
         async with self.asking(f"asking for the offsets of group {group}") as admin:
-            found = await _offsets(admin, group)
-        return {at.partition: kept.offset for at, kept in found.items() if at.topic == topic}
+            offsets = await _offsets(admin, group)
+        return {
+            at.partition: committed.offset for at, committed in offsets.items() if at.topic == topic
+        }
 
     async def _until_known(self, names: Sequence[str]) -> None:
         try:
             async with asyncio.timeout(_VISIBLE_TIMEOUT_S):
-                # The broker tells of no event that could be waited for.
+                # The broker has no event that could be waited for.
                 while None in (await self.partition_counts(names)).values():  # noqa: ASYNC110
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError as error:
@@ -98,13 +95,13 @@ async def _offsets(
     async with asyncio.timeout(_VISIBLE_TIMEOUT_S):
         while True:
             try:
-                found: dict[
+                offsets: dict[
                     TopicPartition, OffsetAndMetadata
                 ] = await admin.list_consumer_group_offsets(group)
             except _NO_COORDINATOR_YET:
                 await asyncio.sleep(_LOOK_S)
             else:
-                return found
+                return offsets
 
 
 def _new_topic(topic: Topic, partitions: int, replicas: int) -> NewTopic:

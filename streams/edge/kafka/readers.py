@@ -41,7 +41,7 @@ _STOP_TIMEOUT_S = 5.0
 
 
 class KafkaPartitionReader:
-    """Reads partitions that it was told, without a group."""
+    """Reads the given partitions, without a group."""
 
     def __init__(self, options: KafkaOptions, topic: str, partitions: Sequence[int]) -> None:
         self._options = options
@@ -51,13 +51,11 @@ class KafkaPartitionReader:
         self._made: AIOKafkaConsumer | None = None
 
     async def start(self) -> None:
-        """Connect; the partitions are read once they have been sought."""
         consumer = self._made = self._consumer(None, None)
         consumer.assign([self._at(partition) for partition in self._partitions])
         await self._start(consumer)
 
     async def bounds(self, partition: int) -> tuple[int, int]:
-        """Return the first offset kept and the committed end."""
         at = self._at(partition)
         with translated(f"asking for the bounds of {self._topic}-{partition}"):
             first, end = await asyncio.gather(
@@ -66,26 +64,22 @@ class KafkaPartitionReader:
         return first[at], end[at]
 
     async def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        """Return the first offset of a time or later, the committed end where there is none."""
         at = self._at(partition)
         with translated(f"asking for a time's offset in {self._topic}-{partition}"):
-            asked = self._connected().offsets_for_times({at: max(timestamp_ms, 0)})
-            found, end = await asyncio.gather(asked, self._connected().end_offsets([at]))
-        first = found[at]
+            request = self._connected().offsets_for_times({at: max(timestamp_ms, 0)})
+            offsets, end = await asyncio.gather(request, self._connected().end_offsets([at]))
+        first = offsets[at]
         return int(end[at] if first is None else min(first.offset, end[at]))
 
     def seek(self, partition: int, offset: int) -> None:
-        """Read the partition from an offset."""
         self._connected().seek(self._at(partition), offset)
         self._positions[partition] = offset
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        """Return what is there; see the port."""
         with translated(f"reading {self._topic}-{partition}"):
             return await self._fetch(partition, max_records, timeout_s)
 
     def ends(self, partition: int) -> Ends | None:
-        """Return where the partition ended by the last fetch; see the port."""
         consumer, at = self._connected(), self._at(partition)
         if at not in consumer.assignment():
             return None
@@ -93,12 +87,11 @@ class KafkaPartitionReader:
         return None if stable is None or high is None else Ends(stable, high)
 
     async def stop(self) -> None:
-        """Close. A broker that is away does not hold it up."""
         consumer, self._made = self._made, None
         if consumer is None:
             return
         if not await _succeeds(consumer.stop()):
-            # Away, or it had failed before, which its reads told. The rest of `stop` was not
+            # Away, or it had failed before, which its reads have raised. The rest of `stop` was not
             # reached: at least let go of the connections.
             await _succeeds(consumer._client.close())  # noqa: SLF001 -- no public way after that
 
@@ -128,10 +121,10 @@ class KafkaPartitionReader:
 
     async def _fetch(self, partition: int, max_records: int, timeout_s: float) -> Batch:
         consumer, at = self._connected(), self._at(partition)
-        found = await consumer.getmany(
+        fetched = await consumer.getmany(
             at, timeout_ms=int(timeout_s * 1000), max_records=max_records
         )
-        records: list[LogRecord] = found.get(at, [])
+        records: list[LogRecord] = fetched.get(at, [])
         # Nothing is awaited in between: the position is the one after just these records, beyond
         # markers and aborted records that follow them in what was fetched.
         position = self._positions[partition] = await consumer.position(at)
@@ -151,7 +144,6 @@ class KafkaGroupReader(KafkaPartitionReader):
         self._polls: dict[int, asyncio.Task[Batch]] = {}
 
     async def start(self) -> None:
-        """Connect; `join` makes it a member."""
         consumer = self._made = self._consumer(self._group, self._instance_id)
         await self._start(consumer)
 
@@ -166,18 +158,15 @@ class KafkaGroupReader(KafkaPartitionReader):
         )
 
     def resume(self, partition: int) -> None:
-        """Begin to fetch an assigned partition; one that was revoked meanwhile is left alone."""
         if partition in self._assigned:
             self._connected().resume(self._at(partition))
 
     def seek(self, partition: int, offset: int) -> None:
-        """Set the partition's position, which a poll tells even if it was revoked meanwhile."""
         if partition in self._assigned:
             super().seek(partition, offset)
         self._positions[partition] = offset
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        """Return what is there; nothing, and at once, where the partition was revoked."""
         if partition not in self._assigned:
             await asyncio.sleep(0)
             return self._nothing(partition)
@@ -193,18 +182,16 @@ class KafkaGroupReader(KafkaPartitionReader):
             task.cancel()
         return self._nothing(partition) if task.cancelled() else task.result()
 
-    async def tell(self, positions: Mapping[int, int]) -> None:
-        """Commit positions as the group's offsets; see the port."""
+    async def commit_offsets(self, positions: Mapping[int, int]) -> None:
         offsets = {self._at(partition): at for partition, at in positions.items()}
-        with translated(f"telling the group {self._group} how far its partitions are"):
+        with translated(f"committing positions of the group {self._group}"):
             await self._connected().commit(offsets)
 
     async def watch(self) -> None:
-        """Run until the membership fails; see the port."""
         nowhere = self._at(-1)
         with translated(f"being a member of the group {self._group}"):
             while True:
-                # A poll of any partition tells of the group's errors; this one takes no records.
+                # Polling any partition raises the group's errors; this one takes no records.
                 await self._connected().getmany(nowhere, timeout_ms=0)
                 await asyncio.sleep(_WATCH_S)
 
@@ -225,7 +212,7 @@ class KafkaGroupReader(KafkaPartitionReader):
 
 
 async def _succeeds(closing: Coroutine[None, None, None]) -> bool:
-    """Tell whether something closes, in time and without an error.
+    """Return whether something closes, in time and without an error.
 
     In a task of its own: what the client raises while a broker is away may be anything, even the
     cancellation of a task of its own, which must not be taken for this task's.

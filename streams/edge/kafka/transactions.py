@@ -27,7 +27,6 @@ class KafkaTransactionalProducer:
         self._spent = False
 
     async def start(self) -> None:
-        """Take the id over: an older producer is fenced, its transaction settled."""
         producer = self._producer = AIOKafkaProducer(
             **self._options.connection(),
             client_id=f"{self._options.client_id}-{self._id}",
@@ -48,7 +47,6 @@ class KafkaTransactionalProducer:
         self._spent = False
 
     async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
-        """Append all in one transaction; see the port."""
         producer = self._producer
         if producer is None or self._spent:
             raise RetryError(f"the producer {self._id} is not started, or spent by an error")
@@ -80,7 +78,6 @@ class KafkaTransactionalProducer:
         }
 
     async def stop(self) -> None:
-        """Close; without flushing where a transaction was left, whose fate `start` settles."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await close_producer(producer, abandon=self._spent)

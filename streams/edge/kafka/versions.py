@@ -1,6 +1,6 @@
-"""The question by which a broker tells its version, in the form that has features (KIP-584).
+"""The request for a broker's API versions, in the form that includes features (KIP-584).
 
-The client library asks an older form of it, which tells of the protocol only. The response's
+The client library sends an older form, whose answer covers the protocol only. The response's
 header is that of version 0 in all versions, so that any client can read a refusal.
 """
 
@@ -73,7 +73,7 @@ class VersionsRequest(Request[_Struct]):  # type: ignore[misc]  # aiokafka is no
 
 
 class Versions(NamedTuple):
-    """What a broker tells: `metadata.version` known and agreed on, and the newest Produce."""
+    """A broker's `metadata.version`, supported and finalised, and its newest Produce version."""
 
     supported_level: int | None
     level: int | None
@@ -95,5 +95,5 @@ def versions(response: Response) -> Versions:
 def _features(schema: CompactArray, tagged: bytes | None) -> dict[str, tuple[int, int]]:
     if not tagged:
         return {}
-    found = schema.decode(BytesIO(tagged)) or []
-    return {name: (first, second) for name, first, second, _ in found}
+    features = schema.decode(BytesIO(tagged)) or []
+    return {name: (first, second) for name, first, second, _ in features}

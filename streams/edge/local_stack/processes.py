@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _POLL_S = 0.05
-"""Pause between looks at a process that is ending: short beside the seconds that it takes."""
+"""Pause between looks at a process that is ending: ending takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Running:
     started: str
 
     def alive(self) -> bool:
-        """Tell whether that very process still runs."""
+        """Return whether that very process still runs."""
         _reap(self.pid)
         return start_mark(self.pid) == self.started
 

@@ -132,13 +132,13 @@ class LocalStack:
         return {name: self._prepare(name, progress) for name in wanted}
 
     def services(self) -> dict[Name, Service]:
-        """Return the services that this folder's state file tells of and that still run."""
-        found: dict[Name, Service] = {}
+        """Return the services that this folder's state file names and that still run."""
+        services: dict[Name, Service] = {}
         for name, entry in self._read_state().items():
             service = Service(entry["address"], Running(**entry["process"]), entry["log_file"])
             if service.process.alive():
-                found[name] = service
-        return found
+                services[name] = service
+        return services
 
     def stop(self) -> list[Name]:
         """Stop what runs, and return the names. Data stays."""
@@ -297,13 +297,13 @@ class LocalStack:
 
 
 def _program(name: Part, title: str, debian: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    program = shutil.which(name)
+    if program is None:
         raise MissingPartError(
             name,
             f"no `{name}` on this machine: install {title} (Debian and Ubuntu: {debian})",
         )
-    return found
+    return program
 
 
 def _first_error(output: str) -> str:

@@ -12,7 +12,7 @@ class _Positioned(PartitionReader, Protocol):
     def position(self, partition: int) -> int: ...
 
 
-class Group:
+class MemoryGroup:
     """One group on one topic. A rebalance runs whenever a member came or went."""
 
     def __init__(self, partitions: Callable[[], int]) -> None:
@@ -61,8 +61,8 @@ def _sticky(
     shares = {member: set(had) for member, had in former.items()}
     if not shares:
         return {}
-    taken = {partition for share in shares.values() for partition in share}
-    free = [partition for partition in range(partitions) if partition not in taken]
+    assigned = {partition for share in shares.values() for partition in share}
+    free = [partition for partition in range(partitions) if partition not in assigned]
     while free:
         min(shares.values(), key=len).add(free.pop())
     while True:
@@ -77,7 +77,7 @@ class MemoryGroupReader:
 
     def __init__(
         self,
-        group: Group,
+        group: MemoryGroup,
         reader: _Positioned,
         instance_id: str | None,
         offsets: dict[int, int],
@@ -95,31 +95,25 @@ class MemoryGroupReader:
         self._on_assigned: AssignmentCallback | None = None
 
     async def start(self) -> None:
-        """Raise RetryError while the broker is away."""
         await self._reader.start()
 
     async def join(self, on_revoked: AssignmentCallback, on_assigned: AssignmentCallback) -> None:
-        """Join the group; the callbacks get partition numbers, within a rebalance."""
         self._on_revoked, self._on_assigned = on_revoked, on_assigned
         self._group.add(self)
 
     async def bounds(self, partition: int) -> tuple[int, int]:
-        """Return the first offset kept and the committed end."""
         return await self._reader.bounds(partition)
 
     async def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        """Return the first offset of a time or later."""
         return await self._reader.offset_at(partition, timestamp_ms)
 
     def seek(self, partition: int, offset: int) -> None:
-        """Set the partition's position, which a poll tells even if it was revoked meanwhile."""
         self._reader.seek(partition, offset)
 
     def resume(self, partition: int) -> None:
-        """Begin to read an assigned partition."""
         self._paused.discard(partition)
 
-    async def tell(self, positions: Mapping[int, int]) -> None:
+    async def commit_offsets(self, positions: Mapping[int, int]) -> None:
         """Keep the group's offsets. Raises RetryError where a partition is not this member's."""
         await asyncio.sleep(0)
         if not positions.keys() <= self.assigned | self._revoking:
@@ -127,11 +121,9 @@ class MemoryGroupReader:
         self._offsets |= positions
 
     async def watch(self) -> None:
-        """Run until cancelled: nothing here ends a membership."""
         await asyncio.get_running_loop().create_future()
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        """Return what is there; nothing, and at once, where the partition was revoked."""
         if partition not in self.assigned:
             await asyncio.sleep(0)
             return Batch((), self._reader.position(partition))
@@ -150,11 +142,9 @@ class MemoryGroupReader:
         return task.result()
 
     def ends(self, partition: int) -> Ends | None:
-        """Return where the partition ends, where it is this member's."""
         return self._reader.ends(partition) if partition in self.assigned else None
 
     async def stop(self) -> None:
-        """Leave the group."""
         self._stopped = True
         self.assigned = frozenset()
         self._group.remove(self)

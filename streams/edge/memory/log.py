@@ -1,8 +1,8 @@
 """The log's twin in memory, for the embedded mode and for tests.
 
 It keeps what the flows rely on: transactions whose markers take offsets, readers that see
-nothing of an open or an aborted one, fencing by transactional id, groups with eager rebalances,
-and compacted topics of which only a key's last value need remain. One process, one event loop.
+nothing of an open or an aborted one, fencing by transactional id, and groups with eager rebalances.
+One process, one event loop.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from contextgauge.errors import ConfigError, FencedError, PositionError, RecordError, RetryError
 from schemas.topics import Topic
-from streams.edge.memory.group import Group, MemoryGroupReader
+from streams.edge.memory.group import MemoryGroup, MemoryGroupReader
 from streams.ports import Batch, Clock, Ends, LogRecord, NewRecord
 
 _BATCH_BYTES = 61
@@ -26,10 +26,9 @@ class Transaction:
     """One transaction: its records are read once it is committed."""
 
     fate: Fate = "open"
-    partitions: list["Partition"] = field(default_factory=list)
+    partitions: list["MemoryTopicPartition"] = field(default_factory=list)
 
     def end(self, fate: Fate) -> None:
-        """Settle it: a marker is written to every partition that it touched."""
         self.fate = fate
         for partition in self.partitions:
             partition.append(None, None)
@@ -37,25 +36,25 @@ class Transaction:
 
 @dataclass(slots=True)
 class _Entry:
-    """What one offset holds: a record, or (None) a marker or what compaction took."""
+    """What one offset holds: a record, or (None) a marker or a compacted record."""
 
     record: LogRecord | None
     transaction: Transaction | None
 
 
-class Partition:
+class MemoryTopicPartition:
     """One partition. An offset is an index; those before `first` are no longer kept."""
 
     def __init__(self, max_message_bytes: int) -> None:
         self.first = 0
         self.max_message_bytes = max_message_bytes
-        self._entries: list[_Entry] = []
+        self.entries: list[_Entry] = []
         self._waiting: set[asyncio.Future[None]] = set()
         self._stable = 0
 
     def append(self, record: LogRecord | None, transaction: Transaction | None) -> None:
         """Append a record, or a marker, and wake who waits for it."""
-        self._entries.append(_Entry(record, transaction))
+        self.entries.append(_Entry(record, transaction))
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
@@ -63,11 +62,11 @@ class Partition:
     @property
     def next_offset(self) -> int:
         """The offset that the next record will have."""
-        return len(self._entries)
+        return len(self.entries)
 
     def stable_end(self) -> int:
         """Return the committed end: the first record of an open transaction, else the end."""
-        entries = self._entries
+        entries = self.entries
         while self._stable < len(entries):
             transaction = entries[self._stable].transaction
             if transaction is not None and transaction.fate == "open":
@@ -77,15 +76,15 @@ class Partition:
 
     def read(self, offset: int, max_records: int) -> Batch:
         """Return committed records from an offset, and the position after them."""
-        if not self.first <= offset <= len(self._entries):
+        if not self.first <= offset <= len(self.entries):
             raise PositionError(
                 f"the position {offset} is out of the log's range {self.first} to "
-                f"{len(self._entries)}"
+                f"{len(self.entries)}"
             )
         records: list[LogRecord] = []
         end = self.stable_end()
         while offset < end and len(records) < max_records:
-            entry = self._entries[offset]
+            entry = self.entries[offset]
             transaction = entry.transaction
             if entry.record is not None and (
                 transaction is None or transaction.fate == "committed"
@@ -98,7 +97,7 @@ class Partition:
         """Return the offset of the first record of a time or later, else the committed end."""
         end = self.stable_end()
         for offset in range(self.first, end):
-            record = self._entries[offset].record
+            record = self.entries[offset].record
             if record is not None and record.timestamp_ms >= timestamp_ms:
                 return offset
         return end
@@ -112,96 +111,59 @@ class Partition:
         finally:
             self._waiting.discard(waiting)
 
-    def compact(self) -> None:
-        """Drop every committed value that a later one of its key replaced, as a broker may."""
-        kept: set[bytes | None] = set()
-        for entry in reversed(self._entries[: self.stable_end()]):
-            if entry.record is None:
-                continue
-            aborted = entry.transaction is not None and entry.transaction.fate == "aborted"
-            if aborted or entry.record.key in kept:
-                entry.record = None
-            else:
-                kept.add(entry.record.key)
-
 
 class MemoryLog:
     """A broker in this process. `clock` gives the records' timestamps."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._topics: dict[str, list[Partition]] = {}
+        self._topics: dict[str, list[MemoryTopicPartition]] = {}
         self._producers: dict[str, MemoryTransactionalProducer] = {}
-        self._groups: dict[tuple[str, str], Group] = {}
+        self._groups: dict[tuple[str, str], MemoryGroup] = {}
         self._committed: dict[tuple[str, str], dict[int, int]] = {}
-        self.away = False
-        """While true nothing is written and no reader or producer starts: RetryError."""
-        self.cut_commits = 0
-        """So many of the next commits fail after their records were written, as with a worker
-        that dies: the transaction stays open until its id starts anew."""
 
     async def start(self) -> None:
-        """Raise RetryError while the broker is away."""
-        self.check()
+        """Do nothing: there is no connection to open."""
 
     async def stop(self) -> None:
-        """Nothing is held that would have to be closed."""
+        """Do nothing: there is no connection to close."""
 
     async def create_topics(self, topics: Sequence[Topic], partitions: int) -> list[str]:
-        """Create those that are missing; return their names."""
-        self.check()
         created = [topic.name for topic in topics if topic.name not in self._topics]
         limits = {topic.name: topic.max_message_bytes for topic in topics}
         for name in created:
-            self._topics[name] = [Partition(limits[name]) for _ in range(partitions)]
+            self._topics[name] = [MemoryTopicPartition(limits[name]) for _ in range(partitions)]
         return created
 
     async def partition_counts(self, names: Sequence[str]) -> dict[str, int | None]:
-        """Return each topic's number of partitions, None where it is missing."""
-        self.check()
         return {name: len(self._topics[name]) if name in self._topics else None for name in names}
 
     def transactional_producer(self, transactional_id: str) -> "MemoryTransactionalProducer":
-        """Make the producer of a transactional id."""
         return MemoryTransactionalProducer(self, transactional_id)
 
     def producer(self) -> "MemoryProducer":
-        """Make a publisher."""
         return MemoryProducer(self)
 
     def reader(self, topic: str, partitions: Sequence[int]) -> "MemoryPartitionReader":
-        """Make a reader without a group."""
         return MemoryPartitionReader(self, topic, partitions)
 
     def group_reader(self, topic: str, group: str, instance_id: str | None) -> MemoryGroupReader:
-        """Make a member of a group."""
         key = (group, topic)
         if key not in self._groups:
-            self._groups[key] = Group(lambda: len(self._topics.get(topic, ())))
+            self._groups[key] = MemoryGroup(lambda: len(self._topics.get(topic, ())))
         reader = MemoryPartitionReader(self, topic, ())
         offsets = self._committed.setdefault((group, topic), {})
         return MemoryGroupReader(self._groups[key], reader, instance_id, offsets)
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
-        """Return a group's committed offsets."""
-        self.check()
         return dict(self._committed.get((group, topic), {}))
 
-    def partition(self, topic: str, partition: int) -> Partition:
+    def partition(self, topic: str, partition: int) -> MemoryTopicPartition:
         """Return a partition. Raises ConfigError where there is none such."""
         partitions = self._topics.get(topic, [])
         if partition >= len(partitions):
             raise ConfigError(f"no partition {partition} of topic {topic!r}: create the topics")
         return partitions[partition]
-
-    def delete_before(self, topic: str, partition: int, offset: int) -> None:
-        """Drop the records before an offset, as retention does."""
-        self.partition(topic, partition).first = offset
-
-    def check(self) -> None:
-        """Raise RetryError while the broker is away."""
-        if self.away:
-            raise RetryError("the broker in memory is away")
 
     def check_size(self, record: NewRecord) -> None:
         """Raise RecordError for a record that its topic does not take, as a broker answers.
@@ -235,7 +197,6 @@ class MemoryLog:
 
     def take_over(self, transactional_id: str, producer: "MemoryTransactionalProducer") -> None:
         """Make a producer the one of its id: an older one is fenced, its transaction aborted."""
-        self.check()
         older = self._producers.get(transactional_id)
         if older is not None and older.running is not None:
             older.running.end("aborted")
@@ -257,18 +218,15 @@ class MemoryTransactionalProducer:
         self.running: Transaction | None = None
 
     async def start(self) -> None:
-        """Take the id over."""
         await asyncio.sleep(0)
         self._log.take_over(self._id, self)
         self._spent = False
 
     async def commit(self, records: Sequence[NewRecord]) -> Mapping[tuple[str, int], int]:
-        """Append all in one transaction; see the port."""
         if self._spent:
             raise RetryError(f"the producer {self._id} is not started, or spent by an error")
         self._spent = True
         await asyncio.sleep(0)
-        self._log.check()
         if self._log.owner(self._id) is not self:
             raise FencedError(f"another producer took the transactional id {self._id} over")
         for record in records:
@@ -276,10 +234,7 @@ class MemoryTransactionalProducer:
         transaction = self.running = Transaction()
         for record in records:
             self._log.write(record, transaction)
-        if self._log.cut_commits:
-            self._log.cut_commits -= 1
-            raise RetryError("the broker in memory was told to cut this commit")
-        transaction.end("committed")
+        self._end(transaction)
         self.running = None
         self._spent = False
         return {
@@ -289,8 +244,10 @@ class MemoryTransactionalProducer:
             for record in records
         }
 
+    def _end(self, transaction: Transaction) -> None:
+        transaction.end("committed")
+
     async def stop(self) -> None:
-        """Close; a transaction that was cut stays open until the id starts anew."""
         self._spent = True
 
 
@@ -301,25 +258,22 @@ class MemoryProducer:
         self._log = log
 
     async def start(self) -> None:
-        """Raise RetryError while the broker is away."""
-        self._log.check()
+        """Do nothing: there is no connection to open."""
 
     async def send(self, record: NewRecord) -> None:
         """Append a record. Raises RecordError where it is too large for its topic."""
-        self._log.check()
         self._log.check_size(record)
         self._log.write(record, None)
 
     async def flush(self) -> None:
-        """Let readers run: all that was sent is in the log already."""
         await asyncio.sleep(0)
 
     async def stop(self) -> None:
-        """Nothing is held that would have to be closed."""
+        """Do nothing: there is no connection to close."""
 
 
 class MemoryPartitionReader:
-    """Reads partitions that it was told, without a group."""
+    """Reads the given partitions, without a group."""
 
     def __init__(self, log: MemoryLog, topic: str, partitions: Sequence[int]) -> None:
         self._log = log
@@ -328,48 +282,38 @@ class MemoryPartitionReader:
         self._positions: dict[int, int] = {}
 
     async def start(self) -> None:
-        """Raise RetryError while the broker is away, ConfigError where a partition is missing."""
-        self._log.check()
         for partition in self._partitions:
             self._log.partition(self._topic, partition)
 
     async def bounds(self, partition: int) -> tuple[int, int]:
-        """Return the first offset kept and the committed end."""
-        self._log.check()
-        found = self._log.partition(self._topic, partition)
-        return found.first, found.stable_end()
+        log = self._log.partition(self._topic, partition)
+        return log.first, log.stable_end()
 
     async def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        """Return the first offset of a time or later, the committed end where there is none."""
-        self._log.check()
         return self._log.partition(self._topic, partition).offset_at(timestamp_ms)
 
     def seek(self, partition: int, offset: int) -> None:
-        """Read the partition from an offset."""
         self._positions[partition] = offset
 
     def position(self, partition: int) -> int:
-        """Return where the partition is read next."""
         return self._positions.get(partition, 0)
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        """Return what is there; see the port."""
         # A reader that always finds something must still let the others run.
         await asyncio.sleep(0)
-        found = self._log.partition(self._topic, partition)
-        batch = found.read(self._positions[partition], max_records)
+        log = self._log.partition(self._topic, partition)
+        batch = log.read(self._positions[partition], max_records)
         if not batch.records and timeout_s > 0:
-            await found.wait(timeout_s)
-            batch = found.read(self._positions[partition], max_records)
+            await log.wait(timeout_s)
+            batch = log.read(self._positions[partition], max_records)
         self._positions[partition] = batch.position
         return batch
 
     def ends(self, partition: int) -> Ends | None:
-        """Return where the partition ends; None before it was sought."""
         if partition not in self._positions:
             return None
-        found = self._log.partition(self._topic, partition)
-        return Ends(found.stable_end(), found.next_offset)
+        log = self._log.partition(self._topic, partition)
+        return Ends(log.stable_end(), log.next_offset)
 
     async def stop(self) -> None:
-        """Nothing is held that would have to be closed."""
+        """Do nothing: there is no connection to close."""

@@ -1,13 +1,11 @@
 """The view store's twin in memory, for the embedded mode, for folds and for tests."""
 
 import asyncio
-import copy
 import hashlib
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contextgauge.errors import RetryError
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES, EntryStream
 from streams.ports import (
     ApplyResult,
@@ -15,18 +13,18 @@ from streams.ports import (
     Generations,
     LiveBounds,
     PartitionDump,
-    PartitionLook,
+    PartitionSnapshot,
+    ProjectorHeartbeat,
     Ranking,
-    SessionLook,
     SessionSet,
-    SessionsLook,
-    Told,
+    SessionSnapshot,
+    SessionsSnapshot,
     ViewChanges,
     ViewPosition,
 )
 
 _LOOK_S = 0.005
-"""How often who waits for the feed looks at it: what it tells of is written in this process."""
+"""Polling interval of who waits for the feed, which is written in this process."""
 
 
 def _empty() -> PartitionDump:
@@ -42,8 +40,8 @@ def _digest(part: object) -> bytes | None:
 
 
 def _highest(scores: Mapping[bytes, float], limit: int) -> list[tuple[bytes, float]]:
-    found = sorted(((score, session) for session, score in scores.items()), reverse=True)
-    return [(session, score) for score, session in found[:limit]]
+    ranked = sorted(((score, session) for session, score in scores.items()), reverse=True)
+    return [(session, score) for score, session in ranked[:limit]]
 
 
 @dataclass(slots=True)
@@ -74,7 +72,7 @@ class MemoryPartition:
         return "applied"
 
     def _is_ahead(self, changes: ViewChanges) -> bool:
-        """Tell whether a stream has entries already that the changes bring."""
+        """Return whether a stream already has entries of the changes."""
         for stream, session, entry in changes.entries:
             entries = self.held.entries[stream].get(session)
             if session not in changes.leaving and entries and entries[-1].offset >= entry.offset:
@@ -133,8 +131,8 @@ class MemoryPartition:
                 del held.left[former]
         held.left[session] = left_ms
 
-    def look(self, session: bytes) -> SessionLook:
-        """Return how a session is; the parts as `redis_looks.py` has them, by other digests."""
+    def look(self, session: bytes) -> SessionSnapshot:
+        """Return how a session is; the parts as `look.lua` returns them, by other digests."""
         held = self.held
         parts: dict[str, object] = {
             "compactions": sorted(held.compactions.get(session, {}).items()),
@@ -145,7 +143,7 @@ class MemoryPartition:
             "idle": held.idle.get(session),
             "left": held.left.get(session),
         }
-        return SessionLook(
+        return SessionSnapshot(
             held.views.get(session), {name: _digest(part) for name, part in parts.items()}
         )
 
@@ -156,112 +154,81 @@ class MemoryPartition:
 
     def longest_idle(self, before_ms: int, limit: int) -> list[bytes]:
         """Return sessions whose last Kafka timestamp lies before, the longest idle first."""
-        found = sorted(
+        idle = sorted(
             (logged_ms, session)
             for session, logged_ms in self.held.idle.items()
             if logged_ms < before_ms
         )
-        return [session for _, session in found[:limit]]
+        return [session for _, session in idle[:limit]]
 
 
 class MemoryViews:
-    """The view store. `away` and `lose_replies` are for tests of trouble."""
+    """The view store of one process."""
 
     def __init__(self) -> None:
         self.partitions: dict[tuple[int, int], MemoryPartition] = {}
-        self.away = False
-        """While true every call raises RetryError, and nothing happens."""
-        self.lose_replies = 0
-        """So many of the next batches are written, and then RetryError is raised."""
-        self.kept = Generations(None, None)
-
-    def snapshot(self) -> "MemoryViews":
-        """Return a copy of all that is stored, to come back to with `restore`."""
-        return copy.deepcopy(self)
-
-    def restore(self, former: "MemoryViews") -> None:
-        """Go back in time, as a store does that lost its last writes."""
-        former = former.snapshot()
-        self.partitions = former.partitions
-        self.kept = former.kept
+        self.numbers = Generations(None, None)
 
     async def start(self) -> None:
-        """Raise RetryError while away."""
-        self._check()
+        """Do nothing: there is no connection to open."""
 
     async def stop(self) -> None:
-        """Nothing is held that would have to be closed."""
+        """Do nothing: there is no connection to close."""
 
     async def generations(self) -> Generations:
-        """Return the active generation and the one being built."""
-        self._check()
-        return self.kept
+        return self.numbers
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
-        """Return a partition's position."""
         return self._partition(generation, partition).position
 
     async def views(
         self, generation: int, partition: int, sessions: Sequence[bytes]
     ) -> list[bytes | None]:
-        """Return the sessions' views."""
         held = self._partition(generation, partition).held
         return [held.views.get(session) for session in sessions]
 
     async def ranked(
         self, generation: int, partition: int, ranking: Ranking, limit: int
     ) -> list[tuple[bytes, float]]:
-        """Return the first sessions of a ranking, the highest first."""
         return _highest(self._partition(generation, partition).held.rankings[ranking], limit)
 
     async def session_count(self, generation: int, partition: int) -> int:
-        """Return the number of sessions."""
         return len(self._partition(generation, partition).held.rankings["recent"])
 
     async def agent_sessions(
         self, generation: int, partition: int, agent: bytes, limit: int
     ) -> list[tuple[bytes, float]]:
-        """Return an agent's first sessions by last activity."""
         held = self._partition(generation, partition).held
         return _highest(held.agents.get(agent, {}), limit)
 
     async def compactions(
         self, generation: int, partition: int, session: bytes
     ) -> dict[bytes, bytes]:
-        """Return a session's compactions by name."""
         return dict(self._partition(generation, partition).held.compactions.get(session, {}))
 
     async def entries(
         self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
     ) -> list[Entry]:
-        """Return the entries of offsets above `after`."""
         held = self._partition(generation, partition).held
         return [entry for entry in held.entries[stream].get(session, []) if entry.offset > after]
 
     async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
-        """Return the fields of the aggregates."""
         return dict(self._partition(generation, partition).held.stats)
 
     async def live(
         self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
     ) -> list[Entry]:
-        """Return the live feed's first entries of offsets above `after`; see the port."""
         waited_s = 0.0
         while True:
-            found = self._partition(generation, partition).feed(after, limit)
-            if found or waited_s >= wait_s:
-                return found
+            entries = self._partition(generation, partition).feed(after, limit)
+            if entries or waited_s >= wait_s:
+                return entries
             await asyncio.sleep(_LOOK_S)
             waited_s += _LOOK_S
 
     async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
-        """Return what the live feed has."""
         live = self._partition(generation, partition).held.live
         return LiveBounds(live[0].offset if live else None, len(live) < LIVE_ENTRIES)
-
-    async def dump(self, generation: int, partition: int) -> PartitionDump:
-        """Return everything that is stored of the partition."""
-        return copy.deepcopy(self._partition(generation, partition).held)
 
     async def apply(
         self,
@@ -272,118 +239,89 @@ class MemoryViews:
         position: ViewPosition,
         changes: ViewChanges,
     ) -> ApplyResult:
-        """Write all changes and the position, or nothing; see the port."""
-        found = self._partition(generation, partition)
-        self.partitions[generation, partition] = found
-        result = found.apply(expected, position, changes)
-        if self.lose_replies:
-            self.lose_replies -= 1
-            raise RetryError("the view store in memory was told to lose this reply")
-        return result
+        stored = self._partition(generation, partition)
+        self.partitions[generation, partition] = stored
+        return stored.apply(expected, position, changes)
 
     async def pick_compactions(
         self, generation: int, partition: int, names: Sequence[tuple[bytes, bytes]]
     ) -> list[bytes | None]:
-        """Return single compactions by session and name."""
         held = self._partition(generation, partition).held
         return [held.compactions.get(session, {}).get(name) for session, name in names]
 
     async def idle(
         self, generation: int, partition: int, before_ms: int, limit: int
     ) -> list[bytes]:
-        """Return the sessions that are idle longest."""
         return self._partition(generation, partition).longest_idle(before_ms, limit)
 
     async def left(self, generation: int, partition: int, sessions: Sequence[bytes]) -> list[bool]:
-        """Tell of each session whether it left."""
         held = self._partition(generation, partition).held
         return [session in held.left for session in sessions]
 
     async def look(
         self, generation: int, partition: int, sessions: Sequence[bytes]
-    ) -> SessionsLook:
-        """Return how sessions are."""
-        found = self._partition(generation, partition)
-        return SessionsLook(
-            found.position and found.position.offset, [found.look(name) for name in sessions]
+    ) -> SessionsSnapshot:
+        stored = self._partition(generation, partition)
+        return SessionsSnapshot(
+            stored.position and stored.position.offset, [stored.look(name) for name in sessions]
         )
 
-    async def look_at_partition(self, generation: int, partition: int) -> PartitionLook:
-        """Return how the partition is, but for its sessions."""
-        found = self._partition(generation, partition)
-        held = found.held
+    async def look_at_partition(self, generation: int, partition: int) -> PartitionSnapshot:
+        stored = self._partition(generation, partition)
+        held = stored.held
         counts = {
             "recent": len(held.rankings["recent"]),
             "pressure": len(held.rankings["pressure"]),
             "idle": len(held.idle),
             "left": len(held.left),
         }
-        offset = found.position and found.position.offset
-        return PartitionLook(offset, dict(held.stats), list(held.live), counts)
+        offset = stored.position and stored.position.offset
+        return PartitionSnapshot(offset, dict(held.stats), list(held.live), counts)
 
     async def pages(
         self, generation: int, partition: int, of: SessionSet
     ) -> AsyncGenerator[list[bytes], None]:
-        """Yield the sessions of a set, in one page."""
         held = self._partition(generation, partition).held
         yield list(held.left if of == "left" else held.rankings["recent"])
 
     async def begin_next(self, generation: int, build: str, *, held: bool = False) -> None:
-        """Set the generation to be built unless there is one."""
-        self._check()
-        if self.kept.next is None:
-            self.kept = Generations(self.kept.active, generation, build, held)
+        if self.numbers.next is None:
+            self.numbers = Generations(self.numbers.active, generation, build, held)
 
     async def release(self, generation: int, build: str) -> None:
-        """Let a held build become active without a comparison."""
-        self._check()
-        if (self.kept.next, self.kept.build) == (generation, build):
-            self.kept = self.kept._replace(held=False)
+        if (self.numbers.next, self.numbers.build) == (generation, build):
+            self.numbers = self.numbers._replace(held=False)
 
     async def abandon(self, generation: int, build: str) -> None:
-        """Build this generation no longer, if it is held."""
-        self._check()
-        if self.kept[1:] == (generation, build, True):
-            self.kept = Generations(self.kept.active, None)
+        if self.numbers[1:] == (generation, build, True):
+            self.numbers = Generations(self.numbers.active, None)
 
     async def limit(self, generation: int, partition: int, build: str, offset: int | None) -> None:
-        """Let a partition of this build go up to an offset; None: as far as there is."""
-        found = self._partition(generation, partition)
-        if found.position is not None and found.position.build == build:
-            found.position = found.position._replace(limit=offset)
+        stored = self._partition(generation, partition)
+        if stored.position is not None and stored.position.build == build:
+            stored.position = stored.position._replace(limit=offset)
 
     async def is_there(self, generation: int, partition: int) -> bool:
-        """Tell whether anything is stored."""
-        self._check()
         return (generation, partition) in self.partitions
 
     async def caught_up(self, generation: int, partition: int, build: str) -> None:
-        """Mark a partition of the next generation."""
-        found = self._partition(generation, partition)
-        if found.position is not None and found.position.build == build:
-            found.position = found.position._replace(caught_up=True)
+        stored = self._partition(generation, partition)
+        if stored.position is not None and stored.position.build == build:
+            stored.position = stored.position._replace(caught_up=True)
 
-    async def tell(self, generation: int, partition: int, build: str, told: Told) -> None:
-        """Keep what the projector tells, if its build is the stored one."""
-        found = self._partition(generation, partition)
-        if found.position is not None and found.position.build == build:
-            found.position = found.position._replace(told=told)
+    async def report_heartbeat(
+        self, generation: int, partition: int, build: str, heartbeat: ProjectorHeartbeat
+    ) -> None:
+        stored = self._partition(generation, partition)
+        if stored.position is not None and stored.position.build == build:
+            stored.position = stored.position._replace(heartbeat=heartbeat)
 
     async def activate(self, generation: int, build: str) -> None:
-        """Make readers use a generation, if it is being built and no later one is active."""
-        self._check()
-        if (self.kept.next, self.kept.build) == (generation, build):
-            self.kept = Generations(max(self.kept.active or 0, generation), None)
+        if (self.numbers.next, self.numbers.build) == (generation, build):
+            self.numbers = Generations(max(self.numbers.active or 0, generation), None)
 
     async def drop(self, generation: int, partition: int) -> None:
-        """Delete a partition of a former generation."""
-        self._check()
         self.partitions.pop((generation, partition), None)
 
     def _partition(self, generation: int, partition: int) -> MemoryPartition:
-        self._check()
         return self.partitions.get((generation, partition)) or MemoryPartition()
-
-    def _check(self) -> None:
-        if self.away:
-            raise RetryError("the view store in memory is away")

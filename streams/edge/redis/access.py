@@ -1,4 +1,4 @@
-"""Who we are for Redis, and whom we trust: users, passwords that may change, TLS."""
+"""Redis credentials and TLS: users, passwords that may change, certificates."""
 
 import asyncio
 import functools
@@ -21,23 +21,28 @@ from contextgauge.tls_files import TlsFiles, context_of
 _PORT = 6379
 """Redis's own, where the URL names none."""
 
+INVALID_URL = (
+    "CONTEXTGAUGE_REDIS_URL is not a valid Redis URL: write redis://host:port/database, "
+    "rediss:// for TLS, or unix://path"
+)
+
 _PROBE_S = 3.0
 """As long as a handshake may take: Redis answers at once or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedisAccess:
-    """User, password and TLS, where the URL does not tell them."""
+    """User, password and TLS, where the URL does not contain them."""
 
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     password_file: Path | None = None
-    """Read for every connection, so that a password can be changed while we run."""
+    """Read for every connection, so that a password can be changed at run time."""
     password_variable: str = "CONTEXTGAUGE_REDIS_PASSWORD_FILE"  # noqa: S105 -- a setting's name
     tls: TlsFiles | None = None
 
     def pool(self, url: str, **options: Any) -> ConnectionPool:  # noqa: ANN401 -- the driver's own
-        """Return a pool of connections. Raises ValueError for a URL that is none."""
+        """Return a pool of connections. Raises ValueError for an invalid URL."""
         if self.password is not None or self.password_file is not None:
             url_user = unquote(urlsplit(url).username or "")
             options["credential_provider"] = _Credentials(self, url_user or self.username)
@@ -49,7 +54,7 @@ class RedisAccess:
         return pool
 
     async def wrong(self, url: str) -> str | None:
-        """Say which setting keeps us from connecting; None where Redis is just away."""
+        """Return which setting prevents connecting; None where Redis is just away."""
         parts = urlsplit(url)
         if parts.scheme == "unix":
             return None
@@ -59,7 +64,7 @@ class RedisAccess:
                 return f"{host}:{port} speaks TLS: write rediss:// in CONTEXTGAUGE_REDIS_URL"
             return None
         if await _answers_in_the_clear(host, port):
-            return f"{host}:{port} speaks no TLS: write redis:// in CONTEXTGAUGE_REDIS_URL"
+            return f"{host}:{port} does not speak TLS: write redis:// in CONTEXTGAUGE_REDIS_URL"
         return await refused_by(host, port, self.tls)
 
 
@@ -76,11 +81,11 @@ async def _answers_in_the_clear(host: str, port: int) -> bool:
 
 
 NO_ACCESS = RedisAccess()
-"""All that is told is in the URL."""
+"""Nothing but what the URL contains."""
 
 
 class _Credentials(CredentialProvider):
-    """Tells user and password at the moment of connecting."""
+    """Provides user and password when connecting."""
 
     def __init__(self, access: RedisAccess, username: str | None) -> None:
         self._access, self._username = access, username
@@ -116,11 +121,11 @@ def pack_fast(pool: ConnectionPool) -> None:
 
 
 class _TlsConnection(SSLConnection):
-    """Uses our own context: the driver's trusts the system's authorities beside the given ones."""
+    """Uses our own context: the driver's also trusts the system's authorities."""
 
     def __init__(self, *, made: Callable[[], ssl.SSLContext], **options: Any) -> None:  # noqa: ANN401 -- the driver's own
         super().__init__(**options)
-        # Made for every connection, so that files may be renewed while we run.
+        # Created for every connection, so that files may be renewed at run time.
         self.ssl_context.context = made()
 
 

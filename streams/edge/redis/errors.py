@@ -1,7 +1,7 @@
 """Redis's errors as the project's own, named by the reaction that they demand.
 
 Redis repeats the arguments of a command that it does not know: the password of an AUTH or a HELLO
-that was renamed, or that an old server or a proxy lacks, and what a view says. They are cut out.
+that was renamed, or that an old server or a proxy lacks, and a view's content. They are cut out.
 """
 
 import re
@@ -57,7 +57,7 @@ def translated(doing: str) -> Iterator[None]:
         raise _refused(doing, error) from error
     except InvalidResponse as error:
         raise ConfigError(
-            f"Redis, {doing}: what answers there is no Redis ({error}): correct "
+            f"Redis, {doing}: the server there is not Redis ({error}): correct "
             "CONTEXTGAUGE_REDIS_URL"
         ) from error
     except RedisError as error:
@@ -66,7 +66,7 @@ def translated(doing: str) -> Iterator[None]:
 
 @contextmanager
 def arguments_hidden() -> Iterator[None]:
-    """Cut the arguments of a command out of what Redis says against it, wherever it is shown."""
+    """Cut the arguments of a command out of Redis's error, wherever it is shown."""
     try:
         yield
     except RedisError as error:
@@ -80,25 +80,25 @@ def arguments_hidden() -> Iterator[None]:
 
 
 def _not_allowed(doing: str, error: RedisError) -> str:
-    said = str(error).rstrip(".")
+    text = str(error).rstrip(".")
     if not isinstance(error, AuthenticationError | AuthorizationError):
-        return f"Redis refuses {doing}: {said}. Give its user the rights of docs/CONNECTING.md"
+        return f"Redis refuses {doing}: {text}. Give its user the rights of docs/CONNECTING.md"
     return (
-        f"Redis refuses {doing}: {said}. Correct the user and password in CONTEXTGAUGE_REDIS_URL, "
+        f"Redis refuses {doing}: {text}. Correct the user and password in CONTEXTGAUGE_REDIS_URL, "
         "or CONTEXTGAUGE_REDIS_USERNAME and CONTEXTGAUGE_REDIS_PASSWORD (or what its file holds)"
     )
 
 
 def _refused(doing: str, error: ResponseError) -> Exception:
-    said = str(error)
-    if said.startswith("unknown command") and "HELLO" in said:
+    text = str(error)
+    if text.startswith("unknown command") and "HELLO" in text:
         return ConfigError(
-            f"Redis refuses {doing}: {said}. Put ?protocol=2 behind CONTEXTGAUGE_REDIS_URL; it "
+            f"Redis refuses {doing}: {text}. Put ?protocol=2 behind CONTEXTGAUGE_REDIS_URL; it "
             "must be 6.2 or later"
         )
-    if said.startswith(_NO_RIGHT):
+    if text.startswith(_NO_RIGHT):
         return ConfigError(_not_allowed(doing, error))
-    if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in said:
+    if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in text:
         return RetryError(
             f"Redis is out of memory while {doing}: raise its maxmemory or free some; nothing is "
             "lost meanwhile, the views only fall behind"
@@ -106,6 +106,6 @@ def _refused(doing: str, error: ResponseError) -> Exception:
     refused_for_now = isinstance(
         error, ReadOnlyError | ClusterDownError | TryAgainError | MasterDownError
     )
-    if refused_for_now or said.startswith(_FOR_NOW):
-        return RetryError(f"Redis refuses for now, {doing}: {said}")
-    return StopError(f"Redis refuses {doing}: {said}")
+    if refused_for_now or text.startswith(_FOR_NOW):
+        return RetryError(f"Redis refuses for now, {doing}: {text}")
+    return StopError(f"Redis refuses {doing}: {text}")

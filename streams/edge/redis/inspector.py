@@ -22,9 +22,9 @@ from redis.exceptions import (
 
 from contextgauge.errors import ConfigError
 from contextgauge.tls import refusal
-from streams.edge.redis.access import NO_ACCESS, RedisAccess
+from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import arguments_hidden
-from streams.edge.redis.keys import Keys
+from streams.edge.redis.keys import RedisKeys
 from streams.ports.inspection import ClockReading, Configs, Failure, StoreFacts
 
 _T = TypeVar("_T")
@@ -33,7 +33,7 @@ PATIENCE_S = 4.0
 """With one reply, above what a slow script may take on a busy server."""
 
 _PINGS = 5
-"""Round trips that are measured: the least tells of the way, the greatest of the server's load."""
+"""Round trips measured: the least shows the network's delay, the greatest the server's load."""
 
 _CONFIGS = ("maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "save")
 
@@ -48,7 +48,7 @@ class RedisInspector:
 
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
         self._prefix = prefix
-        self._keys = Keys(prefix)
+        self._keys = RedisKeys(prefix)
         try:
             pool = access.pool(
                 url,
@@ -57,15 +57,11 @@ class RedisInspector:
                 retry=Retry(NoBackoff(), 0),
             )
         except ValueError:
-            raise ConfigError(
-                "CONTEXTGAUGE_REDIS_URL is no URL of Redis: redis://host:port/database, rediss:// "
-                "for TLS, or unix://path"
-            ) from None
+            raise ConfigError(INVALID_URL) from None
         # Untyped for the replies: redis-py's own types are unions of both its clients'.
         self._redis: Any = Redis.from_pool(pool)
 
     async def look(self) -> StoreFacts | Failure:
-        """Return what there is to know; a Failure where it does not answer or let us in."""
         first = await _answer(self._redis.ping())
         if isinstance(first, Failure):
             return first
@@ -79,56 +75,55 @@ class RedisInspector:
         )
 
     async def stop(self) -> None:
-        """Close the connection."""
         await self._redis.aclose()
 
     async def _info(self) -> Mapping[str, str] | Failure:
-        told: dict[str, str] = {}
+        info: dict[str, str] = {}
         for section in _SECTIONS:
-            found = await _answer(self._redis.info(section))
-            if isinstance(found, Failure):
-                return found
-            told |= {name: str(value) for name, value in found.items()}
-        return told
+            fields = await _answer(self._redis.info(section))
+            if isinstance(fields, Failure):
+                return fields
+            info |= {name: str(value) for name, value in fields.items()}
+        return info
 
     async def _configs(self) -> Configs | Failure:
-        told: dict[str, str] = {}
+        configs: dict[str, str] = {}
         for name in _CONFIGS:
             # One by one: versions before 7 take one name only.
-            found = await _answer(self._redis.config_get(name))
-            if isinstance(found, Failure):
-                return found
-            told |= found
-        return told
+            values = await _answer(self._redis.config_get(name))
+            if isinstance(values, Failure):
+                return values
+            configs |= values
+        return configs
 
     async def _pings(self) -> Sequence[float]:
-        taken: list[float] = []
+        round_trips_ms: list[float] = []
         for _ in range(_PINGS):
             began = time.perf_counter()
             if not isinstance(await _answer(self._redis.ping()), Failure):
-                taken.append((time.perf_counter() - began) * 1_000)
-        return taken
+                round_trips_ms.append((time.perf_counter() - began) * 1_000)
+        return round_trips_ms
 
     async def _clock(self) -> ClockReading | Failure:
         """Read its clock between two readings of ours, as often as a ping, and keep the best."""
         best: ClockReading | None = None
         for _ in range(_PINGS):
             before = time.time_ns()
-            found = await _answer(self._redis.time())
+            reply = await _answer(self._redis.time())
             after = time.time_ns()
-            if isinstance(found, Failure):
-                return found
-            theirs_us = found[0] * 1_000_000 + found[1]
+            if isinstance(reply, Failure):
+                return reply
+            theirs_us = reply[0] * 1_000_000 + reply[1]
             reading = ClockReading(
                 ahead_ms=round((theirs_us - (before + after) // 2_000) / 1_000),
                 uncertainty_ms=(after - before) // 2_000_000 + 1,
             )
             if best is None or reading.uncertainty_ms < best.uncertainty_ms:
                 best = reading
-        return best or Failure("away", "its clock was not told")
+        return best or Failure("away", "its clock is unknown")
 
     async def _denied(self) -> Mapping[str, str] | Failure:
-        """Return the commands that it would not run for us now, and what it says of each."""
+        """Return the commands that it would not run for us now, with its error for each."""
         async with self._redis.client() as alone:
             alone.response_callbacks.clear()  # each reply is QUEUED, and no command's own
             queued = await _answer(alone.execute_command("MULTI"))
@@ -179,7 +174,7 @@ class RedisInspector:
 
 
 async def _refusal(answer: Awaitable[Any]) -> str | None:
-    """Return what Redis says against a command; None where it was queued."""
+    """Return Redis's error for a command; None where it was queued."""
     try:
         with arguments_hidden():
             async with asyncio.timeout(PATIENCE_S):
@@ -191,17 +186,17 @@ async def _refusal(answer: Awaitable[Any]) -> str | None:
     return None
 
 
-async def _answer(asked: Awaitable[_T]) -> _T | Failure:
-    """Wait for a reply, and not for ever."""
+async def _answer(request: Awaitable[_T]) -> _T | Failure:
+    """Wait for a reply, within a time limit."""
     try:
         with arguments_hidden():
             async with asyncio.timeout(PATIENCE_S):
-                return await asked
+                return await request
     except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
         return Failure("refused", str(error))
     except ResponseError as error:
-        said = str(error)
-        return Failure("unsupported" if "unknown command" in said else "refused", said)
+        text = str(error)
+        return Failure("unsupported" if "unknown command" in text else "refused", text)
     except (RedisError, OSError) as error:
         untrusted = refusal(error, _VARIABLES, "the address that was connected to")
         if untrusted is not None:

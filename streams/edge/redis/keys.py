@@ -5,7 +5,6 @@ touch them. Session ids are the last part of a key, so any characters may be in 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from contextgauge.errors import ConfigError
@@ -18,7 +17,7 @@ DOCUMENT = b"d"
 """The one field of a stream's entry, as `apply.lua` writes it."""
 
 
-class Keys:
+class RedisKeys:
     """The keys of all generations under one prefix. Raises ConfigError for a bad prefix."""
 
     def __init__(self, prefix: str) -> None:
@@ -36,36 +35,27 @@ class Keys:
         return PartitionKeys(f"{self._prefix}:{{{generation}:{partition}}}:".encode())
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionKeys:
-    """The keys of one partition of a generation."""
+    """The keys of one partition of a generation, all beginning with `base`."""
 
-    base: bytes
-
-    @property
-    def position(self) -> bytes:
+    def __init__(self, base: bytes) -> None:
+        self.base = base
+        self.position = base + b"pos"
         """Hash: offset, begin, format, partitions, build, and caught_up once it is."""
-        return self.base + b"pos"
-
-    @property
-    def stats(self) -> bytes:
+        self.stats = base + b"stats"
         """Hash of the aggregates."""
-        return self.base + b"stats"
-
-    @property
-    def live(self) -> bytes:
+        self.live = base + b"live"
         """Stream for push readers."""
-        return self.base + b"live"
-
-    @property
-    def idle(self) -> bytes:
+        self.idle = base + b"idle"
         """Sorted set of sessions by the Kafka timestamp of their last record."""
-        return self.base + b"idle"
+        self.left = base + b"left"
+        """Sorted set of sessions that left for idleness, by when."""
 
     @property
-    def left(self) -> bytes:
-        """Sorted set of sessions that left for idleness, by when."""
-        return self.base + b"left"
+    def session_sets(self) -> dict[str, bytes]:
+        """All sorted sets of sessions, by name, in the order in which `look.lua` takes them."""
+        recent, pressure = self.ranking("recent"), self.ranking("pressure")
+        return {"recent": recent, "pressure": pressure, "idle": self.idle, "left": self.left}
 
     def ranking(self, ranking: Ranking) -> bytes:
         """Return the key of a sorted set of sessions."""
@@ -122,12 +112,12 @@ class Operations:
         self._index: dict[bytes, bytes] = {}
 
     def group(
-        self, name: GroupName, found: Iterable[tuple[bytes, ...]], extra: bytes = b""
+        self, name: GroupName, operations: Iterable[tuple[bytes, ...]], extra: bytes = b""
     ) -> None:
         """Add operations of a kind, each a key and its arguments."""
         start, count = len(self.arguments), 0
         self.arguments += (name.encode(), extra, b"")
-        for key, *arguments in found:
+        for key, *arguments in operations:
             count += 1
             self.arguments.append(self._of(key))
             self.arguments += arguments
@@ -146,11 +136,11 @@ class Operations:
 
 def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
     """Return what writes the changes: what goes first, then documents."""
-    found = Operations(keys.position)
+    batch = Operations(keys.position)
     recent, pressure = keys.ranking("recent"), keys.ranking("pressure")
     left = changes.leaving.items()
-    found.group("UNLINK", ((key,) for session, _ in left for key in keys.of_session(session)))
-    found.group(
+    batch.group("UNLINK", ((key,) for session, _ in left for key in keys.of_session(session)))
+    batch.group(
         "ZREM",
         [
             *((key, session) for session, _ in left for key in (recent, pressure, keys.idle)),
@@ -162,9 +152,9 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
             ),
         ],
     )
-    found.group("ZTRIM", ((keys.left, b"%d" % (at - LEFT_KEPT_MS)) for _, at in left))
-    found.group("SET", ((keys.view(session), view) for session, view in changes.views.items()))
-    found.group(
+    batch.group("ZTRIM", ((keys.left, b"%d" % (at - LEFT_KEPT_MS)) for _, at in left))
+    batch.group("SET", ((keys.view(session), view) for session, view in changes.views.items()))
+    batch.group(
         "HSET",
         [
             *(
@@ -174,7 +164,7 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
             *((keys.stats, name, stat) for name, stat in changes.stats.items() if stat is not None),
         ],
     )
-    found.group(
+    batch.group(
         "HDEL", ((keys.stats, name) for name, stat in changes.stats.items() if stat is None)
     )
     scores = [
@@ -183,7 +173,7 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
         (pressure, changes.pressure.items()),
         (keys.idle, changes.idle.items()),
     ]
-    found.group(
+    batch.group(
         "ZADD",
         [
             *(
@@ -199,7 +189,7 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
             ),
         ],
     )
-    found.group(
+    batch.group(
         "XADD",
         (
             (keys.entries(stream, session), entry_id(entry.offset), entry.document)
@@ -207,9 +197,9 @@ def operations(keys: PartitionKeys, changes: ViewChanges) -> Operations:
         ),
         extra=b"%d" % STREAM_ENTRIES,
     )
-    found.group(
+    batch.group(
         "XADD",
         ((keys.live, entry_id(entry.offset), entry.document) for entry in changes.live),
         extra=b"%d" % LIVE_ENTRIES,
     )
-    return found
+    return batch

@@ -198,7 +198,7 @@ GAUGES: dict[GaugeName, Metric] = {
         "Above 0 for longer than the transaction timeout means that a transaction hangs.",
     ),
     "project_sessions": Metric(
-        "Sessions with a record in the last hour, by how full their fullest chain is",
+        "Sessions with a record in the last hour, by how full their leading chain is",
         ("partition", "band"),
         "Shows how many are near their limit. Bands, in percent used: `unknown`, `below_50`, "
         "`50_to_80`, `80_to_90`, `90_to_100`, `over_100`.",

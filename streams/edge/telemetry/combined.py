@@ -1,6 +1,6 @@
-"""The status of several processes under one address: each is asked when somebody asks.
+"""The status of several processes under one address: each is asked on demand.
 
-Health is good where that of all is, and says of which process a reason is. Figures keep their
+Health is good where that of all is, and each reason names its process. Figures keep their
 names and get one label more, `process`.
 """
 
@@ -22,14 +22,14 @@ from streams.edge.telemetry.server import (
     LIVE,
     METRICS,
     READY,
-    Answer,
-    Answers,
+    StatusHandler,
+    StatusResponse,
     not_a_path,
     verdict,
 )
 
 LOOPBACK: Final = "127.0.0.1"
-"""Where the processes serve their own: nobody but the supervisor needs to reach them."""
+"""Where the processes serve their own: only the supervisor needs to reach them."""
 
 _PATIENCE_S = 2.0
 """They answer from threads of their own, within milliseconds; a prober waits for 5 s or so."""
@@ -37,15 +37,15 @@ _PATIENCE_S = 2.0
 _WORD: Final = {LIVE: "live", READY: "ready"}
 
 
-def of_all(name: str, ports: Mapping[int, int]) -> Answers:
+def of_all(name: str, ports: Mapping[int, int]) -> StatusHandler:
     """Return what answers for a worker's processes, which serve on these ports, by number."""
 
-    def answer(path: str, accept: str) -> Answer:
+    def answer(path: str, accept: str) -> StatusResponse:
         if path == METRICS:
             encode, content_type = choose_encoder(accept)
             registry = CollectorRegistry()
             registry.register(_Figures(_asked(ports, path)))
-            return Answer(HTTPStatus.OK, content_type, encode(registry))
+            return StatusResponse(HTTPStatus.OK, content_type, encode(registry))
         if path in _WORD:
             return _health(name, _WORD[path], _asked(ports, path))
         return not_a_path(path)
@@ -70,7 +70,7 @@ def _asked(ports: Mapping[int, int], path: str) -> dict[int, bytes | None]:
         return dict(zip(ports, pool.map(ask, ports.values()), strict=True))
 
 
-def _health(name: str, word: str, bodies: Mapping[int, bytes | None]) -> Answer:
+def _health(name: str, word: str, bodies: Mapping[int, bytes | None]) -> StatusResponse:
     reasons: list[Json] = []
     processes: dict[str, Json] = {}
     is_good = True

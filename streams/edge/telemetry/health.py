@@ -1,4 +1,4 @@
-"""The health of a worker: what its work notes here, and what a prober is told of it.
+"""The health of a worker: what its tasks note, and how probes are answered.
 
 Live is a worker whose event loop turns and whose steps end; one that is not is helped by a restart.
 One that is idle is live, and one that waits for a service too: a restart does not bring that back.
@@ -20,7 +20,7 @@ _READY: frozenset[PartitionPhase] = frozenset({"running"})
 
 
 class Verdict(NamedTuple):
-    """The answer to a probe: whether all is well, and a document that tells why, or why not."""
+    """The answer to a probe: whether all is well, and a document with the reasons."""
 
     ok: bool
     document: dict[str, Json]
@@ -42,8 +42,8 @@ class _Step:
         self.name, self.partition, self.limit_s = name, partition, limit_s
         self.since_s = clock.monotonic_s()
 
-    def again(self) -> None:
-        """Begin its time anew."""
+    def restart(self) -> None:
+        """Start its time limit over."""
         self.since_s = self._clock.monotonic_s()
 
 
@@ -64,11 +64,10 @@ class HealthBoard:
         self._beat_s: float | None = None
 
     def beat(self) -> None:
-        """Note that the event loop turns; whoever runs the loop calls it about each second."""
+        """Note that the event loop turns; the loop's owner calls it about each second."""
         self._beat_s = self._clock.monotonic_s()
 
     def worker(self, phase: WorkerPhase, reason: str = "") -> None:
-        """Note where the worker is; once it stops it does nothing else."""
         with self._lock:
             if self._phase != "stopping":
                 self._phase, self._reason = phase, reason
@@ -82,7 +81,6 @@ class HealthBoard:
         done: int | None = None,
         total: int | None = None,
     ) -> None:
-        """Note where a partition is."""
         with self._lock:
             before = self._partitions.get(partition)
             is_same = before is not None and before.phase == phase
@@ -90,7 +88,6 @@ class HealthBoard:
             self._partitions[partition] = _PartitionNote(phase, since_s, reason, done, total)
 
     def released(self, partition: int | None = None) -> None:
-        """Forget a partition, or all."""
         with self._lock:
             if partition is None:
                 self._partitions.clear()
@@ -98,19 +95,16 @@ class HealthBoard:
                 self._partitions.pop(partition, None)
 
     def away(self, asker: object, service: Service, reason: str) -> None:
-        """Note that someone waits for a service."""
         with self._lock:
             self._away[asker] = (service, reason)
 
     def back(self, asker: object) -> None:
-        """Note that this one no longer waits."""
         with self._lock:
             if self._away.pop(asker, None) is not None:
                 self._back_s = self._clock.monotonic_s()
 
     @contextmanager
     def step(self, name: str, partition: int, own_limit_s: float = 0.0) -> Iterator[_Step]:
-        """Note a step while it is under way."""
         step = _Step(self._clock, name, partition, own_limit_s + self._patience_s)
         with self._lock:
             self._steps.add(step)
@@ -126,7 +120,6 @@ class HealthBoard:
             return sorted(f"{step.name} of partition {step.partition}" for step in self._steps)
 
     def live(self) -> Verdict:
-        """Tell whether it gets on, or waits for good reason; if not, a restart helps."""
         with self._lock:
             now_s = self._clock.monotonic_s()
             reasons: list[Json] = []
@@ -147,13 +140,13 @@ class HealthBoard:
             return Verdict(not reasons, {"live": not reasons, **self._head(), "reasons": reasons})
 
     def ready(self) -> Verdict:
-        """Tell whether the worker follows all that it was given."""
+        """Return whether the worker follows all its partitions."""
         with self._lock:
             reasons: list[Json] = []
             if self._phase != "member":
                 reasons.append(f"the worker is {self._phase}" + _because(self._reason))
-            told = dict(self._away.values())
-            reasons += [f"{service} is away" + _because(told[service]) for service in sorted(told)]
+            away = dict(self._away.values())
+            reasons += [f"{service} is away" + _because(away[service]) for service in sorted(away)]
             for number, note in sorted(self._partitions.items()):
                 if note.phase not in _READY:
                     reasons.append(f"partition {number} is {note.phase}" + _because(note.reason))

@@ -15,7 +15,7 @@ from prometheus_client import (
 from streams.edge.telemetry.catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 from streams.ports import CounterName, GaugeName, HistogramName
 
-# When each series began, a second one beside each: process_start_time_seconds tells enough.
+# Else each series has a second one with its creation time; process_start_time_seconds is enough.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations
 
 
@@ -62,22 +62,18 @@ class PrometheusTelemetry:
         self.gauge("worker_build", 1, version=version("contextgauge"))
 
     def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
-        """Add to a counter."""
         counter = self._counters[name]
         (counter.labels(**labels) if labels else counter).inc(amount)
 
     def gauge(self, name: GaugeName, value: float, **labels: str) -> None:
-        """Set a gauge."""
         gauge = self._gauges[name]
         (gauge.labels(**labels) if labels else gauge).set(value)
 
     def forget(self, name: GaugeName, **labels: str) -> None:
-        """Drop a gauge's value for these labels."""
         with suppress(KeyError):
             self._gauges[name].remove(*[labels[label] for label in GAUGES[name].labels])
 
     def observe(self, name: HistogramName, value: float, **labels: str) -> None:
-        """Add one observation to a histogram."""
         histogram = self._histograms[name]
         (histogram.labels(**labels) if labels else histogram).observe(value)
 

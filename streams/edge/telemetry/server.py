@@ -25,7 +25,7 @@ _SILENCE_S = 10
 """A client that is silent for so long is dropped: it holds a thread."""
 
 
-class Answer(NamedTuple):
+class StatusResponse(NamedTuple):
     """What is answered to a request."""
 
     status: HTTPStatus
@@ -33,17 +33,17 @@ class Answer(NamedTuple):
     body: bytes
 
 
-Answers: TypeAlias = Callable[[str, str], Answer]
+StatusHandler: TypeAlias = Callable[[str, str], StatusResponse]
 """What gives the answer, from a path and the header `Accept`."""
 
 
-def answers(telemetry: PrometheusTelemetry, health: HealthBoard) -> Answers:
+def answers(telemetry: PrometheusTelemetry, health: HealthBoard) -> StatusHandler:
     """Return what answers for a worker."""
 
-    def answer(path: str, accept: str) -> Answer:
+    def answer(path: str, accept: str) -> StatusResponse:
         if path == METRICS:
             encode, content_type = choose_encoder(accept)
-            return Answer(HTTPStatus.OK, content_type, encode(telemetry.registry))
+            return StatusResponse(HTTPStatus.OK, content_type, encode(telemetry.registry))
         if path == LIVE:
             return verdict(*health.live())
         if path == READY:
@@ -53,22 +53,22 @@ def answers(telemetry: PrometheusTelemetry, health: HealthBoard) -> Answers:
     return answer
 
 
-def verdict(ok: bool, document: dict[str, Json]) -> Answer:  # noqa: FBT001 -- a Verdict's parts
+def verdict(ok: bool, document: dict[str, Json]) -> StatusResponse:  # noqa: FBT001 -- a Verdict's parts
     """Return the answer to a probe."""
     status = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE
-    return Answer(status, "application/json", codec.dumps(document) + b"\n")
+    return StatusResponse(status, "application/json", codec.dumps(document) + b"\n")
 
 
-def not_a_path(path: str) -> Answer:
+def not_a_path(path: str) -> StatusResponse:
     """Return the answer to any other path: those that there are."""
-    return Answer(HTTPStatus.OK if path == "/" else HTTPStatus.NOT_FOUND, _PLAIN, _PATHS)
+    return StatusResponse(HTTPStatus.OK if path == "/" else HTTPStatus.NOT_FOUND, _PLAIN, _PATHS)
 
 
-class _Server(ThreadingHTTPServer):
+class _StatusHttpServer(ThreadingHTTPServer):
     """Takes it as a matter of course that a prober loses patience and goes away."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- the base's
-        """Say nothing of a client that is gone."""
+        """Ignore a client that is gone."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -101,14 +101,16 @@ def port_of(listener: socket.socket) -> int:
 class StatusServer:
     """Serves what comes to `listener`, which it closes in the end, from `start` to `stop`."""
 
-    def __init__(self, listener: socket.socket, answer: Answers) -> None:
+    def __init__(self, listener: socket.socket, answer: StatusHandler) -> None:
         self._listener, self._answer = listener, answer
         self._server: ThreadingHTTPServer | None = None
 
     def start(self) -> None:
         """Begin to serve."""
         address = self._listener.getsockname()
-        server = self._server = _Server(address, _handler(self._answer), bind_and_activate=False)
+        server = self._server = _StatusHttpServer(
+            address, _handler(self._answer), bind_and_activate=False
+        )
         server.socket.close()
         server.socket = self._listener
         threading.Thread(target=server.serve_forever, name="status", daemon=True).start()
@@ -121,7 +123,7 @@ class StatusServer:
             server.server_close()
 
 
-def _handler(answer: Answers) -> type[BaseHTTPRequestHandler]:
+def _handler(answer: StatusHandler) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = _SILENCE_S
         server_version = "contextgauge"
@@ -134,16 +136,16 @@ def _handler(answer: Answers) -> type[BaseHTTPRequestHandler]:
             self._respond(with_body=False)
 
         def _respond(self, *, with_body: bool) -> None:
-            found = answer(self.path.partition("?")[0], self.headers.get("Accept", ""))
-            self.send_response(found.status)
-            self.send_header("Content-Type", found.content_type)
-            self.send_header("Content-Length", str(len(found.body)))
+            response = answer(self.path.partition("?")[0], self.headers.get("Accept", ""))
+            self.send_response(response.status)
+            self.send_header("Content-Type", response.content_type)
+            self.send_header("Content-Length", str(len(response.body)))
             self.send_header("Cache-Control", "no-store")
             self.end_headers()
             if with_body:
-                self.wfile.write(found.body)
+                self.wfile.write(response.body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base's name
-            """Say nothing: probes come every few seconds."""
+            """Log nothing: probes come every few seconds."""
 
     return Handler

@@ -9,52 +9,53 @@ from streams.ports import Clock, Generations, ViewStore
 logger = structlog.get_logger()
 
 
-class Watch:
-    """What was last seen of the generations, and a way to wait for a change."""
+class GenerationTracker:
+    """The store's generations as of the last `refresh`, and a way to wait for a change."""
 
     def __init__(self, store: ViewStore, clock: Clock, worker: str | None = None) -> None:
         self._store, self._clock = store, clock
         self._worker = worker or "worker"
         self._changed = asyncio.Event()
         self._newest = 0
-        self.seen = Generations(None, None)
+        self.current = Generations(None, None)
 
-    async def look(self) -> None:
-        """Look at the store, and wake who waits for a change."""
-        found = await self._store.generations()
-        if found.next is not None and found.active is not None and found.next <= found.active:
+    async def refresh(self) -> None:
+        """Read the store's generations, and wake who waits for a change."""
+        stored = await self._store.generations()
+        if stored.next is not None and stored.active is not None and stored.next <= stored.active:
             # Begun by a worker that had not seen yet that this number is active.
-            await self._store.activate(found.next, found.build)
-            found = await self._store.generations()
-        if found == self.seen:
+            await self._store.activate(stored.next, stored.build)
+            stored = await self._store.generations()
+        if stored == self.current:
             return
-        logger.info("generations", active=found.active, next=found.next, held=found.held)
-        self.seen = found
-        self._newest = max(self._newest, found.active or 0)
+        logger.info("generations", active=stored.active, next=stored.next, held=stored.held)
+        self.current = stored
+        self._newest = max(self._newest, stored.active or 0)
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def change(self) -> None:
-        """Wait for the next change."""
+    async def wait_for_change(self) -> None:
+        """Wait for the next change that `refresh` finds."""
         await self._changed.wait()
 
-    async def begin(self) -> None:
-        """Begin the next generation, unless there is one: with a number that was never active here.
+    async def begin_next(self) -> None:
+        """Begin the next generation, unless there is one, with a number that was never active here.
 
-        Another worker may have seen it, before the store was emptied, so the build has a name too.
-        One that is held for a comparison is no longer: there is nothing whole to compare it with.
+        Another worker may have seen the same number before the store was emptied, so a build has
+        a name too. A generation that is held for a comparison is released: there is no complete
+        one to compare it with.
         """
-        await self._store.begin_next(self._newest + 1, self.named())
-        await self.look()
-        if self.seen.held and self.seen.next is not None:
+        await self._store.begin_next(self._newest + 1, self.new_build_name())
+        await self.refresh()
+        if self.current.held and self.current.next is not None:
             logger.warning(
                 "the generation that is being built becomes active without a comparison",
-                generation=self.seen.next,
+                generation=self.current.next,
             )
-            await self._store.release(self.seen.next, self.seen.build)
-            await self.look()
+            await self._store.release(self.current.next, self.current.build)
+            await self.refresh()
 
-    def named(self) -> str:
+    def new_build_name(self) -> str:
         """Return a name for a build that begins now."""
         return f"{self._clock.now_ms()}-{self._worker}"
 
@@ -65,14 +66,14 @@ class Watch:
 
         One that is held must be `compared`, unless there is none that it could be compared with.
         """
-        found = await self._store.generations()
-        if (found.next, found.build) != (generation, build):
+        stored = await self._store.generations()
+        if (stored.next, stored.build) != (generation, build):
             return
-        if found.held and found.active is not None and not compared:
+        if stored.held and stored.active is not None and not compared:
             return
         for partition in range(partitions):
             position = await self._store.position(generation, partition)
             if position is None or not position.caught_up or position.build != build:
                 return
         await self._store.activate(generation, build)
-        await self.look()
+        await self.refresh()

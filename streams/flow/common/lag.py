@@ -4,7 +4,7 @@ from streams.ports import Clock, GaugeName, Telemetry
 
 
 class Lag:
-    """Tells of one partition's lag, under the names that its worker has for it."""
+    """Reports one partition's lag under the metric names of its worker."""
 
     def __init__(
         self,
@@ -18,12 +18,12 @@ class Lag:
         self._label = str(partition)
         self._offsets, self._seconds = offsets, seconds
         self._done_ms: int | None = None
-        """All that was written before is done."""
+        """All that was written before this time is processed."""
 
-    def tell(self, position: int, end: int | None, last_ms: int | None = None) -> int:
-        """Tell the lag of a position, where the end is known; return it in milliseconds.
+    def report(self, position: int, end: int | None, last_ms: int | None = None) -> int:
+        """Report the lag of a position, where the end is known; return it in milliseconds.
 
-        `last_ms` is the Kafka timestamp of what was just done; None where there was nothing.
+        `last_ms` is the Kafka timestamp of the record processed last; None where there was none.
         """
         if last_ms is not None:
             self._done_ms = max(self._done_ms or 0, last_ms)
@@ -33,14 +33,14 @@ class Lag:
         self._telemetry.gauge(self._offsets, behind, partition=self._label)
         now_ms = self._clock.now_ms()
         if self._done_ms is None or not behind:
-            # Whatever comes from now on is no older, though the last message may be of yesterday.
-            # Where nothing was done yet, it is behind for as long as it is seen to be, or longer.
+            # Caught up: what comes now is no older, even if the last record is of yesterday.
+            # Where nothing was processed yet, the lag counts from the first look.
             self._done_ms = now_ms
         age_ms = max(now_ms - self._done_ms, 0) if behind else 0
         self._telemetry.gauge(self._seconds, age_ms / 1_000, partition=self._label)
         return age_ms
 
     def forget(self) -> None:
-        """Tell nothing of it any more: it is another worker's."""
+        """Stop reporting: the partition is another worker's."""
         for name in (self._offsets, self._seconds):
             self._telemetry.forget(name, partition=self._label)

@@ -2,8 +2,8 @@
 
     prepare ──join──▶ member ◀──assigned / revoked──▶ … ──stop or failure──▶ release ──▶ leave
 
-A membership ends when the worker is told to stop or when any of its work fails; the first failure
-counts. After a RetryError the worker joins anew, after a back-off; all else ends the worker.
+A membership ends when the worker is stopped or when any of its tasks fails; the first failure
+counts. After a RetryError the worker rejoins after a back-off; anything else ends the worker.
 """
 
 import asyncio
@@ -54,46 +54,47 @@ class Membership(ABC):
         self._partitions = 0
         """Of the topic, when the membership began."""
         self.has_worked = False
-        """Whether any partition got on: then a failure is a new one."""
+        """Whether any partition made progress: then a failure is a new one."""
 
     @abstractmethod
     async def _prepare(self) -> int:
-        """Look whether the work can be done; return the topic's number of partitions."""
+        """Check the preconditions; return the topic's number of partitions."""
 
     @abstractmethod
     def _take(self, partitions: frozenset[int]) -> None:
-        """Begin to work on all of these, and on no others any more."""
+        """Begin to work on these partitions, and only on these."""
 
     @abstractmethod
     async def _release(self) -> None:
         """End the work on all partitions."""
 
-    def _beside(self) -> list[Coroutine[None, None, None]]:
-        """Return work to be done as long as the membership lasts."""
+    def _background(self) -> list[Coroutine[None, None, None]]:
+        """Return background tasks that run as long as the membership."""
         return []
 
     async def run(self) -> None:
         """Be a member until stopped. Raises RetryError or StopError."""
         self._health.worker("joining")
         stopping: asyncio.Future[object] = asyncio.ensure_future(self._stop.wait())
-        # Whatever does not answer, being told to stop ends it.
+        # A stop must end this even while a service does not answer.
         entering: asyncio.Future[object] = asyncio.ensure_future(self._enter())
-        beside: list[asyncio.Task[None]] = []
+        background: list[asyncio.Task[None]] = []
         try:
             await asyncio.wait({stopping, entering}, return_when=asyncio.FIRST_COMPLETED)
             if not entering.done():
                 return
             entering.result()
             logger.info("joined the group", group=self._group)
-            beside += [self._spawn(work) for work in (self._reader.watch(), *self._beside())]
+            works = (self._reader.watch(), *self._background())
+            background += [self._spawn(work) for work in works]
             await asyncio.wait({stopping, self._failure}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._leaving = True
             stopping.cancel()
             entering.cancel()
-            for task in beside:
+            for task in background:
                 task.cancel()
-            await asyncio.gather(stopping, entering, *beside, return_exceptions=True)
+            await asyncio.gather(stopping, entering, *background, return_exceptions=True)
             await self._release()
             await self._reader.stop()
             self._health.released()
@@ -114,7 +115,7 @@ class Membership(ABC):
     async def _guard(self, work: Coroutine[None, None, None]) -> None:
         try:
             await work
-        except Exception as error:  # noqa: BLE001 -- told on by `run`, whatever it is
+        except Exception as error:  # noqa: BLE001 -- `run` raises it
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
@@ -125,7 +126,7 @@ class Membership(ABC):
     async def _on_revoked(self, partitions: frozenset[int]) -> None:
         if partitions:
             logger.info("partitions revoked", partitions=sorted(partitions))
-        self._health.worker("joining", "the group gives its partitions out anew")
+        self._health.worker("joining", "the group reassigns its partitions")
         await self._release()
         self._health.released()
 
@@ -138,7 +139,7 @@ class Membership(ABC):
         if any(partition >= self._partitions for partition in partitions):
             self._fail(
                 ConfigError(
-                    f"{self._topic} has got more partitions, and sessions would be on others: "
+                    f"{self._topic} has more partitions now, and sessions would map to others: "
                     "create new topics under another CONTEXTGAUGE_TOPIC_PREFIX"
                 )
             )
@@ -157,7 +158,7 @@ async def stay_member(
     clock: Clock,
     stop: asyncio.Event,
 ) -> None:
-    """Be a member until `stop` is set, and join anew after a back-off where a service was away.
+    """Be a member until `stop` is set; rejoin after a back-off where a service was away.
 
     Raises StopError.
     """
@@ -175,15 +176,15 @@ async def stay_member(
             await pause(error, backoff, telemetry)
         del member
         if not stop.is_set():
-            # It holds the error that it failed with, which holds the frames that it came through,
-            # and so all that its partitions had: workers' processes never look for that else.
+            # The member holds its error, whose frames hold the partitions' states; worker processes
+            # run without automatic collection.
             gc.collect()
 
 
 async def pause(
     error: RetryError, backoff: Backoff, telemetry: Telemetry, **context: object
 ) -> None:
-    """Say what of Kafka failed and when it is tried again, and wait for that."""
+    """Log Kafka's failure and the pause before the next attempt, and wait for it."""
     telemetry.count("worker_retries", service="kafka")
     logger.warning("trying again", error=str(error), pause_s=backoff.next_s, **context)
     await backoff.wait()

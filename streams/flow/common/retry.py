@@ -1,4 +1,4 @@
-"""Doing one thing until it is done, while the service that it needs is away."""
+"""Retrying one operation until it succeeds, while the service that it needs is away."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,8 +15,8 @@ _Result = TypeVar("_Result")
 logger = structlog.get_logger()
 
 
-class Patience:
-    """Tries again while a service is away, and says so; gives up only when told to stop."""
+class RetryLoop:
+    """Retries with a back-off while a service is away, and reports it; gives up once stopped."""
 
     def __init__(
         self,
@@ -30,30 +30,24 @@ class Patience:
         self._health = health
         self._service = service
 
-    async def until_done(self, attempt: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Return what the attempt gives at last. Raises RetryError once stopped."""
-        backoff = Backoff(self._clock, self._stop)
+    async def run(self, attempt: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Return the first result without a RetryError. Raises RetryError once stopped."""
+        backoff, failed = Backoff(self._clock, self._stop), False
         try:
-            return await self._until_done(attempt, backoff)
+            while True:
+                try:
+                    result = await attempt()
+                except RetryError as error:
+                    if self._stop.is_set():
+                        raise
+                    failed = True
+                    self._health.away(backoff, self._service, str(error))
+                    self._telemetry.count("worker_retries", service=self._service)
+                    logger.warning("trying again", error=str(error), pause_s=backoff.next_s)
+                    await backoff.wait()
+                else:
+                    if failed:
+                        logger.info("it works again")
+                    return result
         finally:
             self._health.back(backoff)
-
-    async def _until_done(
-        self, attempt: Callable[[], Awaitable[_Result]], backoff: Backoff
-    ) -> _Result:
-        failed = False
-        while True:
-            try:
-                result = await attempt()
-            except RetryError as error:
-                if self._stop.is_set():
-                    raise
-                failed = True
-                self._health.away(backoff, self._service, str(error))
-                self._telemetry.count("worker_retries", service=self._service)
-                logger.warning("trying again", error=str(error), pause_s=backoff.next_s)
-                await backoff.wait()
-            else:
-                if failed:
-                    logger.info("it works again")
-                return result

@@ -1,4 +1,4 @@
-"""Which agent runs a session, where its records told that long ago: the views know."""
+"""Looks up which agent runs a session in its view, where recent records do not name it."""
 
 from collections.abc import Callable
 from typing import Final
@@ -13,7 +13,7 @@ from streams.core.alerts.watch import Who
 from streams.ports import Clock, ViewReader
 
 _REST_S: Final = 10.0
-"""After a question in vain: records wait for an answer, so not each of them asks."""
+"""After a failed lookup: records wait for the answer, so not each of them asks."""
 
 logger = structlog.get_logger()
 
@@ -30,7 +30,7 @@ class AgentLookup:
     async def who_of(self, session_id: str) -> Who:
         """Return the agent that the publisher named for a session, and the session's folder.
 
-        Raises RetryError where that cannot be told now.
+        Raises RetryError where it cannot be looked up now.
         """
         if self._clock.monotonic_s() < self._not_before_s:
             raise RetryError("the views could not be asked a moment ago")

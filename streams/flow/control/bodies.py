@@ -1,12 +1,16 @@
 """What a webhook is sent: the same bytes for an alert, however often it is tried."""
 
+import asyncio
+import uuid
+from collections.abc import Mapping
 from typing import Final
 
 from schemas.records import MAIN_CHAIN
 from streams import codec
-from streams.core.alerts.rules import Format
-from streams.core.alerts.watch import Alert
+from streams.core.alerts.rules import AlertPlan, Format
+from streams.core.alerts.watch import NAMESPACE, Alert
 from streams.core.alerts.words import sentence
+from streams.ports import Clock, Webhook, WebhookResult
 
 ALERT_TYPE: Final = "contextgauge.alert.v1"
 
@@ -65,14 +69,14 @@ def _plain(alert: Alert, link: str | None) -> bytes:
 
 
 def _slack(alert: Alert, link: str | None) -> bytes:
-    told = f"{alert.kind} · session `{alert.session_id.translate(_SLACK_ESCAPES)[:200]}`"
-    told = f"{told} · alert {alert.id}"
-    return _slack_of(alert.rule.name, sentence(alert), told, link, "open the session")
+    context = f"{alert.kind} · session `{alert.session_id.translate(_SLACK_ESCAPES)[:200]}`"
+    context = f"{context} · alert {alert.id}"
+    return _slack_of(alert.rule.name, sentence(alert), context, link, "open the session")
 
 
-def _slack_of(name: str, said: str, below: str, link: str | None, link_says: str) -> bytes:
-    title, text = name.translate(_SLACK_ESCAPES), said.translate(_SLACK_ESCAPES)
-    to_page = "" if link is None else f"\n<{_slack_address(link)}|{link_says}>"
+def _slack_of(name: str, sentence: str, context: str, link: str | None, link_text: str) -> bytes:
+    title, text = name.translate(_SLACK_ESCAPES), sentence.translate(_SLACK_ESCAPES)
+    to_page = "" if link is None else f"\n<{_slack_address(link)}|{link_text}>"
     return codec.dumps(
         {
             "text": f"{title}: {text}",  # for notifications, which show no blocks
@@ -81,7 +85,7 @@ def _slack_of(name: str, said: str, below: str, link: str | None, link_says: str
                     "type": "section",
                     "text": {"type": "mrkdwn", "text": f"*{title}*\n{text}{to_page}"},
                 },
-                {"type": "context", "elements": [{"type": "mrkdwn", "text": below}]},
+                {"type": "context", "elements": [{"type": "mrkdwn", "text": context}]},
             ],
         }
     )
@@ -90,3 +94,24 @@ def _slack_of(name: str, said: str, below: str, link: str | None, link_says: str
 def _slack_address(link: str) -> str:
     """Return an address as Slack's links have it; a bar would end it."""
     return link.translate(_SLACK_ESCAPES).replace("|", "%7C")
+
+
+async def try_targets(
+    plan: AlertPlan, webhooks: Mapping[str, Webhook], clock: Clock
+) -> dict[str, WebhookResult]:
+    """Call every target once, all at a time, and return what came of it, by the target's name.
+
+    Each is sent an id of its own, so that no receiver takes it for one that it has had.
+    """
+
+    async def call(name: str, body: bytes, alert_id: str) -> tuple[str, WebhookResult]:
+        return name, await webhooks[name].call(alert_id, body)
+
+    page = None if plan.page is None else f"{plan.page}/"
+    calls = []
+    for target in plan.targets:
+        now_ms = clock.now_ms()
+        alert_id = str(uuid.uuid5(NAMESPACE, f"test {now_ms} {target.name}"))
+        body = body_of_test(target.name, target.format, alert_id, now_ms, page)
+        calls.append(call(target.name, body, alert_id))
+    return dict(await asyncio.gather(*calls))

@@ -1,4 +1,4 @@
-"""Alerts on their way: a queue for each target, so that one that is dead delays no other.
+"""Delivery of alerts: a queue for each target, so that a dead one delays no other.
 
 An alert is done with when its target took it, when the target refused it for good, or when it was
 given up: after the target's time for that, where the queue is full, or where too many records wait
@@ -19,29 +19,29 @@ from contextgauge.backoff import sleep_until
 from streams.core.alerts.rules import Target
 from streams.core.alerts.watch import Alert
 from streams.flow.control.bodies import body_of
-from streams.flow.control.memory import Remembered
+from streams.flow.control.memory import SentAlerts
 from streams.ports import Clock, Telemetry, Webhook
 
 MOST_QUEUED: Final = 1_000
-"""For one target: far more than anybody reads, and some megabytes."""
+"""For one target: far more than a person reads, and some megabytes."""
 
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 300.0
 _GROWTH: Final = 2.0
 _TRIES_IN_TURN: Final = 5
-"""Then others go first: it may be this one alert that the target fails at."""
+"""Then others go first: the target may fail at this one alert only."""
 _JITTER: Final = 0.5
-"""A pause is between so much of itself and all of it: workers do not knock in step."""
+"""A pause is at least this share of its length: workers do not retry in step."""
 
 logger = structlog.get_logger()
 
 
 @dataclass(slots=True, eq=False)
-class Delivery:
+class QueuedAlert:
     """An alert for one target.
 
-    `key` names both to the memory. `on_done` is called once it is done with; `is_wanted` tells
-    whether it still is this worker's to send.
+    `key` identifies both in the memory. `on_done` is called once; `is_wanted` returns whether the
+    alert is still this worker's to send.
     """
 
     alert: Alert
@@ -55,11 +55,11 @@ class Delivery:
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_live(self) -> bool:
-        """Tell whether it is still to be sent, and by us."""
+        """Return whether this worker still has to send it."""
         return not self.is_done and self.is_wanted()
 
     def finish(self) -> None:
-        """Be done with it, once."""
+        """Mark it as done, once."""
         if not self.is_done:
             self.is_done = True
             self.on_done()
@@ -73,7 +73,7 @@ class TargetQueue:
         self,
         target: Target,
         webhook: Webhook,
-        memory: Remembered,
+        memory: SentAlerts,
         telemetry: Telemetry,
         clock: Clock,
         dice: random.Random,
@@ -83,19 +83,19 @@ class TargetQueue:
         self._link_of = link_of
         self._target, self._webhook, self._memory = target, webhook, memory
         self._telemetry, self._clock, self._dice = telemetry, clock, dice
-        self._queue: deque[Delivery] = deque()
+        self._queue: deque[QueuedAlert] = deque()
         self._has_come = asyncio.Event()
-        # From 0 on: of a counter that begins with its first event nobody sees it rise.
+        # Initialised with 0: the first event of a new series would not show as an increase.
         for outcome in ("delivered", "failed", "given_up"):
             telemetry.count("control_deliveries", 0, target=target.name, outcome=outcome)
-        self.tell()
+        self._report_length()
 
     def offer(
         self, alert: Alert, on_done: Callable[[], None], is_wanted: Callable[[], bool]
-    ) -> Delivery:
-        """Take an alert; where there is no room, it is given up at once."""
+    ) -> QueuedAlert:
+        """Queue an alert; where the queue is full, it is given up at once."""
         give_up_s = self._target.give_up_after_ms / 1_000
-        delivery = Delivery(
+        delivery = QueuedAlert(
             alert,
             f"{self._target.name}:{alert.id}",
             on_done,
@@ -110,10 +110,10 @@ class TargetQueue:
             return delivery
         self._queue.append(delivery)
         self._has_come.set()
-        self.tell()
+        self._report_length()
         return delivery
 
-    def abandon(self, delivery: Delivery, why: str) -> None:
+    def abandon(self, delivery: QueuedAlert, why: str) -> None:
         """Give an alert up before its time."""
         if not delivery.is_done:
             self._gave_up(delivery, why)
@@ -121,24 +121,24 @@ class TargetQueue:
             self._remove(delivery)
 
     def drop_unwanted(self) -> None:
-        """Let go of what is another worker's now: it takes no room, and nobody waits for it."""
-        for delivery in [found for found in self._queue if not found.is_wanted()]:
+        """Drop alerts that are another worker's now."""
+        for delivery in [queued for queued in self._queue if not queued.is_wanted()]:
             delivery.hurry.set()
             self._queue.remove(delivery)
-        self.tell()
+        self._report_length()
 
-    def _remove(self, delivery: Delivery) -> None:
+    def _remove(self, delivery: QueuedAlert) -> None:
         if delivery in self._queue:
             self._queue.remove(delivery)
-        self.tell()
+        self._report_length()
 
-    def tell(self) -> None:
-        """Tell how many alerts wait."""
+    def _report_length(self) -> None:
+        """Report how many alerts wait."""
         waiting = sum(not delivery.is_done for delivery in self._queue)
         self._telemetry.gauge("control_queued_alerts", waiting, target=self._target.name)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Send what comes, until told to stop; a call that is under way then is waited for."""
+        """Send alerts until stopped; a call that is under way then is completed."""
         while not stop.is_set():
             if not self._queue:
                 self._has_come.clear()
@@ -154,8 +154,8 @@ class TargetQueue:
                     continue
             self._remove(delivery)
 
-    async def _send(self, delivery: Delivery, stop: asyncio.Event) -> None:
-        """See to one alert until it is done with, is another worker's, or we are to stop."""
+    async def _send(self, delivery: QueuedAlert, stop: asyncio.Event) -> None:
+        """Send one alert until it is done, is another worker's, or the worker stops."""
         if await self._memory.knows(delivery.key):
             self._telemetry.count("control_skipped", reason="sent_before")
             delivery.finish()
@@ -186,7 +186,7 @@ class TargetQueue:
             left_s = delivery.deadline_s - self._clock.monotonic_s()
             if answer.outcome == "refused" or left_s <= 0:
                 await self._memory.remember(delivery.key)
-                self.abandon(delivery, answer.said)
+                self.abandon(delivery, answer.reason)
                 return
             self._count("failed")
             asked_s = answer.retry_after_s or 0.0
@@ -196,7 +196,7 @@ class TargetQueue:
                 "alert not sent: trying again",
                 target=self._target.name,
                 rule=delivery.alert.rule.name,
-                said=answer.said,
+                reason=answer.reason,
                 pause_s=round(wait_s, 1),
             )
             delivery.pause_s = min(delivery.pause_s * _GROWTH, _LONGEST_PAUSE_S)
@@ -207,7 +207,7 @@ class TargetQueue:
             if delivery.tries % _TRIES_IN_TURN == 0 and len(self._queue) > 1:
                 return
 
-    async def _pause(self, wait_s: float, delivery: Delivery, stop: asyncio.Event) -> None:
+    async def _pause(self, wait_s: float, delivery: QueuedAlert, stop: asyncio.Event) -> None:
         hurried = asyncio.ensure_future(_either(delivery.hurry, stop))
         slept = asyncio.ensure_future(sleep_until(self._clock, stop, wait_s))
         try:
@@ -216,14 +216,14 @@ class TargetQueue:
             hurried.cancel()
             slept.cancel()
 
-    def _gave_up(self, delivery: Delivery, why: str) -> None:
+    def _gave_up(self, delivery: QueuedAlert, why: str) -> None:
         self._count("given_up")
         logger.error(
             "alert given up",
             alert=delivery.alert.id,
             rule=delivery.alert.rule.name,
             target=self._target.name,
-            said=why,
+            reason=why,
         )
 
     def _count(self, outcome: str) -> None:

@@ -1,8 +1,7 @@
-"""What was dealt with, remembered by a store that may be away for a while.
+"""Which alerts were handled, in a store that may be away for a while.
 
-An alert that is late because a store of repetitions is away would be worse than one that comes
-twice, so nothing waits for it: meanwhile this process remembers, and what it could not store is
-stored when the store is back.
+A late alert would be worse than a duplicate, so nothing waits for the store: meanwhile this
+process remembers, and stores the rest when the store is back.
 """
 
 from collections import OrderedDict
@@ -14,15 +13,15 @@ from contextgauge.errors import RetryError
 from streams.ports import AlertMemory, Clock, Health, Telemetry
 
 _MOST_RECENT: Final = 10_000
-"""Kept by the process itself: more than queues hold, and a megabyte or two."""
+"""Held in memory: more than queues hold, and a megabyte or two."""
 
 REST_S: Final = 5.0
-"""After a question in vain: a store that hangs answers each of them after seconds only."""
+"""After a failed request: a store that hangs takes seconds for each."""
 
 logger = structlog.get_logger()
 
 
-class Remembered:
+class SentAlerts:
     """The memory as the queues use it: it never fails."""
 
     def __init__(
@@ -35,21 +34,21 @@ class Remembered:
         self._is_away = False
 
     async def knows(self, key: str) -> bool:
-        """Tell whether a key was dealt with, as far as can be told now."""
+        """Return whether a key was handled, as far as is known now."""
         if key in self._recent:
             return True
         if self._rests():
             return False
         try:
-            found = await self._store.knows(key)
+            is_known = await self._store.knows(key)
         except RetryError as error:
             self._away(error)
             return False
         self._back()
-        return found
+        return is_known
 
     async def remember(self, key: str) -> None:
-        """Remember a key; where the store is away, `store_rest` tells it later."""
+        """Remember a key; where the store is away, `store_rest` stores it later."""
         self._recent[key] = False
         self._recent.move_to_end(key)
         while len(self._recent) > _MOST_RECENT:

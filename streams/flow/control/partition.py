@@ -14,8 +14,8 @@ from streams import codec
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Alert, Watch
 from streams.flow.common.lag import Lag
-from streams.flow.common.retry import Patience
-from streams.ports import Arrival, Headers, Log, LogRecord
+from streams.flow.common.retry import RetryLoop
+from streams.ports import Headers, Log, LogRecord, ReceivedRecord
 
 
 def _others(kinds: frozenset[str]) -> frozenset[bytes]:
@@ -24,20 +24,20 @@ def _others(kinds: frozenset[str]) -> frozenset[bytes]:
 
 _NOT_WATCHED, _NOT_RECALLED = _others(WATCHED_KINDS), _others(RECALLED_KINDS)
 """Types that are not read at all. One that this build does not know is, and so refused: it may be
-what somebody is to be told of."""
+worth an alert."""
 
 _HISTORY_RECORDS = 2_000
 _HISTORY_WAIT_S = 1.0
 
 
 @dataclass(slots=True)
-class Waiting:
-    """A record that is not acknowledged yet. `open_alerts` are not done with."""
+class UnacknowledgedRecord:
+    """A record that is not acknowledged yet; `open_alerts` of its alerts are still in queues."""
 
-    arrival: Arrival
+    arrival: ReceivedRecord
     open_alerts: int = 0
     abandon: Callable[[str], None] = lambda _why: None
-    """Gives its alerts up; there are none, but for the records that others wait behind."""
+    """Gives up the alerts that this record waits for."""
 
 
 class ControlPartition:
@@ -47,34 +47,34 @@ class ControlPartition:
         self.number, self.position = number, position
         """The position is the next offset to be handled."""
         self.handled_ms = 0
-        """Kafka's time up to which all is handled, as far as records tell it."""
+        """Kafka time up to which all records are handled."""
         self.lag = lag
-        """Told of no more once the partition is not ours."""
+        """Not reported any more once the partition is revoked."""
         self.watch = Watch(plan)
         self.is_ours = True
         self.is_restored = asyncio.Event()
-        self.waiting: deque[Waiting] = deque()
+        self.waiting: deque[UnacknowledgedRecord] = deque()
         self._memory_ms = plan.memory_ms
 
     def observe(self, record: LogRecord, now_ms: int) -> list[Alert]:
         """Return the alerts that a record raises. Raises VersionError."""
         if _is_of(record.headers, _NOT_WATCHED):
             return []
-        found = codec.from_binary(record.headers, record.value or b"")
-        return self.watch.observe(found, record.timestamp_ms, now_ms)
+        event = codec.from_binary(record.headers, record.value or b"")
+        return self.watch.observe(event, record.timestamp_ms, now_ms)
 
     def advance(self) -> None:
         """Acknowledge what is done with, in order."""
         while self.waiting and not self.waiting[0].open_alerts:
             self.waiting.popleft().arrival.acknowledge()
 
-    async def restore(self, log: Log, topic: str, now_ms: int, patience: Patience) -> int:
+    async def restore(self, log: Log, topic: str, now_ms: int, retry: RetryLoop) -> int:
         """Read again what the rules must remember of the records before the position.
 
-        They alert nobody now: they were acknowledged, so their alerts were dealt with. Returns how
-        many records were looked at.
+        They raise no alerts: they were acknowledged, so their alerts were handled. Returns how many
+        records were read.
         """
-        count = await patience.until_done(lambda: self._read_again(log, topic, now_ms))
+        count = await retry.run(lambda: self._read_again(log, topic, now_ms))
         self.is_restored.set()
         return count
 
@@ -96,8 +96,8 @@ class ControlPartition:
                     if record.offset >= upto:
                         break
                     if not _is_of(record.headers, _NOT_RECALLED):
-                        found = codec.from_binary(record.headers, record.value or b"")
-                        self.watch.recall(found, record.timestamp_ms)
+                        event = codec.from_binary(record.headers, record.value or b"")
+                        self.watch.recall(event, record.timestamp_ms)
                     count += 1
                 at = batch.position
         finally:

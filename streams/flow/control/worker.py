@@ -17,16 +17,16 @@ from contextgauge.errors import RetryError
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import Alert, Who
 from streams.flow.common.lag import Lag
-from streams.flow.common.retry import Patience
-from streams.flow.control.delivery import Delivery, TargetQueue
-from streams.flow.control.memory import Remembered
-from streams.flow.control.partition import ControlPartition, Waiting
+from streams.flow.common.retry import RetryLoop
+from streams.flow.control.delivery import QueuedAlert, TargetQueue
+from streams.flow.control.memory import SentAlerts
+from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
 from streams.ports import (
     AlertMemory,
-    Arrival,
     Clock,
     Health,
     Log,
+    ReceivedRecord,
     RecordStream,
     Telemetry,
     Webhook,
@@ -40,7 +40,7 @@ MOST_WAITING: Final = 50_000
 of megabytes. Beyond, the oldest of these alerts is given up."""
 
 _LOOK_EVERY_S: Final = 1.0
-"""How often silent attempts are looked for: rules say seconds and minutes."""
+"""How often silent attempts are checked for: rules give seconds and minutes."""
 
 logger = structlog.get_logger()
 
@@ -69,7 +69,7 @@ class ControlWorker:
         self._plan, self._topic, self._ports = plan, topic, ports
         self._clock, self._telemetry = ports.clock, ports.telemetry
         self._stop = asyncio.Event()
-        self._memory = Remembered(ports.memory, ports.telemetry, ports.health, ports.clock)
+        self._memory = SentAlerts(ports.memory, ports.telemetry, ports.health, ports.clock)
         self._queues = {
             target.name: TargetQueue(
                 target,
@@ -88,17 +88,17 @@ class ControlWorker:
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until told to stop. Raises StopError, RetryError, or whatever went wrong."""
+        """Run until stopped. Raises StopError, RetryError, or the error of any task."""
         self._stop = stop
         self._failed = asyncio.get_running_loop().create_future()
         end_stream = asyncio.Event()
         streaming = asyncio.create_task(self._ports.stream.run(self, end_stream))
         sending = [asyncio.create_task(queue.run(stop)) for queue in self._queues.values()]
         looking = asyncio.gather(self._look(stop), self._store(stop))
-        told = asyncio.create_task(stop.wait())
+        stopping = asyncio.create_task(stop.wait())
         tasks: list[asyncio.Future[Any]] = [streaming, looking, *sending, self._failed]
         try:
-            await asyncio.wait({told, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
             if stop.is_set():
                 # What is being sent is acknowledged still, and so committed.
                 await _first_failure(asyncio.gather(looking, *sending), streaming, self._failed)
@@ -109,9 +109,9 @@ class ControlWorker:
                 if task.done():
                     task.result()
         finally:
-            for task in (told, *tasks, *self._restoring):
+            for task in (stopping, *tasks, *self._restoring):
                 task.cancel()
-            await asyncio.gather(told, *tasks, *self._restoring, return_exceptions=True)
+            await asyncio.gather(stopping, *tasks, *self._restoring, return_exceptions=True)
 
     def assigned(self, positions: Mapping[int, int]) -> None:
         """Take partitions over, and begin to read back what their rules must remember."""
@@ -130,7 +130,7 @@ class ControlWorker:
             self._begin(self._restore(partition))
 
     def revoked(self) -> None:
-        """Let go of all partitions: whoever has them next sends what was not sent."""
+        """Release all partitions: their next worker sends what was not sent."""
         for partition in self._partitions.values():
             partition.is_ours = False
             partition.is_restored.set()
@@ -141,7 +141,7 @@ class ControlWorker:
         self._ports.health.released()
         self._telemetry.gauge("worker_partitions", 0, worker="control")
 
-    async def take(self, arrivals: Sequence[Arrival]) -> None:
+    async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
         """Handle records, in order. Raises VersionError, at which nothing is acknowledged."""
         for arrival in arrivals:
             partition = self._partitions.get(arrival.partition)
@@ -159,15 +159,15 @@ class ControlWorker:
             partition.advance()
         self._make_room()
 
-    async def _handle(self, partition: ControlPartition, arrival: Arrival) -> None:
+    async def _handle(self, partition: ControlPartition, arrival: ReceivedRecord) -> None:
         record = arrival.record
         alerts = partition.observe(record, self._clock.now_ms())
         partition.position = record.offset + 1
         partition.handled_ms = max(partition.handled_ms, record.timestamp_ms)
-        waiting = Waiting(arrival)
+        waiting = UnacknowledgedRecord(arrival)
         partition.waiting.append(waiting)
         if alerts:
-            deliveries: list[tuple[TargetQueue, Delivery]] = []
+            deliveries: list[tuple[TargetQueue, QueuedAlert]] = []
 
             def done() -> None:
                 waiting.open_alerts -= 1
@@ -186,44 +186,44 @@ class ControlWorker:
         arrival.release()
         self._telemetry.count("control_records", partition=str(partition.number))
         if partition.is_ours:  # it may have gone while an agent was looked up
-            partition.lag.tell(record.offset + 1, self._end(partition), record.timestamp_ms)
+            partition.lag.report(record.offset + 1, self._end(partition), record.timestamp_ms)
 
     async def _send(
         self,
         partition: ControlPartition,
         alert: Alert,
         done: Callable[[], None],
-        waiting: Waiting | None = None,
+        waiting: UnacknowledgedRecord | None = None,
         logged_ms: int | None = None,
-    ) -> list[tuple[TargetQueue, Delivery]]:
+    ) -> list[tuple[TargetQueue, QueuedAlert]]:
         """Give an alert to the queues of its rule's targets, if it is to be sent at all."""
         targets = [name for name in alert.rule.targets if self._is_due(alert, name, logged_ms)]
         if not targets:
             reason = "no_time" if alert.time_ms is None else "old"
             self._telemetry.count("control_skipped", reason=reason)
             return []
-        can_tell = True
+        is_agent_known = True
         if alert.who.agent_id is None:
             try:
                 alert = alert.of(await self._ports.who_of(alert.session_id))
             except RetryError:
-                can_tell = False  # rather one alert too many than one too few
-        if can_tell and not alert.rule.agents.fit(alert.who.agent_id):
+                is_agent_known = False  # a needless alert is better than a missing one
+        if is_agent_known and not alert.rule.agents.fit(alert.who.agent_id):
             self._telemetry.count("control_skipped", reason="other_agent")
             return []
         self._telemetry.count("control_alerts", kind=alert.kind)
-        found = []
+        queued = []
         for name in targets:
             if waiting is not None:
                 waiting.open_alerts += 1
             queue = self._queues[name]
-            found.append((queue, queue.offer(alert, done, lambda: partition.is_ours)))
-        return found
+            queued.append((queue, queue.offer(alert, done, lambda: partition.is_ours)))
+        return queued
 
     def _is_due(self, alert: Alert, name: str, logged_ms: int | None) -> bool:
-        """Tell whether an alert is young enough to be sent, or was and may be tried still.
+        """Return whether an alert is young enough to be sent, or was and may still be retried.
 
-        So one that its target could not take survives whoever tried to send it.
+        So an alert that its target did not take outlives the worker that tried to send it.
         """
         now_ms, max_age_ms = self._clock.now_ms(), self._plan.max_age_ms
         if logged_ms is None or alert.is_fresh(now_ms, max_age_ms):
@@ -232,10 +232,10 @@ class ControlWorker:
         return alert.is_fresh(logged_ms, max_age_ms) and now_ms - logged_ms <= tried_ms
 
     async def _restore(self, partition: ControlPartition) -> None:
-        patience = Patience(self._clock, self._telemetry, self._ports.health, self._stop, "kafka")
+        retry = RetryLoop(self._clock, self._telemetry, self._ports.health, self._stop, "kafka")
         try:
             count = await partition.restore(
-                self._ports.log, self._topic, self._clock.now_ms(), patience
+                self._ports.log, self._topic, self._clock.now_ms(), retry
             )
         except RetryError:
             if self._stop.is_set():
@@ -246,7 +246,7 @@ class ControlWorker:
             logger.info("read back", partition=partition.number, records=count)
 
     async def _look(self, stop: asyncio.Event) -> None:
-        """Look for what time alone raises, and tell the lags, each second."""
+        """Raise the alerts of silent attempts, and report the lags, each second."""
         while not stop.is_set():
             await sleep_until(self._clock, stop, _LOOK_EVERY_S)
             now_ms = self._clock.now_ms()
@@ -255,7 +255,7 @@ class ControlWorker:
                     continue  # it may have gone while another's agent was looked up
                 behind = self._ports.stream.behind(partition.number)
                 if behind is not None:
-                    partition.lag.tell(partition.position, partition.position + behind)
+                    partition.lag.report(partition.position, partition.position + behind)
                 # A sign of life may be among what is not handled yet: then silence is known of up
                 # to the last record that is.
                 until_ms = now_ms if behind == 0 else min(now_ms, partition.handled_ms)
@@ -295,11 +295,11 @@ class ControlWorker:
                 failed.set_exception(error)
 
 
-async def _first_failure(wanted: asyncio.Future[Any], *others: asyncio.Future[Any]) -> None:
+async def _first_failure(awaited: asyncio.Future[Any], *others: asyncio.Future[Any]) -> None:
     """Wait for what is wanted, or for one of the others to fail."""
-    await asyncio.wait({wanted, *others}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({awaited, *others}, return_when=asyncio.FIRST_COMPLETED)
     for other in others:
         if other.done():
-            wanted.cancel()
+            awaited.cancel()
             other.result()
-    await wanted
+    await awaited

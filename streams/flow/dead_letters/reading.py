@@ -15,7 +15,7 @@ from contextgauge.errors import PositionError, RetryError
 from contextgauge.normalise import session_of
 from streams import codec
 from streams.flow.dead_letters.letters import Letter, letter_of
-from streams.flow.derive.intake import text_of
+from streams.flow.derive.deriver import text_of
 from streams.ports import Clock, PartitionReader
 
 CLOCKS_MS = 10 * 60 * 1000

@@ -25,8 +25,7 @@ from schemas.topics import HOUR_MS
 from streams import codec
 from streams.core.derivation.rules import Rules
 from streams.flow.dead_letters.letters import REMEDIES, Letter, misrouted_check
-from streams.flow.derive.deriver import Funnel
-from streams.flow.derive.intake import intake, text_of
+from streams.flow.derive.deriver import Deriver, input_message, text_of
 from streams.ports import Clock, Headers, LogRecord, NewRecord, Producer
 
 SkipReason: TypeAlias = DeadReason | Literal["expired", "ahead"]
@@ -139,8 +138,8 @@ def prepare(letter: Letter, config: RedriveConfig, now_ms: int) -> Ready | Skipp
         return skipped
     sent_ms = now_ms if time_ms is None else time_ms
     check = misrouted_check(partition, config.partitions, config.partition_of)
-    funnel = Funnel(config.rules, check, config.limit_bytes)
-    taken = funnel.take(intake(LogRecord(letter.offset, sent_ms, key, value, headers)))
+    deriver = Deriver(config.rules, check, config.limit_bytes)
+    taken = deriver.derive(input_message(LogRecord(letter.offset, sent_ms, key, value, headers)))
     if taken.dead is not None:
         return Skipped(taken.dead.reason, taken.dead.detail)
     record = NewRecord(
@@ -172,7 +171,7 @@ def _event_time(letter: Letter) -> tuple[int | None, Headers]:
     headers = tuple(item for item in letter.headers if item[0] != REDRIVEN_HEADER)
     time_ms = -1 if letter.origin is None else letter.origin.timestamp_ms
     marked = LogRecord(letter.offset, max(time_ms, 0), letter.key, letter.value, headers)
-    if intake(marked).received_ms is None:
+    if input_message(marked).received_ms is None:
         return None, headers
     if time_ms < 0:
         return None, tuple(item for item in headers if item[0] != OBSERVED_HEADER)

@@ -1,4 +1,4 @@
-"""What the derive worker is told: names of topics and groups, and how it works."""
+"""Derive worker configuration."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ GROUP = "contextgauge-derive"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeriveConfig:
-    """Names carry their prefixes already. Each default tells why in its docstring."""
+    """Names include their prefixes. Each default is justified in its docstring."""
 
     messages_topic: str = AGENT_MESSAGES.name
     events_topic: str = CONTEXT_EVENTS.name
@@ -29,8 +29,8 @@ class DeriveConfig:
     gets its partitions back without a rebalance. Must differ between workers."""
 
     processes: int = 1
-    """Workers that were started together, for the one of them that looks whether there are
-    partitions enough."""
+    """Workers that were started together, for the one of them that checks whether there are
+    enough partitions."""
 
     batch_messages: int = 5_000
     """Most messages of one transaction, which only a backlog reaches: then a session's state is
@@ -47,7 +47,7 @@ class DeriveConfig:
     """A larger message is a dead letter (R5)."""
 
     poll_timeout_s: float = 0.25
-    """How long a poll waits where there is nothing; it returns at once when there is."""
+    """How long a poll waits for records; it returns at once when there are any."""
 
     idle_days: int = 90
     """A session idle for so long of its partition's Kafka time leaves the state."""
@@ -57,17 +57,17 @@ class DeriveConfig:
 
     fenced_pause_s: float = 12.0
     """A fenced partition that is still assigned after this pause is taken over again: by then,
-    above the session time-out, a worker that lost its place in the group has heard of it."""
+    above the session time-out, a worker that lost its place in the group has noticed."""
 
     revoke_timeout_s: float = 8.0
     """Patience with a running batch when its partition is revoked, below the time that the
-    group waits for its members; after it the batch is given up and derived anew elsewhere."""
+    group waits for its members; after it the batch is abandoned and derived again elsewhere."""
 
     commit_timeout_s: float = 20.0
-    """By when a commit ends by itself, in one way or the other: the adapter sees to that."""
+    """Within this time a commit succeeds or fails: the adapter guarantees it."""
 
     restore_silence_s: float = 60.0
-    """By when taking over gets on by itself: a producer's start, the next entries."""
+    """Within this time taking over makes progress: a producer's start, the next entries."""
 
     def transactional_id(self, partition: int) -> str:
         """Return the transactional id of an input partition: one for each, never per process."""

@@ -1,7 +1,10 @@
-"""The one path from bytes to records, for one partition's sessions.
+"""From bytes to records, for one partition's sessions: the only path there is.
 
-The deriver, replay and the embedded mode all run this; they differ in where lines come from and
-where records go. It holds the sessions' states and knows nothing of transport.
+The derive worker, replay and the embedded mode all run this; they differ in where messages come
+from and where records go.
+
+    bytes ─▶ compiled reader (usual messages) ─┬─▶ normalised message ─▶ core derive ─▶ records
+          └▶ JSON ─▶ normaliser ───────────────┘
 """
 
 from collections.abc import Callable
@@ -11,18 +14,27 @@ from typing import Any, Final
 from contextgauge import json_codec
 from contextgauge.normalise import normalise_body, normalise_usual
 from contextgauge.normalise.signals import Normal
-from schemas.messages import NO_SESSION, DeadLetter
+from schemas.messages import (
+    AGENT_ID_HEADER,
+    NO_SESSION,
+    OBSERVED_HEADER,
+    OBSERVED_LIVE,
+    TASK_ID_HEADER,
+    DeadLetter,
+)
 from schemas.records import CompactBoundary, ContextEdit, Json, Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
 from streams.codec.compiled import read_usual
 from streams.core.derivation.derive import derive
 from streams.core.derivation.rules import Rules
 from streams.core.derivation.state import Session
+from streams.ports import LogRecord
 
 _read_usual: Final = read_usual
+"""None where it is not compiled. Bound here, as another module's globals take longer to look up."""
 
-_KEEPING: Final = (CompactBoundary, ContextEdit)
-"""Records with whole objects of the message."""
+_WITH_OBJECTS: Final = (CompactBoundary, ContextEdit)
+"""Records that contain whole objects of the message."""
 
 _LARGE_BYTES: Final = MIB
 """From here on a record may outgrow its topic: numbers like 1e15 are written longer than they
@@ -30,7 +42,7 @@ were read, four times at the most."""
 
 
 def _too_large(records: tuple[Record, ...], limit: int) -> DeadLetter | None:
-    """Say why records cannot be written, where one of them cannot."""
+    """Return the dead letter for records of which one is too large to be written, else None."""
     largest = max((len(json_codec.dumps(record.data)) for record in records), default=0)
     if largest <= limit:
         return None
@@ -42,15 +54,15 @@ def _too_large(records: tuple[Record, ...], limit: int) -> DeadLetter | None:
 
 
 def _keep_objects(records: tuple[Record, ...]) -> bool:
-    """Return whether records keep a part of the message as it came, to the last digit (R19)."""
+    """Return whether records contain objects of the message, exact to the last digit (R19)."""
     for record in records:  # noqa: SIM110 -- any() takes twice as long, for each message
-        if isinstance(record.data, _KEEPING):
+        if isinstance(record.data, _WITH_OBJECTS):
             return True
     return False
 
 
 @dataclass(slots=True, init=False)
-class Intake:
+class InputMessage:
     """One line or Kafka record as it came. `session_hint` is the key's or the file's session."""
 
     value: bytes
@@ -74,33 +86,59 @@ class Intake:
         self.publisher_agent_id = publisher_agent_id
 
 
-def _said(body: dict[str, Json], intake: Intake) -> Normal | None:
+def input_message(record: LogRecord) -> InputMessage:
+    """Return a Kafka record as an input message; one without a value is like a blank line."""
+    _, timestamp_ms, key, body, headers, created = record
+    received_ms: int | None = None
+    task_id: str | None = None
+    agent_id: str | None = None
+    for name, value in headers:
+        if name == OBSERVED_HEADER:
+            live = value == OBSERVED_LIVE and created and timestamp_ms >= 0
+            received_ms = timestamp_ms if live else None
+        elif name == TASK_ID_HEADER:
+            task_id = text_of(value)
+        elif name == AGENT_ID_HEADER:
+            agent_id = text_of(value)
+    hint = None if key is None else text_of(key)
+    return InputMessage(body or b"", hint, received_ms, task_id, agent_id)
+
+
+def text_of(value: bytes | None) -> str | None:
+    """Return a key's or header's text, None where there is none or it is not text."""
+    try:
+        return value.decode("utf-8", "surrogatepass") or None if value is not None else None
+    except UnicodeDecodeError:
+        return None
+
+
+def _normalise(body: dict[str, Json], message: InputMessage) -> Normal | None:
     return normalise_body(
         body,
-        intake.value,
-        intake.session_hint,
-        intake.received_ms,
-        intake.task_id,
-        intake.publisher_agent_id,
+        message.value,
+        message.session_hint,
+        message.received_ms,
+        message.task_id,
+        message.publisher_agent_id,
     )
 
 
-def _said_in_short(usual: tuple[Any, ...], intake: Intake) -> Normal | None:
+def _normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | None:
     return normalise_usual(
         usual,
-        intake.value,
-        intake.session_hint,
-        intake.received_ms,
-        intake.task_id,
-        intake.publisher_agent_id,
+        message.value,
+        message.session_hint,
+        message.received_ms,
+        message.task_id,
+        message.publisher_agent_id,
     )
 
 
 @dataclass(slots=True, init=False)
-class Taken:
-    """What one message gave. `session_id` is null where the message changed no session.
+class DeriveResult:
+    """What one message resulted in. `session_id` is None where it changed no session.
 
-    `before` is the state that it changed, null for a new session.
+    `before` is the state that it changed, None for a new session.
     """
 
     session_id: str | None
@@ -121,14 +159,14 @@ class Taken:
         self.before = before
 
 
-IGNORED: Final = Taken(None, (), None)
+IGNORED: Final = DeriveResult(None, (), None)
 
 
-class Funnel:
-    """The sessions of one partition.
+class Deriver:
+    """Derives the messages of one partition's sessions, whose states it holds.
 
-    `misrouted` says why a session does not belong here; a message over the limit is dead (R5).
-    `stored` gives up a session that it has and `sessions` has not.
+    `misrouted` returns a dead letter for a session of another partition; a message over the limit
+    is a dead letter too (R5). `stored` hands over a restored session at its first message.
     """
 
     def __init__(
@@ -144,49 +182,51 @@ class Funnel:
         self._misrouted = misrouted
         self._limit_bytes = limit_bytes
 
-    def take(self, intake: Intake) -> Taken:
-        """Derive one message; total: any bytes give a result."""
-        value = intake.value
+    def derive(self, message: InputMessage) -> DeriveResult:
+        """Derive one message; any bytes give a result."""
+        value = message.value
         if not value or value.isspace():
             return IGNORED
-        normal = self._read(intake)
+        normal = self._read(message)
         if normal is None:
             return IGNORED
         if isinstance(normal, DeadLetter):
-            return Taken(None, (), normal)
+            return DeriveResult(None, (), normal)
         session_id = normal.session_id
         if session_id is None:
-            return Taken(None, (), NO_SESSION)
-        before = self.sessions.get(session_id) or self._new_here(session_id)
+            return DeriveResult(None, (), NO_SESSION)
+        before = self.sessions.get(session_id) or self._first_seen(session_id)
         if isinstance(before, DeadLetter):
-            return Taken(None, (), before)
+            return DeriveResult(None, (), before)
         after, records = derive(self._rules, before, normal, session_id)
         if after is before:
             return IGNORED
+        # Fast readers round large numbers; records that contain whole objects are derived again
+        # from exact ones. That is rare, and twice the work only then.
         if _keep_objects(records) and (exactly := json_codec.decode_exactly(value)) is not None:
-            exact = _said(exactly, intake) or normal
+            exact = _normalise(exactly, message) or normal
             after, records = derive(self._rules, before, exact, session_id)
         if len(value) > _LARGE_BYTES:
             dead = _too_large(records, self._limit_bytes + RECORD_ROOM_BYTES)
             if dead is not None:
-                return Taken(None, (), dead)
+                return DeriveResult(None, (), dead)
         self.sessions[session_id] = after
-        return Taken(session_id, records, None, before)
+        return DeriveResult(session_id, records, None, before)
 
-    def _read(self, intake: Intake) -> Normal | DeadLetter | None:
-        """Return what a message says, or why it is a dead letter."""
-        value = intake.value
+    def _read(self, message: InputMessage) -> Normal | DeadLetter | None:
+        """Return the normalised message or its dead letter; None for one without meaning here."""
+        value = message.value
         if _read_usual is not None and len(value) <= self._limit_bytes:
             usual = _read_usual(value)
             if usual is not None:
-                return _said_in_short(usual, intake) if usual else None
+                return _normalise_usual(usual, message) if usual else None
         body = json_codec.decode_fast(value, self._limit_bytes)
-        return body if isinstance(body, DeadLetter) else _said(body, intake)
+        return body if isinstance(body, DeadLetter) else _normalise(body, message)
 
-    def _new_here(self, session_id: str) -> Session | DeadLetter | None:
-        """Take over a session that was only stored so far; say if it does not belong here.
+    def _first_seen(self, session_id: str) -> Session | DeadLetter | None:
+        """Return a session that is not in memory: restored, new (None), or of another partition.
 
-        One that is here was looked at when it came.
+        Routing is checked only here: it cannot change for a session that is in memory.
         """
         if self._misrouted is not None and (dead := self._misrouted(session_id)) is not None:
             return dead

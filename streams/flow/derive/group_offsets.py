@@ -1,7 +1,7 @@
-"""How far a worker's partitions are, told to its consumer group: for lag tools only.
+"""Commits a worker's positions to its consumer group: for lag tools only.
 
-Beside the transactions, not in them (ADR 0027): nothing is ever read from a group's offsets, so
-they may be a moment old, and what the broker does not take is told again.
+Outside the transactions (ADR 0027): nothing is ever read from a group's offsets, so they may be
+slightly old, and what the broker rejects is committed again later.
 """
 
 import asyncio
@@ -10,62 +10,62 @@ from typing import Final
 from contextgauge.errors import ContextgaugeError
 from streams.ports import GroupReader
 
-TELL_S: Final = 0.1
-"""How often what has changed is told: one request for all partitions, however many commits."""
+COMMIT_EVERY_S: Final = 0.1
+"""How often changes are committed: one request for all partitions and transactions."""
 
-_AGAIN_S: Final = 0.4
-"""After what was not taken: a broker in trouble is not asked as often."""
+_RETRY_S: Final = 0.4
+"""After a rejected commit: a broker in trouble gets fewer requests."""
 
 _LAST_S: Final = 1.0
-"""Patience with the last one, while a group or a person waits for the worker to let go."""
+"""Time limit of the last commit, while the group or an operator waits for the worker."""
 
 
 class GroupOffsets:
-    """The positions of one membership's partitions, and what of them the group knows."""
+    """The positions of one membership's partitions, and which of them the group has."""
 
     def __init__(self, reader: GroupReader) -> None:
         self._reader = reader
         self._positions: dict[int, int] = {}
-        self._told: dict[int, int] = {}
+        self._committed: dict[int, int] = {}
 
     def begin(self) -> None:
-        """Begin an assignment: only what is noted from here on is this member's to tell."""
-        # New ones: what is still being told of the assignment before must not count for this one.
-        self._positions, self._told = {}, {}
+        """Begin an assignment: only positions noted from here on are this member's to commit."""
+        # New dictionaries: a commit of the former assignment under way must not count for this one.
+        self._positions, self._committed = {}, {}
 
     def note(self, partition: int, position: int) -> None:
         """Note a position that was read from the state, or committed to it."""
         self._positions[partition] = position
 
     async def run(self) -> None:
-        """Tell what changes, until cancelled."""
+        """Commit what changes, until cancelled."""
         while True:
-            await asyncio.sleep(TELL_S)
-            if not await self._tell():
-                await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(COMMIT_EVERY_S)
+            if not await self._commit():
+                await asyncio.sleep(_RETRY_S)
 
     async def end(self) -> None:
-        """Tell the last positions, as long as the partitions are still this member's."""
+        """Commit the last positions while the partitions are still this member's."""
         try:
             async with asyncio.timeout(_LAST_S):
-                await self._tell()
+                await self._commit()
         except TimeoutError:
             return
 
-    async def _tell(self) -> bool:
-        """Tell what is news; return whether there was none or it was taken."""
-        told = self._told
-        news = {
+    async def _commit(self) -> bool:
+        """Commit what has changed; return False if the broker rejected it."""
+        committed = self._committed
+        changed = {
             partition: position
             for partition, position in self._positions.items()
-            if told.get(partition) != position
+            if committed.get(partition) != position
         }
-        if not news:
+        if not changed:
             return True
         try:
-            await self._reader.tell(news)
+            await self._reader.commit_offsets(changed)
         except ContextgaugeError:
-            # Away, or no longer a member: whatever it is, those who need the broker find out.
+            # Away, or no longer a member: the partition tasks find out by themselves.
             return False
-        told |= news
+        committed |= changed
         return True

@@ -1,12 +1,12 @@
 """The state of one input partition: its sessions, its position, and what of it is persisted.
 
-`stored_sessions` tells how it is stored; an unknown version refuses the partition. What was
-restored lies there as it was stored, until a message comes for it.
+Its storage format is in `stored_sessions`; an unknown version refuses the partition. A restored
+session stays in that format until a message comes for it.
 
-All that is written follows from the messages alone, whatever the batches: idleness is counted in
-whole hours of the partition's Kafka time (`partition_time`) and looked at before each message. A
-session that was active while a later time was claimed is active at that time, should the claim
-come true.
+All that is written follows from the messages alone, not from the batches: idleness is counted in
+whole hours of the partition's Kafka time (`PartitionTime`) and checked before each message. A
+session that was active while a later time was claimed counts as active at that time if the claim
+is confirmed.
 """
 
 from collections import Counter, OrderedDict
@@ -16,16 +16,13 @@ from typing import Final, NamedTuple
 from contextgauge import json_codec
 from contextgauge.errors import ConfigError, VersionError
 from contextgauge.partitioner import key_bytes
-from schemas.topics import HOUR_MS
+from schemas.topics import DAY_MS, HOUR_MS
 from streams.codec import cloudevents
 from streams.core.derivation.rules import Rules
 from streams.core.derivation.state import Session
-from streams.flow.common.provenance import source_headers
 from streams.flow.dead_letters.letters import dead_record, misrouted_check
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.deriver import Funnel
-from streams.flow.derive.intake import intake
-from streams.flow.derive.partition_time import Claim, PartitionTime
+from streams.flow.derive.deriver import Deriver, input_message
 from streams.flow.derive.stored_sessions import (
     POSITION_KEY,
     Activity,
@@ -34,7 +31,7 @@ from streams.flow.derive.stored_sessions import (
     read_document,
     removal_of,
 )
-from streams.ports import LogRecord, NewRecord
+from streams.ports import Headers, LogRecord, NewRecord
 
 POSITION_VERSION: Final = 1
 """Version of the position's document."""
@@ -45,8 +42,55 @@ _SLICE_SESSIONS: Final = 10_000
 """Sessions put in order in a row while restoring: a few milliseconds."""
 
 
+STEP_MS: Final = DAY_MS
+"""Clocks that are right, and those in a wrong time zone, agree within a day."""
+
+CLAIMS: Final = 100
+"""A run of so many wrong timestamps, with no right one among them, is no accident of one clock.
+More would keep idle sessions for longer: after a pause, so many messages is what they stay."""
+
+
+class Claim(NamedTuple):
+    """Records all more than a step ahead: the first one's offset, their number, the least time."""
+
+    begin: int
+    records: int
+    time_ms: int
+
+
+class PartitionTime:
+    """A partition's Kafka time: the greatest timestamp so far, if other records confirm it.
+
+    A producer sets its records' timestamps by its own clock. One record from the year 9999 must
+    not make every session idle and stop the time from then on; a partition that was quiet for a
+    month must still go on. So a step of more than a day is a claim, and it is accepted once so
+    many records claim one, by as much as the least of them; an ordinary step, of a day at most,
+    shows that the time was right and ends the claim. Records that are not ahead of the time, as of
+    a clock that stands in 1970, do not matter. It follows from the records alone.
+    """
+
+    def __init__(self, time_ms: int = 0, claim: Claim | None = None) -> None:
+        self.time_ms = time_ms
+        self.claim = claim
+
+    def take(self, offset: int, time_ms: int) -> Claim | None:
+        """Take a record that is ahead of the time; return the claim that it confirmed, if any."""
+        claim = self.claim
+        if time_ms - self.time_ms <= STEP_MS:
+            self.time_ms, self.claim = time_ms, None
+            return None
+        if claim is None:
+            claim = Claim(offset, 0, time_ms)
+        claim = Claim(claim.begin, claim.records + 1, min(claim.time_ms, time_ms))
+        if claim.records < CLAIMS:
+            self.claim = claim
+            return None
+        self.time_ms, self.claim = claim.time_ms, None
+        return claim
+
+
 class Work(NamedTuple):
-    """What a batch gave: the records of its topics, the changes of the state, and figures.
+    """The result of a batch: records for its topics, changes of the state, and counts.
 
     `position` is the input's position after it, `dead` one flag per message, `last_ms` the
     Kafka time of its last message.
@@ -62,7 +106,7 @@ class Work(NamedTuple):
     last_ms: int | None
 
 
-class Place(NamedTuple):
+class InputPartition(NamedTuple):
     """Which partition this is, and of how many."""
 
     partition: int
@@ -70,8 +114,22 @@ class Place(NamedTuple):
     dead_partitions: int
 
 
+def source_headers(topic: str, partition: int) -> Callable[[LogRecord], Headers]:
+    """Return what makes the provenance headers of the records derived from a message.
+
+    `src_timestamp` is the message's Kafka time, from which later consumers compute its age. Of a
+    dead letter it is the event time too, where the publisher marked it live (R28).
+    """
+    always = (("src_topic", topic.encode()), ("src_partition", str(partition).encode()))
+    return lambda message: (
+        *always,
+        ("src_offset", b"%d" % message.offset),
+        ("src_timestamp", b"%d" % message.timestamp_ms),
+    )
+
+
 class PartitionState:
-    """The sessions of one partition. `position` is None until one is stored.
+    """The state of one partition. `position` is None until one is stored.
 
     To restore it: `add` all that the changelog holds, then exhaust `load`.
     """
@@ -80,14 +138,14 @@ class PartitionState:
         self,
         rules: Rules,
         config: DeriveConfig,
-        place: Place,
+        place: InputPartition,
         partition_of: Callable[[str, int], int],
     ) -> None:
         self.position: int | None = None
         self._config = config
         self._place = place
         self._stored = StoredSessions(config.state_topic)
-        self._funnel = Funnel(
+        self._deriver = Deriver(
             rules,
             misrouted_check(place.partition, place.partitions, partition_of),
             config.limit_bytes,
@@ -107,7 +165,7 @@ class PartitionState:
 
     def _begin(self) -> None:
         """Start a batch's account."""
-        # With what is stored of each, None for a new one.
+        # Each with its stored state; None for a new one.
         self._touched: dict[str, Session | None] = {}
         self._moved: dict[str, None] = {}
         self._changes: dict[bytes, bytes | None] = {}
@@ -121,30 +179,30 @@ class PartitionState:
     def apply(self, messages: Sequence[LogRecord]) -> None:
         """Derive messages, in order, as part of the batch that `finish` ends."""
         config, place = self._config, self._place
-        funnel, keep = self._funnel, self._records
+        deriver, records = self._deriver, self._records
         for message in messages:
             if message.timestamp_ms > self._time.time_ms:
                 self._advance(message)
-            taken = funnel.take(intake(message))
-            self._dead.append(taken.dead is not None)
-            if taken.dead is None and taken.session_id is None:
+            result = deriver.derive(input_message(message))
+            self._dead.append(result.dead is not None)
+            if result.dead is None and result.session_id is None:
                 continue
-            if taken.dead is not None:
-                self._reasons[taken.dead.reason] += 1
+            if result.dead is not None:
+                self._reasons[result.dead.reason] += 1
                 target = place.partition % place.dead_partitions
                 source = self._source(message)
-                keep.append(dead_record(message, taken.dead, source, config.dead_topic, target))
-            elif taken.session_id is not None:
-                self._touched.setdefault(taken.session_id, taken.before)
-                self._be_active(taken.session_id)
-                if not taken.records:
+                records.append(dead_record(message, result.dead, source, config.dead_topic, target))
+            elif result.session_id is not None:
+                self._touched.setdefault(result.session_id, result.before)
+                self._be_active(result.session_id)
+                if not result.records:
                     continue
                 source = self._source(message)
-                key = key_bytes(taken.session_id)
-                for record in taken.records:
+                key = key_bytes(result.session_id)
+                for record in result.records:
                     self._kinds[record.data.kind] += 1
                     headers, value = cloudevents.to_binary(record)
-                    keep.append(
+                    records.append(
                         NewRecord(
                             config.events_topic, place.partition, key, value, headers + source
                         )
@@ -154,7 +212,7 @@ class PartitionState:
 
     def finish(self, position: int) -> Work:
         """End the batch: return what is to be committed with the position after it."""
-        changes, sessions, activity = self._changes, self._funnel.sessions, self._activity
+        changes, sessions, activity = self._changes, self._deriver.sessions, self._activity
         for session_id, before in self._touched.items():
             changes |= changes_of(session_id, before, sessions[session_id], activity[session_id])
         for session_id in self._moved:
@@ -176,22 +234,22 @@ class PartitionState:
         return work
 
     def _move(self, session_id: str) -> dict[bytes, bytes | None]:
-        """Return the change that a session is which was active later than it is stored."""
-        activity, session = self._activity[session_id], self._funnel.sessions.get(session_id)
+        """Return the changes for a session whose activity alone has changed."""
+        activity, session = self._activity[session_id], self._deriver.sessions.get(session_id)
         if session is None:
             return self._stored.be_active(session_id, activity)
         return changes_of(session_id, session, session, activity)
 
     def _position_document(self, position: int) -> bytes:
         claim = self._time.claim
-        told = {} if claim is None else {"claim": claim._asdict()}
+        open_claim = {} if claim is None else {"claim": claim._asdict()}
         return json_codec.dumps(
             {
                 "v": POSITION_VERSION,
                 "position": position,
                 "kafka_time_ms": self._time.time_ms,
                 "partitions": self._place.partitions,
-                **told,
+                **open_claim,
             }
         )
 
@@ -203,16 +261,16 @@ class PartitionState:
             self._moved[session_id] = None
 
     def _advance(self, message: LogRecord) -> None:
-        """Move the partition's time on, and let sessions go that have become too idle."""
+        """Advance the partition's time, and evict sessions that have become idle."""
         time, before = self._time, self._now
-        borne_out = time.take(message.offset, message.timestamp_ms)
+        confirmed = time.take(message.offset, message.timestamp_ms)
         hour, claim = time.time_ms // HOUR_MS, time.claim
         now = Activity(hour, None if claim is None else claim.begin)
         if now != before:
-            # Else it stays the same object, by which it is known that nothing has changed.
+            # Kept as the same object otherwise: `_be_active` compares by identity first.
             self._now = now
-        if borne_out is not None:
-            self._activate_since(borne_out)
+        if confirmed is not None:
+            self._activate_since(confirmed)
         if hour == before.hour:
             return
         oldest = hour - self._config.idle_days * _HOURS_PER_DAY
@@ -221,7 +279,7 @@ class PartitionState:
             if active.hour >= oldest:
                 break
             del self._activity[session_id]
-            after = self._funnel.sessions.pop(session_id, None)
+            after = self._deriver.sessions.pop(session_id, None)
             if after is None:
                 self._changes |= self._stored.drop(session_id)
             elif (written := self._touched.pop(session_id, after)) is not None:
@@ -229,9 +287,9 @@ class PartitionState:
             self._evicted += 1
 
     def _activate_since(self, claim: Claim) -> None:
-        """Take sessions that were active since a claim began as active now that it is true."""
-        found = [name for name, active in self._activity.items() if active.claim == claim.begin]
-        for session_id in found:
+        """Mark sessions that were active since a claim began as active at the confirmed time."""
+        sessions = [name for name, active in self._activity.items() if active.claim == claim.begin]
+        for session_id in sessions:
             self._be_active(session_id)
 
     def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
@@ -244,7 +302,7 @@ class PartitionState:
         return len(self._stored)
 
     def load(self) -> Iterator[None]:
-        """Take over what was added, in steps of some milliseconds.
+        """Index what was added, in steps of some milliseconds.
 
         Raises VersionError for what another version stored, ConfigError where the partition
         counts changed.
@@ -252,8 +310,8 @@ class PartitionState:
         if self._stored.position is not None:
             self._load_position(self._stored.position)
         by_hour: dict[int, list[tuple[str, Activity]]] = {}
-        for found in self._stored.activities():
-            for session_id, activity in found:
+        for page in self._stored.activities():
+            for session_id, activity in page:
                 by_hour.setdefault(activity.hour, []).append((session_id, activity))
             yield
         for hour in sorted(by_hour):

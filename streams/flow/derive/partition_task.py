@@ -1,12 +1,12 @@
-"""One assignment of one input partition, from taking it over to letting it go.
+"""One assignment of one input partition, from taking it over to releasing it.
 
     start the producer (an older one is fenced, its transaction settled)
-      → restore the state from the changelog, or keep it if nobody wrote since
+      → restore the state from the changelog, or keep it if no one else has written since
       → seek to the stored position, resume
       → poll, derive, commit; the next batch is derived while one commits
 
-At most one commit is under way. Whatever fails, the state in memory is dropped: only what a new
-producer finds in the changelog is true.
+At most one commit is under way. After any failure the state in memory is dropped: only the
+changelog that a new producer reads is authoritative.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from streams.flow.common.lag import Lag
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
-from streams.flow.derive.partition_state import PartitionState, Place, Work
+from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.restoring import restore
 from streams.ports import (
     Batch,
@@ -32,7 +32,7 @@ from streams.ports import (
     Health,
     Log,
     StateStore,
-    Step,
+    StepTimer,
     Telemetry,
     TransactionalProducer,
 )
@@ -47,12 +47,12 @@ logger = structlog.get_logger()
 
 
 class ReaderLostError(RetryError):
-    """The group's reader failed, and with it all partitions: join anew."""
+    """The group's reader failed, and with it all partitions: rejoin the group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """What every partition's task works with."""
+class DerivePorts:
+    """What every partition's task uses."""
 
     log: Log
     state_store: StateStore
@@ -65,10 +65,10 @@ class Tools:
     flood: FloodWatch
 
 
-class Kept(NamedTuple):
-    """A state that was let go of in good order, and the changelog's end after its last commit.
+class ReleasedState(NamedTuple):
+    """A state that was released in good order, and the changelog's end after its last commit.
 
-    `end` is None where it is not known; then the state cannot be used again.
+    `end` is None where it is unknown; then the state cannot be reused.
     """
 
     state: PartitionState
@@ -82,8 +82,8 @@ async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _Room:
-    """What still fits into the batch that is being derived: messages, and their bytes."""
+class _BatchLimit:
+    """How many messages and bytes still fit into the batch that is being derived."""
 
     def __init__(self, config: DeriveConfig) -> None:
         self._config = config
@@ -94,12 +94,12 @@ class _Room:
         self.messages, self._bytes = self._config.batch_messages, _BATCH_BYTES
 
     def take(self, batch: Batch) -> None:
-        """Take up what was read."""
+        """Count what was read."""
         self.messages -= len(batch.records)
         self._bytes -= sum(len(message.value or b"") for message in batch.records)
 
     def is_left(self) -> bool:
-        """Tell whether more may join; one fetch may overshoot it."""
+        """Return whether more may join; one fetch may exceed it."""
         return self.messages > 0 and self._bytes > 0
 
 
@@ -107,7 +107,7 @@ class PartitionTask:
     """Runs one partition until `stop` is called or something fails."""
 
     def __init__(
-        self, tools: Tools, place: Place, reader: GroupReader, offsets: GroupOffsets
+        self, tools: DerivePorts, place: InputPartition, reader: GroupReader, offsets: GroupOffsets
     ) -> None:
         self._tools = tools
         self._place = place
@@ -116,7 +116,7 @@ class PartitionTask:
         self._label = str(place.partition)
         self._stop = asyncio.Event()
         self._end: int | None = None
-        self._room = _Room(tools.config)
+        self._limit = _BatchLimit(tools.config)
         self._lag = Lag(
             tools.telemetry,
             tools.clock,
@@ -133,7 +133,7 @@ class PartitionTask:
         """Let it finish its running batch and end."""
         self._stop.set()
 
-    async def run(self, kept: Kept | None) -> Kept:
+    async def run(self, released: ReleasedState | None) -> ReleasedState:
         """Take the partition over and run it; return the state when stopped.
 
         Raises FencedError, RetryError or StopError; then the state is lost.
@@ -145,7 +145,7 @@ class PartitionTask:
         try:
             with tools.health.step("restore", partition, tools.config.restore_silence_s) as step:
                 await producer.start()
-                state = await self._take_over(kept, step)
+                state = await self._take_over(released, step)
                 await self._begin(state)
             tools.telemetry.observe("derive_restore_seconds", tools.clock.monotonic_s() - began)
             logger.info(
@@ -160,25 +160,25 @@ class PartitionTask:
             if state.position is not None:
                 tools.telemetry.gauge("derive_position", state.position, partition=self._label)
             await self._loop(producer, state)
-            return Kept(state, self._end)
+            return ReleasedState(state, self._end)
         finally:
             await producer.stop()
             for gauge in ("derive_sessions", "derive_position"):
                 tools.telemetry.forget(gauge, partition=self._label)
             self._lag.forget()
 
-    async def _take_over(self, kept: Kept | None, step: Step) -> PartitionState:
-        """Return the state: the kept one if the changelog ends where this worker ended it."""
+    async def _take_over(self, released: ReleasedState | None, step: StepTimer) -> PartitionState:
+        """Return the state: the released one if the changelog ends where this worker left it."""
         tools, partition = self._tools, self._place.partition
-        # Nobody else writes from here on: whoever tried would find its producer fenced.
+        # No one else can write from here on: any other producer of this id is fenced.
         self._end = await tools.state_store.end(partition)
-        if kept is not None and kept.end == self._end:
+        if released is not None and released.end == self._end:
             tools.telemetry.count("derive_restores", outcome="kept")
-            return kept.state
+            return released.state
         state = PartitionState(tools.rules, tools.config, self._place, tools.partition_of)
 
-        def got_on(done: int, total: int) -> None:
-            step.again()
+        def on_progress(done: int, total: int) -> None:
+            step.restart()
             tools.health.partition(partition, "restoring", done=done, total=total)
 
         await restore(
@@ -187,7 +187,7 @@ class PartitionTask:
             state_store=tools.state_store,
             telemetry=tools.telemetry,
             clock=tools.clock,
-            got_on=got_on,
+            on_progress=on_progress,
         )
         tools.telemetry.count("derive_restores", outcome="restored")
         return state
@@ -205,7 +205,7 @@ class PartitionTask:
                 + (
                     "they were deleted before they were derived. What they held is lost; "
                     if state.position < first
-                    else "the topic was created anew. "
+                    else "the topic was recreated. "
                 )
                 + "new topics under another CONTEXTGAUGE_TOPIC_PREFIX, and publishing again, "
                 "give complete records"
@@ -223,25 +223,25 @@ class PartitionTask:
         poll: asyncio.Task[Batch] | None = None
         commit: asyncio.Task[None] | None = None
         under_way: set[asyncio.Task[Any]] = set()
-        room, position = self._room, state.position
-        room.clear()
+        limit, position = self._limit, state.position
+        limit.clear()
         try:
             while not self._stop.is_set():
-                if poll is None and room.is_left():
+                if poll is None and limit.is_left():
                     poll = asyncio.create_task(self._poll())
                 under_way = {task for task in (poll, commit) if task is not None}
                 await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
                 if poll is not None and poll.done():
                     batch, poll = poll.result(), None
                     await self._derive(state, batch)
-                    room.take(batch)
+                    limit.take(batch)
                     position = batch.position
                 if commit is not None and commit.done():
                     await commit
                     commit = None
                 if commit is None:
                     commit = self._begin_commit(producer, state, position)
-                    room.clear()
+                    limit.clear()
             if commit is not None:
                 await commit
             commit = self._begin_commit(producer, state, position)
@@ -261,7 +261,7 @@ class PartitionTask:
         """Begin to commit what was derived since the last commit began, if anything was read."""
         if position is None or position == state.position:
             if state.position is not None:
-                self._tell_lag(state.position)
+                self._report_lag(state.position)
             return None
         work = state.finish(position)
         self._tools.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
@@ -272,7 +272,7 @@ class PartitionTask:
         try:
             with tools.health.step("poll", partition, config.poll_timeout_s):
                 return await self._reader.poll(
-                    partition, self._room.messages, config.poll_timeout_s
+                    partition, self._limit.messages, config.poll_timeout_s
                 )
         except RetryError as error:
             raise ReaderLostError(str(error)) from error
@@ -292,7 +292,7 @@ class PartitionTask:
         self._offsets.note(partition, work.position)
         self.committed = True
         self._end = ends.get((config.state_topic, partition))
-        self._account(work, tools.clock.monotonic_s() - began)
+        self._report(work, tools.clock.monotonic_s() - began)
         tools.flood.add(work.dead)
         if work.reasons:
             logger.warning("dead letters", partition=partition, reasons=dict(work.reasons))
@@ -300,16 +300,16 @@ class PartitionTask:
                 tools.flood.check()
         await asyncio.sleep(config.commit_pause_s)
 
-    def _tell_lag(self, position: int, last_ms: int | None = None) -> None:
+    def _report_lag(self, position: int, last_ms: int | None = None) -> None:
         ends = self._reader.ends(self._place.partition)
-        self._lag.tell(position, None if ends is None else ends.high, last_ms)
+        self._lag.report(position, None if ends is None else ends.high, last_ms)
 
-    def _account(self, work: Work, seconds: float) -> None:
+    def _report(self, work: Work, seconds: float) -> None:
         telemetry, label = self._tools.telemetry, self._label
         telemetry.count("worker_transactions", outcome="committed")
         telemetry.observe("derive_commit_seconds", seconds)
         telemetry.gauge("derive_position", work.position, partition=label)
-        self._tell_lag(work.position, work.last_ms)
+        self._report_lag(work.position, work.last_ms)
         if work.dead:
             telemetry.observe("derive_batch_messages", len(work.dead))
             telemetry.count("derive_messages", len(work.dead), partition=label)

@@ -1,6 +1,6 @@
-"""Restoring a partition's state from its changelog, told as it goes.
+"""Restoring a partition's state from its changelog, with progress.
 
-It can be cancelled anywhere: nothing is written, and after each stretch others have their turn.
+It can be cancelled anywhere: nothing is written, and other tasks run after each chunk.
 """
 
 import asyncio
@@ -10,10 +10,10 @@ from contextlib import aclosing
 import structlog
 
 from streams.flow.derive.partition_state import PartitionState
-from streams.ports import Clock, Restored, StateStore, Telemetry
+from streams.ports import ChangelogChunk, Clock, StateStore, Telemetry
 
-TELL_EVERY_S = 5.0
-"""How often a restore says how far it is: often enough to see that it lives, and no flood."""
+LOG_EVERY_S = 5.0
+"""How often progress is logged: often enough to see that it advances, without flooding the log."""
 
 logger = structlog.get_logger()
 
@@ -25,35 +25,35 @@ async def restore(
     state_store: StateStore,
     telemetry: Telemetry,
     clock: Clock,
-    got_on: Callable[[int, int], None] = lambda _done, _total: None,
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> None:
     """Read a partition's changelog into its empty state.
 
-    `got_on` hears after each stretch how many of how many offsets are done.
+    `on_progress` is called after each chunk with the offsets done and in all.
 
     Raises VersionError or ConfigError for what cannot be taken over, RetryError if the log is away.
     """
     done = total = 0
     progress = _Progress(state, partition, telemetry, clock)
     try:
-        async with aclosing(state_store.restore(partition)) as stretches:
-            async for stretch in stretches:
-                state.add(stretch.entries)
-                progress.take(stretch)
-                done, total = stretch.done, stretch.total
-                got_on(done, total)
+        async with aclosing(state_store.restore(partition)) as chunks:
+            async for chunk in chunks:
+                state.add(chunk.entries)
+                progress.take(chunk)
+                done, total = chunk.done, chunk.total
+                on_progress(done, total)
                 # A poll that finds something returns without waiting.
                 await asyncio.sleep(0)
         for _ in state.load():
-            got_on(done, total)
+            on_progress(done, total)
             await asyncio.sleep(0)
     finally:
         progress.forget()
-    progress.tell_end()
+    progress.log_end()
 
 
 class _Progress:
-    """How far one restore is."""
+    """The progress of one restore."""
 
     def __init__(
         self, state: PartitionState, partition: int, telemetry: Telemetry, clock: Clock
@@ -61,28 +61,26 @@ class _Progress:
         self._state, self._partition = state, partition
         self._telemetry, self._clock = telemetry, clock
         self._label = str(partition)
-        self._began = self._told = clock.monotonic_s()
+        self._began = self._logged = clock.monotonic_s()
         self._entries = 0
 
-    def take(self, stretch: Restored) -> None:
-        """Take a stretch into account, and say how far it is if that is due."""
-        self._entries += len(stretch.entries)
-        share = stretch.done / stretch.total
+    def take(self, chunk: ChangelogChunk) -> None:
+        """Count a chunk, and log the progress if that is due."""
+        self._entries += len(chunk.entries)
+        share = chunk.done / chunk.total
         self._telemetry.gauge("derive_restore_ratio", share, partition=self._label)
-        self._telemetry.count(
-            "derive_restored_entries", len(stretch.entries), partition=self._label
-        )
+        self._telemetry.count("derive_restored_entries", len(chunk.entries), partition=self._label)
         now = self._clock.monotonic_s()
-        if now - self._told < TELL_EVERY_S:
+        if now - self._logged < LOG_EVERY_S:
             return
-        self._told = now
+        self._logged = now
         seconds = now - self._began
         logger.info(
             "restoring",
             partition=self._partition,
             entries=self._entries,
-            offsets=stretch.done,
-            of_offsets=stretch.total,
+            offsets=chunk.done,
+            of_offsets=chunk.total,
             percent=round(100 * share, 1),
             entries_per_s=round(self._entries / seconds),
             sessions=self._state.stored_sessions,
@@ -90,11 +88,11 @@ class _Progress:
         )
 
     def forget(self) -> None:
-        """Stop telling how far it is."""
+        """Stop reporting progress."""
         self._telemetry.forget("derive_restore_ratio", partition=self._label)
 
-    def tell_end(self) -> None:
-        """Say what was restored, and at which rate; of a new partition there is nothing to say."""
+    def log_end(self) -> None:
+        """Log what was restored and how fast; nothing for a new partition."""
         if not self._entries:
             return
         seconds = self._clock.monotonic_s() - self._began

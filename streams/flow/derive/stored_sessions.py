@@ -1,13 +1,13 @@
-r"""How sessions are stored, and those that were restored and not used since.
+r"""The storage format of sessions, and the restored ones that were not used since.
 
 These are held as the very bytes that the changelog has of them, so nothing has to be parsed to
 restore a million of them, and the garbage collector has nothing to visit. A session is unpacked
-when the first message comes for it, and is the funnel's from then on.
+when the first message comes for it, and belongs to the deriver from then on.
 
 A key is the JSON array `[session, part]`, and `["position"]`. A part's value is a line of JSON, a
 list that begins with its version, and after a `\n` the part's hashes as they are: as text they
 would take a third more. In a session's own part the version is followed by when it was last
-active: the hour, and the claim or null (`partition_time`). All other fields are the core's affair.
+active: the hour, and the claim or null (`PartitionTime`). All other fields are the core's.
 """
 
 import re
@@ -84,29 +84,29 @@ class StoredSessions:
         Raises VersionError for a value of another version, and for a session without its own part.
         """
         known: dict[tuple[bytes, bytes | None], Activity] = {}
-        found = []
+        page = []
         for session_id, values in self._values.items():
             for value in values.values():
                 if not value.startswith(_BEGINNING):
                     raise _unreadable(session_id, value)
-            told = _ACTIVITY.match(values.get(SESSION_PART, b""))
-            if told is None:
+            match = _ACTIVITY.match(values.get(SESSION_PART, b""))
+            if match is None:
                 raise VersionError(
-                    f"{_state_of(session_id)} cannot be read: when it was last active is not told"
+                    f"{_state_of(session_id)} cannot be read: its last activity is missing"
                 )
-            hour, claim = told.groups()
+            hour, claim = match.groups()
             activity = known.get((hour, claim))
             if activity is None:
                 activity = Activity(int(hour), None if claim is None else int(claim))
                 known[hour, claim] = activity
-            found.append((session_id, activity))
-            if len(found) == _SLICE_SESSIONS:
-                yield found
-                found = []
-        yield found
+            page.append((session_id, activity))
+            if len(page) == _SLICE_SESSIONS:
+                yield page
+                page = []
+        yield page
 
     def take(self, session_id: str) -> Session | None:
-        """Give a session away, unpacked; None where none is here.
+        """Remove a session and return it, unpacked; None where there is none.
 
         Raises VersionError if it cannot be read.
         """
@@ -166,14 +166,14 @@ def removal_of(session_id: str, stored: Session) -> dict[bytes, bytes | None]:
 
 
 def read_document(value: bytes, version: int, what: str) -> dict[str, Json]:
-    """Return what a stored JSON object says. Raises VersionError where it is of another version."""
+    """Return a stored JSON object. Raises VersionError where it is of another version."""
     try:
         document = json_codec.loads(value)
     except ValueError:
         document = None
-    found = document.get("v") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or found != version:
-        raise wrong_version(what, found, version)
+    stored_version = document.get("v") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or stored_version != version:
+        raise wrong_version(what, stored_version, version)
     return document
 
 
@@ -181,10 +181,10 @@ def _key(session_id: str, name: str) -> bytes:
     return json_codec.dumps([session_id, name])
 
 
-def wrong_version(what: str, found: object, version: int) -> VersionError:
+def wrong_version(what: str, stored_version: object, version: int) -> VersionError:
     """Return the error for what another version stored."""
     return VersionError(
-        f"{what} was stored in version {found}; this build of contextgauge reads version "
+        f"{what} was stored in version {stored_version}; this build of contextgauge reads version "
         f"{version}: run the version that wrote it, or a newer one"
     )
 
@@ -208,10 +208,10 @@ def _state_of(session_id: str) -> str:
 
 def _unreadable(session_id: str, value: bytes) -> VersionError:
     try:
-        found = json_codec.loads(value.partition(b"\n")[0])
+        fields = json_codec.loads(value.partition(b"\n")[0])
     except ValueError:
-        found = None
-    version = found[0] if isinstance(found, list) and found else None
-    if isinstance(found, dict):  # as version 1 had it
-        version = found.get("v")
+        fields = None
+    version = fields[0] if isinstance(fields, list) and fields else None
+    if isinstance(fields, dict):  # as version 1 had it
+        version = fields.get("v")
     return wrong_version(_state_of(session_id), version, STATE_VERSION)

@@ -1,13 +1,13 @@
 """The derive worker: a member of the group that runs a task for each partition it is given.
 
 A partition's records, dead letters, state and position are committed in one transaction of that
-partition's own producer, so a worker may die anywhere: the next one finds all of a batch or
-nothing. What ends what, by the error's name:
+partition's own producer, so a worker may die anywhere: the next one finds a batch completely or
+not at all. What ends what, by the error's name:
 
-    FencedError      ends the partition's task at once; if the partition is still this worker's
-                     after a pause, it is taken over again
+    FencedError      ends the partition's task at once; a partition that is still assigned
+                     after a pause is taken over again
     RetryError       the partition is taken over again after a back-off
-    ReaderLostError  the worker joins the group anew after a back-off, and says so
+    ReaderLostError  the worker rejoins the group after a back-off
     StopError        ends the worker, in good order
 """
 
@@ -26,8 +26,13 @@ from streams.flow.common.membership import Membership, pause, stay_member
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
-from streams.flow.derive.partition_state import Place
-from streams.flow.derive.partition_task import Kept, PartitionTask, ReaderLostError, Tools
+from streams.flow.derive.partition_state import InputPartition
+from streams.flow.derive.partition_task import (
+    DerivePorts,
+    PartitionTask,
+    ReaderLostError,
+    ReleasedState,
+)
 from streams.ports import Clock, Health, Log, StateStore, Telemetry
 
 _WORKER: Final = "derive"
@@ -53,7 +58,7 @@ async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
     going on would be wrong: missing or unequal topics, an unknown version, a position out of
     range, a flood of dead letters.
     """
-    tools = Tools(
+    tools = DerivePorts(
         log=log,
         state_store=state_store,
         rules=rules,
@@ -64,7 +69,7 @@ async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
         partition_of=partition_of,
         flood=FloodWatch(),
     )
-    # From 0 on: of a counter that begins with its first event nobody sees it rise.
+    # Initialised with 0: the first event of a new series would not show as an increase.
     telemetry.count("worker_retries", 0, service="kafka")
     for outcome in ("committed", "failed", "fenced"):
         telemetry.count("worker_transactions", 0, outcome=outcome)
@@ -72,9 +77,9 @@ async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
         telemetry.count("derive_records", 0, kind=kind)
     for reason in get_args(DeadReason):
         telemetry.count("derive_dead_letters", 0, reason=reason)
-    kept: dict[int, Kept] = {}
+    released: dict[int, ReleasedState] = {}
     await stay_member(
-        lambda: _Member(tools, kept, stop),
+        lambda: _DeriveMember(tools, released, stop),
         telemetry=telemetry,
         health=health,
         clock=clock,
@@ -83,7 +88,7 @@ async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
 
 
 class _Ownership:
-    """One partition while it is assigned: its task, and the signal to let it go."""
+    """One partition while it is assigned: its task, and the signal to release it."""
 
     def __init__(self) -> None:
         self.released = asyncio.Event()
@@ -99,10 +104,12 @@ class _Ownership:
             self.task.cancel()
 
 
-class _Member(Membership):
-    """A task for each partition; `kept` are the states that former memberships let go of."""
+class _DeriveMember(Membership):
+    """A task for each partition; `released` are the states of former memberships' partitions."""
 
-    def __init__(self, tools: Tools, kept: dict[int, Kept], stop: asyncio.Event) -> None:
+    def __init__(
+        self, tools: DerivePorts, released: dict[int, ReleasedState], stop: asyncio.Event
+    ) -> None:
         config = tools.config
         super().__init__(
             worker=_WORKER,
@@ -115,7 +122,7 @@ class _Member(Membership):
             stop=stop,
         )
         self._tools = tools
-        self._kept = kept
+        self._released = released
         self._owned: dict[int, _Ownership] = {}
         self._dead_partitions = 0
         self._offsets = GroupOffsets(self._reader)
@@ -132,11 +139,11 @@ class _Member(Membership):
                 "`contextgauge topics create`"
             )
         if len({counts[name] for name in equal}) != 1:
-            told = ", ".join(f"{name} has {counts[name]}" for name in equal)
+            counted = ", ".join(f"{name} has {counts[name]}" for name in equal)
             raise ConfigError(
-                f"partition counts differ: {told}. They must be equal: let `contextgauge topics "
+                f"partition counts differ: {counted}. They must be equal: let `contextgauge topics "
                 "create` make them under another CONTEXTGAUGE_TOPIC_PREFIX, or delete the odd one "
-                "and create it anew"
+                "and recreate it"
             )
         self._dead_partitions = counts[config.dead_topic] or 0
         partitions = counts[config.messages_topic] or 0
@@ -148,22 +155,22 @@ class _Member(Membership):
             )
         return partitions
 
-    def _beside(self) -> list[Coroutine[None, None, None]]:
+    def _background(self) -> list[Coroutine[None, None, None]]:
         return [self._offsets.run()]
 
     def _take(self, partitions: frozenset[int]) -> None:
         self._offsets.begin()
-        for gone in self._kept.keys() - partitions:
-            # Another worker writes there now: what was kept is past.
-            del self._kept[gone]
+        for gone in self._released.keys() - partitions:
+            # Another worker writes there now: the state is outdated.
+            del self._released[gone]
         for partition in sorted(partitions):
-            # From 0 on: of a counter that begins with its first event nobody sees it rise.
+            # Initialised with 0: the first event of a new series would not show as an increase.
             self._tools.telemetry.count("worker_fenced", 0, partition=str(partition))
             ownership = self._owned[partition] = _Ownership()
             ownership.task = self._spawn(self._own(partition, ownership))
 
     async def _release(self) -> None:
-        """Let all partitions go: give their running batches time, then give them up."""
+        """Release all partitions: give running batches time, then cancel them."""
         ownerships = list(self._owned.values())
         self._owned.clear()
         for ownership in ownerships:
@@ -177,19 +184,19 @@ class _Member(Membership):
             await self._offsets.end()
 
     async def _own(self, partition: int, ownership: _Ownership) -> None:
-        """Run a partition, again and again if need be, until it is let go."""
+        """Run a partition, again after failures, until it is released."""
         tools = self._tools
-        place = Place(partition, self._partitions, self._dead_partitions)
+        place = InputPartition(partition, self._partitions, self._dead_partitions)
         backoff = Backoff(tools.clock, ownership.released)
-        kept = self._kept.pop(partition, None)
+        released = self._released.pop(partition, None)
         while not ownership.released.is_set():
             task = ownership.current = PartitionTask(tools, place, self._reader, self._offsets)
             try:
-                self._kept[partition] = await task.run(kept)
+                self._released[partition] = await task.run(released)
             except asyncio.CancelledError:
-                if kept is not None and not task.running:
-                    # It was not used yet: what was true of it still is.
-                    self._kept[partition] = kept
+                if released is not None and not task.running:
+                    # It was not used yet, so it is still valid.
+                    self._released[partition] = released
                 raise
             except FencedError as error:
                 tools.telemetry.count("worker_fenced", partition=str(partition))
@@ -208,4 +215,4 @@ class _Member(Membership):
             finally:
                 self.has_worked = self.has_worked or task.committed
                 ownership.current = None
-            kept = None
+            released = None

@@ -6,7 +6,14 @@ from typing import TypeVar
 
 from schemas.topics import Topic
 from streams.ports import Generations, ViewPosition
-from streams.ports.inspection import Bootstrap, Cluster, Failure, FailureKind, Group, StoreFacts
+from streams.ports.inspection import (
+    Bootstrap,
+    ClusterFacts,
+    Failure,
+    FailureKind,
+    Group,
+    StoreFacts,
+)
 
 _T = TypeVar("_T")
 
@@ -132,7 +139,7 @@ class KafkaFacts:
     """What Kafka reported, and what its topics contain."""
 
     bootstrap: Sequence[Bootstrap] | Failure
-    cluster: Cluster | Failure
+    cluster: ClusterFacts | Failure
     derive_group: Group | Failure
     project_group: Group | Failure
     keying: Keying | Failure

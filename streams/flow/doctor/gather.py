@@ -20,7 +20,13 @@ from streams.flow.doctor.facts import (
 )
 from streams.flow.doctor.log_facts import LogFacts
 from streams.ports import Clock, Log, ViewPosition, ViewReader
-from streams.ports.inspection import BrokerInspector, Cluster, Failure, StoreFacts, StoreInspector
+from streams.ports.inspection import (
+    BrokerInspector,
+    ClusterFacts,
+    Failure,
+    StoreFacts,
+    StoreInspector,
+)
 
 _T = TypeVar("_T")
 
@@ -99,7 +105,7 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     )
 
 
-def _log_facts(services: Services, expected: Expected, cluster: Cluster) -> LogFacts:
+def _log_facts(services: Services, expected: Expected, cluster: ClusterFacts) -> LogFacts:
     return LogFacts(services.log, services.clock, services.partition_of, expected, cluster)
 
 
@@ -151,7 +157,7 @@ async def _positions(
 
 
 async def _project(
-    services: Services, expected: Expected, cluster: Cluster | Failure, views: Views | Failure
+    services: Services, expected: Expected, cluster: ClusterFacts | Failure, views: Views | Failure
 ) -> Mapping[int, Progress]:
     """Return how far records are projected: the positions in Redis compared to the log."""
     log = _log_facts(services, expected, known(cluster))

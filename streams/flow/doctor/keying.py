@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextgauge.normalise import normalise, session_of
 from schemas.messages import DeadLetter, Message
 from streams import codec
-from streams.flow.derive.intake import text_of
+from streams.flow.derive.deriver import text_of
 from streams.flow.doctor.facts import AHEAD_MS, Keying, MiskeyedMessage
 from streams.ports import LogRecord
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from streams import codec
-from streams.flow.derive.intake import text_of
+from streams.flow.derive.deriver import text_of
 from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor.facts import (
     DeadLetters,
@@ -21,7 +21,7 @@ from streams.flow.doctor.facts import (
 )
 from streams.flow.doctor.keying import KeyingSample
 from streams.ports import Batch, Clock, Log, LogRecord, PartitionReader
-from streams.ports.inspection import Cluster, Failure, Group, TopicFacts
+from streams.ports.inspection import ClusterFacts, Failure, Group, TopicFacts
 
 _T = TypeVar("_T")
 
@@ -52,7 +52,7 @@ class LogFacts:
         clock: Clock,
         partition_of: Callable[[str, int], int],
         expected: Expected,
-        cluster: Cluster,
+        cluster: ClusterFacts,
     ) -> None:
         self._log, self._clock, self._partition_of = log, clock, partition_of
         self._expected, self._cluster = expected, cluster

@@ -1,4 +1,4 @@
-"""What the project worker is told: names of topics and groups, and how it works."""
+"""Project worker configuration."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ GROUP = "contextgauge-project"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectConfig:
-    """Names carry their prefixes already. Each default tells why in its docstring."""
+    """Names include their prefixes. Each default is justified in its docstring."""
 
     events_topic: str = CONTEXT_EVENTS.name
     group: str = GROUP
@@ -23,19 +23,19 @@ class ProjectConfig:
     """Most records folded at once: some 40 ms, so that partitions take fair turns."""
 
     poll_timeout_s: float = 0.25
-    """How long a poll waits where there is nothing; it returns at once when there is."""
+    """How long a poll waits for records; it returns at once when there are any."""
 
     open_timeout_s: float = 60.0
-    """Connecting to read a partition for a build takes some round trips; the client itself gives
-    up one that is not answered after 30 s."""
+    """Connecting to read a partition for a build takes some round trips; the client itself abandons
+    one that is not answered after 30 s."""
 
     idle_ms: int = SESSION_IDLE_MS
     """A session idle for so long of its partition's Kafka time leaves the views."""
 
     watch_s: float = 0.5
-    """How often it is looked whether another worker began or activated a generation, and on an
-    idle partition whether the store still is where it was left."""
+    """How often the worker checks whether another one began or activated a generation, and on an
+    idle partition whether the store still has the position that was written."""
 
     drop_after_s: float = 60.0
-    """A former generation is deleted so long after the swap: readers that began with it have
-    long ended by then."""
+    """A former generation is deleted so long after the swap: requests that began with it have
+    ended by then."""

@@ -1,6 +1,6 @@
 """The fold of one partition's records into documents: what a record changes, as bytes.
 
-It holds the documents that records need to go on from, and nothing else: whoever runs it loads
+It holds only the documents that the next records change: its caller loads
 what is `missing`, adds records in order, and writes what they give. The worker and the fold of a
 whole log both run this; they differ in where documents are kept.
 """
@@ -44,8 +44,8 @@ _NOTHING_COUNTED = Aggregates()
 _NOTHING_CHANGED: Mapping[bytes, Aggregates | None] = {}
 
 _GROWTH = 4
-"""A view grows by no more than this many times its record's entry: what a record tells stands in
-a view four times at most (a chain's name, of an attempt), beside less than the entry's own."""
+"""A view grows by no more than this many times its record's entry: a record's text appears in
+a view four times at most (a chain's name, of an attempt), with less overhead than the entry's."""
 
 _HEARTBEAT_BYTES = 100
 """What a heartbeat, which has no entry, adds to a view at most: two figures."""
@@ -57,7 +57,7 @@ CACHED_SESSIONS = 5_000
 """Sessions whose views are kept in memory between batches, a few kB each."""
 
 
-class Placed(NamedTuple):
+class LoggedRecord(NamedTuple):
     """A record at its place in the log; `logged_ms` is its Kafka timestamp, if it has one."""
 
     offset: int
@@ -87,7 +87,7 @@ class Documents(NamedTuple):
 
 
 class Fold:
-    """The documents of one partition that are in hand.
+    """The documents of one partition that are in memory.
 
     `strict`: a record whose session's documents are gone raises LostError; else, where the log
     does not have the session's beginning, the view begins there.
@@ -105,22 +105,22 @@ class Fold:
         self._aggregates: dict[str, Aggregates] = {}
 
     def load_stats(self, stats: Mapping[bytes, bytes]) -> None:
-        """Take the partition's aggregates over. Raises LostError, VersionError."""
-        found = {name.decode("utf-8", "surrogatepass"): value for name, value in stats.items()}
-        partition = found.pop(PARTITION_FIELD, None)
+        """Load the partition's aggregates. Raises LostError, VersionError."""
+        fields = {name.decode("utf-8", "surrogatepass"): value for name, value in stats.items()}
+        partition = fields.pop(PARTITION_FIELD, None)
         if partition is None:
             raise LostError("the partition's aggregates are gone")
         self._partition = view_codec.decode(PartitionView, partition)
         self._aggregates = {
-            name: view_codec.decode(Aggregates, value) for name, value in found.items()
+            name: view_codec.decode(Aggregates, value) for name, value in fields.items()
         }
 
     def missing(self, sessions: Iterable[bytes]) -> list[bytes]:
-        """Return the sessions whose views are not in hand."""
+        """Return the sessions whose views are not in memory."""
         return [session for session in sessions if session not in self._views]
 
     def put_view(self, session: bytes, document: bytes | None) -> list[bytes]:
-        """Take a view over; return the names of its compactions that may still change."""
+        """Load a view; return the names of its compactions that may still change."""
         view = None if document is None else view_codec.decode(SessionView, document)
         self._views[session] = view
         if view is None or document is None:
@@ -133,14 +133,14 @@ class Fold:
         ]
 
     def put_compaction(self, session: bytes, name: bytes, document: bytes | None) -> None:
-        """Take a compaction over. Raises LostError where there is none."""
+        """Load a compaction. Raises LostError where there is none."""
         if document is not None:
             self._compactions[session, name] = view_codec.decode(Compaction, document)
         elif self._strict:
             raise LostError("a session's compaction is gone")
 
-    def unexplained(self, placed: Iterable[Placed]) -> list[bytes]:
-        """Return sessions that go on without a view: gone for idleness, or lost."""
+    def unexplained(self, placed: Iterable[LoggedRecord]) -> list[bytes]:
+        """Return sessions that continue without a view: they left for idleness, or are lost."""
         first: dict[bytes, int] = {}
         for item in placed if self._strict else ():
             first.setdefault(codec.key_bytes(item.record.data.session_id), item.record.sequence)
@@ -151,11 +151,11 @@ class Fold:
         ]
 
     def excuse(self, sessions: Iterable[bytes]) -> None:
-        """Know that sessions left for idleness: when one goes on, its view begins anew."""
+        """Note sessions that left for idleness: if one continues, its view starts over."""
         self._excused.update(sessions)
 
     def forget_sessions(self, beyond: int = CACHED_SESSIONS) -> None:
-        """Let go of the sessions that were used least recently, beyond so many."""
+        """Drop the least recently used sessions from memory, beyond so many."""
         excess = len(self._views) - beyond
         if excess > 0:
             gone = set(list(self._views)[:excess])
@@ -165,7 +165,7 @@ class Fold:
             self._excused -= gone
             self._drop_compactions(gone)
 
-    def leaving_before(self, placed: Placed) -> int | None:
+    def leaving_before(self, placed: LoggedRecord) -> int | None:
         """Return the Kafka time that sessions must be idle since to leave before this record.
 
         None where none can leave: they do so from the log's first record of a day (UTC) on, and
@@ -179,9 +179,9 @@ class Fold:
     def leave(
         self, sessions: Collection[bytes], *, all_of_them: bool
     ) -> dict[tuple[bytes, bytes], None]:
-        """Let idle sessions go before the next record; `all_of_them`: no more are idle.
+        """Remove idle sessions before the next record; `all_of_them`: no more are idle.
 
-        Their views must be in hand. Returns the agents that no longer have them.
+        Their views must be in memory. Returns the agents that no longer have them.
         """
         agents: dict[tuple[bytes, bytes], None] = {}
         for session in sessions:
@@ -195,18 +195,18 @@ class Fold:
         self._all_left = all_of_them
         return agents
 
-    def add(self, placed: Placed) -> Documents | None:
+    def add(self, placed: LoggedRecord) -> Documents | None:
         """Fold the next record; None where its session's view has it already.
 
-        Raises LostError where the session goes on and its view is gone.
+        Raises LostError where the session continues and its view is gone.
         """
         record = placed.record
         session = codec.key_bytes(record.data.session_id)
         before = self._views.pop(session)
-        # Put back at the end: the views in hand are in the order of their last use.
+        # Inserted at the end: the views in memory are in the order of their last use.
         self._views[session] = before
-        goes_on = before is None and record.sequence > 1
-        if goes_on and self._strict and session not in self._excused:
+        continues = before is None and record.sequence > 1
+        if continues and self._strict and session not in self._excused:
             raise LostError(f"record {placed.offset} goes on from a view that is gone")
         view = project(before, record, placed.offset)
         if view is before:
@@ -234,7 +234,7 @@ class Fold:
         )
 
     def encoded(self, views: Mapping[bytes, bytes]) -> None:
-        """Know how much views take that were encoded."""
+        """Note the sizes of views that were encoded."""
         for session, document in views.items():
             self._view_bytes[session] = len(document)
 
@@ -255,7 +255,7 @@ class Fold:
         return place[1], view_codec.encode(after)
 
     def _count(
-        self, placed: Placed, attempt: AttemptView | None
+        self, placed: LoggedRecord, attempt: AttemptView | None
     ) -> Mapping[bytes, Aggregates | None]:
         """Count the record; return the aggregates that changed, but for the partition's own."""
         record, before = placed.record, self._partition
@@ -290,7 +290,7 @@ _NO_AGENTS: Mapping[tuple[bytes, bytes], int | None] = {}
 def _agents(
     session: bytes, before: SessionView | None, after: SessionView, recent: int
 ) -> Mapping[tuple[bytes, bytes], int | None]:
-    """Return whose the session is after a record, and whose it no longer is."""
+    """Return the agent of the session after a record, and the one that no longer has it."""
     former = None if before is None else before.identity.publisher_agent_id
     agent = after.identity.publisher_agent_id
     if agent is None:

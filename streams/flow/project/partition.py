@@ -15,12 +15,20 @@ from contextgauge.errors import ConfigError, LostError, ReseekError, VersionErro
 from schemas.views import Aggregates, EntryStream, PartitionView, SessionView
 from streams import codec
 from streams.codec import views as view_codec
-from streams.flow.common.retry import Patience
-from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, Documents, Fold, Placed
-from streams.ports import Batch, Entry, LogRecord, Told, ViewChanges, ViewPosition, ViewStore
+from streams.flow.common.retry import RetryLoop
+from streams.flow.project.fold import FIRST_STATS, PARTITION_KEY, Documents, Fold, LoggedRecord
+from streams.ports import (
+    Batch,
+    Entry,
+    LogRecord,
+    ProjectorHeartbeat,
+    ViewChanges,
+    ViewPosition,
+    ViewStore,
+)
 
 MAX_DOCUMENTS = 500
-"""Documents of one call at most: Redis serves nobody else meanwhile, some milliseconds."""
+"""Documents of one call at most: Redis serves no one else meanwhile, some milliseconds."""
 
 MAX_BYTES = 2 * 1024 * 1024
 """Bytes of one call at most. One record that is greater goes alone: it cannot be cut."""
@@ -29,10 +37,10 @@ LEAVING_SESSIONS = 50
 """Idle sessions that leave before one record at most, so that they fit into its call."""
 
 _RANKS = 4
-"""Times that a session's key is in a call beside its documents: in rankings and indexes."""
+"""Times that a session's key is in a call in addition to its documents: rankings and indexes."""
 
 _DOCUMENTS = 5
-"""Documents of one record at most, beside aggregates: a view, a compaction, an entry, its place
+"""Documents of one record at most, without aggregates: a view, a compaction, an entry, its place
 in the live feed, and the partition's own account."""
 
 _STATS_BYTES = 8 * 1024
@@ -44,7 +52,7 @@ _SLICE_RECORDS = 250
 _Item = TypeVar("_Item")
 
 
-class Place(NamedTuple):
+class ViewPartition(NamedTuple):
     """One partition of one generation, of so many partitions."""
 
     generation: int
@@ -53,7 +61,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Call:
+class ViewWrite:
     """The changes of one call under way."""
 
     leaving: dict[bytes, int] = field(default_factory=dict)
@@ -72,11 +80,11 @@ class Call:
 
     def documents(self) -> int:
         """Return how many documents it writes or takes away."""
-        kept = (self.leaving, self.views, self.compactions, self.entries, self.stats, self.live)
-        return sum(len(documents) for documents in kept) + (self.partition is not None)
+        written = (self.leaving, self.views, self.compactions, self.entries, self.stats, self.live)
+        return sum(len(documents) for documents in written) + (self.partition is not None)
 
     def takes(self, added: Documents) -> bool:
-        """Tell whether the documents of one more record fit."""
+        """Return whether the documents of one more record fit."""
         if not self.live:
             return True
         count = self.documents() + _DOCUMENTS + len(added.stats)
@@ -140,21 +148,27 @@ class Call:
 class PartitionProjector:
     """Folds batches of one partition into one generation; after an error it is spent.
 
-    `strict` as in `Fold`: it never is where the log's beginning is no longer there. `patience`
+    `strict` as in `Fold`: it never is where the log's beginning is no longer there. `retry`
     waits for a store that is away.
     """
 
     def __init__(
-        self, store: ViewStore, patience: Patience, place: Place, *, strict: bool, idle_ms: int
+        self,
+        store: ViewStore,
+        retry: RetryLoop,
+        place: ViewPartition,
+        *,
+        strict: bool,
+        idle_ms: int,
     ) -> None:
         self._store = store
-        self._patience = patience
+        self._retry = retry
         self._place = place
         self._at = (place.generation, place.partition)
         self._strict = strict
         self._idle_ms = idle_ms
         self._fold = Fold(strict=strict, idle_ms=idle_ms)
-        self._call = Call()
+        self._call = ViewWrite()
         self._stored = ViewPosition(0, 0, place.partitions, caught_up=False)
         self.writes = 0
         """Calls that were written."""
@@ -167,20 +181,20 @@ class PartitionProjector:
         return self._stored.offset
 
     async def open(self, build: str | None = None) -> bool:
-        """Take the stored position over; false where there is none, or none of this build.
+        """Load the stored position; return False where there is none, or none of this build.
 
         Raises LostError where the aggregates are gone, ConfigError where the views are for
         another number of partitions, VersionError.
         """
-        until_done, store, partitions = self._patience.until_done, self._store, self._place[2]
+        until_done, store, partitions = self._retry.run, self._store, self._place[2]
         stored = await until_done(lambda: store.position(*self._at))
         if stored is None or (build is not None and stored.build != build):
             return False
         if stored.partitions != partitions:
             raise ConfigError(
                 f"the views are for {stored.partitions} partitions, the topic has {partitions}: "
-                "sessions would be looked for on other ones. Give this topic's views a "
-                "CONTEXTGAUGE_KEY_PREFIX of their own; they are built anew there"
+                "sessions would be looked for on other ones. Give this topic's views "
+                "their own CONTEXTGAUGE_KEY_PREFIX; they are rebuilt there"
             )
         # Where older records were deleted from the log, a session may well begin in its middle.
         strict = self._strict and stored.begin == 0
@@ -192,15 +206,15 @@ class PartitionProjector:
         """Begin the partition at the log's first offset, unless another worker just did."""
         partitions = self._place.partitions
         position = ViewPosition(offset, offset, partitions, caught_up=False, build=build)
-        changes = Call().changes()._replace(stats=FIRST_STATS)
-        await self._patience.until_done(
+        changes = ViewWrite().changes()._replace(stats=FIRST_STATS)
+        await self._retry.run(
             lambda: self._store.apply(*self._at, expected=None, position=position, changes=changes)
         )
 
-    async def apply(self, batch: Batch, got_on: Callable[[], None] = lambda: None) -> int:
+    async def apply(self, batch: Batch, on_progress: Callable[[], None] = lambda: None) -> int:
         """Write what a batch changes; return how many of its records were new.
 
-        `got_on` is called now and then: a batch of large documents may take many calls.
+        `on_progress` is called after each write and slice: a batch may take many writes.
 
         Raises ReseekError where another position is stored, LostError where documents are gone:
         then the calls before stand, with the position that they came to. Raises VersionError
@@ -214,34 +228,34 @@ class PartitionProjector:
             idle_since_ms = self._fold.leaving_before(item)
             if idle_since_ms is not None:
                 await self._flush(item.offset)
-                await self._let_leave(idle_since_ms)
+                await self._remove_idle(idle_since_ms)
             documents = self._fold.add(item)
             if documents is not None:
                 if not self._call.takes(documents):
                     await self._flush(item.offset)
-                    got_on()
+                    on_progress()
                 self._call.add(documents)
             if number % _SLICE_RECORDS == 0:
-                got_on()
+                on_progress()
                 await asyncio.sleep(0)
         await self._flush(max(batch.position, self.position))
         self._fold.forget_sessions()
         return len(placed)
 
-    async def tell(self, told: Told) -> None:
-        """Tell readers, beside the position, how things are."""
-        await self._store.tell(*self._at, self._stored.build, told)
+    async def report_heartbeat(self, heartbeat: ProjectorHeartbeat) -> None:
+        """Store a heartbeat for readers next to the position."""
+        await self._store.report_heartbeat(*self._at, self._stored.build, heartbeat)
 
     async def verify(self) -> None:
-        """Raise ReseekError where the store is not where this one left it.
+        """Raise ReseekError where the stored position is not the one that was written.
 
-        A store that lost its last writes would else be found out by the next record only.
+        Otherwise only the next record would reveal a store that lost its last writes.
         """
-        stored = await self._patience.until_done(partial(self._store.position, *self._at))
+        stored = await self._retry.run(partial(self._store.position, *self._at))
         if stored is None or stored.offset != self.position:
             raise ReseekError(f"the views are no longer at {self.position}: read again")
 
-    def _placed(self, record: LogRecord) -> Placed:
+    def _placed(self, record: LogRecord) -> LoggedRecord:
         try:
             read = codec.from_binary(record.headers, record.value or b"")
         except (ValueError, VersionError) as error:
@@ -249,33 +263,33 @@ class PartitionProjector:
                 f"record {record.offset} of partition {self._place.partition} cannot be read: "
                 f"{error}"
             ) from error
-        return Placed(record.offset, record.timestamp_ms, read)
+        return LoggedRecord(record.offset, record.timestamp_ms, read)
 
-    async def _load(self, placed: Sequence[Placed]) -> None:
-        """Bring the documents in hand that the records go on from."""
-        until_done, store, fold = self._patience.until_done, self._store, self._fold
+    async def _load(self, placed: Sequence[LoggedRecord]) -> None:
+        """Load the documents that the records change."""
+        until_done, store, fold = self._retry.run, self._store, self._fold
         sessions = {codec.key_bytes(item.record.data.session_id): None for item in placed}
         names = await self._load_views(fold.missing(sessions))
         for places in _pieces(names):
-            found = await until_done(partial(store.pick_compactions, *self._at, places))
-            for (session, name), document in zip(places, found, strict=True):
+            documents = await until_done(partial(store.pick_compactions, *self._at, places))
+            for (session, name), document in zip(places, documents, strict=True):
                 fold.put_compaction(session, name, document)
         for some in _pieces(fold.unexplained(placed)):
             left = await until_done(partial(store.left, *self._at, some))
             fold.excuse([session for session, gone in zip(some, left, strict=True) if gone])
 
     async def _load_views(self, missing: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-        """Bring views in hand; return those of their compactions that may still change."""
+        """Load views; return those of their compactions that may still change."""
         names: list[tuple[bytes, bytes]] = []
         for some in _pieces(missing):
-            views = await self._patience.until_done(partial(self._store.views, *self._at, some))
+            views = await self._retry.run(partial(self._store.views, *self._at, some))
             for session, document in zip(some, views, strict=True):
                 names += [(session, name) for name in self._fold.put_view(session, document)]
         return names
 
-    async def _let_leave(self, idle_since_ms: int) -> None:
-        """Let sessions go that are idle since before; all documents so far are written."""
-        idle = await self._patience.until_done(
+    async def _remove_idle(self, idle_since_ms: int) -> None:
+        """Remove sessions that have been idle for longer; all documents so far are written."""
+        idle = await self._retry.run(
             lambda: self._store.idle(*self._at, idle_since_ms, LEAVING_SESSIONS)
         )
         await self._load_views(self._fold.missing(idle))
@@ -287,10 +301,10 @@ class PartitionProjector:
         """Write the call under way and bring the stored position to `offset`."""
         if offset == self.position:
             return
-        call, self._call = self._call, Call()
+        call, self._call = self._call, ViewWrite()
         position, changes = self._stored._replace(offset=offset), call.changes()
         self._fold.encoded(changes.views)
-        result = await self._patience.until_done(
+        result = await self._retry.run(
             lambda: self._store.apply(
                 *self._at, expected=self.position, position=position, changes=changes
             )
@@ -298,7 +312,7 @@ class PartitionProjector:
         if result == "mismatch":
             raise ReseekError(f"the views are not at {self.position}: read again from theirs")
         if result == "damaged":
-            raise LostError("documents are not what their position left behind")
+            raise LostError("stored documents do not match the stored position")
         self._stored = position
         self.writes += 1
         self.documents += call.documents()

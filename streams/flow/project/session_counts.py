@@ -1,12 +1,25 @@
-"""The figures of the sessions at work, taken from the views of the partitions that a worker has."""
+"""Counts of the sessions at work, for alarms and dashboards: no names, only how many.
 
-from collections.abc import Callable, Collection
+Only sessions at work are counted: one that was left yesterday at 95 % does not matter, and its
+attempt that never ended does not hang now. What a session looks like is decided in
+`streams/core/session_status.py`.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
 from contextgauge.errors import RetryError, VersionError
 from schemas.views import SessionView
 from streams.codec import views as view_codec
-from streams.core.session_status import AT_WORK_MS, BANDS, session_figures
+from streams.core.session_status import (
+    AT_WORK_MS,
+    BANDS,
+    Band,
+    band_of,
+    leading_chain,
+    status_of,
+)
 from streams.ports import Clock, GaugeName, Telemetry, ViewReader
 
 EVERY_S: Final = 15.0
@@ -25,34 +38,62 @@ _GAUGES: Final[tuple[GaugeName, ...]] = (
 )
 
 
+@dataclass(slots=True)
+class SessionCounts:
+    """The sessions at work. `bands` counts them by how full their leading chain is.
+
+    `attempts` are open compaction attempts, `silent_ms` is for how long the quietest of them has
+    given no sign; `thrashing` sessions are compacted again and again.
+    """
+
+    bands: dict[Band, int] = field(default_factory=lambda: dict.fromkeys(BANDS, 0))
+    attempts: int = 0
+    silent_ms: int = 0
+    thrashing: int = 0
+
+
+def session_counts(views: Iterable[SessionView], now_ms: int) -> SessionCounts:
+    """Count the sessions that are at work."""
+    counts = SessionCounts()
+    for view in views:
+        if view.last_ms is None or now_ms - view.last_ms > AT_WORK_MS:
+            continue
+        status = status_of(view)
+        counts.bands[band_of(leading_chain(view))] += 1
+        counts.attempts += view.attempt is not None
+        counts.silent_ms = max(counts.silent_ms, status.silent_ms(now_ms) or 0)
+        counts.thrashing += status.is_thrashing(now_ms)
+    return counts
+
+
 class SessionGauges:
-    """Tells the figures of each partition, as long as it is asked to."""
+    """Reports the counts of each partition until it is cancelled."""
 
     def __init__(self, reader: ViewReader, telemetry: Telemetry, clock: Clock) -> None:
         self._reader, self._telemetry, self._clock = reader, telemetry, clock
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
 
     async def run(
         self, partitions: Callable[[], Collection[int]], generation: Callable[[], int | None]
     ) -> None:
-        """Tell the figures of these partitions, again and again, until cancelled."""
+        """Report the counts of these partitions over and over, until cancelled."""
         try:
             while True:
-                active, wanted = generation(), set(partitions())
-                self._forget(self._told if active is None else self._told - wanted)
-                for partition in sorted(wanted) if active is not None else ():
+                active, assigned = generation(), set(partitions())
+                self._forget(self._reported if active is None else self._reported - assigned)
+                for partition in sorted(assigned) if active is not None else ():
                     try:
-                        await self._tell(active or 0, partition)
+                        await self._report(active or 0, partition)
                     except (RetryError, VersionError):
-                        # Whoever writes to the store finds that too, and says so. What was so
-                        # before may not be so any more.
-                        self._forget(set(self._told))
+                        # The partition's task meets the same error and reports it. The former
+                        # counts may no longer hold.
+                        self._forget(set(self._reported))
                         break
                 await self._clock.sleep(EVERY_S)
         finally:
-            self._forget(set(self._told))
+            self._forget(set(self._reported))
 
-    async def _tell(self, generation: int, partition: int) -> None:
+    async def _report(self, generation: int, partition: int) -> None:
         now_ms = self._clock.now_ms()
         ranked = await self._reader.ranked(generation, partition, "recent", _MOST_SESSIONS)
         names = [name for name, last_ms in ranked if last_ms >= now_ms - AT_WORK_MS]
@@ -60,16 +101,20 @@ class SessionGauges:
         for first in range(0, len(names), _PAGE):
             page = names[first : first + _PAGE]
             documents = await self._reader.views(generation, partition, page)
-            views += [view_codec.decode(SessionView, found) for found in documents if found]
-        figures = session_figures(views, now_ms)
+            views += [
+                view_codec.decode(SessionView, document)
+                for document in documents
+                if document is not None
+            ]
+        counts = session_counts(views, now_ms)
         label = str(partition)
-        for band, count in figures.bands.items():
+        for band, count in counts.bands.items():
             self._telemetry.gauge("project_sessions", count, partition=label, band=band)
         gauge = self._telemetry.gauge
-        gauge("project_open_attempts", figures.attempts, partition=label)
-        gauge("project_silent_attempt_seconds", figures.silent_ms / 1_000, partition=label)
-        gauge("project_thrashing_sessions", figures.thrashing, partition=label)
-        self._told.add(partition)
+        gauge("project_open_attempts", counts.attempts, partition=label)
+        gauge("project_silent_attempt_seconds", counts.silent_ms / 1_000, partition=label)
+        gauge("project_thrashing_sessions", counts.thrashing, partition=label)
+        self._reported.add(partition)
 
     def _forget(self, partitions: set[int]) -> None:
         for partition in partitions:
@@ -78,4 +123,4 @@ class SessionGauges:
                 self._telemetry.forget("project_sessions", partition=label, band=band)
             for name in _GAUGES:
                 self._telemetry.forget(name, partition=label)
-        self._told -= partitions
+        self._reported -= partitions

@@ -7,12 +7,12 @@ once all have come to where the log ended when they began:
 
     no active generation ──begin──▶ next ──all partitions caught up──▶ active ──loss──▶ next …
 
-A partition whose documents were lost is followed no further: its readers see it fall behind,
-not wrong figures. What ends what, by the error's name:
+A partition whose documents were lost is followed no further: its readers see it fall behind
+rather than wrong figures. What ends what, by the error's name:
 
     ReseekError      the partition drops what it has in memory and reads on from the stored position
     LostError        the next generation is begun
-    RetryError       of the store: waited for; of the log: the worker joins the group anew
+    RetryError       of the store: waited for; of the log: the worker rejoins the group
     StopError        ends the worker
 """
 
@@ -21,11 +21,13 @@ from collections.abc import Coroutine
 from typing import Final
 
 from contextgauge.errors import ConfigError
-from streams.flow.common.generations import Watch
+from streams.flow.common.generations import GenerationTracker
 from streams.flow.common.membership import Membership, stay_member
-from streams.flow.common.retry import Patience
+from streams.flow.common.retry import RetryLoop
+from streams.flow.project.background import GenerationBuild, GenerationCleanup
 from streams.flow.project.config import ProjectConfig
-from streams.flow.project.partition_task import ProjectTask, Tools
+from streams.flow.project.live import LiveProjection
+from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
 from streams.flow.project.session_counts import SessionGauges
 from streams.ports import Clock, Health, Log, Telemetry, ViewStore
 
@@ -51,14 +53,14 @@ async def run_project(
     StopError where going on would be wrong: a missing topic, views for another number of
     partitions, an unknown version, a position out of range.
     """
-    patience = Patience(clock, telemetry, health, stop, "redis")
-    watch = Watch(store, clock, config.instance_id)
-    tools = Tools(log, store, config, telemetry, health, clock, patience, watch)
-    # From 0 on: of a counter that begins with its first event nobody sees it rise.
+    retry = RetryLoop(clock, telemetry, health, stop, "redis")
+    generations = GenerationTracker(store, clock, config.instance_id)
+    ports = ProjectPorts(log, store, config, telemetry, health, clock, retry, generations)
+    # Initialised with 0: the first event of a new series would not show as an increase.
     telemetry.count("worker_retries", 0, service="kafka")
     telemetry.count("worker_retries", 0, service="redis")
     await stay_member(
-        lambda: _Member(tools, stop),
+        lambda: _ProjectMember(ports, stop),
         telemetry=telemetry,
         health=health,
         clock=clock,
@@ -66,75 +68,78 @@ async def run_project(
     )
 
 
-class _Member(Membership):
-    """Three tasks for each partition, and an eye on what other workers do."""
+class _ProjectMember(Membership):
+    """Three tasks for each partition: live projection, the next generation's build, cleanup."""
 
-    def __init__(self, tools: Tools, stop: asyncio.Event) -> None:
-        config = tools.config
+    def __init__(self, ports: ProjectPorts, stop: asyncio.Event) -> None:
+        config = ports.config
         super().__init__(
             worker=_WORKER,
             topic=config.events_topic,
             group=config.group,
             instance_id=config.instance_id,
-            log=tools.log,
-            telemetry=tools.telemetry,
-            health=tools.health,
+            log=ports.log,
+            telemetry=ports.telemetry,
+            health=ports.health,
             stop=stop,
         )
-        self._tools = tools
-        self._projecting: list[ProjectTask] = []
+        self._ports = ports
+        self._pollers: list[PartitionPoller] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     async def _prepare(self) -> int:
         """Wait for the store. Raises ConfigError where the topic is missing."""
-        tools = self._tools
-        await tools.patience.until_done(tools.store.start)
-        await self._look()
-        topic = tools.config.events_topic
-        count = (await tools.log.partition_counts([topic]))[topic]
+        ports = self._ports
+        await ports.retry.run(ports.store.start)
+        await self._refresh()
+        topic = ports.config.events_topic
+        count = (await ports.log.partition_counts([topic]))[topic]
         if count is None:
             raise ConfigError(f"no topic {topic}: create it with `contextgauge topics create`")
         return count
 
-    def _beside(self) -> list[Coroutine[None, None, None]]:
-        gauges = SessionGauges(self._tools.store, self._tools.telemetry, self._tools.clock)
-        telling = gauges.run(
-            lambda: [task.partition for task in self._projecting],
-            lambda: self._tools.watch.seen.active,
+    def _background(self) -> list[Coroutine[None, None, None]]:
+        gauges = SessionGauges(self._ports.store, self._ports.telemetry, self._ports.clock)
+        reporting = gauges.run(
+            lambda: [poller.partition for poller in self._pollers],
+            lambda: self._ports.generations.current.active,
         )
-        return [self._watch(), telling]
+        return [self._refresh_generations(), reporting]
 
-    async def _watch(self) -> None:
-        """See what other workers do to the generations."""
-        tools = self._tools
+    async def _refresh_generations(self) -> None:
+        """Notice what other workers do to the generations."""
+        ports = self._ports
         while True:
-            await tools.clock.sleep(tools.config.watch_s)
-            await self._look()
+            await ports.clock.sleep(ports.config.watch_s)
+            await self._refresh()
 
-    async def _look(self) -> None:
-        tools = self._tools
-        await tools.patience.until_done(tools.watch.look)
-        seen = tools.watch.seen
-        tools.telemetry.gauge("project_generation_active", seen.active or 0)
-        tools.telemetry.gauge("project_generation_next", seen.next or 0)
+    async def _refresh(self) -> None:
+        ports = self._ports
+        await ports.retry.run(ports.generations.refresh)
+        seen = ports.generations.current
+        ports.telemetry.gauge("project_generation_active", seen.active or 0)
+        ports.telemetry.gauge("project_generation_next", seen.next or 0)
 
     def _take(self, partitions: frozenset[int]) -> None:
-        telemetry = self._tools.telemetry
+        telemetry = self._ports.telemetry
         for partition in sorted(partitions):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))
-            task = ProjectTask(self._tools, self._reader, partition, self._partitions)
-            self._projecting.append(task)
-            works = (task.follow(), task.build(), task.clean())
-            self._tasks += [self._spawn(work) for work in works]
+            poller = PartitionPoller(self._ports, partition, self._partitions)
+            handover = Handover()
+            live = LiveProjection(self._ports, self._reader, poller, handover)
+            build = GenerationBuild(self._ports, poller, handover)
+            cleanup = GenerationCleanup(self._ports, poller)
+            self._pollers.append(poller)
+            self._tasks += [self._spawn(task.run()) for task in (live, build, cleanup)]
 
     async def _release(self) -> None:
         """End all partitions' work at once: a batch that was cut off is read again."""
-        self.has_worked = self.has_worked or any(task.has_read for task in self._projecting)
-        self._projecting.clear()
+        self.has_worked = self.has_worked or any(poller.has_written for poller in self._pollers)
+        self._pollers.clear()
         tasks, self._tasks = set(self._tasks), []
         while tasks:
-            # Again, if need be: a library may swallow a cancellation.
+            # Repeated if needed: a library may swallow a cancellation.
             for task in tasks:
                 task.cancel()
             _, tasks = await asyncio.wait(tasks, timeout=_CANCEL_TIMEOUT_S)

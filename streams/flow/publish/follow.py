@@ -1,16 +1,18 @@
-"""Sends what readers of files give, and tells them what was acknowledged.
+"""Publishes lines read from files, and settles them once they are acknowledged.
 
 A file's position is never ahead of the broker's acknowledgement: after a crash some lines are sent
 again, which changes nothing (R4), and none is left out.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol, TypeVar
+import contextlib
+import queue
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from typing import TypeVar
 
-from contextgauge.containers import Line
-from streams.flow.publish.publish import Published, Sender
-from streams.ports import Clock
+from streams.flow.publish.publish import LinePublisher, PublishCounts
+from streams.ports import Clock, LineBatch
 
 _SETTLE_S = 1.0
 """While much is read, acknowledgement is waited for so often: a crash sends a second again."""
@@ -18,27 +20,11 @@ _SETTLE_S = 1.0
 Item = TypeVar("Item")
 
 
-class Piece(Protocol):
-    """Lines to send; one without lines says that there are no more for now."""
-
-    @property
-    def lines(self) -> Sequence[Line]:
-        """The lines."""
-
-    @property
-    def live(self) -> bool:
-        """Whether they were seen when they were written (R28)."""
-
-    @property
-    def settle(self) -> Callable[[], None]:
-        """To be called once all lines are acknowledged."""
-
-
 async def publish_pieces(
-    sender: Sender,
-    pieces: AsyncIterator[Piece],
+    sender: LinePublisher,
+    pieces: AsyncIterator[LineBatch],
     clock: Clock,
-    progress: Callable[[Published], None],
+    progress: Callable[[PublishCounts], None],
     *,
     is_live: bool | None = None,
 ) -> None:
@@ -85,3 +71,54 @@ async def until(stop: asyncio.Event, items: AsyncIterator[Item]) -> AsyncIterato
             yield item
     finally:
         stopping.cancel()
+
+
+async def in_thread(items: Iterable[Item]) -> AsyncGenerator[Item, None]:
+    """Yield the items, each read in a thread when it is asked for.
+
+    The thread does not keep the process: one that waits for an idle pipe would for ever.
+    """
+    loop = asyncio.get_running_loop()
+    requests: queue.SimpleQueue[asyncio.Future[Item | None] | None] = queue.SimpleQueue()
+
+    def answer(act: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no one waits any more
+            loop.call_soon_threadsafe(act)
+
+    def read() -> None:
+        reading = iter(items)
+        while (future := requests.get()) is not None:
+            try:
+                item = next(reading, None)
+            except BaseException as error:  # noqa: BLE001 -- raised where it was asked for
+                answer(_failing(future, error))
+            else:
+                answer(_giving(future, item))
+
+    threading.Thread(target=read, name="reading", daemon=True).start()
+    try:
+        while True:
+            future: asyncio.Future[Item | None] = loop.create_future()
+            requests.put(future)
+            item = await future
+            if item is None:
+                return
+            yield item
+    finally:
+        requests.put(None)
+
+
+def _giving(future: asyncio.Future[Item | None], item: Item | None) -> Callable[[], None]:
+    def give() -> None:
+        if not future.done():
+            future.set_result(item)
+
+    return give
+
+
+def _failing(future: asyncio.Future[Item | None], error: BaseException) -> Callable[[], None]:
+    def fail() -> None:
+        if not future.done():
+            future.set_exception(error)
+
+    return fail

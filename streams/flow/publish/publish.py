@@ -47,7 +47,7 @@ class PublishConfig:
 
 
 @dataclass(slots=True)
-class Published:
+class PublishCounts:
     """What was done so far. `read_bytes` counts all that was read, line ends too."""
 
     messages: int = 0
@@ -62,18 +62,18 @@ class Published:
     sessions: set[str] = field(default_factory=set)
 
 
-class Sender:
-    """Sends lines one by one, and counts in `done`; `refuse` is told of what cannot be sent."""
+class LinePublisher:
+    """Sends lines one by one and counts them in `done`; calls `refuse` for those it cannot send."""
 
     def __init__(
         self,
         producer: Producer,
         config: PublishConfig,
         refuse: Callable[[Line, DeadLetter], None],
-        done: Published | None = None,
+        done: PublishCounts | None = None,
     ) -> None:
         self.producer = producer
-        self.done = Published() if done is None else done
+        self.done = PublishCounts() if done is None else done
         self._config = config
         self._refuse = refuse
         self._headers = {
@@ -88,17 +88,17 @@ class Sender:
             return
         if line.size > config.limit_bytes:
             # Shortening takes seconds, in which batches must go on being sent.
-            found = await asyncio.to_thread(_prepared, line, config)
+            prepared = await asyncio.to_thread(_prepared, line, config)
         else:
-            found = _prepared(line, config)
-        if found is None:
+            prepared = _prepared(line, config)
+        if prepared is None:
             done.ignored += 1
             return
-        if isinstance(found, DeadLetter):
+        if isinstance(prepared, DeadLetter):
             done.refused += 1
-            self._refuse(line, found)
+            self._refuse(line, prepared)
             return
-        session_id, value, is_short = found
+        session_id, value, is_short = prepared
         partition = config.partition_of(session_id, config.partitions)
         key = codec.key_bytes(session_id)
         record = NewRecord(config.topic, partition, key, value, self._headers[is_live])
@@ -116,10 +116,10 @@ def _prepared(line: Line, config: PublishConfig) -> tuple[str, bytes, bool] | De
         if isinstance(stripped, DeadLetter):
             return stripped
         line = stripped
-    found = keyed(line, config.limit_bytes)
-    if found is None or isinstance(found, DeadLetter):
-        return found
-    session_id, value = found
+    message = keyed(line, config.limit_bytes)
+    if message is None or isinstance(message, DeadLetter):
+        return message
+    session_id, value = message
     return session_id, value, value is not line.value
 
 
@@ -128,14 +128,14 @@ async def publish(
     config: PublishConfig,
     blocks: AsyncIterator[Sequence[Line]],
     refuse: Callable[[Line, DeadLetter], None],
-    progress: Callable[[Published], None],
-) -> Published:
+    progress: Callable[[PublishCounts], None],
+) -> PublishCounts:
     """Send all lines, in order within a partition, and wait until they are acknowledged.
 
-    `refuse` is told of each line that cannot be sent, `progress` of the state after each block.
+    `refuse` is called for each line that cannot be sent, `progress` after each block.
     Raises what the producer raises; what was sent until then stays sent.
     """
-    sender = Sender(producer, config, refuse)
+    sender = LinePublisher(producer, config, refuse)
     async for block in blocks:
         for line in block:
             await sender.send(line, is_live=config.is_live)

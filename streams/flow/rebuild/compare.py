@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from contextgauge.errors import LostError, RetryError
 from streams import codec
-from streams.ports import PartitionLook, SessionLook, SessionsLook, ViewStore
+from streams.ports import PartitionSnapshot, SessionSnapshot, SessionsSnapshot, ViewStore
 
 SESSIONS_A_LOOK = 5
-"""A session's documents may be some megabytes, and Redis serves nobody while it reads them."""
+"""A session's documents may be some megabytes, and Redis serves no one else meanwhile."""
 
 REPORTED_DIFFERENCES = 10
 """Differences that are reported; the others are counted."""
@@ -29,7 +29,7 @@ _REPORTED_FIELDS = 5
 Pause: TypeAlias = Callable[[], Awaitable[None]]
 """Waits a short time. Raises if the comparison has become pointless."""
 
-_Look = TypeVar("_Look", SessionsLook, PartitionLook)
+_Look = TypeVar("_Look", SessionsSnapshot, PartitionSnapshot)
 
 
 class Pair(NamedTuple):
@@ -132,7 +132,7 @@ class PartitionComparison:
         return moved
 
     def _compare_level(
-        self, sessions: Sequence[bytes], former: SessionsLook, following: SessionsLook
+        self, sessions: Sequence[bytes], former: SessionsSnapshot, following: SessionsSnapshot
     ) -> None:
         for name, one, other in zip(sessions, former.sessions, following.sessions, strict=True):
             if one != other:
@@ -189,13 +189,13 @@ class PartitionComparison:
         pair = self._pair
         await self._store.limit(pair.following, self._partition, pair.build, offset)
 
-    async def _look_at(self, sessions: Sequence[bytes], generation: int) -> SessionsLook:
+    async def _look_at(self, sessions: Sequence[bytes], generation: int) -> SessionsSnapshot:
         return await self._store.look(generation, self._partition, sessions)
 
-    async def _look_at_partition(self, generation: int) -> PartitionLook:
+    async def _look_at_partition(self, generation: int) -> PartitionSnapshot:
         return await self._store.look_at_partition(generation, self._partition)
 
-    def _differs(self, name: bytes, one: SessionLook, other: SessionLook) -> None:
+    def _differs(self, name: bytes, one: SessionSnapshot, other: SessionSnapshot) -> None:
         pair = self._pair
         if one.view is None or other.view is None:
             missing = pair.former if one.view is None else pair.following
@@ -206,7 +206,7 @@ class PartitionComparison:
         self._result.add(Difference(self._partition, _text(name), _first(fields)))
 
 
-def _is_comparable(one: SessionLook, other: SessionLook) -> bool:
+def _is_comparable(one: SessionSnapshot, other: SessionSnapshot) -> bool:
     """Return whether two snapshots have the same state of a session, though not of its partition.
 
     A session's documents change only with its own records, and its view has the last position;
@@ -251,7 +251,7 @@ def _unequal_fields(one: object, other: object, path: str = "") -> list[str]:
     return [path or "view"]
 
 
-def _texts(look: PartitionLook) -> dict[str, bytes]:
+def _texts(look: PartitionSnapshot) -> dict[str, bytes]:
     return {_text(name): stat for name, stat in look.stats.items()}
 
 

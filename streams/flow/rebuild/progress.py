@@ -78,7 +78,7 @@ class IdleDetector:
     def is_idle(self, positions: Sequence[int | None]) -> bool:
         """Take the current positions; return True once, when they have not changed for long."""
         now_s = self._clock.monotonic_s()
-        # If nobody waited since the last check, there may have been nothing to write.
+        # If nothing waited since the last check, there may have been nothing to write.
         was_paused = now_s - self._checked_s > 2 * _CHECK_S
         self._checked_s = now_s
         if was_paused or positions != self._positions:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from contextgauge.backoff import Backoff
 from contextgauge.errors import ContextgaugeError, LostError, RetryError, StopError
-from streams.flow.common.generations import Watch
+from streams.flow.common.generations import GenerationTracker
 from streams.flow.rebuild.compare import Compared, Pair, PartitionComparison
 from streams.flow.rebuild.progress import (
     Cut,
@@ -66,7 +66,7 @@ class Rebuild:
     ) -> None:
         self._store, self._clock = store, clock
         self._show, self._notify = show, notify
-        self._watch = Watch(store, clock, "rebuild")
+        self._generations = GenerationTracker(store, clock, "rebuild")
         self._pair = Pair(0, 0, "")
         self._partitions = 0
         self._idle_detector = IdleDetector(clock)
@@ -78,8 +78,8 @@ class Rebuild:
 
         Raises StopError if no generation is active either.
         """
-        await self._watch.look()
-        seen = self._watch.seen
+        await self._generations.refresh()
+        seen = self._generations.current
         if seen.next is None:
             if seen.active is None:
                 raise _no_views()
@@ -93,20 +93,23 @@ class Rebuild:
 
         Raises StopError if the workers need the build.
         """
-        await self._watch.look()
-        seen = self._watch.seen
+        await self._generations.refresh()
+        seen = self._generations.current
         if seen.next is None:
             return None
         self._pair = Pair(seen.active or 0, seen.next, seen.build)
         await self._count_partitions()
         await self._store.abandon(seen.next, seen.build)
-        await self._watch.look()
-        if (self._watch.seen.next, self._watch.seen.build) == (seen.next, seen.build):
+        await self._generations.refresh()
+        if (self._generations.current.next, self._generations.current.build) == (
+            seen.next,
+            seen.build,
+        ):
             raise StopError(
                 f"generation {seen.next} is required, because views were lost or do not exist yet: "
                 "it becomes active automatically"
             )
-        if self._watch.seen.active == seen.next:
+        if self._generations.current.active == seen.next:
             raise StopError(f"generation {seen.next} has just become active: readers use it")
         # A worker that does not know this yet would start the partition again.
         await self._clock.sleep(_NOTICED_S)
@@ -119,15 +122,17 @@ class Rebuild:
 
         Raises StopError if no generation is active.
         """
-        await self._watch.look()
-        seen = self._watch.seen
+        await self._generations.refresh()
+        seen = self._generations.current
         if seen.active is None:
             raise _no_views()
         self.resumed = seen.next is not None
         if seen.next is None:
-            await self._store.begin_next(seen.active + 1, self._watch.named(), held=True)
-            await self._watch.look()
-            seen = self._watch.seen
+            await self._store.begin_next(
+                seen.active + 1, self._generations.new_build_name(), held=True
+            )
+            await self._generations.refresh()
+            seen = self._generations.current
         self._pair = Pair(seen.active or 0, seen.next or 0, seen.build)
         await self._count_partitions()
         return await self._progress("building")
@@ -154,10 +159,14 @@ class Rebuild:
         if not (compared.different or cut) or accept:
             await self._until_level()
             activate = partial(
-                self._watch.activate, pair.following, pair.build, self._partitions, compared=True
+                self._generations.activate,
+                pair.following,
+                pair.build,
+                self._partitions,
+                compared=True,
             )
             await self._ask(activate)
-            swapped = self._watch.seen.active == pair.following
+            swapped = self._generations.current.active == pair.following
             if not swapped:
                 return None
         return Rebuilt(
@@ -265,18 +274,18 @@ class Rebuild:
             phase=phase,
             generation=pair.following,
             former=pair.former,
-            held=self._watch.seen.held,
+            held=self._generations.current.held,
             partitions=tuple(partitions),
             sessions=sessions,
         )
 
     async def _until_active(self) -> Rebuilt:
         pair = self._pair
-        while self._watch.seen.next == pair.following:
+        while self._generations.current.next == pair.following:
             self._show(await self._ask(partial(self._progress, "building")))
             await self._clock.sleep(_POLL_S)
-            await self._ask(self._watch.look)
-        if self._watch.seen.active != pair.following:
+            await self._ask(self._generations.refresh)
+        if self._generations.current.active != pair.following:
             raise _gone(pair.following)
         return Rebuilt(generation=pair.following, former=pair.former, swapped=True, compared=None)
 
@@ -295,8 +304,8 @@ class Rebuild:
     async def _check(self) -> None:
         """Check that the build still exists and is held."""
         pair = self._pair
-        await self._ask(self._watch.look)
-        seen = self._watch.seen
+        await self._ask(self._generations.refresh)
+        seen = self._generations.current
         if seen.active == pair.following:
             raise _ReleasedError("it is active already")
         if (seen.next, seen.build) != (pair.following, pair.build):

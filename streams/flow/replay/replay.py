@@ -8,7 +8,7 @@ from contextgauge.delivery.shorten import fit
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
-from streams.flow.derive.deriver import Funnel, Intake
+from streams.flow.derive.deriver import Deriver, InputMessage
 
 
 class Derived(NamedTuple):
@@ -21,7 +21,7 @@ class Derived(NamedTuple):
 
 
 def replay(
-    funnel: Funnel, blocks: Iterable[Sequence[Line]], limit_bytes: int = MESSAGE_LIMIT_BYTES
+    deriver: Deriver, blocks: Iterable[Sequence[Line]], limit_bytes: int = MESSAGE_LIMIT_BYTES
 ) -> Iterator[Derived]:
     """Derive block after block; total: a malformed line is a dead letter in its block.
 
@@ -37,7 +37,7 @@ def replay(
                     derived.dead.append((line, fitted))
                     continue
                 value = fitted
-            taken = funnel.take(Intake(value, line.session_hint))
+            taken = deriver.derive(InputMessage(value, line.session_hint))
             if taken.records:
                 derived.records.extend(taken.records)
             elif taken.dead is not None:

@@ -9,8 +9,8 @@ from schemas.records import Record
 from schemas.views import SESSION_IDLE_MS
 from streams import codec
 from streams.edge.memory.views import MemoryPartition
-from streams.flow.project.fold import FIRST_STATS, Fold, Placed
-from streams.flow.project.partition import LEAVING_SESSIONS, Call
+from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
+from streams.flow.project.partition import LEAVING_SESSIONS, ViewWrite
 from streams.ports import PartitionDump
 
 
@@ -27,9 +27,9 @@ class ViewFold:
         self._kept = MemoryPartition()
         self._kept.held.stats.update(FIRST_STATS)
 
-    def add(self, placed: Placed) -> None:
+    def add(self, placed: LoggedRecord) -> None:
         """Fold the next record."""
-        kept, fold, call = self._kept, self._fold, Call()
+        kept, fold, call = self._kept, self._fold, ViewWrite()
         session = codec.key_bytes(placed.record.data.session_id)
         for missing in fold.missing([session]):
             fold.put_view(missing, None)
@@ -51,7 +51,7 @@ class ViewFold:
         return self._kept.held
 
 
-def fold_views(placed: Iterable[Placed], idle_ms: int = SESSION_IDLE_MS) -> PartitionDump:
+def fold_views(placed: Iterable[LoggedRecord], idle_ms: int = SESSION_IDLE_MS) -> PartitionDump:
     """Return the documents of one partition's records."""
     fold = ViewFold(idle_ms)
     for item in placed:
@@ -67,6 +67,6 @@ def fold_records(
     offsets = [0] * partitions
     for record in records:
         partition = partition_of(record.data.session_id, partitions)
-        folds[partition].add(Placed(offsets[partition], None, record))
+        folds[partition].add(LoggedRecord(offsets[partition], None, record))
         offsets[partition] += 1
     return [fold.documents() for fold in folds]

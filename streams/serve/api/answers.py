@@ -1,14 +1,17 @@
-"""Answers in JSON: documents go out as they are stored, and what did not change is not sent twice.
+"""Answers in JSON: documents go out as they are stored; what has not changed is not sent again.
 
-An entity tag is made of positions, so it is there before any document is read: a reader that polls
-with `If-None-Match` costs one look at the positions. It is weak (RFC 9110, 8.8.1): the age that
-an answer tells of itself grows, and its documents are the same.
+An entity tag depends on positions, so it is known before any document is read: a client that polls
+with `If-None-Match` costs one read of the positions. It is weak (RFC 9110, 8.8.1): the age in an
+answer grows while its documents are the same.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,86 +20,105 @@ from contextgauge.errors import VersionError
 from schemas.records import Json
 from schemas.views import VIEW_VERSION
 from streams import codec
-from streams.serve.api.snapshot import NOTHING_YET, Moment
+from streams.serve.views.snapshot import NOTHING_YET, Snapshot
+
+T = TypeVar("T")
 
 MEDIA_TYPE: Final = "application/json"
 
-AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Heard-Ms", "Contextgauge-Lag-Records")
-"""Headers that tell of an answer's age."""
+_CACHE_BYTES: Final = 32 * 1024 * 1024
+"""For clients that poll without an entity tag."""
+
+AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Silent-Ms", "Contextgauge-Lag-Records")
+"""Headers with an answer's age."""
+
+_MAX_DIGITS: Final = 16
+"""Of an instant in ms: longer ones were not issued here."""
 
 _VERSION: Final = b'{"version":%d,' % VIEW_VERSION
-"""How every document of the views begins that this build can read."""
+"""The beginning of every document of the views that this build can read."""
 
 
 class Raw:
-    """A document or several that are JSON already."""
+    """One or several documents that are JSON already."""
 
     __slots__ = ("document",)
 
     def __init__(self, document: bytes) -> None:
         self.document = document
 
+    @classmethod
+    def of(cls, documents: Iterable[bytes]) -> "Raw":
+        """Return a list of documents."""
+        return cls(b"[" + b",".join(documents) + b"]")
 
-def documents(found: Iterable[bytes]) -> Raw:
+
+def documents(stored: Iterable[bytes]) -> Raw:
     """Return a list of the views' documents as they are stored. Raises VersionError."""
-    kept = list(found)
-    for document in kept:
-        _check(document)
-    return Raw(b"[" + b",".join(kept) + b"]")
-
-
-def document(found: bytes) -> Raw:
-    """Return one of the views' documents as it is stored. Raises VersionError."""
-    _check(found)
-    return Raw(found)
-
-
-def records(found: Iterable[bytes]) -> Raw:
-    """Return a list of records as they are stored."""
-    return Raw(b"[" + b",".join(found) + b"]")
-
-
-def _check(found: bytes) -> None:
-    if not found.startswith(_VERSION):
+    views = list(stored)
+    if not all(view.startswith(_VERSION) for view in views):
         raise VersionError(f"a view is of another version than {VIEW_VERSION}")
+    return Raw.of(views)
 
 
 def tag(*parts: object) -> str:
-    """Return the entity tag of an answer that is a function of these."""
-    told = repr(parts).encode("utf-8", "surrogatepass")
-    return f'W/"{hashlib.blake2b(told, digest_size=12).hexdigest()}"'
+    """Return the entity tag of an answer that depends on these."""
+    text = repr(parts).encode("utf-8", "surrogatepass")
+    return f'W/"{hashlib.blake2b(text, digest_size=12).hexdigest()}"'
 
 
-def unchanged(request: Request, found: str, moment: Moment | None) -> Response | None:
-    """Return the answer to a reader that has this entity already; None where it has not."""
-    asked = request.headers.get("if-none-match")
-    if asked is None:
+def until(tag: str, change_ms: int | None) -> str:
+    """Return an entity tag that expires at an instant; None: with the entity."""
+    return f'{tag[:-1]}-{change_ms or ""}"'
+
+
+def unchanged(
+    request: Request, tag: str, snapshot: Snapshot | None, now_ms: int | None = None
+) -> Response | None:
+    """Return the answer to a client that has this entity already; None for others.
+
+    `now_ms` is for answers whose tags expire (`until`).
+    """
+    header = request.headers.get("if-none-match")
+    if header is None:
         return None
-    # Weak comparison: what stands before the opaque part does not count.
-    opaque = found.removeprefix("W/")
-    known = {part.strip().removeprefix("W/") for part in asked.split(",")}
-    if opaque not in known and "*" not in known:
+    for known in (part.strip() for part in header.split(",")):
+        # Weak comparison: the prefix of the opaque part does not count.
+        if known == "*" or known.removeprefix("W/") == tag.removeprefix("W/"):
+            break
+        if now_ms is not None and _is_valid(known, tag, now_ms):
+            tag = known
+            break
+    else:
         return None
-    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=_headers(found, moment))
+    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=_headers(tag, snapshot))
 
 
-def answer(moment: Moment | None, found: str, members: Mapping[str, Json | Raw]) -> Response:
-    """Return an answer: the generation, its age, and these members."""
+def _is_valid(known: str, tag: str, now_ms: int) -> bool:
+    """Return whether a client's tag is this entity's and has not expired."""
+    entity, _, change_ms = known.removeprefix("W/").removesuffix('"').rpartition("-")
+    if entity != tag.removeprefix("W/").removesuffix('"'):
+        return False
+    return not change_ms or (change_ms.isdecimal() and now_ms < int(change_ms[:_MAX_DIGITS]))
+
+
+def answer(snapshot: Snapshot | None, tag: str, members: Mapping[str, Json | Raw]) -> Response:
+    """Return an answer with the generation, its age and these members."""
     whole: dict[str, Json | Raw] = {
-        "generation": None if moment is None else moment.generation,
-        "as_of": NOTHING_YET if moment is None else moment.as_of(),
+        "generation": None if snapshot is None else snapshot.generation,
+        "as_of": NOTHING_YET if snapshot is None else snapshot.as_of(),
         **members,
     }
-    return Response(written(whole), media_type=MEDIA_TYPE, headers=_headers(found, moment))
+    return Response(encoded(whole), media_type=MEDIA_TYPE, headers=_headers(tag, snapshot))
 
 
-def bare(body: bytes, found: str, moment: Moment | None) -> Response:
-    """Return an answer whose shape is another's: its age is told by headers alone."""
-    return Response(body, media_type=MEDIA_TYPE, headers=_headers(found, moment))
+def bare(body: bytes, tag: str, snapshot: Snapshot | None) -> Response:
+    """Return an answer in a front end's own shape: its age is in the headers only."""
+    return Response(body, media_type=MEDIA_TYPE, headers=_headers(tag, snapshot))
 
 
-def written(members: Mapping[str, Json | Raw]) -> bytes:
-    """Write an object; what is JSON already goes in as it is."""
+def encoded(members: Mapping[str, Json | Raw]) -> bytes:
+    """Return an object as JSON."""
     parts = [
         codec.dumps(name)
         + b":"
@@ -106,15 +128,42 @@ def written(members: Mapping[str, Json | Raw]) -> bytes:
     return b"{" + b",".join(parts) + b"}"
 
 
-def _headers(found: str, moment: Moment | None) -> dict[str, str]:
-    # The age is told of a 304 too, which has no body: else a stalled projector would look fresh.
-    told = NOTHING_YET if moment is None else moment.as_of()
+def _headers(tag: str, snapshot: Snapshot | None) -> dict[str, str]:
+    # A 304 has no body: without the age in its headers a stalled projector would look fresh.
+    age = NOTHING_YET if snapshot is None else snapshot.as_of()
     headers = {
-        "ETag": found,
+        "ETag": tag,
         "Cache-Control": "private, no-cache",
-        "Contextgauge-Stale": "true" if told["stale"] else "false",
+        "Contextgauge-Stale": "true" if age["stale"] else "false",
     }
-    for name, member in (("Heard-Ms", "heard_ms"), ("Lag-Records", "lag_records")):
-        if told[member] is not None:
-            headers[f"Contextgauge-{name}"] = str(told[member])
+    for name, member in (("Silent-Ms", "silent_ms"), ("Lag-Records", "lag_records")):
+        if age[member] is not None:
+            headers[f"Contextgauge-{name}"] = str(age[member])
     return headers
+
+
+class SharedCache(Generic[T]):
+    """An LRU cache by entity tag, limited in bytes; concurrent requests share one computation."""
+
+    def __init__(self, limit_bytes: int = _CACHE_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._bytes = 0
+        self._entries: OrderedDict[str, tuple[T, int]] = OrderedDict()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def get_or_make(self, tag: str, make: Callable[[], Awaitable[tuple[T, int]]]) -> T:
+        """Return the cached value, else that of `make`, which returns a value and its size."""
+        lock = self._locks.get(tag)
+        if lock is None:
+            lock = self._locks[tag] = asyncio.Lock()
+        async with lock:
+            if tag in self._entries:
+                self._entries.move_to_end(tag)
+                return self._entries[tag][0]
+            value, size = await make()
+            self._entries[tag] = (value, size)
+            self._bytes += size
+            while self._bytes > self._limit_bytes:
+                _, (_, dropped) = self._entries.popitem(last=False)
+                self._bytes -= dropped
+            return value

@@ -1,6 +1,6 @@
-"""The application that `contextgauge serve` runs: guard, routes, errors, and what runs beside.
+"""The application that `contextgauge serve` runs: guard, routes, errors and the live feed.
 
-It reads the views and nothing else: no Kafka, no derivation, no writing.
+It only reads views: no Kafka, no derivation, no writing.
 """
 
 import asyncio
@@ -21,26 +21,25 @@ from starlette.middleware.gzip import GZipMiddleware
 from contextgauge.errors import RetryError, StopError
 from streams.ports import Clock, Health, Telemetry, ViewReader
 from streams.serve.api import answers, openapi, routes
-from streams.serve.api.guard import PROBES, STREAM, Guard, Report, is_private
-from streams.serve.api.limits import Rates
+from streams.serve.api.guard import PROBES, STREAM, Guard, RateLimits, Report, is_private
 from streams.serve.api.page import add_page
 from streams.serve.api.parameters import none_unknown
 from streams.serve.api.problems import Problem, away, bad_parameter
 from streams.serve.api.reading import Reading
-from streams.serve.api.sessions import ViewsGoneError
-from streams.serve.api.summaries import PartitionOf
 from streams.serve.feed.feed import Feed
 from streams.serve.feed.stream import add_stream
+from streams.serve.views.sessions import PartitionOf
+from streams.serve.views.snapshot import ViewsGoneError
 
 _GZIP_LEVEL: Final = 4
 """A fifth of the time of the highest level, for some per cent more bytes."""
 _GZIP_BYTES: Final = 1_024
 
 _LOOK_S: Final = 1.0
-"""How often the server looks whether Redis is there, for who asks whether it is ready."""
+"""How often the server checks Redis for its readiness."""
 
-_LOOK_AT_LOG: Final = "the server's log says why"
-"""All that is told of an error: whoever reaches the port may ask whether the server is ready."""
+_SEE_LOG: Final = "see the server's log"
+"""No details of an error: the readiness check needs no token."""
 
 _DOCS_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
@@ -51,11 +50,11 @@ the header Accept."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """What the application is given, and what it is told to do.
+    """The application's dependencies and configuration.
 
-    `readers` gives the names of readers by the hashes of their tokens; None: everybody may read.
-    `only_here`: it is meant for this machine. `requests_per_s` of one reader, 0: any number;
-    `streams` of the live feed at a time. `origins` of pages that may read from a browser.
+    `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
+    `only_here`: it serves this machine only. `requests_per_s` limits one reader, 0: no limit;
+    `streams` limits the live feed. `origins` are those of pages that may read from a browser.
     """
 
     reader: ViewReader
@@ -76,10 +75,10 @@ def create_app(serving: Serving) -> FastAPI:
     """Return the application."""
     reader, clock, telemetry = serving.reader, serving.clock, serving.telemetry
     reading = Reading(reader, serving.partition_of, clock)
-    feed = Feed(reader, reading.moments, clock, telemetry, serving.report)
+    feed = Feed(reader, reading.snapshots, clock, telemetry, serving.report)
 
     @asynccontextmanager
-    async def beside(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         watching = asyncio.create_task(_watch(serving, reading))
         yield
         await feed.stop()
@@ -93,7 +92,7 @@ def create_app(serving: Serving) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
-        lifespan=beside,
+        lifespan=lifespan,
     )
     router = APIRouter(dependencies=[Depends(none_unknown)])
     routes.add_routes(router, reading)
@@ -108,7 +107,7 @@ def create_app(serving: Serving) -> FastAPI:
         Guard,
         readers=serving.readers,
         only_here=serving.only_here,
-        rates=Rates(serving.requests_per_s, serving.clock),
+        rates=RateLimits(serving.requests_per_s, serving.clock),
         clock=serving.clock,
         telemetry=serving.telemetry,
         report=serving.report,
@@ -127,7 +126,7 @@ def create_app(serving: Serving) -> FastAPI:
 
 
 def _add_service(app: FastAPI, serving: Serving) -> None:
-    """Add what tells of the server itself."""
+    """Add probes, metrics and the description of the API."""
 
     async def probe(request: Request) -> Response:
         status, media_type, body = serving.probe(
@@ -150,7 +149,7 @@ def _add_service(app: FastAPI, serving: Serving) -> None:
 
 
 def _add_errors(app: FastAPI, serving: Serving) -> None:
-    """Make every error a problem document; what nobody foresaw is the guard's."""
+    """Make every error a problem document; the guard handles unexpected ones."""
 
     async def as_it_is(request: Request, error: Exception) -> Response:
         assert isinstance(error, Problem)  # noqa: S101 -- registered for it below
@@ -158,9 +157,9 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
 
     async def of_the_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101
-        told = {
+        details = {
             404: f"There is nothing at {request.url.path[:200]!r}: see /docs.",
-            405: "Nothing is written here: GET and HEAD are all that there is.",
+            405: "The API is read-only: use GET or HEAD.",
         }
         if error.status_code == HTTPStatus.NOT_FOUND and _is_for_people(request):
             page = openapi.nothing_here(request.url.path)
@@ -171,25 +170,25 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
             headers["Allow"] = "GET, HEAD"
         return Problem(
             HTTPStatus(error.status_code),
-            told.get(error.status_code, str(error.detail)),
+            details.get(error.status_code, str(error.detail)),
             headers=headers,
         ).response(request.url.path)
 
     async def of_parameters(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101
-        # The second part of a place is the parameter's name, behind query, path or header.
-        found = [(str(item["loc"][1]), str(item["msg"])) for item in error.errors()]
-        return bad_parameter(*found).response(request.url.path)
+        # The second part of a location is the parameter's name, after query, path or header.
+        wrong = [(str(item["loc"][1]), str(item["msg"])) for item in error.errors()]
+        return bad_parameter(*wrong).response(request.url.path)
 
     async def of_redis(request: Request, error: Exception) -> Response:
         if isinstance(error, ViewsGoneError):
-            told = "The views are gone from Redis: a project worker builds them anew from the log."
+            detail = "The views are gone from Redis: a project worker rebuilds them from the log."
         elif isinstance(error, RetryError):
-            told = "Redis does not answer: ask again in a moment."
+            detail = "Redis does not answer: try again in a moment."
         else:
             serving.report("reading the views", error)
-            told = "The views cannot be read as they are: the server's log says why."
-        return away(told).response(request.url.path)
+            detail = "The stored views cannot be read: see the server's log."
+        return away(detail).response(request.url.path)
 
     app.add_exception_handler(Problem, as_it_is)
     app.add_exception_handler(HTTPException, of_the_framework)
@@ -199,30 +198,30 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
 
 
 def _is_for_people(request: Request) -> bool:
-    """Tell whether a browser's address led here, and no program that reads problems."""
-    asked = request.headers.get("accept", "")
-    return "text/html" in asked and not is_private(request.url.path)
+    """Return whether a person's browser asks, rather than a program that reads problems."""
+    accepted = request.headers.get("accept", "")
+    return "text/html" in accepted and not is_private(request.url.path)
 
 
 async def _watch(serving: Serving, reading: Reading) -> None:
-    """Note whether Redis is there, for as long as the application runs."""
-    asker = object()
-    told = ""
+    """Keep the readiness up to date while the application runs."""
+    reporter = object()
+    logged = ""
     while True:
         try:
-            await reading.moments.now()
+            await reading.snapshots.now()
         except (RetryError, ViewsGoneError) as error:
-            serving.health.away(asker, "redis", _LOOK_AT_LOG)
-            if not told:
-                told = str(error)
-                serving.report("looking at the views", error)
+            serving.health.away(reporter, "redis", _SEE_LOG)
+            if not logged:
+                logged = str(error)
+                serving.report("checking the views", error)
         except StopError as error:
-            # It refuses us, or what it has is of another version: that may be mended meanwhile.
-            serving.health.away(asker, "redis", _LOOK_AT_LOG)
-            if str(error) != told:
-                told = str(error)
-                serving.report("looking at the views", error)
+            # Redis refuses access, or its views are of another version: either may be fixed.
+            serving.health.away(reporter, "redis", _SEE_LOG)
+            if str(error) != logged:
+                logged = str(error)
+                serving.report("checking the views", error)
         else:
-            serving.health.back(asker)
-            told = ""
+            serving.health.back(reporter)
+            logged = ""
         await serving.clock.sleep(_LOOK_S)

@@ -1,4 +1,4 @@
-"""Examples for the OpenAPI document, made of the schemas' own classes, so that they stay true."""
+"""Examples for the OpenAPI document, built from the schemas' classes, so that they stay valid."""
 
 from typing import Any, Final
 
@@ -18,14 +18,16 @@ from schemas.views import (
     TriggerAggregates,
 )
 from streams import codec
+from streams.core.session_status import THRESHOLDS, status_of
+from streams.serve.api.statuses import served
 from streams.serve.api.totals import shown
-from streams.serve.feed.feed import written
+from streams.serve.feed.feed import encoded
 
 SESSION: Final = "0198c7a2-5d3e-7c41-9a55-3f0e6b1d2c88"
 _BOUNDARY: Final = "5f0c1c8e-0a55-5d3e-9c41-7c88b1d2c3f0"
 _ATTEMPT: Final = "9b6436db-cdb6-53c1-b790-017a5ac3f588"
 _AT_MS: Final = 1_793_534_400_000
-_PLACE: Final = "3:120,88,45,9"
+_POSITION: Final = "3:120,88,45,9"
 
 _VIEW: Final = SessionView(
     session_id=SESSION,
@@ -163,10 +165,10 @@ _HEAD: Final[dict[str, Any]] = {
     "as_of": {
         "at_ms": _AT_MS + 400,
         "stale": False,
-        "heard_ms": 310,
+        "silent_ms": 310,
         "lag_records": 0,
         "lag_ms": 0,
-        "feed": _PLACE,
+        "feed": _POSITION,
     },
 }
 
@@ -175,9 +177,17 @@ def _plain(document: object) -> Any:  # noqa: ANN401 -- JSON
     return codec.loads(codec.dumps(document))
 
 
+_SESSION: Final = _plain(_VIEW) | {"status": served(status_of(_VIEW), _AT_MS + 400)}
+
 BY_OPERATION: Final[dict[str, Any]] = {
-    "listSessions": {**_HEAD, "sessions": [_plain(_VIEW)], "next": None, "total": 1},
-    "readSession": {**_HEAD, "session": _plain(_VIEW)},
+    "listSessions": {
+        **_HEAD,
+        "thresholds": THRESHOLDS._asdict(),
+        "sessions": [_SESSION],
+        "next": None,
+        "total": 1,
+    },
+    "readSession": {**_HEAD, "session": _SESSION, "thresholds": THRESHOLDS._asdict()},
     "listEvents": {**_HEAD, "records": [_WARNING], "next": None},
     "listReadings": {**_HEAD, "records": [], "next": None},
     "listCompactions": {**_HEAD, "compactions": [_plain(_COMPACTION)]},
@@ -193,7 +203,7 @@ BY_OPERATION: Final[dict[str, Any]] = {
                 "partition": 0,
                 "position": 120,
                 "end": 120,
-                "heard_ms": 310,
+                "silent_ms": 310,
                 "lag_records": 0,
                 "lag_ms": 0,
             }
@@ -214,9 +224,9 @@ BY_OPERATION: Final[dict[str, Any]] = {
             },
         }
     ],
-    "listen": written(
+    "listen": encoded(
         b"record",
-        _PLACE,
+        _POSITION,
         codec.dumps(
             LiveEntry(
                 record_id="2203d4e2-d772-51f8-bf5b-1f01ace3c70e",

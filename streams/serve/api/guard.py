@@ -1,9 +1,10 @@
-"""What stands before every route: sizes, who asks, how much, and what an error looks like.
+"""The middleware before every route: size limits, authentication, rate limits, last-resort errors.
 
-An ASGI middleware of its own, so that the live feed goes through it without being touched.
+It is plain ASGI, so that the live feed streams through it.
 """
 
 import ipaddress
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from math import ceil
@@ -16,11 +17,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from contextgauge.errors import ConfigError
 from streams.edge.files.tokens import hashed
 from streams.ports import Clock, Telemetry
-from streams.serve.api.limits import Rates
 from streams.serve.api.problems import Problem, away
 
 Report = Callable[[str, BaseException], None]
-"""Logs an error, told what was going on; never what the error says of a message."""
+"""Logs an error and what was being done; never an error's text about a message."""
 
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """For supervisors and Prometheus: no token, no rate, nothing of any session."""
@@ -28,18 +28,17 @@ PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 STREAM: Final = "/v1/stream"
 
 MAY_STILL_READ: Final = "contextgauge.may_still_read"
-"""In the scope of a request with a token: tells whether that is known now. For answers without an
-end."""
+"""In the scope of a request with a token: returns whether it is still valid, for the feed."""
 
 _PRIVATE: Final = ("/v1", "/api")
-"""Where sessions are told of. What else there is, is the same for everybody."""
+"""Paths with data of sessions. All others are the same for everybody."""
 
 _WITH_IDS: Final = ("/v1/sessions/", "/api/agents/")
 
 _TARGET_BYTES: Final = 8 * 1024
 _HEADER_BYTES: Final = 32 * 1024
 _BODY_BYTES: Final = 16 * 1024
-"""Nothing here takes a body; what some clients send beside a GET is read and dropped."""
+"""No route takes a body; what some clients send with a GET is read and dropped."""
 
 _UNDER_WAY: Final = 500
 """Requests answered at a time: each may take a connection to Redis, which has 10 000 for all."""
@@ -50,12 +49,40 @@ _SECURE: Final = (
 )
 
 
+_BURST_S: Final = 10
+"""Seconds' worth of requests at once: a page that opens makes many, and then few."""
+
+_LIMITED_READERS: Final = 10_000
+"""Token buckets in memory; the least recently used is full again, or one of very many."""
+
+
+class RateLimits:
+    """A token bucket for each reader: `per_s` requests on average; 0: no limit."""
+
+    def __init__(self, per_s: int, clock: Clock) -> None:
+        self._per_s, self._clock = per_s, clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait_s(self, reader: str) -> float:
+        """Take one request; return 0, or for how long the reader has to wait."""
+        if not self._per_s:
+            return 0.0
+        most, now_s = float(self._per_s * _BURST_S), self._clock.monotonic_s()
+        left, at_s = self._buckets.pop(reader, (most, now_s))
+        left = min(left + (now_s - at_s) * self._per_s, most)
+        wait_s = 0.0 if left >= 1 else (1 - left) / self._per_s
+        self._buckets[reader] = (left - 1 if left >= 1 else left, now_s)
+        if len(self._buckets) > _LIMITED_READERS:
+            self._buckets.popitem(last=False)
+        return wait_s
+
+
 class Guard:
     """Wraps an application.
 
-    `readers` gives the names of readers by the hashes of their tokens; None: everybody may read.
-    `only_here`: what is served is meant for this machine, so a name that somebody's DNS made point
-    here, for a web page to read it by, is refused. `streams` tells how many listen to the feed.
+    `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
+    `only_here`: the server is for this machine only, so a host name that an attacker's DNS points
+    here, to let a web page read the answers, is refused. `streams` counts listeners to the feed.
     """
 
     def __init__(
@@ -64,7 +91,7 @@ class Guard:
         *,
         readers: Callable[[], Mapping[str, str]] | None,
         only_here: bool,
-        rates: Rates,
+        rates: RateLimits,
         clock: Clock,
         telemetry: Telemetry,
         report: Report,
@@ -95,15 +122,15 @@ class Guard:
             inner["path"] = _with_whole_ids(inner)
             await self._app(inner, _bounded(receive), sending)
         except Problem as problem:
-            await self._tell(problem, inner, receive, sending)
-        except Exception as error:  # noqa: BLE001 -- the last one to hear of it
+            await self._send_problem(problem, inner, receive, sending)
+        except Exception as error:  # noqa: BLE001 -- nothing above would handle it
             self._report("answering a request", error)
             internal = Problem(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
-                "An error in contextgauge itself: the server's log has more.",
+                "Internal error: see the server's log.",
                 "internal",
             )
-            await self._tell(internal, inner, receive, sending)
+            await self._send_problem(internal, inner, receive, sending)
         finally:
             self._under_way -= 1
         route = getattr(inner.get("route"), "path", "none")
@@ -113,15 +140,15 @@ class Guard:
                 "serve_request_seconds", self._clock.monotonic_s() - began_s, route=route
             )
 
-    async def _tell(
+    async def _send_problem(
         self, problem: Problem, scope: Scope, receive: Receive, sending: "_Sending"
     ) -> None:
-        # Once an answer has begun it cannot be another one: the connection is closed.
+        # An answer that has begun cannot be replaced: the connection is closed.
         if not sending.status:
             await problem.response(scope["path"])(scope, receive, sending)
 
     def _admit(self, scope: Scope) -> None:
-        """Raise Problem for a request that is not answered."""
+        """Raise Problem for a request that is refused."""
         headers = Headers(scope=scope)
         _check_sizes(scope, headers)
         path: str = scope["path"]
@@ -130,7 +157,7 @@ class Guard:
         if self._under_way - self._streams() > _UNDER_WAY:
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                "More is asked at once than this server answers: ask again in a moment.",
+                "Too many concurrent requests: try again in a moment.",
                 "busy",
                 {"Retry-After": "1"},
             )
@@ -155,10 +182,10 @@ class Guard:
         try:
             return self._name(headers) is not None
         except Problem:
-            return False  # who comes back is told that the tokens cannot be read
+            return False  # the next request is answered with the reason
 
     def _name(self, headers: Headers) -> str | None:
-        """Return the name of who asks, by the token; None without one that is known."""
+        """Return the reader's name, by the token; None without a valid one."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if self._readers is None or scheme.lower() != "bearer":
             return None
@@ -166,12 +193,12 @@ class Guard:
             names = self._readers()
         except ConfigError as error:
             self._report("reading the tokens", error)
-            raise away("The server cannot read who may ask: its log says why.") from None
+            raise away("The server cannot read its tokens: see the server's log.") from None
         return names.get(hashed(token.strip()))
 
 
 class _Sending:
-    """Sends an answer, and knows how it began."""
+    """Sends an answer and remembers its status."""
 
     def __init__(self, send: Send, *, without_body: bool) -> None:
         self._send = send
@@ -188,14 +215,14 @@ class _Sending:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """Return what receives a body no larger than any that is of use."""
-    taken = 0
+    """Return a `receive` that refuses large bodies."""
+    received = 0
 
     async def bounded() -> Message:
-        nonlocal taken
+        nonlocal received
         message = await receive()
-        taken += len(message.get("body", b""))
-        if taken > _BODY_BYTES:
+        received += len(message.get("body", b""))
+        if received > _BODY_BYTES:
             raise _too_large()
         return message
 
@@ -224,7 +251,7 @@ def _check_sizes(scope: Scope, headers: Headers) -> None:
 def _too_large() -> Problem:
     return Problem(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"No request here needs a body; one of more than {_BODY_BYTES} bytes is not read.",
+        f"No request needs a body; the limit is {_BODY_BYTES} bytes.",
         "too-large",
     )
 
@@ -239,17 +266,17 @@ def _check_host(host: str) -> None:
     except ValueError:
         raise Problem(
             HTTPStatus.MISDIRECTED_REQUEST,
-            "This server answers for this machine only, as localhost or by its address: set "
-            "CONTEXTGAUGE_SERVE_HOST, and CONTEXTGAUGE_SERVE_TOKENS_FILE, to serve others.",
+            "This server answers on this machine only, as localhost or by its address: set "
+            "CONTEXTGAUGE_SERVE_HOST and CONTEXTGAUGE_SERVE_TOKENS_FILE to serve others.",
             "wrong-host",
         ) from None
 
 
 def _with_whole_ids(scope: Scope) -> str:
-    """Return the path with its id as it was sent, for the route's convertor to decode.
+    """Return the path with its id still encoded, for the route's convertor to decode.
 
-    A slash within an id is `%2F`: decoded before the routes are looked at, an id that ends in
-    `/events` would be a question about another session.
+    A slash within an id is `%2F`: if it were decoded before routing, an id that ends in `/events`
+    would name another session's records.
     """
     path: str = scope["path"]
     if not path.startswith(_WITH_IDS):
@@ -262,15 +289,15 @@ def _with_whole_ids(scope: Scope) -> str:
 
 
 def is_private(path: str) -> bool:
-    """Tell whether sessions are told of below this path, to readers with a token only."""
+    """Return whether a path has data of sessions, for readers with a token only."""
     return any(path == part or path.startswith(part + "/") for part in _PRIVATE)
 
 
 def _unauthorized(headers: Headers) -> Problem:
     if "authorization" in headers:
-        told = "This token is not known here: it may have been taken back."
+        detail = "Unknown token: it may have been revoked."
         challenge = 'Bearer realm="contextgauge", error="invalid_token"'
     else:
-        told = "Send a token as `Authorization: Bearer …`: who runs this server makes them."
+        detail = "Send a token as `Authorization: Bearer …`; the server's operator issues them."
         challenge = 'Bearer realm="contextgauge"'
-    return Problem(HTTPStatus.UNAUTHORIZED, told, "unauthorized", {"WWW-Authenticate": challenge})
+    return Problem(HTTPStatus.UNAUTHORIZED, detail, "unauthorized", {"WWW-Authenticate": challenge})

@@ -15,7 +15,7 @@ from streams.serve.api.shapes import ProblemShape
 _EVERYWHERE: Final = (401, 413, 414, 429, 500, 503)
 
 _DESCRIPTION: Final = (
-    "Sessions, their sizes and compactions, as the projection has them. Every answer tells its "
+    "Sessions, their sizes and compactions, from the projection. Every answer has its "
     "generation and its age (`as_of`). Errors are problem documents (RFC 9457)."
 )
 
@@ -32,12 +32,12 @@ def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """Return the document, made once."""
+    """Return the document, built at the first request."""
     if app.openapi_schema is None:
-        found = get_openapi(
+        schema = get_openapi(
             title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes
         )
-        components = found.setdefault("components", {})
+        components = schema.setdefault("components", {})
         schemas = components.setdefault("schemas", {})
         schemas["ProblemShape"] = ProblemShape.model_json_schema(
             ref_template="#/components/schemas/{model}"
@@ -52,8 +52,8 @@ def document(app: FastAPI) -> dict[str, Any]:
                 "description": "Needed where the server was given readers.",
             }
         }
-        common = {str(status): told for status, told in problems_of(*_EVERYWHERE).items()}
-        for path, operations in list(found["paths"].items()):
+        common = {str(status): problem for status, problem in problems_of(*_EVERYWHERE).items()}
+        for path, operations in list(schema["paths"].items()):
             private = path.startswith(("/v1/", "/api/"))
             for operation in operations.values():
                 example = BY_OPERATION.get(operation["operationId"])
@@ -62,32 +62,32 @@ def document(app: FastAPI) -> dict[str, Any]:
                 if private:
                     operation["responses"] = {**common, **operation["responses"]}
                     operation["security"] = [{}, {"bearer": []}]
-        app.openapi_schema = found
+        app.openapi_schema = schema
     return app.openapi_schema
 
 
-def page(found: dict[str, Any]) -> str:
+def page(schema: dict[str, Any]) -> str:
     """Return the document as a page: no script, nothing from elsewhere."""
     parts = []
-    for path, operations in found["paths"].items():
+    for path, operations in schema["paths"].items():
         for method, operation in operations.items():
             rows = "".join(
                 f"<tr><td><code>{html.escape(item['name'])}</code></td>"
                 f"<td>{_written(item.get('description', ''))}{_allowed(item['schema'])}</td></tr>"
                 for item in operation.get("parameters", ())
             )
-            told = operation.get("description", operation.get("summary", ""))
+            text = operation.get("description", operation.get("summary", ""))
             parts.append(
                 f"<section><h2><code>{method.upper()} {html.escape(path)}</code></h2>"
-                + "".join(f"<p>{_written(each)}</p>" for each in told.split("\n\n"))
+                + "".join(f"<p>{_written(each)}</p>" for each in text.split("\n\n"))
                 + (f"<table>{rows}</table>" if rows else "")
                 + "</section>"
             )
-    title = found["info"]["title"]
+    title = schema["info"]["title"]
     return _whole(
         title,
         f"<h1>{html.escape(title)}</h1>"
-        f"<p>{_written(found['info']['description'])}</p>"
+        f"<p>{_written(schema['info']['description'])}</p>"
         "<p>The whole document, with the shapes of all answers: "
         '<a href="/openapi.json">openapi.json</a>.</p>'
         f"{''.join(parts)}",
@@ -122,16 +122,16 @@ def _allowed(schema: dict[str, Any]) -> str:
     """Return what values a parameter takes, in HTML: names or bounds, and the default."""
     forms = [schema, *schema.get("anyOf", ())]
     forms += [form["items"] for form in forms if "items" in form]
-    told = []
+    values = []
     for form in forms:
         if "enum" in form:
             names = (f"<code>{html.escape(str(name))}</code>" for name in form["enum"])
-            told.append(f"One of {', '.join(names)}.")
+            values.append(f"One of {', '.join(names)}.")
         if "maximum" in form:
-            told.append(f"{form['minimum']:,} to {form['maximum']:,}.")
+            values.append(f"{form['minimum']:,} to {form['maximum']:,}.")
     if "default" in schema:
-        told.append(f"Default <code>{html.escape(str(schema['default']))}</code>.")
-    return "".join(f"<br>{each}" for each in told)
+        values.append(f"Default <code>{html.escape(str(schema['default']))}</code>.")
+    return "".join(f"<br>{each}" for each in values)
 
 
 _CODE: Final = re.compile("`([^`]+)`")

@@ -100,7 +100,7 @@ def _answer(request: Request, content: bytes, name: str, tag: str, caching: str)
         "Content-Security-Policy": _POLICY,
         "Content-Type": _MEDIA_TYPES[Path(name).suffix],
     }
-    asked = request.headers.get("if-none-match", "")
-    if tag in {part.strip().removeprefix("W/") for part in asked.split(",")}:
+    header = request.headers.get("if-none-match", "")
+    if tag in {part.strip().removeprefix("W/") for part in header.split(",")}:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     return Response(content, headers=headers)

@@ -1,7 +1,6 @@
-"""The parameters of the routes, each with its bounds and what it means.
+"""The parameters of the routes, with their bounds and descriptions.
 
-One that a route does not have is an error, as a mistyped setting is: without it the answer would
-be to another question than was meant.
+An unknown parameter is an error, as an unknown setting is: it may be a mistyped filter.
 """
 
 import difflib
@@ -22,9 +21,9 @@ from streams.serve.api.problems import bad_parameter
 
 
 class _AnyText(Convertor[str]):
-    """A part of a path that is an id: of any characters, slashes and line ends too.
+    """A part of a path that is an id, of any characters, including slashes and line ends.
 
-    The guard leaves it as it was sent.
+    The guard leaves it encoded.
     """
 
     regex = r"[\s\S]*"
@@ -39,7 +38,10 @@ class _AnyText(Convertor[str]):
 register_url_convertor("id", _AnyText())
 
 MOST_SESSIONS = 1_000
-"""Views of one answer: some 3 MB, a tenth of that by gzip."""
+"""Views in one answer: about 3 MB, a tenth of that with gzip."""
+
+MOST_NAMED = 200
+"""Sessions that are asked for by their ids at once; their names make an address of 8 kB."""
 
 _TEXT = 500
 """Characters of a filter: more than any name that sessions have."""
@@ -55,19 +57,31 @@ AgentId: TypeAlias = Annotated[
         examples=["reviewer"],
     ),
 ]
+SessionIds: TypeAlias = Annotated[
+    list[str] | None,
+    Query(
+        max_length=MOST_NAMED,
+        description="Only these sessions, by their whole ids; several by repeating it. It stands "
+        "alone: no other parameter goes with it.",
+    ),
+]
 Sort: TypeAlias = Annotated[
     Literal["recent", "pressure"],
     Query(description="`recent`: the last active first; `pressure`: the fullest first."),
 ]
 State: TypeAlias = Annotated[
-    SizeState | None, Query(description="How the size is known, or that a compaction is under way.")
+    SizeState | None,
+    Query(
+        description="A session's state; a `stalled` one counts as `compacting`, a `stale` one as "
+        "what it was before."
+    ),
 ]
 Model: TypeAlias = Annotated[
-    str | None, Query(max_length=_TEXT, description="The model of the main conversation.")
+    str | None, Query(max_length=_TEXT, description="The model of the leading chain.")
 ]
 Runtime: TypeAlias = Annotated[
     Literal[KnownRuntime, "unknown"] | None,
-    Query(description="What runs the agent; `unknown`: sessions whose runtime nothing told."),
+    Query(description="What runs the agent; `unknown`: sessions whose runtime is unknown."),
 ]
 Agent: TypeAlias = Annotated[
     str | None, Query(max_length=_TEXT, description="The agent's id, as its publisher names it.")
@@ -86,7 +100,7 @@ Text: TypeAlias = Annotated[
 ]
 After: TypeAlias = Annotated[
     str | None,
-    Query(max_length=4_000, description="`next` of the answer before, to go on after it."),
+    Query(max_length=4_000, description="`next` of the previous answer, to continue after it."),
 ]
 SessionLimit: TypeAlias = Annotated[
     int, Query(ge=1, le=MOST_SESSIONS, description="Sessions in the answer, at most.")
@@ -99,19 +113,19 @@ Kinds: TypeAlias = Annotated[
     Query(description="Kinds of records, such as context_warning; several by repeating it."),
 ]
 By: TypeAlias = Annotated[
-    Literal["hour", "model"], Query(description="What to tell apart beside the total.")
+    Literal["hour", "model"], Query(description="What to group by, in addition to the total.")
 ]
 _HOUR: Final = r"^\d{4}-\d{2}-\d{2}T\d{2}$"
 
 
 def _hour(text: str) -> str:
-    """Return an hour as it is. Raises PydanticCustomError where it is none."""
+    """Return an hour unchanged. Raises PydanticCustomError for any other text."""
     try:
-        found = datetime.strptime(text, "%Y-%m-%dT%H")  # noqa: DTZ007 -- its form is all that counts
+        hour = datetime.strptime(text, "%Y-%m-%dT%H")  # noqa: DTZ007 -- its form is all that counts
     except ValueError:
-        found = None
-    # Names of hours are compared as text, so each digit must be there.
-    if found is None or found.strftime("%Y-%m-%dT%H") != text:
+        hour = None
+    # Names of hours are compared as text, so no digit may be missing.
+    if hour is None or hour.strftime("%Y-%m-%dT%H") != text:
         raise PydanticCustomError(
             "hour", "must be an hour in UTC, as year-month-dayThour: 2026-11-22T00, for example"
         )
@@ -121,7 +135,7 @@ def _hour(text: str) -> str:
 Since: TypeAlias = Annotated[
     Annotated[str, AfterValidator(_hour)] | None,
     Query(
-        description="The first hour (UTC) that is told, such as `2026-11-22T00`; for by=hour. "
+        description="The first hour (UTC) in the answer, such as `2026-11-22T00`; for by=hour. "
         "Records without a time are left out then.",
         json_schema_extra={"pattern": _HOUR},
     ),
@@ -129,13 +143,13 @@ Since: TypeAlias = Annotated[
 
 _NAMED: Final = 10
 _NAME: Final = 100
-"""Parameters of an error, and characters of each: an address may hold thousands."""
+"""Parameters in an error, and characters of each: an address may hold thousands."""
 
 
 def none_unknown(request: Request) -> None:
-    """Raise Problem for parameters in the address that this route does not have.
+    """Raise Problem for query parameters that this route does not have.
 
-    Those outside /v1 are polled by front ends that were there before: they may add their own.
+    Routes outside /v1 are polled by existing front ends, which may add their own.
     """
     if not request.url.path.startswith("/v1/"):
         return
@@ -153,5 +167,5 @@ def none_unknown(request: Request) -> None:
 def _hint(name: str, allowed: list[str]) -> str:
     near = difflib.get_close_matches(name[:_NAME].lower(), allowed, n=1, cutoff=0.6)
     hint = f"; did you mean {near[0]}?" if near else "."
-    told = f"Allowed here: {', '.join(allowed)}." if allowed else "None is allowed here."
-    return f"there is no such parameter{hint} {told}"
+    names = f"Allowed: {', '.join(allowed)}." if allowed else "This route has no parameters."
+    return f"unknown parameter{hint} {names}"

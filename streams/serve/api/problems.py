@@ -1,7 +1,7 @@
-"""Errors as RFC 9457 problem documents: one shape for every error that a reader may get.
+"""Errors as RFC 9457 problem documents: one shape for every error that a client may get.
 
-`docs/API.md` has the table of the types. A detail never quotes what Redis or the program said:
-that is logged, and may be about more than the reader asked for.
+`docs/API.md` has the table of the types. A detail never quotes an exception: that is logged, and
+may reveal more than the client asked for.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ MEDIA_TYPE: Final = "application/problem+json"
 _TYPE: Final = "urn:contextgauge:problem:"
 
 _PART_OF_ID: Final = 100
-"""Characters of what may be part of an id: of longer ones nobody sees a part alone."""
+"""Characters of a possible part of an id: longer ones are whole ids."""
 
 AWAY_RETRY_S: Final = 2
-"""Seconds after which asking again makes sense while Redis is away."""
+"""Seconds after which a retry makes sense while Redis is unavailable."""
 
 
 class Problem(Exception):  # noqa: N818 -- what RFC 9457 calls it
-    """An answer that is an error. `name` is the last part of its type, None where there is none."""
+    """An answer that is an error. `name` is the last part of its type; None: `about:blank`."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Problem(Exception):  # noqa: N818 -- what RFC 9457 calls it
         self.headers, self.more = dict(headers or {}), dict(more or {})
 
     def response(self, instance: str) -> Response:
-        """Return the answer; `instance` is the path that was asked for."""
+        """Return the answer; `instance` is the request's path."""
         body = {
             "type": "about:blank" if self.name is None else _TYPE + self.name,
             "title": self.status.phrase,
@@ -59,28 +59,26 @@ class Problem(Exception):  # noqa: N818 -- what RFC 9457 calls it
 
 
 def no_session(session_id: str) -> Problem:
-    """Return the problem of an id that no session has."""
-    detail = (
-        f"There is no session {session_id[:200]!r}: GET /v1/sessions lists those that there are."
-    )
+    """Return the problem of an unknown session id."""
+    detail = f"There is no session {session_id[:200]!r}: GET /v1/sessions lists all sessions."
     if 0 < len(session_id) <= _PART_OF_ID:
         part = quote(session_id, safe="", errors="replace")
-        detail += f" An id is needed whole: GET /v1/sessions?q={part} finds it by a part."
+        detail += f" The whole id is needed: GET /v1/sessions?q={part} searches by a part of it."
     return Problem(HTTPStatus.NOT_FOUND, detail, "no-session")
 
 
 def bad_cursor() -> Problem:
-    """Return the problem of a cursor that this server did not give, or not for this question."""
+    """Return the problem of a cursor that is invalid, or of another list."""
     return Problem(
         HTTPStatus.BAD_REQUEST,
-        "This cursor was not given for this question: use `next` of an answer unchanged, with the "
-        "same parameters, or leave it out to begin anew.",
+        "Invalid cursor: use `next` of an answer unchanged, with the same parameters, or leave it "
+        "out to start over.",
         "bad-cursor",
     )
 
 
 def bad_parameter(*wrong: tuple[str, str]) -> Problem:
-    """Return the problem of parameters out of their bounds: each one's name and what is wrong."""
+    """Return the problem of invalid parameters: the name and error of each."""
     errors: list[Json] = [{"parameter": name, "message": message} for name, message in wrong]
     return Problem(
         HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -91,16 +89,16 @@ def bad_parameter(*wrong: tuple[str, str]) -> Problem:
 
 
 def generation_gone() -> Problem:
-    """Return the problem of a cursor whose generation of views is no longer there."""
+    """Return the problem of a cursor whose generation of views is gone."""
     return Problem(
         HTTPStatus.GONE,
-        "The views were built anew since this cursor was given: leave it out and begin anew.",
+        "The views were rebuilt since this cursor was issued: leave it out and start over.",
         "generation-gone",
     )
 
 
 def away(detail: str) -> Problem:
-    """Return the problem of a server that cannot answer for now."""
+    """Return the problem of a server that cannot answer at the moment."""
     return Problem(
         HTTPStatus.SERVICE_UNAVAILABLE,
         detail,

@@ -1,25 +1,75 @@
-"""The questions that the API answers, each from one generation.
+"""What the API reads: a snapshot, and of its generation sessions, records and chats; and cursors.
 
-What has no cursor is answered from the generation that is active now; a cursor's generation is
-read on while it is there, which is for a minute after a swap.
+An answer without a cursor comes from the generation that is active now. The generation of a cursor
+is read as long as it exists, which is for a minute after a swap.
 """
 
 import asyncio
-from collections.abc import Sequence
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+from schemas.records import Json
 from schemas.views import EntryStream
 from streams import codec
 from streams.ports import Clock, Entry, Ranking, ViewReader
-from streams.serve.api import agents, answers, cursors
+from streams.serve.api import agents, answers
 from streams.serve.api.problems import bad_cursor, generation_gone, no_session
-from streams.serve.api.snapshot import Moment, Moments
-from streams.serve.api.summaries import Filter, PartitionOf, Summaries
-from streams.serve.api.together import all_of
+from streams.serve.views.session_index import SessionFilter, SessionIndex
+from streams.serve.views.sessions import PartitionOf, SessionKey, Sessions
+from streams.serve.views.snapshot import Snapshot, Snapshots
 
 _TYPE_HEAD: Final = "contextgauge."
 _TYPE_TAIL: Final = ".v1"
+
+CursorForm: TypeAlias = tuple[type | tuple[type, ...], ...]
+"""The parts of a cursor's end: a type, or one of several, for each."""
+
+SESSIONS_FORM: Final[CursorForm] = ((int, float), int, str)
+"""The end of a cursor of sessions: a rank, its session in hexadecimal digits."""
+
+RECORDS_FORM: Final[CursorForm] = (int,)
+"""The end of a cursor of records: the offset of the last record."""
+
+
+class Cursor(NamedTuple):
+    """Where an answer ended: a generation, the list, and the end. Opaque to clients."""
+
+    generation: int
+    of: str
+    end: tuple[int | float | str, ...]
+
+    def encoded(self) -> str:
+        """Return the cursor as clients get it."""
+        parts: list[Json] = [self.generation, self.of, *self.end]
+        return base64.urlsafe_b64encode(codec.dumps(parts)).rstrip(b"=").decode()
+
+
+def read_cursor(text: str, of: str, form: CursorForm) -> Cursor:
+    """Read a cursor of this list. Raises Problem for any other text."""
+    try:
+        padded = text.encode("ascii") + b"=" * (-len(text) % 4)
+        parts = codec.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (UnicodeEncodeError, binascii.Error, ValueError):
+        raise bad_cursor() from None
+    if not isinstance(parts, list) or len(parts) != len(form) + 2 or parts[1] != of:
+        raise bad_cursor()
+    generation, _, *end = parts
+    fits = all(
+        isinstance(part, kind) and not isinstance(part, bool)
+        for part, kind in zip((generation, *end), (int, *form), strict=True)
+    )
+    # No offset, time or generation has more than 64 bits.
+    if not fits or any(abs(part) >= 1 << 63 for part in parts if isinstance(part, int)):
+        raise bad_cursor()
+    return Cursor(generation, of, tuple(end))
+
+
+def list_of(stream: EntryStream, session_id: str) -> str:
+    """Return the name that cursors have for a session's records."""
+    return f"{stream} {session_id}"
 
 
 class SessionsPage(NamedTuple):
@@ -37,90 +87,79 @@ class RecordsPage(NamedTuple):
     next: str | None
 
 
-class AgentSession(NamedTuple):
-    """A session of an agent: where it is, and its view as it is stored."""
-
-    partition: int
-    session: bytes
-    view: bytes
-
-
 class Reading:
-    """Answers questions. Its methods raise RetryError, VersionError, ViewsGoneError, Problem."""
+    """Reads answers. Its methods raise RetryError, VersionError, ViewsGoneError, Problem."""
 
-    def __init__(self, reader: ViewReader, partition_of: PartitionOf, clock: Clock) -> None:
-        self._reader, self.clock = reader, clock
+    def __init__(self, store: ViewReader, partition_of: PartitionOf, clock: Clock) -> None:
+        self._store, self.clock = store, clock
         self._partition_of = partition_of
-        self._summaries = Summaries(reader)
-        self._chats: agents.Kept[list[agents.Told]] = agents.Kept()
-        self.moments = Moments(reader, clock)
+        self._index = SessionIndex(store, partition_of)
+        self._chats: answers.SharedCache[list[agents.EncodedEvent]] = answers.SharedCache()
+        self.snapshots = Snapshots(store, clock)
 
-    async def moment(
-        self, cursor: str | None = None, asked: str = "", form: cursors.Form = ()
-    ) -> Moment | None:
-        """Return the moment to answer from: the cursor's generation, else the active one."""
+    async def snapshot(
+        self, cursor: str | None = None, of: str = "", form: CursorForm = ()
+    ) -> Snapshot | None:
+        """Return the snapshot to answer from: of the cursor's generation, else of the active."""
         if cursor is None:
-            return await self.moments.now()
-        return await self._moment_of(cursors.read(cursor, asked, form).generation)
+            return await self.snapshots.now()
+        generation = read_cursor(cursor, of, form).generation
+        active = await self.snapshots.now()
+        if active is not None and active.generation == generation:
+            return active
+        # Only a former generation: the one that is being built is not for readers yet.
+        if active is None or generation > active.generation:
+            raise generation_gone()
+        former = await self.snapshots.of(generation)
+        if former is None:
+            raise generation_gone()
+        return former
 
-    async def _moment_of(self, generation: int) -> Moment:
-        now = await self.moments.now()
-        if now is not None and now.generation == generation:
-            return now
-        # Only a former one: what is being built is nobody's yet.
-        if now is None or generation > now.generation:
-            raise generation_gone()
-        found = await self.moments.of(generation)
-        if found is None:
-            raise generation_gone()
-        return found
+    def at(self, snapshot: Snapshot | None) -> Sessions:
+        """Return the sessions of a snapshot."""
+        return Sessions(self._store, self._partition_of, snapshot)
 
     async def sessions(
-        self, moment: Moment, by: Ranking, wanted: Filter, cursor: str | None, limit: int
+        self,
+        snapshot: Snapshot,
+        by: Ranking,
+        session_filter: SessionFilter,
+        cursor: str | None,
+        limit: int,
     ) -> SessionsPage:
         """Return a part of the list of sessions."""
         after = None
         if cursor is not None:
-            _, _, (percent, recent, name) = cursors.read(cursor, by, SESSIONS_FORM)
+            percent, recent, name = read_cursor(cursor, by, SESSIONS_FORM).end
             try:
                 after = (float(percent), int(recent), bytes.fromhex(str(name)))
             except (ValueError, OverflowError):
                 raise bad_cursor() from None
-        page = await self._summaries.page(moment, by, wanted, after, limit)
-        names: dict[int, list[bytes]] = {}
-        for found in page.sessions:
-            names.setdefault(found.partition, []).append(found.session)
-        views = await all_of(
-            self._reader.views(moment.generation, partition, some)
-            for partition, some in names.items()
-        )
-        read = {
-            name: view
-            for some, documents in zip(names.values(), views, strict=True)
-            for name, view in zip(some, documents, strict=True)
-        }
+        part = await self._index.part(snapshot, by, session_filter, after, limit)
+        views = await self.at(snapshot).views(summary.key for summary in part.sessions)
         following = None
-        if page.goes_on:
-            percent, recent, session = page.sessions[-1].rank(by)
-            place = (percent, recent, session.hex())
-            following = cursors.Cursor(moment.generation, by, place).written()
-        ordered = [read[found.session] for found in page.sessions]
-        # One that left between the two reads is no longer there.
-        return SessionsPage([view for view in ordered if view], following, page.total)
+        if part.has_more:
+            percent, recent, session = part.sessions[-1].rank(by)
+            following = Cursor(snapshot.generation, by, (percent, recent, session.hex())).encoded()
+        return SessionsPage(list(views.values()), following, part.total)
 
-    async def session(self, moment: Moment | None, session_id: str) -> bytes:
+    async def sessions_by_id(self, snapshot: Snapshot, session_ids: Sequence[str]) -> SessionsPage:
+        """Return the sessions of these ids; those that do not exist are missing."""
+        sessions = self.at(snapshot)
+        keys = dict.fromkeys(sessions.key(session_id) for session_id in session_ids)
+        views = list((await sessions.views(keys)).values())
+        return SessionsPage(views, None, len(views))
+
+    async def session(self, snapshot: Snapshot | None, session_id: str) -> bytes:
         """Return a session's view as it is stored."""
-        if moment is None:
-            raise no_session(session_id)
-        partition, session = self._place(moment, session_id)
-        (view,) = await self._reader.views(moment.generation, partition, [session])
+        view = await self.at(snapshot).view(session_id)
         if view is None:
             raise no_session(session_id)
         return view
 
     async def records(
         self,
-        moment: Moment,
+        snapshot: Snapshot,
         session_id: str,
         stream: EntryStream,
         kinds: frozenset[str],
@@ -128,96 +167,34 @@ class Reading:
         limit: int,
     ) -> RecordsPage:
         """Return a part of a session's records, oldest first; of these kinds, if any is named."""
-        asked, after = asked_of(stream, session_id), -1
+        of, after = list_of(stream, session_id), -1
         if cursor is not None:
-            after = int(cursors.read(cursor, asked, RECORDS_FORM).after[0])
-        partition, session = self._place(moment, session_id)
-        entries = await self._reader.entries(
-            moment.generation, partition, stream, session, max(after, -1)
-        )
-        found = entries if not kinds else [entry for entry in entries if _kind(entry) in kinds]
+            after = int(read_cursor(cursor, of, RECORDS_FORM).end[0])
+        sessions = self.at(snapshot)
+        entries = await sessions.entries(sessions.key(session_id), stream, max(after, -1))
+        if kinds:
+            entries = [entry for entry in entries if _kind(entry) in kinds]
         following = None
-        if len(found) > limit:
-            place = (found[limit - 1].offset,)
-            following = cursors.Cursor(moment.generation, asked, place).written()
-        return RecordsPage([entry.document for entry in found[:limit]], following)
+        if len(entries) > limit:
+            following = Cursor(snapshot.generation, of, (entries[limit - 1].offset,)).encoded()
+        return RecordsPage([entry.document for entry in entries[:limit]], following)
 
-    async def compactions(self, moment: Moment, session_id: str) -> list[bytes]:
-        """Return a session's compactions as they are stored, the newest first."""
-        partition, session = self._place(moment, session_id)
-        found = await self._reader.compactions(moment.generation, partition, session)
-        return sorted(found.values(), key=_age, reverse=True)
-
-    async def of_agent(self, moment: Moment, agent_id: str) -> list[AgentSession]:
-        """Return the last active sessions of an agent, else the session of this id, if any."""
-        name = codec.key_bytes(agent_id)
-        found = await all_of(
-            self._reader.agent_sessions(moment.generation, partition, name, agents.MOST_SESSIONS)
-            for partition in range(moment.partitions)
-        )
-        ranked = sorted(
-            (-score, session, partition)
-            for partition, part in enumerate(found)
-            for session, score in part
-        )[: agents.MOST_SESSIONS]
-        places = [(partition, session) for _, session, partition in ranked]
-        if not places:
-            places = [self._place(moment, agent_id)]
-        views = await all_of(
-            self._reader.views(moment.generation, partition, [session])
-            for partition, session in places
-        )
-        return [
-            AgentSession(partition, session, view)
-            for (partition, session), (view,) in zip(places, views, strict=True)
-            if view is not None
-        ]
-
-    async def chat(self, moment: Moment, sessions: Sequence[AgentSession]) -> bytes:
+    async def chat(self, snapshot: Snapshot, views: Mapping[SessionKey, bytes]) -> bytes:
         """Return the events of an agent's sessions, as its chat takes them."""
-        told = []
-        for found in sessions:
-            tag = answers.tag(moment.generation, found.session, found.view)
-            told.append(await self._chats.made(tag, partial(self._chat, moment.generation, found)))
-        return agents.merged(told)
-
-    async def _chat(self, generation: int, found: AgentSession) -> tuple[list[agents.Told], int]:
-        entries = await self._reader.entries(
-            generation, found.partition, "events", found.session, -1
-        )
-        events = agents.written(agents.of_session(entry.document for entry in entries))
-        await asyncio.sleep(0)  # an agent has many sessions: others are answered between them
-        return events, sum(len(event.document) for event in events)
-
-    async def stats(self, moment: Moment) -> Sequence[dict[bytes, bytes]]:
-        """Return the fields of all partitions' aggregates."""
-        return await all_of(
-            self._reader.stats(moment.generation, partition)
-            for partition in range(moment.partitions)
-        )
-
-    def _place(self, moment: Moment, session_id: str) -> tuple[int, bytes]:
-        return self._partition_of(session_id, moment.partitions), codec.key_bytes(session_id)
+        sessions, chats = self.at(snapshot), []
+        for key, view in views.items():
+            tag = answers.tag(snapshot.generation, key.session, view)
+            chats.append(await self._chats.get_or_make(tag, partial(_chat, sessions, key)))
+        return agents.merged(chats)
 
 
-SESSIONS_FORM: Final[cursors.Form] = ((int, float), int, str)
-"""What a cursor of sessions holds: a rank, its session in hexadecimal digits."""
-
-RECORDS_FORM: Final[cursors.Form] = (int,)
-"""What a cursor of records holds: the offset of the last one that was told."""
-
-
-def asked_of(stream: EntryStream, session_id: str) -> str:
-    """Return what a cursor of a session's records is for."""
-    return f"{stream} {session_id}"
+async def _chat(sessions: Sessions, key: SessionKey) -> tuple[list[agents.EncodedEvent], int]:
+    entries = await sessions.entries(key, "events")
+    events = agents.encoded(agents.of_session(entry.document for entry in entries))
+    await asyncio.sleep(0)  # an agent has many sessions: other requests run in between
+    return events, sum(len(event.document) for event in events)
 
 
 def _kind(entry: Entry) -> str:
     name: str = codec.loads(entry.document)["type"]
     return name.removeprefix(_TYPE_HEAD).removesuffix(_TYPE_TAIL)
-
-
-def _age(document: bytes) -> tuple[int, int]:
-    """Return what orders compactions: their time, and their number where they have none."""
-    found = codec.loads(document)
-    return (found["time_ms"] or 0, found["number"])

@@ -1,4 +1,4 @@
-"""The routes under /v1: each reads a moment, then what it needs of that generation."""
+"""The routes under /v1: each reads a snapshot, then what it needs of that generation."""
 
 from typing import Any, Final
 
@@ -6,14 +6,14 @@ from fastapi import APIRouter, Request, Response
 
 from schemas.records import Json
 from schemas.views import EntryStream
-from streams.serve.api import answers, parameters, shapes
-from streams.serve.api.agents import Kept
+from streams.serve.api import agents, answers, parameters, shapes
 from streams.serve.api.answers import Raw
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
-from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Reading, asked_of
-from streams.serve.api.summaries import Filter
+from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Reading, list_of
+from streams.serve.api.statuses import THRESHOLDS_JSON, judged
 from streams.serve.api.totals import Totals
+from streams.serve.views.session_index import SessionFilter
 
 _CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "Nothing changed since the entity tag in If-None-Match was given."}
@@ -49,27 +49,34 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         q: parameters.Text = None,
         limit: parameters.SessionLimit = 50,
         cursor: parameters.After = None,
+        id: parameters.SessionIds = None,  # noqa: A002 -- the parameter's name
     ) -> Response:
-        """List sessions by last activity or by how full they are, a part at a time.
+        """List sessions by last activity or by percentage used, a part at a time.
 
-        A cursor stays with its generation; where that is gone it is answered with 410. Sessions
-        that move up while the list is paged through may be told twice or not.
+        A cursor belongs to its generation; once that is gone, the answer is 410. Sessions that
+        move up between two requests may be in both answers or in neither.
         """
-        moment = await reading.moment(cursor, sort, SESSIONS_FORM)
-        found = answers.tag(request.url.path, request.url.query, moment and moment.told)
-        same = answers.unchanged(request, found, moment)
+        if id is not None and set(request.query_params) != {"id"}:
+            raise bad_parameter(("id", "works without all other parameters only"))
+        snapshot = await reading.snapshot(cursor, sort, SESSIONS_FORM)
+        now_ms = reading.clock.now_ms()
+        tag = answers.tag(request.url.path, request.url.query, snapshot and snapshot.position)
+        same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
-        if moment is None:
-            return answers.answer(None, found, {"sessions": [], "next": None, "total": 0})
-        wanted = Filter(state, model, runtime, agent, min_percent, q.lower() if q else None)
-        page = await reading.sessions(moment, sort, wanted, cursor, limit)
-        members: dict[str, Json | Raw] = {
-            "sessions": answers.documents(page.views),
-            "next": page.next,
-            "total": page.total,
-        }
-        return answers.answer(moment, found, members)
+        members: dict[str, Json | Raw] = {"thresholds": THRESHOLDS_JSON}
+        if snapshot is None:
+            members |= {"sessions": [], "next": None, "total": 0}
+            return answers.answer(None, answers.until(tag, None), members)
+        if id is not None:
+            page = await reading.sessions_by_id(snapshot, id)
+        else:
+            text = q.lower() if q else None
+            session_filter = SessionFilter(state, model, runtime, agent, min_percent, text)
+            page = await reading.sessions(snapshot, sort, session_filter, cursor, limit)
+        views, change_ms = judged(page.views, now_ms)
+        members |= {"sessions": Raw.of(views), "next": page.next, "total": page.total}
+        return answers.answer(snapshot, answers.until(tag, change_ms), members)
 
 
 def _add_session(router: APIRouter, reading: Reading) -> None:
@@ -83,17 +90,17 @@ def _add_session(router: APIRouter, reading: Reading) -> None:
     )
     async def compactions(request: Request, session_id: parameters.SessionId) -> Response:
         """List the compactions that succeeded, whole with their summaries, the newest first."""
-        moment = await reading.moment()
-        view = await reading.session(moment, session_id)
-        found = answers.tag(request.url.path, view, moment and moment.kind)
-        same = answers.unchanged(request, found, moment)
-        if same is not None or moment is None:
+        snapshot = await reading.snapshot()
+        view = await reading.session(snapshot, session_id)
+        tag = answers.tag(request.url.path, view, snapshot and snapshot.version)
+        same = answers.unchanged(request, tag, snapshot)
+        if same is not None or snapshot is None:
             return same or Response()
-        documents = await reading.compactions(moment, session_id)
-        return answers.answer(moment, found, {"compactions": answers.documents(documents)})
+        documents = await reading.at(snapshot).compactions(session_id)
+        return answers.answer(snapshot, tag, {"compactions": answers.documents(documents)})
 
 
-async def _records(  # noqa: PLR0917 -- what is asked
+async def _records(  # noqa: PLR0917 -- the parameters of the route
     reading: Reading,
     request: Request,
     session_id: str,
@@ -103,18 +110,18 @@ async def _records(  # noqa: PLR0917 -- what is asked
     limit: int,
 ) -> Response:
     """Answer with a part of a session's records."""
-    moment = await reading.moment(after, asked_of(stream, session_id), RECORDS_FORM)
-    view = await reading.session(moment, session_id)
-    found = answers.tag(request.url.path, request.url.query, view, moment and moment.kind)
-    same = answers.unchanged(request, found, moment)
-    if same is not None or moment is None:
+    snapshot = await reading.snapshot(after, list_of(stream, session_id), RECORDS_FORM)
+    view = await reading.session(snapshot, session_id)
+    tag = answers.tag(request.url.path, request.url.query, view, snapshot and snapshot.version)
+    same = answers.unchanged(request, tag, snapshot)
+    if same is not None or snapshot is None:
         return same or Response()
-    page = await reading.records(moment, session_id, stream, kinds, after, limit)
+    page = await reading.records(snapshot, session_id, stream, kinds, after, limit)
     members: dict[str, Json | Raw] = {
-        "records": answers.records(page.records),
+        "records": Raw.of(page.records),
         "next": page.next,
     }
-    return answers.answer(moment, found, members)
+    return answers.answer(snapshot, tag, members)
 
 
 def _add_records(router: APIRouter, reading: Reading) -> None:
@@ -126,7 +133,7 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
 
     @router.get(
         "/v1/sessions/{session_id:id}/events",
-        summary="List a session's records but readings",
+        summary="List a session's records except readings",
         operation_id="listEvents",
         **described,
     )
@@ -137,7 +144,7 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         after: parameters.After = None,
         limit: parameters.RecordLimit = 500,
     ) -> Response:
-        """List warnings, limits, compactions, edits, resets: the newest 2 000 are kept."""
+        """List warnings, limits, compactions, edits, resets: the newest 2 000."""
         kinds: frozenset[str] = frozenset(type or ())
         return await _records(reading, request, session_id, "events", kinds, after, limit)
 
@@ -153,7 +160,7 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         after: parameters.After = None,
         limit: parameters.RecordLimit = 500,
     ) -> Response:
-        """List the sizes that responses told: the newest 2 000 are kept."""
+        """List the sizes after each response: the newest 2 000."""
         return await _records(reading, request, session_id, "readings", frozenset(), after, limit)
 
     @router.get(
@@ -165,16 +172,20 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         tags=["sessions"],
     )
     async def session(request: Request, session_id: parameters.SessionId) -> Response:
-        """Read all that is known of a session: identity, chains, open attempt, compactions."""
-        moment = await reading.moment()
-        view = await reading.session(moment, session_id)
-        found = answers.tag(request.url.path, view, moment and moment.kind)
-        same = answers.unchanged(request, found, moment)
-        return same or answers.answer(moment, found, {"session": answers.document(view)})
+        """Read a session: identity, chains, open attempt, compactions, status."""
+        snapshot, now_ms = await reading.snapshot(), reading.clock.now_ms()
+        view = await reading.session(snapshot, session_id)
+        tag = answers.tag(request.url.path, view, snapshot and snapshot.version)
+        same = answers.unchanged(request, tag, snapshot, now_ms)
+        if same is not None:
+            return same
+        (session,), change_ms = judged([view], now_ms)
+        members: dict[str, Json | Raw] = {"session": Raw(session), "thresholds": THRESHOLDS_JSON}
+        return answers.answer(snapshot, answers.until(tag, change_ms), members)
 
 
 def _add_stats(router: APIRouter, reading: Reading) -> None:
-    totals = Totals(reading.stats, reading.clock)
+    totals = Totals(lambda snapshot: reading.at(snapshot).aggregates(), reading.clock)
 
     @router.get(
         "/v1/stats",
@@ -189,13 +200,13 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
     ) -> Response:
         """Read compactions counted: of all sessions, and by hour (UTC) or by model."""
         if since is not None and by != "hour":
-            raise bad_parameter(("since", "only hours have a first one: leave it out, or by=hour"))
-        moment = totals.moment(await reading.moment())
-        found = answers.tag(request.url.path, request.url.query, moment and moment.told)
-        same = answers.unchanged(request, found, moment)
+            raise bad_parameter(("since", "works with by=hour only"))
+        snapshot = totals.current(await reading.snapshot())
+        tag = answers.tag(request.url.path, request.url.query, snapshot and snapshot.position)
+        same = answers.unchanged(request, tag, snapshot)
         if same is not None:
             return same
-        return answers.answer(moment, found, await totals.of(moment, by, since))
+        return answers.answer(snapshot, tag, await totals.of(snapshot, by, since))
 
     @router.get(
         "/v1/projection",
@@ -207,13 +218,13 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
     )
     async def projection() -> Response:
         """Read position, lag and silence of each partition: whether figures are fresh."""
-        moment = await reading.moment()
-        partitions = [] if moment is None else moment.of_partitions()
-        return answers.answer(moment, answers.tag(moment), {"partitions": partitions})
+        snapshot = await reading.snapshot()
+        partitions = [] if snapshot is None else snapshot.of_partitions()
+        return answers.answer(snapshot, answers.tag(snapshot), {"partitions": partitions})
 
 
 def _add_agents(router: APIRouter, reading: Reading) -> None:
-    kept: Kept[bytes] = Kept()
+    cache: answers.SharedCache[bytes] = answers.SharedCache()
 
     @router.get(
         "/api/agents/{agent_id:id}/events",
@@ -226,18 +237,17 @@ def _add_agents(router: APIRouter, reading: Reading) -> None:
     async def events(request: Request, agent_id: parameters.AgentId) -> Response:
         """List warnings, starts and completions of compactions, as a chat's front end polls them.
 
-        Of the sessions of an agent, or of one session; none yet is an empty list.
+        They are those of an agent's sessions, or of one session; an empty list if there are none.
         """
-        moment = await reading.moment()
-        sessions = [] if moment is None else await reading.of_agent(moment, agent_id)
-        views = [found.view for found in sessions]
-        found = answers.tag(request.url.path, moment and moment.kind, views)
-        same = answers.unchanged(request, found, moment)
+        snapshot = await reading.snapshot()
+        views = await reading.at(snapshot).of_agent(agent_id, agents.MOST_SESSIONS)
+        tag = answers.tag(request.url.path, snapshot and snapshot.version, list(views.values()))
+        same = answers.unchanged(request, tag, snapshot)
         if same is not None:
             return same
 
         async def make() -> tuple[bytes, int]:
-            body = b"[]" if moment is None else await reading.chat(moment, sessions)
+            body = b"[]" if snapshot is None else await reading.chat(snapshot, views)
             return body, len(body)
 
-        return answers.bare(await kept.made(found, make), found, moment)
+        return answers.bare(await cache.get_or_make(tag, make), tag, snapshot)

@@ -3,11 +3,13 @@
 Documents of views and records go out as they are stored: nothing here is run for an answer.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.views import Compaction, SessionView
+from streams.core.session_status import Severity, State
 
 
 class _Shape(BaseModel):
@@ -15,21 +17,23 @@ class _Shape(BaseModel):
 
 
 class AsOf(_Shape):
-    """How old an answer is: what the projector told last of the partitions it was made of.
+    """The age of an answer, from the projectors' last reports on its partitions.
 
-    A figure is null where a projector never told of a partition.
+    A figure is null where no projector has reported on a partition.
     """
 
     at_ms: int | None = Field(description="When the positions were read, by the server's clock.")
     stale: bool = Field(
-        description="Whether a projector was silent, or behind, for more than 10 s: then what is "
-        "told may no longer be how things are."
+        description="Whether a projector was silent or behind for more than 10 s: then the answer "
+        "may be out of date."
     )
-    heard_ms: int | None = Field(description="How long ago the projector of a partition told of it")
+    silent_ms: int | None = Field(
+        description="The time since the projector of a partition last reported on it."
+    )
     lag_records: int | None = Field(description="Records that were not in the views then.")
     lag_ms: int | None = Field(description="For how long the views have been behind; 0: not.")
     feed: str | None = Field(
-        description="The Last-Event-ID from which /v1/stream tells what this answer lacks."
+        description="The Last-Event-ID from which /v1/stream continues this answer."
     )
 
 
@@ -38,10 +42,57 @@ class _Answer(_Shape):
     as_of: AsOf
 
 
+class ThrashShape(_Shape):
+    """The latest compactions of a chain that came within `thrash_within_ms`."""
+
+    chain: str
+    compactions: int
+    first_ms: int
+    last_ms: int
+
+
+class StatusShape(_Shape):
+    """What a session looks like as of the answer, and when that changes without a new record."""
+
+    leading_chain: str | None = Field(description="The chain that stands for the session.")
+    state: State
+    severity: Severity = Field(description="How full the leading chain is.")
+    severities: dict[str, Severity] = Field(description="The same of each chain.")
+    last_sign_ms: int | None = Field(description="The open attempt's last sign of life.")
+    stalled_from_ms: int | None = Field(description="From then on the state is `stalled`.")
+    stale_from_ms: int | None = Field(description="From then on the state is `stale`.")
+    thrashing: bool = Field(description="A chain is compacted again and again.")
+    thrashing_until_ms: int | None = Field(description="Until then, without another compaction.")
+    thrash: ThrashShape | None = Field(description="The latest thrash, also where it is over.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedSession(SessionView):
+    """A session's view as it is stored, and its status."""
+
+    status: StatusShape
+
+
+class ThresholdsShape(_Shape):
+    """Where verdicts change."""
+
+    elevated_above_percent: int
+    high_percent: int
+    critical_percent: int
+    critical_until_percent: float = Field(
+        description="Compaction is no further away, in percent of the window: critical too."
+    )
+    stalled_after_ms: int
+    stale_after_ms: int
+    thrash_compactions: int
+    thrash_within_ms: int
+
+
 class SessionsAnswer(_Answer):
     """A part of the list of sessions."""
 
-    sessions: list[SessionView]
+    thresholds: ThresholdsShape
+    sessions: list[JudgedSession]
     next: str | None = Field(description="The cursor of the next part; null: there is none.")
     total: int = Field(description="Sessions that the filters take, in all parts.")
 
@@ -49,7 +100,8 @@ class SessionsAnswer(_Answer):
 class SessionAnswer(_Answer):
     """A session."""
 
-    session: SessionView
+    session: JudgedSession
+    thresholds: ThresholdsShape
 
 
 class StructuredRecord(_Shape):
@@ -81,7 +133,7 @@ class CompactionsAnswer(_Answer):
 
 
 class RangeShape(_Shape):
-    """What is known of a percentile: the range that it lies in. Only counts by range are kept."""
+    """The range of a percentile: only counts by range are stored."""
 
     at_least: int = Field(description="It is not less than this.")
     at_most: int = Field(description="It is not more than this; equal to the other: it is exact.")
@@ -116,7 +168,7 @@ class AggregatesShape(_Shape):
     version: int
     manual: TriggerShape
     automatic: TriggerShape
-    untold: TriggerShape
+    unknown_trigger: TriggerShape
     duration_ms: DistributionShape
     pre_tokens: DistributionShape
     measured: int
@@ -138,7 +190,7 @@ class PartitionShape(_Shape):
     partition: int
     position: int
     end: int | None
-    heard_ms: int | None
+    silent_ms: int | None
     lag_records: int | None
     lag_ms: int | None
 

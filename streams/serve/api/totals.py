@@ -1,14 +1,14 @@
-"""Aggregates of all partitions added up, with percentiles from their histograms.
+"""The aggregates of all partitions added up, with percentiles from their histograms.
 
-Everything in them is a count, a sum, a smallest or a largest: adding partitions up gives what one
-partition would have. The values themselves are not kept, so a percentile is told as the range that
-it lies in: from edge to edge of its bucket, and never beyond the smallest and the largest value.
+They consist of counts, sums, minima and maxima: adding partitions up gives what one partition would
+have. The values themselves are not stored, so a percentile is a range: from edge to edge of its
+bucket, and never beyond the smallest and the largest value.
 """
 
-import asyncio
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from schemas.records import Json
@@ -21,7 +21,7 @@ from schemas.views import (
     TOKEN_EDGES,
     TOTAL_FIELD,
     UNKNOWN_HOUR,
-    UNTOLD_MODEL_FIELD,
+    UNKNOWN_MODEL_FIELD,
     Aggregates,
     Distribution,
     TriggerAggregates,
@@ -29,8 +29,8 @@ from schemas.views import (
 from streams import codec
 from streams.codec import views as view_codec
 from streams.ports import Clock
-from streams.serve.api.answers import Raw
-from streams.serve.api.snapshot import Moment
+from streams.serve.api.answers import Raw, SharedCache, tag
+from streams.serve.views.snapshot import Snapshot
 
 By: TypeAlias = Literal["hour", "model"]
 
@@ -42,83 +42,75 @@ Decode: TypeAlias = Callable[[int, bytes, bytes], Aggregates]
 
 _PART: Final = 10
 _MOST_S: Final = 5.0
-"""An answer is kept for ten times as long as it took, so that it costs a tenth of the time at most,
-and never longer than this."""
-
-_MOST_KEPT: Final = 32
-"""Answers kept of one moment: few ask for other hours than the rest."""
+"""An answer is cached for ten times as long as it took, so that it costs a tenth of the time at
+most, and never longer than this."""
 
 PERCENTILES: Final = (50, 95, 99)
 
-UNTOLD_MODEL: Final = "unknown"
-"""The name of what no model is known of."""
+UNKNOWN_MODEL: Final = "unknown"
+"""The name for compactions whose model is unknown."""
 
 
 class Totals:
-    """Adds the partitions up, once for all that ask of the same moment.
+    """Adds the partitions up, once for all requests of the same snapshot.
 
-    `read` gives the fields of all partitions' aggregates. One that did not change is not decoded
-    again: of a year's hours it is the last one that does.
+    `read` returns the fields of all partitions' aggregates. Those that have not changed are not
+    decoded again: of a year's hours, only the last one changes.
     """
 
-    def __init__(self, read: Callable[[Moment], Awaitable[Fields]], clock: Clock) -> None:
+    def __init__(self, read: Callable[[Snapshot], Awaitable[Fields]], clock: Clock) -> None:
         self._read, self._clock = read, clock
-        self._moment: Moment | None = None
+        self._snapshot: Snapshot | None = None
         self._until_s = 0.0
         self._decoded: dict[tuple[int, bytes], tuple[bytes, Aggregates]] = {}
-        self._lock = asyncio.Lock()
-        self._at: tuple[int, str, tuple[int, ...], bool] | None = None
-        self._kept: dict[tuple[By, str | None], dict[str, Raw]] = {}
+        self._answers: SharedCache[dict[str, Raw]] = SharedCache()
 
-    def moment(self, now: Moment | None) -> Moment | None:
-        """Return the moment to tell of: a former one where reading all the hours takes long."""
-        kept, now_s = self._moment, self._clock.monotonic_s()
-        if now is None or kept is None or now_s >= self._until_s or kept.kind != now.kind:
-            self._moment = now
-            return now
-        return kept
+    def current(self, now: Snapshot | None) -> Snapshot | None:
+        """Return the snapshot to answer from: a former one where reading all the hours is slow."""
+        former, now_s = self._snapshot, self._clock.monotonic_s()
+        if now is None or former is None or now_s >= self._until_s or former.version != now.version:
+            self._snapshot = now
+        return self._snapshot
 
-    async def of(self, moment: Moment | None, by: By, since: str | None) -> Mapping[str, Raw]:
+    async def of(self, snapshot: Snapshot | None, by: By, since: str | None) -> Mapping[str, Raw]:
         """Return `total`, and `by` hour from `since` on, or by model; in order of their names.
 
         Raises RetryError, VersionError.
         """
-        if moment is None:
-            return _written(added_up((), by, since))
-        async with self._lock:
-            if self._at is None or self._at[:2] != moment.told[:2]:
-                self._decoded.clear()
-            if self._at != moment.told or len(self._kept) >= _MOST_KEPT:
-                self._at, self._kept = moment.told, {}
-            found = self._kept.get((by, since))
-            if found is None:
-                began_s = self._clock.monotonic_s()
-                partitions = await self._read(moment)
-                found = _written(added_up(partitions, by, since, self._of))
-                self._forget_hours(partitions)
-                now_s = self._clock.monotonic_s()
-                self._until_s = now_s + min((now_s - began_s) * _PART, _MOST_S)
-                self._kept[by, since] = found
-            return found
+        if snapshot is None:
+            return _encoded(added_up((), by, since))
+        make = partial(self._read_totals, snapshot, by, since)
+        return await self._answers.get_or_make(tag(snapshot.position, by, since), make)
+
+    async def _read_totals(
+        self, snapshot: Snapshot, by: By, since: str | None
+    ) -> tuple[dict[str, Raw], int]:
+        began_s = self._clock.monotonic_s()
+        partitions = await self._read(snapshot)
+        members = _encoded(added_up(partitions, by, since, self._decode))
+        self._forget_hours(partitions)
+        now_s = self._clock.monotonic_s()
+        self._until_s = now_s + min((now_s - began_s) * _PART, _MOST_S)
+        return members, sum(len(raw.document) for raw in members.values())
 
     def _forget_hours(self, partitions: Fields) -> None:
-        """Forget what is no longer there."""
+        """Forget the hours that have left the aggregates."""
         if len(self._decoded) > sum(map(len, partitions)):
             self._decoded = {
-                (number, field): kept
-                for (number, field), kept in self._decoded.items()
+                (number, field): entry
+                for (number, field), entry in self._decoded.items()
                 if field in partitions[number]
             }
 
-    def _of(self, partition: int, field: bytes, document: bytes) -> Aggregates:
-        kept = self._decoded.get((partition, field))
-        if kept is None or kept[0] != document:
-            kept = (document, view_codec.decode(Aggregates, document))
-            self._decoded[partition, field] = kept
-        return kept[1]
+    def _decode(self, partition: int, field: bytes, document: bytes) -> Aggregates:
+        entry = self._decoded.get((partition, field))
+        if entry is None or entry[0] != document:
+            entry = (document, view_codec.decode(Aggregates, document))
+            self._decoded[partition, field] = entry
+        return entry[1]
 
 
-def _written(members: Mapping[str, Json]) -> dict[str, Raw]:
+def _encoded(members: Mapping[str, Json]) -> dict[str, Raw]:
     return {name: Raw(codec.dumps(member)) for name, member in members.items()}
 
 
@@ -134,13 +126,13 @@ def added_up(
     for number, fields in enumerate(partitions):
         for field, document in fields.items():
             name = field.decode("utf-8", "surrogatepass")
-            told = _name(name, by)
+            part = _name(name, by)
             if name == TOTAL_FIELD:
                 parts[None].append(decode(number, field, document))
-            elif told is not None and _is_since(told, since):
-                parts[told].append(decode(number, field, document))
+            elif part is not None and _is_since(part, since):
+                parts[part].append(decode(number, field, document))
     total: Json = shown(added(parts.pop(None, [])))
-    each: dict[str, Json] = {str(name): shown(added(found)) for name, found in parts.items()}
+    each: dict[str, Json] = {str(name): shown(added(some)) for name, some in parts.items()}
     return {"total": total, "by": dict(sorted(each.items()))}
 
 
@@ -149,28 +141,28 @@ def _is_since(name: str, since: str | None) -> bool:
 
 
 def _name(field: str, by: By) -> str | None:
-    """Return the hour or the model that a field is of; None: it is of something else."""
+    """Return the hour or the model of a field; None for other fields."""
     if field in (PARTITION_FIELD, TOTAL_FIELD):
         return None
     if by == "hour":
         return field.removeprefix(HOUR_FIELD) if field.startswith(HOUR_FIELD) else None
-    if field == UNTOLD_MODEL_FIELD:
-        return UNTOLD_MODEL
+    if field == UNKNOWN_MODEL_FIELD:
+        return UNKNOWN_MODEL
     return field.removeprefix(MODEL_FIELD) if field.startswith(MODEL_FIELD) else None
 
 
 def added(parts: Iterable[Aggregates]) -> Aggregates:
     """Return the sum of aggregates."""
-    kept = list(parts)
+    addends = list(parts)
     return Aggregates(
-        manual=_triggers([part.manual for part in kept]),
-        automatic=_triggers([part.automatic for part in kept]),
-        untold=_triggers([part.untold for part in kept]),
-        pre_tokens=_distribution([part.pre_tokens for part in kept]),
-        measured=sum(part.measured for part in kept),
-        measured_before_tokens=sum(part.measured_before_tokens for part in kept),
-        saved_tokens=sum(part.saved_tokens for part in kept),
-        messages=sum(part.messages for part in kept),
+        manual=_triggers([part.manual for part in addends]),
+        automatic=_triggers([part.automatic for part in addends]),
+        unknown_trigger=_triggers([part.unknown_trigger for part in addends]),
+        pre_tokens=_distribution([part.pre_tokens for part in addends]),
+        measured=sum(part.measured for part in addends),
+        measured_before_tokens=sum(part.measured_before_tokens for part in addends),
+        saved_tokens=sum(part.saved_tokens for part in addends),
+        messages=sum(part.messages for part in addends),
     )
 
 
@@ -203,82 +195,86 @@ def _edge(name: str) -> float:
 
 
 class Range(NamedTuple):
-    """What is known of a value: it is neither less nor more than these."""
+    """The bounds of a value."""
 
     at_least: int
     at_most: int
 
 
-def percentile(found: Distribution, percent: int, edges: Sequence[int]) -> Range | None:
+def percentile(distribution: Distribution, percent: int, edges: Sequence[int]) -> Range | None:
     """Return the range that a percentile lies in; None where nothing was counted.
 
     `edges` are those of the buckets. Where so many percent are a whole number of values, what lies
     between the last of them and the next one is the percentile: of two values, both.
     """
-    if not found.count or found.min is None or found.max is None:
+    if not distribution.count or distribution.min is None or distribution.max is None:
         return None
-    whole, rest = divmod(found.count * percent, 100)
+    whole, rest = divmod(distribution.count * percent, 100)
     first = whole + 1 if rest else max(whole, 1)
-    second = min(whole + 1, found.count)
-    low = _ranked(found, first, edges)
-    high = low if second == first else _ranked(found, second, edges)
+    second = min(whole + 1, distribution.count)
+    low = _ranked(distribution, first, edges)
+    high = low if second == first else _ranked(distribution, second, edges)
     return Range(low.at_least, high.at_most)
 
 
-def _ranked(found: Distribution, rank: int, edges: Sequence[int]) -> Range:
+def _ranked(distribution: Distribution, rank: int, edges: Sequence[int]) -> Range:
     """Return the range that the value of a rank lies in, counted from 1 for the smallest."""
-    assert found.min is not None  # noqa: S101 -- something was counted
-    assert found.max is not None  # noqa: S101
+    assert distribution.min is not None  # noqa: S101 -- something was counted
+    assert distribution.max is not None  # noqa: S101
     if rank == 1:
-        return Range(found.min, found.min)
-    if rank < found.count:
+        return Range(distribution.min, distribution.min)
+    if rank < distribution.count:
         seen = 0
-        for name in sorted(found.buckets, key=_edge):
-            seen += found.buckets[name]
+        for name in sorted(distribution.buckets, key=_edge):
+            seen += distribution.buckets[name]
             if seen >= rank:
-                upper = found.max if name == OVER else int(name)
+                upper = distribution.max if name == OVER else int(name)
                 index = len(edges) if name == OVER else bisect_left(edges, upper)
                 lower = edges[index - 1] if index else 0
-                return Range(max(lower, found.min), min(upper, found.max))
-    return Range(found.max, found.max)
+                return Range(max(lower, distribution.min), min(upper, distribution.max))
+    return Range(distribution.max, distribution.max)
 
 
-def shown(found: Aggregates) -> dict[str, Json]:
-    """Return aggregates as the API tells them: with durations of all triggers, and percentiles."""
-    triggers = {"manual": found.manual, "automatic": found.automatic, "untold": found.untold}
+def shown(aggregates: Aggregates) -> dict[str, Json]:
+    """Return aggregates as the API has them: with durations of all triggers, and percentiles."""
+    triggers = {
+        "manual": aggregates.manual,
+        "automatic": aggregates.automatic,
+        "unknown_trigger": aggregates.unknown_trigger,
+    }
     durations = _distribution([trigger.duration_ms for trigger in triggers.values()])
     return {
-        "version": found.version,
+        "version": aggregates.version,
         **{name: _trigger(trigger) for name, trigger in triggers.items()},
         "duration_ms": _with_percentiles(durations, DURATION_EDGES_MS),
-        "pre_tokens": _with_percentiles(found.pre_tokens, TOKEN_EDGES),
-        "measured": found.measured,
-        "measured_before_tokens": found.measured_before_tokens,
-        "saved_tokens": found.saved_tokens,
-        "messages": found.messages,
+        "pre_tokens": _with_percentiles(aggregates.pre_tokens, TOKEN_EDGES),
+        "measured": aggregates.measured,
+        "measured_before_tokens": aggregates.measured_before_tokens,
+        "saved_tokens": aggregates.saved_tokens,
+        "messages": aggregates.messages,
     }
 
 
-def _trigger(found: TriggerAggregates) -> dict[str, Json]:
+def _trigger(counted: TriggerAggregates) -> dict[str, Json]:
     return {
-        "succeeded": found.succeeded,
-        "failed": found.failed,
-        "blocked": found.blocked,
-        "unknown": found.unknown,
-        "duration_ms": _with_percentiles(found.duration_ms, DURATION_EDGES_MS),
+        "succeeded": counted.succeeded,
+        "failed": counted.failed,
+        "blocked": counted.blocked,
+        "unknown": counted.unknown,
+        "duration_ms": _with_percentiles(counted.duration_ms, DURATION_EDGES_MS),
     }
 
 
-def _with_percentiles(found: Distribution, edges: Sequence[int]) -> dict[str, Json]:
-    told: dict[str, Json] = {}
+def _with_percentiles(distribution: Distribution, edges: Sequence[int]) -> dict[str, Json]:
+    percentiles: dict[str, Json] = {}
     for percent in PERCENTILES:
-        value = percentile(found, percent, edges)
-        told[f"p{percent}"] = None if value is None else dict(value._asdict())
+        value = percentile(distribution, percent, edges)
+        percentiles[f"p{percent}"] = None if value is None else dict(value._asdict())
     return {
-        "count": found.count,
-        "sum": found.sum,
-        "min": found.min,
-        "max": found.max,
-        "buckets": dict(found.buckets),
-        **told,
+        "count": distribution.count,
+        "sum": distribution.sum,
+        "min": distribution.min,
+        "max": distribution.max,
+        "buckets": dict(distribution.buckets),
+        **percentiles,
     }

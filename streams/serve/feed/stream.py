@@ -17,29 +17,29 @@ from streams.serve.api.guard import MAY_STILL_READ, STREAM
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import Problem
 from streams.serve.api.reading import Reading
-from streams.serve.api.sessions import ViewsGoneError
-from streams.serve.feed.feed import Feed, Place, because, parse_place
-from streams.serve.feed.listening import Listener
+from streams.serve.feed.feed import Feed, FeedPosition, parse_position, reason_document
+from streams.serve.feed.listener import Listener
+from streams.serve.views.snapshot import ViewsGoneError
 
 HEARTBEAT_S: Final = 15
-"""Often enough for proxies, which drop what is silent for a minute or half of one."""
+"""Often enough for proxies, which drop connections that are silent for 30 to 60 seconds."""
 
 _SEND_S: Final = 20
-"""A listener whose connection takes nothing for so long is cut off."""
+"""A listener whose connection accepts nothing for this long is cut off."""
 
-_MOST_PLACE: Final = 4_000
-"""Characters of a place: 200 partitions and more."""
+_ID_CHARACTERS: Final = 4_000
+"""Of an event id: more than 200 partitions."""
 
 _FEED: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Events until either side ends: `record` with a LiveEntry, `reset` where "
-        "events were missed, `cut_off` before a slow reader is sent away; comments as heartbeats.",
+        "events were missed, `cut_off` before a reader is disconnected; comments as heartbeats.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
 
 
-def add_stream(  # noqa: PLR0917 -- what it reads and is told
+def add_stream(  # noqa: PLR0917 -- its dependencies
     router: APIRouter,
     reading: Reading,
     feed: Feed,
@@ -60,43 +60,43 @@ def add_stream(  # noqa: PLR0917 -- what it reads and is told
     )
     async def stream(
         session: Annotated[
-            str | None, Query(max_length=1_000, description="The only session to hear of.")
+            str | None, Query(max_length=1_000, description="Only events of this session.")
         ] = None,
         last_event_id: Annotated[
             str | None,
             Header(
-                max_length=_MOST_PLACE,
-                description="The id of the last event, or `as_of.feed` of an answer: what came "
-                "after it is told first.",
+                max_length=_ID_CHARACTERS,
+                description="The id of the last event, or `as_of.feed` of an answer: the events "
+                "after it come first.",
             ),
         ] = None,
     ) -> Response:
-        """Hear of every record as its views are written: whose it is, and the size after it.
+        """Receive every record as its views are written: its session, and the size after it.
 
-        An id is a place: it is good after a break, for another server, and for a new generation.
+        An id is a position: it is valid after a break, for another server and a new generation.
         """
-        since: Place | None = None
+        since: FeedPosition | None = None
         if last_event_id:
-            since = parse_place(last_event_id)
+            since = parse_position(last_event_id)
             if since is None:
                 raise Problem(
                     HTTPStatus.BAD_REQUEST,
-                    "This Last-Event-ID is none that this feed gave: leave it out to begin now.",
+                    "This Last-Event-ID is not from this feed: leave it out to start now.",
                     "bad-place",
                 )
         await feed.start()
-        # Nothing is waited for between this and counting the listener.
+        # There is no await between this check and counting the listener.
         if feed.listeners >= most:
             telemetry.count("serve_stream_cut_off", reason="full")
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                f"{most} readers listen already, as many as CONTEXTGAUGE_SERVE_STREAMS lets.",
+                f"The limit of {most} concurrent streams is reached (CONTEXTGAUGE_SERVE_STREAMS).",
                 "too-many-streams",
                 {"Retry-After": "10"},
             )
-        listener = Listener(feed, reader, reading.moments, clock, telemetry, since, session)
+        listener = Listener(feed, reader, reading.snapshots, clock, telemetry, since, session)
         response = _Events(
-            _told(listener),
+            _chunks(listener),
             headers={"Cache-Control": "no-store"},
             ping=HEARTBEAT_S,
             ping_message_factory=_heartbeat,
@@ -108,14 +108,14 @@ def add_stream(  # noqa: PLR0917 -- what it reads and is told
         return response
 
 
-class _TakenBackError(Exception):
-    """The token that a listener came with is no longer known."""
+class _RevokedError(Exception):
+    """A listener's token is no longer valid."""
 
 
 class _Events(EventSourceResponse):
-    """Events that end without a word where a listener takes nothing for too long.
+    """Events that end silently where a listener accepts nothing for too long.
 
-    And with one where its token was taken back, which is looked at with each heartbeat.
+    They end with a reason where its token was revoked, which is checked with each heartbeat.
     """
 
     feed: Feed
@@ -124,20 +124,20 @@ class _Events(EventSourceResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         may_still_read: Callable[[], bool] | None = scope.get(MAY_STILL_READ)
 
-        async def look_again() -> None:
+        async def check_token() -> None:
             while may_still_read is not None:
                 await asyncio.sleep(HEARTBEAT_S)
                 if not may_still_read():
-                    raise _TakenBackError
+                    raise _RevokedError
 
-        self.data_sender_callable = look_again
+        self.data_sender_callable = check_token
         try:
             await super().__call__(scope, receive, send)
         except SendTimeoutError:
             self.telemetry.count("serve_stream_cut_off", reason="stuck")
-        except _TakenBackError:
+        except _RevokedError:
             self.telemetry.count("serve_stream_cut_off", reason="token")
-            reason = because("this token is no longer known: it was taken back")
+            reason = reason_document("this token is no longer valid: it was revoked")
             last = b"event: cut_off\ndata: %s\n\n" % reason
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_SEND_S):
@@ -151,11 +151,11 @@ def _heartbeat() -> ServerSentEvent:
     return ServerSentEvent(comment="heartbeat")
 
 
-async def _told(listener: Listener) -> AsyncGenerator[bytes, None]:
+async def _chunks(listener: Listener) -> AsyncGenerator[bytes, None]:
     try:
         async for chunk in listener.chunks():
             yield chunk
     except (RetryError, StopError, ViewsGoneError):
-        # While it was being brought up to date: it has its place, and comes back with it.
-        reason = because("Redis does not answer: come back with the last id")
+        # While it was catching up: it has its position to reconnect with.
+        reason = reason_document("Redis does not answer: reconnect with the last id")
         yield b"event: cut_off\ndata: %s\n\n" % reason

@@ -2,11 +2,12 @@
 
 import { get, now, query } from "./api.js";
 import { axis, Chart, colour, dataTable, timeTicks } from "./chart.js";
-import { attr, h, say, shown, text } from "./dom.js";
-import { count, duration, exact, moment, percent, sessionName, shortIds, tokens, UNKNOWN } from "./format.js";
-import { emptyNote, note, skeleton, tellError } from "./notes.js";
+import { attr, h, setText, shown, text } from "./dom.js";
+import { count, duration, exact, percent, sessionName, shortIds, thrashWords, tokens, UNKNOWN } from "./format.js";
+import { emptyNote, note, skeleton, showError } from "./notes.js";
 import { sessionLink } from "./row.js";
 import * as stats from "./stats.js";
+import { currentThresholds, silence, withThresholds } from "./status.js";
 
 const REFRESH_MS = 15_000;
 /** Where the figures could not be had, they are asked for again so soon. */
@@ -19,7 +20,7 @@ const PAGE = 200;
 const CHART_HEIGHT = 200;
 const COLUMNS = 18;
 
-const RANGES_TOLD = "Of sizes and durations only counts by range are kept, with the smallest and the largest: so a median, p95 or p99 is the range that it lies in.";
+const RANGES_NOTE = "Sizes and durations are counted by range, so a median, p95 or p99 is shown as the range that it lies in.";
 
 const RANGES = [
   ["24h", "24 hours", 24],
@@ -69,8 +70,8 @@ export class Analytics {
     } catch (error) {
       if (signal.aborted) return;
       this.#again(Math.max(RETRY_MS, (error.retryAfterS ?? 0) * 1_000));
-      if (this.hasFigures) return; // the banner tells; the figures stay
-      tellError(this.host, error, () => this.#refresh(), h("h1", {}, "Analytics"));
+      if (this.hasFigures) return; // the banner says so; the figures stay
+      showError(this.host, error, () => this.#refresh(), h("h1", {}, "Analytics"));
     } finally {
       this.refreshing = false;
     }
@@ -86,22 +87,22 @@ export class Analytics {
     return this.grid !== undefined;
   }
 
-  /** Fetch the sessions active last, and all that compact now: what aggregates cannot tell. */
+  /** Fetch the sessions active last, and all that compact now: what aggregates do not hold. */
   async #views(signal) {
-    const found = new Map();
+    const views = new Map();
     const generations = new Set();
     for (const filter of [{ state: "compacting" }, {}]) {
       let cursor = null;
       let looked = 0;
       do {
-        const answer = await get(`v1/sessions${query({ sort: "recent", ...filter, limit: PAGE, cursor })}`, { signal });
+        const answer = withThresholds(await get(`v1/sessions${query({ sort: "recent", ...filter, limit: PAGE, cursor })}`, { signal }));
         generations.add(answer.generation);
-        for (const view of answer.sessions) found.set(view.session_id, view);
+        for (const view of answer.sessions) views.set(view.session_id, view);
         looked += answer.sessions.length;
         cursor = answer.next;
       } while (cursor !== null && looked < LOOKED_AT);
     }
-    return { views: [...found.values()], generations };
+    return { views: [...views.values()], generations };
   }
 
   #show(byHour, byModel, views) {
@@ -131,17 +132,19 @@ export class Analytics {
     this.tiles = new Map();
     this.tileHost = h("dl", { class: "tiles" });
     this.hourChart = this.#chart("Compactions per hour; the table below has the figures", (uPlot) => hourOptions(uPlot));
-    this.hourTable = dataTable("Compactions per hour", ["Hour", "Automatic", "Manual", "Trigger not told"], () =>
+    this.hourTable = dataTable("Compactions per hour", ["Hour", "Automatic", "Manual", "Unknown trigger"], () =>
       transposed(this.columns).filter((row) => row[1] + row[2] + row[3] > 0).reverse()
         .map(([at, ...each]) => [stats.hourWords(at * 1000), ...each.map(exact)]));
     this.tokensCard = this.#histogram("Size before compaction", stats.tokensEdge, "Tokens, above – up to");
     this.durationCard = this.#histogram("Duration", stats.durationEdge, "Above – up to");
     this.ratioCard = this.#histogram("What remains after compaction", (share) => `${share}%`, "Of the size before, from – below");
     this.modelBody = h("tbody");
+    this.thrashWhat = text();
+    this.stalledWhat = text();
     this.thrashHost = h("ul", { class: "plain-list" });
     this.stalledHost = h("ul", { class: "plain-list" });
     this.hoursLegend = h("p", { class: "legend faint small" },
-      h("span", { class: "key auto" }, "automatic"), h("span", { class: "key manual" }, "manual"), h("span", { class: "key untold" }, "trigger not told"));
+      h("span", { class: "key auto" }, "automatic"), h("span", { class: "key manual" }, "manual"), h("span", { class: "key unknown-trigger" }, "unknown trigger"));
     this.hoursNone = h("p", { class: "faint", hidden: true }, "No compaction in this time.");
     this.grid = h(
       "div",
@@ -151,15 +154,15 @@ export class Analytics {
         this.hoursNone, this.hourChart.el,
         this.hoursLegend,
         this.hourTable.el),
-      h("p", { class: "wide faint small" }, RANGES_TOLD),
+      h("p", { class: "wide faint small" }, RANGES_NOTE),
       this.tokensCard.el, this.durationCard.el, this.ratioCard.el,
       h("div", { class: "pair" }, h("section", { class: "card", "aria-labelledby": "thrash-title" }, h("h2", { id: "thrash-title" }, "Thrash"),
-        h("p", { class: "faint small" }, "Sessions that were compacted three times or more within ten minutes: each gained next to nothing."), this.thrashHost),
+        h("p", { class: "faint small" }, this.thrashWhat), this.thrashHost),
       h("section", { class: "card", "aria-labelledby": "stalled-title" }, h("h2", { id: "stalled-title" }, "Stalled compactions"),
-        h("p", { class: "faint small" }, "Compactions under way that gave no sign of life for two minutes or more."), this.stalledHost)),
+        h("p", { class: "faint small" }, this.stalledWhat), this.stalledHost)),
       h("section", { class: "card wide", "aria-labelledby": "models-title" }, h("h2", { id: "models-title" }, "By model"),
         h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Compactions by model" },
-          h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Trigger not told", "Failed", "Blocked", "Outcome not told", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
+          h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Unknown trigger", "Failed", "Blocked", "Unknown outcome", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
     );
     this.host.replaceChildren(h("div", { class: "page-head" }, h("h1", {}, "Analytics"), h("p", { class: "faint" }, "All sessions")),
       this.tileHost, this.grid);
@@ -197,11 +200,11 @@ export class Analytics {
   #figures(total, counts) {
     const took = total.duration_ms;
     const remains = stats.remainingShare(total);
-    this.#tile("Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.untold ? ` · ${exact(counts.untold)} not told` : ""}`);
+    this.#tile("Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.unknown_trigger ? ` · ${exact(counts.unknown_trigger)} unknown trigger` : ""}`);
     this.#tile("Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN, `${exact(total.measured)} measured`);
     this.#tile("Remains after", remains === null ? UNKNOWN : percent(remains), "of the size before");
     const [p50, p95, p99] = [took.p50, took.p95, took.p99].map((each) => stats.rangeWords(each, stats.durationEdge));
-    this.#tile("Duration", p50, took.p50 === null ? "no duration was told" : `median · p95 ${p95} · p99 ${p99}`);
+    this.#tile("Duration", p50, took.p50 === null ? "no duration was reported" : `median · p95 ${p95} · p99 ${p99}`);
     const each = stats.messagesEach(total);
     this.#tile("Messages each", each === null ? UNKNOWN : exact(each), "mean before a compaction");
     this.#tile("Failed", counts.ended === 0 ? UNKNOWN : percent((counts.failed / counts.ended) * 100), otherEnds(counts));
@@ -214,8 +217,8 @@ export class Analytics {
       this.tileHost.append(h("div", {}, h("dt", {}, name), h("dd", { class: "tile-figure" }, tile.figure), h("dd", { class: "faint small" }, tile.more)));
       this.tiles.set(name, tile);
     }
-    say(tile.figure, figure);
-    say(tile.more, more);
+    setText(tile.figure, figure);
+    setText(tile.more, more);
   }
 
   #histogram(title, format, head) {
@@ -226,35 +229,35 @@ export class Analytics {
     const table = dataTable(title, [head, "Compactions"], () => bars.map((bar) => [stats.bandWords(bar, format), exact(bar.count)]));
     const none = h("p", { class: "faint", hidden: true }, "Nothing was measured yet.");
     const el = h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), h("p", { class: "faint small" }, summary), none, chart.el, table.el);
-    const set = (found, distribution, measured = 0) => {
-      bars = found;
-      const isEmpty = found.length === 0;
+    const set = (latest, distribution, measured = 0) => {
+      bars = latest;
+      const isEmpty = latest.length === 0;
       shown(none, isEmpty);
       shown(chart.el, !isEmpty);
       shown(table.el, !isEmpty);
       if (distribution !== null) {
         const { p50, p95, max } = distribution;
-        say(summary, p50 === null ? "" : `median ${stats.rangeWords(p50, format)} · p95 ${stats.rangeWords(p95, format)} · largest ${format(max)}`);
+        setText(summary, p50 === null ? "" : `median ${stats.rangeWords(p50, format)} · p95 ${stats.rangeWords(p95, format)} · largest ${format(max)}`);
       } else {
-        say(summary, measured ? `${count(measured, "compaction")}: the latest of each session active last` : "");
+        setText(summary, measured ? `${count(measured, "compaction")}: the latest of the sessions active last` : "");
       }
-      if (!isEmpty) chart.set([found.map((_, index) => index), found.map((bar) => bar.count)]);
+      if (!isEmpty) chart.set([latest.map((_, index) => index), latest.map((bar) => bar.count)]);
       table.write();
     };
     return { el, set };
   }
 
   #models(byModel) {
-    const rows = Object.entries(byModel).map(([model, found]) => ({ model, found, counts: stats.countsOf(found) }))
+    const rows = Object.entries(byModel).map(([model, aggregates]) => ({ model, aggregates, counts: stats.countsOf(aggregates) }))
       .sort((a, b) => b.counts.succeeded - a.counts.succeeded || (a.model < b.model ? -1 : 1));
-    this.modelBody.replaceChildren(...rows.map(({ model, found, counts }) => {
-      const remains = stats.remainingShare(found);
-      const each = stats.messagesEach(found);
+    this.modelBody.replaceChildren(...rows.map(({ model, aggregates, counts }) => {
+      const remains = stats.remainingShare(aggregates);
+      const each = stats.messagesEach(aggregates);
       const cells = [
-        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.untold), exact(counts.failed), exact(counts.blocked), exact(counts.unknown),
-        stats.rangeWords(found.pre_tokens.p50, stats.tokensEdge),
-        stats.rangeWords(found.duration_ms.p50, stats.durationEdge), stats.rangeWords(found.duration_ms.p95, stats.durationEdge),
-        remains === null ? UNKNOWN : percent(remains), found.measured ? tokens(found.saved_tokens) : UNKNOWN,
+        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.unknown_trigger), exact(counts.failed), exact(counts.blocked), exact(counts.unknown),
+        stats.rangeWords(aggregates.pre_tokens.p50, stats.tokensEdge),
+        stats.rangeWords(aggregates.duration_ms.p50, stats.durationEdge), stats.rangeWords(aggregates.duration_ms.p95, stats.durationEdge),
+        remains === null ? UNKNOWN : percent(remains), aggregates.measured ? tokens(aggregates.saved_tokens) : UNKNOWN,
         each === null ? UNKNOWN : exact(each),
       ];
       return h("tr", {}, h("th", { scope: "row" }, model), ...cells.map((cell) => h("td", {}, cell)));
@@ -263,9 +266,11 @@ export class Analytics {
 
   #trouble(views) {
     const nowMs = now();
-    list(this.thrashHost, stats.thrashes(views).map(({ view, found }) => [view,
-      `${count(found.count, "compaction")} within ${duration(found.span)}, until ${moment(found.until, nowMs)}`]), "None among the sessions active last.");
-    list(this.stalledHost, stats.stalled(views, nowMs).map(({ view, silence }) => [view, `silent for ${duration(silence)}`]), "None.");
+    const { thrash_compactions: compactions, thrash_within_ms: withinMs, stalled_after_ms: stalledMs } = currentThresholds();
+    setText(this.thrashWhat, `Sessions with ${compactions} compactions within less than ${duration(withinMs)}: each freed next to nothing.`);
+    setText(this.stalledWhat, `Open compactions without a sign of life for ${duration(stalledMs)} or more.`);
+    list(this.thrashHost, stats.thrashed(views).map((view) => [view, thrashWords(view.status.thrash, nowMs)]), "None among the sessions active last.");
+    list(this.stalledHost, stats.stalled(views, nowMs).map((view) => [view, `silent for ${duration(silence(view, nowMs))}`]), "None.");
   }
 }
 
@@ -285,9 +290,9 @@ function list(host, rows, none) {
   host.replaceChildren(...(items.length ? items : [h("li", { class: "faint" }, none)]));
 }
 
-/** Of how many attempts, and what else they came to: an outcome that nobody told is no failure. */
+/** Of how many attempts, and what else they came to: an unknown outcome is no failure. */
 function otherEnds({ failed, blocked, unknown, ended }) {
-  const more = [blocked && `${exact(blocked)} blocked`, unknown && `${exact(unknown)} not told`];
+  const more = [blocked && `${exact(blocked)} blocked`, unknown && `${exact(unknown)} unknown outcome`];
   return [`${exact(failed)} of ${count(ended, "attempt")}`, ...more.filter(Boolean)].join(" · ");
 }
 
@@ -296,9 +301,9 @@ function transposed(columns) {
 }
 
 /** Columns on top of each other; drawn from the highest down, so each hides what is below it. */
-function stacked([hours, automatic, manual, untold]) {
+function stacked([hours, automatic, manual, unknownTrigger]) {
   const two = automatic.map((value, index) => value + manual[index]);
-  return [hours, two.map((value, index) => value + untold[index]), two, automatic];
+  return [hours, two.map((value, index) => value + unknownTrigger[index]), two, automatic];
 }
 
 function bars(uPlot, stroke) {

@@ -31,9 +31,9 @@ export function now() {
 
 /** Take a token out of the address, where it must not stay, and keep it for this tab. */
 export function takeToken() {
-  const found = /[#&]token=([^&]+)/.exec(location.hash);
-  if (found === null) return;
-  setToken(decoded(found[1]));
+  const match = /[#&]token=([^&]+)/.exec(location.hash);
+  if (match === null) return;
+  setToken(decoded(match[1]));
   const rest = location.hash.replace(/&?token=[^&]+/, "").replace(/^#&?/, "");
   history.replaceState(null, "", rest ? `#${rest}` : "#/");
 }
@@ -109,24 +109,24 @@ async function answer(path, signal, headers, ended, cache) {
 
 async function problemOf(response) {
   const retry = Number.parseInt(response.headers.get("retry-after") ?? "", 10);
-  let told = {};
+  let problem = {};
   try {
-    told = await response.json();
+    problem = await response.json();
   } catch {
-    // a proxy's page: the status says what there is to say
+    // a page of a proxy: only its status is known
   }
   return new ApiError(
     response.status,
-    told.title ?? `HTTP ${response.status}`,
-    told.detail ?? "",
+    problem.title ?? `HTTP ${response.status}`,
+    problem.detail ?? "",
     Number.isNaN(retry) ? null : retry,
   );
 }
 
 function noteClock(date) {
-  const told = Date.parse(date ?? "");
-  if (Number.isNaN(told)) return;
-  const offset = told + 500 - Date.now();
+  const serverMs = Date.parse(date ?? "");
+  if (Number.isNaN(serverMs)) return;
+  const offset = serverMs + 500 - Date.now();
   clockOffsetMs = Math.abs(offset) > CLOCK_TOLERANCE_MS ? offset : 0;
 }
 

@@ -1,15 +1,15 @@
-// The page's frame: which view the address asks for, and what is told above all views.
+// The page's frame: the view for the address, and the notices above it.
 
 import { Analytics } from "./analytics.js";
 import { decoded, get, onServer, setToken, takeToken } from "./api.js";
-import { attr, h, icon, say, setIcon, text } from "./dom.js";
+import { attr, h, icon, setText, setIcon, text } from "./dom.js";
 import { duration, moment } from "./format.js";
 import { noPageNote } from "./notes.js";
 import { Overview } from "./overview.js";
 import { SessionPage } from "./session.js";
 import { close as closeTip, initTips } from "./tip.js";
 
-/** How often the projector is asked how far it is. */
+/** How often the lag of the projection is read. */
 const PROJECTION_MS = 5_000;
 /** One lost answer is no news, and one without figures neither. */
 const UNREACHED_AFTER = 2;
@@ -80,11 +80,11 @@ class Shell {
   /** Show the feed's state; "none": this view has no feed. */
   live(state) {
     this.#feed = state;
-    this.#tellLive();
+    this.#showLive();
   }
 
   /** A feed that is open is live only while the figures that it changes can be read. */
-  #tellLive() {
+  #showLive() {
     const state = this.#feed === "live" && this.#unread >= UNREAD_AFTER ? "old" : this.#feed;
     attr(this.liveSign, "data-state", state);
     if (this.liveText.firstChild.data !== LIVE_WORDS[state]) this.liveText.firstChild.data = LIVE_WORDS[state];
@@ -105,7 +105,7 @@ class Shell {
     const session = /^\/session\/(.+)$/.exec(path);
     const leftId = this.#view instanceof SessionPage ? this.#view.id : null;
     this.#view?.stop();
-    for (const name of ["unreached", "unread"]) this.#notice(name, null); // told again where they still hold
+    for (const name of ["unreached", "unread"]) this.#notice(name, null); // shown again where they still hold
     closeTip();
     this.live("none");
     let page = "overview";
@@ -121,7 +121,7 @@ class Shell {
       this.#view = new Overview(this.main, parameters, this, leftId);
     } else {
       page = "none";
-      this.title("No such page");
+      this.title("Page not found");
       this.#view = new NoPage(this.main);
     }
     for (const link of document.querySelectorAll("nav a[data-page]")) {
@@ -149,17 +149,17 @@ class Shell {
     const button = document.getElementById("theme");
     const sign = icon(window.contextgaugeTheme.current());
     button.append(sign);
-    const tell = () => {
-      const chosen = window.contextgaugeTheme.current();
-      setIcon(sign, chosen);
-      const words = `Theme: ${chosen === "system" ? "as the system" : chosen}`;
+    const show = () => {
+      const theme = window.contextgaugeTheme.current();
+      setIcon(sign, theme);
+      const words = `Theme: ${theme === "system" ? "as the system" : theme}`;
       attr(button, "aria-label", words);
       attr(button, "title", words);
     };
-    tell();
+    show();
     button.addEventListener("click", () => {
       window.contextgaugeTheme.next();
-      tell();
+      show();
     });
   }
 
@@ -172,8 +172,8 @@ class Shell {
     this.#unreached += 1;
     if (this.#unreached < UNREACHED_AFTER) return;
     this.#notice("unread", null);
-    if (!this.#view?.hasFigures) return; // the view itself says so
-    this.#notice("unreached", "bad", `The server does not answer. Trying again by itself.${this.#asOf()}`);
+    if (!this.#view?.hasFigures) return; // the view itself shows it
+    this.#notice("unreached", "bad", `The server does not answer. Retrying.${this.#asOf()}`);
   }
 
   #read() {
@@ -182,19 +182,19 @@ class Shell {
     this.#goodMs = Date.now();
     this.#notice("unread", null);
     if (!wasAway) return;
-    this.#tellLive();
-    this.#view?.hurry(); // what changed meanwhile was not told
+    this.#showLive();
+    this.#view?.hurry(); // what changed meanwhile is unknown
   }
 
-  /** Say that figures cannot be read; where none are in sight, the view itself says so. */
+  /** Show that figures cannot be read; where none are in sight, the view itself does. */
   #unreadable(problem) {
     this.#unread += 1;
     if (this.#unread < UNREAD_AFTER) return;
-    this.#tellLive();
+    this.#showLive();
     if (!this.#view?.hasFigures) return;
     this.#notice("behind", null); // as of the last answer, which this one is newer than
     const why = problem.status === 429 ? "The server is asked too often." : `The figures cannot be read: ${sentence(problem.message)}`;
-    this.#notice("unread", "bad", `${why} Trying again by itself.${this.#asOf()}`);
+    this.#notice("unread", "bad", `${why} Retrying.${this.#asOf()}`);
   }
 
   #asOf() {
@@ -203,16 +203,16 @@ class Shell {
 
   async #projection() {
     if (document.hidden) return;
-    let told;
+    let answer;
     try {
-      told = await get("v1/projection", { cache: "no-store" }); // its age is not in its tag
+      answer = await get("v1/projection", { cache: "no-store" }); // its age is not in its tag
     } catch {
-      return; // told by what api.js hears, and a server of another age has no such route
+      return; // noticed by api.js; a server of another version may have no such route
     }
-    const behind = behindOf(told);
+    const behind = behindOf(answer);
     if (behind === null) this.#notice("behind", null);
     else {
-      this.#notice("behind", "warn", `${behind} The figures below may be old. See that contextgauge project runs; contextgauge doctor tells more.`);
+      this.#notice("behind", "warn", `${behind} The figures below may be old. Check that contextgauge project runs; contextgauge doctor finds the cause.`);
     }
   }
 
@@ -225,7 +225,7 @@ class Shell {
       return;
     }
     if (there !== undefined) {
-      say(there.words, words);
+      setText(there.words, words);
       return;
     }
     const node = text(words);
@@ -274,12 +274,12 @@ function sentence(words) {
   return /[.!?]$/.test(words) ? words : `${words}.`;
 }
 
-/** What is old about the figures, in words; null where nothing is. */
+/** Why the figures are old, in words; null where they are not. */
 function behindOf({ generation, as_of: asOf }) {
   if (generation === null || !asOf?.stale) return null; // without a generation there are no figures
   if (asOf.lag_ms) return `The projection is ${duration(asOf.lag_ms)} behind.`;
-  if (asOf.heard_ms === null) return "No projector has told how far it is.";
-  return `The projector has been silent for ${duration(asOf.heard_ms)}.`;
+  if (asOf.silent_ms === null) return "No project worker has reported its position.";
+  return `The project worker has been silent for ${duration(asOf.silent_ms)}.`;
 }
 
 new Shell().start();

@@ -1,5 +1,5 @@
-// Charts by uPlot, where this installation has it; else the page says what is missing. The
-// figures of every chart are in a table beside it either way.
+// Charts by uPlot, where this installation has it; else a note says what is missing. A table below
+// each chart has its figures either way.
 
 import { h } from "./dom.js";
 
@@ -22,13 +22,13 @@ export function chartLibrary() {
 export function colours(...names) {
   const probe = document.body.appendChild(h("i", { hidden: true }));
   const computed = getComputedStyle(probe);
-  const found = {};
+  const values = {};
   for (const name of names) {
     probe.style.setProperty("color", `var(${name})`);
-    found[name] = computed.color;
+    values[name] = computed.color;
   }
   probe.remove();
-  return found;
+  return values;
 }
 
 export function colour(name) {
@@ -37,7 +37,7 @@ export function colour(name) {
 
 /**
  * A chart in a box that keeps its height: {el, set(data), redraw()}. `options(uPlot, width)` are
- * uPlot's; they are asked for anew when the theme changes, so that colours follow.
+ * uPlot's; they are asked for again when the theme changes, so that colours follow.
  */
 export class Chart {
   #plot = null;
@@ -84,7 +84,7 @@ export class Chart {
     return this.#plot;
   }
 
-  /** Draw all anew: for other colours, or other options. */
+  /** Draw the chart again, for other colours or other options. */
   redraw() {
     this.#plot?.destroy();
     this.#plot = null;

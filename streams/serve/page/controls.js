@@ -6,7 +6,7 @@ import { PRESETS, RUNTIMES } from "./filters.js";
 const TYPING_MS = 200;
 
 export class Controls {
-  /** `filters`: what is chosen at first; `onChoose(change)` is told what somebody chooses. */
+  /** `filters`: the selection at first; `onChoose(change)` is called when the user changes it. */
   constructor(filters, onChoose) {
     this.onChoose = onChoose;
     this.search = h("input", {
@@ -46,7 +46,7 @@ export class Controls {
     );
   }
 
-  /** Show which sessions are chosen. */
+  /** Show which preset is selected. */
   mark(show) {
     for (const [value, button] of this.presets) attr(button, "aria-pressed", String(value === show));
   }
@@ -57,7 +57,7 @@ export class Controls {
     this.models.append(h("option", { value: model }, model));
   }
 
-  /** Offer these models, and no others but the one that is chosen. */
+  /** Offer these models, and no others but the selected one. */
   offerOnly(models) {
     for (const option of [...this.models.options].slice(1)) {
       if (!models.has(option.value) && !option.selected) option.remove();

@@ -35,12 +35,12 @@ export function attr(element, name, value) {
   if (element.getAttribute(name) !== text) element.setAttribute(name, text);
 }
 
-/** A text node: `say` changes what it says, and no element is ever replaced. */
+/** A text node: `setText` changes it, and no element is ever replaced. */
 export function text(value = "") {
   return document.createTextNode(value);
 }
 
-export function say(node, value) {
+export function setText(node, value) {
   if (node.data !== value) node.data = value;
 }
 
@@ -75,7 +75,7 @@ const PATHS = {
   info: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18Zm0-10v5.5m0-8.6v.1",
 };
 
-/** A drawn sign; it says nothing to a screen reader, so words must stand beside it. */
+/** A drawn sign. Screen readers skip it, so words must stand next to it. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 24 24");

@@ -6,7 +6,7 @@ import { ApiError, query, stream } from "./api.js";
 const SILENCE_MS = 45_000;
 const FIRST_WAIT_MS = 400;
 const LONGEST_WAIT_MS = 10_000;
-/** A server that is away may be back in a moment, and asking it costs it nothing until then. */
+/** A server that is away may be back in a moment, and asking costs it nothing until then. */
 const LONGEST_AWAY_MS = 3_000;
 
 /** Parses a stream of server-sent events: `push(text)` returns the events that are complete. */
@@ -54,7 +54,7 @@ export class EventParser {
 
 /**
  * Follows the feed until it is stopped, over any number of connections: the last event's id
- * resumes it. `lastId`: of the answer that it goes on from. `onEntries(entries)`, `onReset(reason)`: all must be read anew; `onState(state)`:
+ * resumes it. `lastId`: of the answer that it goes on from. `onEntries(entries)`, `onReset(reason)`: all must be read again; `onState(state)`:
  * "connecting", "live", "waiting".
  */
 export class Feed {
@@ -150,7 +150,7 @@ export class Feed {
         entries.push(JSON.parse(data));
         isAtWork = true;
       } else if (event === "reset") {
-        entries = []; // what is read anew has them
+        entries = []; // what is read again has them
         this.onReset(data);
       } else if (event === "cut_off") {
         this.#isCutOff = true;

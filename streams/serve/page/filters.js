@@ -1,7 +1,7 @@
-// What of the sessions is shown, as the address tells it and as the server is asked for it.
+// Which sessions are shown: from the address, and as parameters of the API.
 
 import { query } from "./api.js";
-import { mainChain, stateOf } from "./judge.js";
+import { leadingChain, stateOf } from "./status.js";
 
 export const PRESETS = [
   ["", "All"],
@@ -10,10 +10,10 @@ export const PRESETS = [
   ["unknown", "Unknown"],
 ];
 
-/** The runtimes there are, as the server is asked for them, and what they are called. */
+/** The runtimes: their values in the API, and their names here. */
 export const RUNTIMES = [
   ...["claude-code", "codex", "gemini", "openai", "other"].map((name) => [name, name]),
-  ["unknown", "Runtime not told"],
+  ["unknown", "Unknown runtime"],
 ];
 
 export function readFilters(parameters) {
@@ -47,8 +47,8 @@ export function isFiltered({ q, show, model, runtime, agent }) {
 const BEGINS = new Set(["compaction_start", "compaction_progress"]);
 
 /**
- * Whether a live entry may bring a session into what is shown, which the server is then asked.
- * `view`: what is known of it, undefined for nothing. What is searched for is not in an entry.
+ * Whether a live entry may bring a session into the list; then the server is asked. `view`: what
+ * is known of the session, undefined for nothing. An entry does not hold what a search looks at.
  */
 export function mayFit(entry, view, { q, show, model, runtime }) {
   if (show === "high" && (entry.used_percent ?? 0) < 80) return false;
@@ -58,13 +58,13 @@ export function mayFit(entry, view, { q, show, model, runtime }) {
   return !(q && !show) && fits(view, { show: "", model, runtime }, 0);
 }
 
-/** Whether a session still belongs to what is shown, as far as its view tells. */
+/** Whether a session still belongs into the list, as far as its view shows. */
 export function fits(view, { show, model, runtime }, nowMs) {
-  const chain = mainChain(view);
+  const chain = leadingChain(view);
   if (model && chain.model !== model) return false;
   if (runtime && (view.identity.runtime ?? "unknown") !== runtime) return false;
   if (show === "high") return (chain.used_percent ?? 0) >= 80;
   if (show === "compacting") return ["compacting", "stalled"].includes(stateOf(view, nowMs));
-  if (show === "unknown") return chain.state === "unknown";
+  if (show === "unknown") return stateOf(view, nowMs) === "unknown";
   return true;
 }

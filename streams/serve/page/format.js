@@ -90,22 +90,27 @@ export function count(number, one, many = `${one}s`) {
   return `${exact(number)} ${number === 1 ? one : many}`;
 }
 
+/** A thrash: "3 compactions within 12 min, until 14:02:11". */
+export function thrashWords({ compactions, first_ms: firstMs, last_ms: lastMs }, nowMs) {
+  return `${count(compactions, "compaction")} within ${duration(lastMs - firstMs)}, until ${moment(lastMs, nowMs)}`;
+}
+
 const SOURCES = {
-  configured: "set by who runs this",
-  runtime: "told by the runtime",
+  configured: "set in the configuration",
+  runtime: "reported by the runtime",
   catalog: "by the model's name, in the table that comes with contextgauge",
-  default: "assumed, as it was not told",
-  exceeded: "the one assumed was exceeded",
+  default: "assumed, as it is unknown",
+  exceeded: "unknown: the assumed one was exceeded",
 };
 
-/** Where a window is known from, in the word of every screen and record. */
+/** The source of a window, in the word of every screen and record. */
 export function windowSource(source) {
   return source in SOURCES ? source : "source unknown";
 }
 
 /** What that word means. */
 export function sourceMeaning(source) {
-  return SOURCES[source] ?? "nobody told";
+  return SOURCES[source] ?? "source unknown";
 }
 
 /** A session's name for people: its folder, and enough of its id. */
@@ -120,7 +125,7 @@ export function shortId(id) {
   return id.length > 13 ? id.slice(0, SHORT_ID) : id;
 }
 
-/** Of ids shown together the shortest beginning of each, by id, that no other of them has. */
+/** The shortest unique beginning of each of these ids, by id. */
 export function shortIds(ids) {
   const ordered = [...new Set(ids)].sort();
   const needed = ordered.map((id) => shortId(id).length);

@@ -1,12 +1,11 @@
 // The bar of a context, and the tooltip that takes it apart: on the overview and for a session.
 
-import { attr, css, h, icon, say, shown, text } from "./dom.js";
+import { attr, css, h, icon, setText, shown, text } from "./dom.js";
 import { count, exact, percent, sourceMeaning, tokens, UNKNOWN, windowSource } from "./format.js";
-import { hasTriangle, pressure } from "./judge.js";
 
-const LEVEL_WORDS = { calm: "", amber: "80% and more used", red: "near compaction", unknown: "" };
+const SEVERITY_WORDS = { high: ", high", critical: ", nearly full" };
 
-/** Make a gauge: {el, bind(chain)}: percentage, sizes, where the window is known from, bar. */
+/** Make a gauge: {el, bind(chain, severity)}: percentage, sizes, source of the window, bar. */
 export function gauge() {
   const share = text();
   const sizes = text();
@@ -27,16 +26,14 @@ export function gauge() {
     ),
     h("div", { class: "bar", "aria-hidden": "true" }, fill, mark),
   );
-  const bind = (chain) => {
-    const at = pressure(chain);
-    attr(el, "data-level", at);
+  const bind = (chain, severity) => {
+    attr(el, "data-severity", severity);
     attr(el, "data-state", chain.state);
     const known = chain.used_percent !== null;
-    say(share, known ? percent(chain.used_percent) : chain.used_tokens === null ? UNKNOWN : "share unknown");
-    say(level, LEVEL_WORDS[at] ? `, ${LEVEL_WORDS[at]}` : "");
-    attr(triangle, "class", hasTriangle(chain.used_percent) ? "icon triangle" : "icon triangle off");
-    say(sizes, sizesOf(chain));
-    say(source, chain.window === null && chain.window_source === null ? "" : `· ${windowSource(chain.window_source)}`);
+    setText(share, known ? percent(chain.used_percent) : chain.used_tokens === null ? UNKNOWN : "share unknown");
+    setText(level, SEVERITY_WORDS[severity] ?? "");
+    setText(sizes, sizesOf(chain));
+    setText(source, chain.window === null && chain.window_source === null ? "" : `· ${windowSource(chain.window_source)}`);
     css(fill, "--used", String(known ? Math.min(chain.used_percent, 100) / 100 : 0));
     const threshold = thresholdOf(chain);
     shown(mark, threshold !== null);
@@ -61,7 +58,7 @@ function sizesOf(chain) {
 export function breakdownTip(chain) {
   if (chain.used_tokens === null) {
     return [
-      h("p", {}, "The size is not known: no response has told it since."),
+      h("p", {}, "The size is unknown until the next response."),
       h("p", { class: "faint" }, `Total capacity: ${capacity(chain)}`),
       chain.window_source ? windowNote(chain.window_source) : null,
     ].filter((node) => node !== null);
@@ -69,15 +66,13 @@ export function breakdownTip(chain) {
   const parts = chain.breakdown;
   const nodes = [];
   if (parts) {
-    const told = [parts.cache_creation_tokens, parts.cache_read_tokens].filter((part) => part !== null);
-    const cache = told.length ? told.reduce((sum, part) => sum + part, 0) : null;
+    const known = [parts.cache_creation_tokens, parts.cache_read_tokens].filter((part) => part !== null);
+    const cache = known.length ? known.reduce((sum, part) => sum + part, 0) : null;
     nodes.push(
       h("p", {}, `Context window: ${exact(parts.input_tokens)} input + ${exact(cache)} cache tokens`),
     );
-  } else if (parts === undefined) {
-    nodes.push(h("p", {}, `Context window: ${count(chain.used_tokens, "token")}`));
   } else {
-    nodes.push(h("p", {}, `Context window: ${count(chain.used_tokens, "token")}, by the runtime's own estimate`));
+    nodes.push(h("p", {}, `Context window: ${count(chain.used_tokens, "token")}, estimated by the runtime`));
   }
   nodes.push(h("p", {}, `Total capacity: ${capacity(chain)}`));
   if (chain.window_source) nodes.push(windowNote(chain.window_source));
@@ -95,16 +90,16 @@ export function windowNote(source) {
   return h("p", { class: "faint" }, `Window ${windowSource(source)}: ${sourceMeaning(source)}.`);
 }
 
-/** What comes when the context is full, as far as the runtime told: `enabled` is null where it did not. */
+/** What happens when the context is full; `enabled` is null where the runtime does not report it. */
 export function outlook(enabled) {
   if (enabled === false) return "Automatic compaction is off.";
   if (enabled === true) return "Automatic compaction will trigger when context is low.";
-  return "Not told whether it compacts by itself.";
+  return "Unknown whether compaction is automatic.";
 }
 
 function partsTable(parts, chain) {
-  const row = (name, value, otherwise = "not told", more = "") => {
-    const figure = value === null ? otherwise : exact(value);
+  const row = (name, value, more = "") => {
+    const figure = exact(value);
     return h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, more ? `${figure} · ${more}` : figure));
   };
   return h(
@@ -113,9 +108,9 @@ function partsTable(parts, chain) {
     row("Input", parts.input_tokens),
     row("Cache written", parts.cache_creation_tokens),
     row("Cache read", parts.cache_read_tokens),
-    row("Window", chain.window, UNKNOWN, windowSource(chain.window_source)),
-    row("Compacts at", chain.auto_compact_threshold, UNKNOWN),
-    row("Peak", chain.peak_tokens, UNKNOWN),
+    row("Window", chain.window, windowSource(chain.window_source)),
+    row("Compacts at", chain.auto_compact_threshold),
+    row("Peak", chain.peak_tokens),
   );
 }
 

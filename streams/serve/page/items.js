@@ -1,11 +1,11 @@
-// The timeline's elements. One is made once and then only told what changed: a compaction's goes
-// from running to done or failed.
+// The timeline's elements. Each is made once and updated in place: that of a compaction goes from
+// running to done or failed.
 
 import { now } from "./api.js";
-import { attr, h, icon, say, setIcon, shown, text } from "./dom.js";
+import { attr, h, icon, setText, setIcon, shown, text } from "./dom.js";
 import { count, duration, elapsed, exact, moment, percent, remaining, sourceMeaning, tokens, UNKNOWN, windowSource } from "./format.js";
 import { outlook, windowNote } from "./gauge.js";
-import { AMBER_REMAINING, MAIN, silence, STALLED_MS, TRIANGLE_REMAINING } from "./judge.js";
+import { isElevated, isHigh, MAIN, silence, stateOf } from "./status.js";
 import { tipped } from "./tip.js";
 import { momentOf } from "./timeline.js";
 
@@ -34,11 +34,10 @@ function rawRecords(current) {
 
 function warningItem(item, session) {
   const { data } = item;
-  const isLow = data.context_remaining_percent <= AMBER_REMAINING;
   const words = h(
     "button",
     { type: "button", class: "warn-line" },
-    data.context_remaining_percent < TRIANGLE_REMAINING ? icon("warning") : null,
+    isElevated(data) ? icon("warning") : null,
     `${remaining(data.context_used_percent)} context remaining`,
   );
   tipped(words, () => [
@@ -52,14 +51,14 @@ function warningItem(item, session) {
   const raw = rawRecords(() => item);
   const el = h(
     "li",
-    { class: `item warning${isLow ? " low" : ""}`, "data-key": item.key },
+    { class: `item warning${isHigh(data) ? " low" : ""}`, "data-key": item.key },
     words,
     chainBadge(item),
     h("span", { class: "faint" }, `${tokens(data.used_tokens)} of ${tokens(data.context_window)}`),
     h("time", { class: "when" }, when),
     raw.el,
   );
-  return { el, update: () => say(when, moment(item.time_ms, now())) };
+  return { el, update: () => setText(when, moment(item.time_ms, now())) };
 }
 
 const LINES = {
@@ -90,21 +89,18 @@ function lineItem(item) {
     h("time", { class: "when" }, when),
     raw.el,
   );
-  return { el, update: () => say(when, moment(item.time_ms, now())) };
+  return { el, update: () => setText(when, moment(item.time_ms, now())) };
 }
 
 const TRIGGERS = { manual: "manual", auto: "automatic" };
-const DURATION_SOURCES = { reported: "told by the runtime", paired: "from start to end" };
+const DURATION_SOURCES = { reported: "reported by the runtime", paired: "from start to end" };
 const SIGNS = { running: "spinner", stalled: "warning", done: "check", failed: "cross", lost: "unknown" };
-const OUTCOMES = { failed: "failed", blocked: "was blocked", unknown: "ended, and nobody told how" };
+const OUTCOMES = { failed: "Compaction failed", blocked: "Compaction was blocked", unknown: "Compaction ended, outcome unknown" };
 
-/** What becomes of an item by the clock and the open attempt: its status to show. */
+/** An item's status to show: a running attempt may have stalled. */
 export function statusOf(item, view, nowMs) {
-  if (item.status !== "running") return item.status;
-  if (view === null || view.sequence < item.order) return "running"; // the view is of before
-  if (view.attempt?.attempt_id !== item.attempt_id) return "lost";
-  const quiet = silence(view.attempt, nowMs);
-  return quiet !== null && quiet >= STALLED_MS ? "stalled" : "running";
+  const isOpen = item.status === "running" && view.attempt?.attempt_id === item.attempt_id;
+  return isOpen && stateOf(view, nowMs) === "stalled" ? "stalled" : item.status;
 }
 
 function compactionItem(first, session) {
@@ -131,16 +127,17 @@ function compactionItem(first, session) {
     attr(el, "data-status", status);
     setIcon(sign, SIGNS[status]);
     const [title, more] = compactionWords(item, status, view, nowMs);
-    say(t.title, title);
-    say(t.note, more);
-    say(t.when, moment(momentOf(item), nowMs));
+    setText(t.title, title);
+    setText(t.note, more);
+    setText(t.when, moment(momentOf(item), nowMs));
   };
   const update = (latest) => {
-    item = latest; // of another generation it is another object
+    item = latest;
     tick();
     facts.set(factsOf(item));
-    shown(unfold, item.summary !== null);
-    if (item.summary !== null && summary.textContent !== item.summary) summary.textContent = item.summary;
+    const words = item.document?.summary ?? null;
+    shown(unfold, words !== null);
+    if (words !== null && summary.textContent !== words) summary.textContent = words;
     raw.write();
     shown(raw.el, item.records.length > 0);
   };
@@ -159,28 +156,33 @@ function compactionWords(item, status, view, nowMs) {
       return [`${what} triggered${used}, please wait…`, more.filter(Boolean).join(" · ")];
     }
     case "stalled":
-      return ["Compaction stalled", `no sign of life for ${duration(silence(view.attempt, nowMs))}: is the agent still running?`];
+      return ["Compaction stalled", `no sign of life for ${duration(silence(view, nowMs))}: is the agent still running?`];
     case "lost":
-      return ["Compaction begun", "its end was never told"];
+      return ["Compaction started", "outcome unknown"];
     case "failed":
-      return [`Compaction ${OUTCOMES[item.outcome] ?? "failed"}`, item.error ?? ""];
+      return [OUTCOMES[item.failure.outcome] ?? OUTCOMES.failed, item.failure.error ?? ""];
     default:
-      return ["Compaction completed", item.saved === null ? (item.is_complete ? "(tokens saved: unknown)" : "(measured by the next response)") : `(${count(item.saved, "token")} saved)`];
+      return ["Compaction completed", savedWords(item.document)];
   }
 }
 
-function factsOf(item) {
-  if (item.status === "running") return item.used_tokens === null ? [] : [["Before", count(item.used_tokens, "token")]];
-  const took = item.duration_ms === null ? UNKNOWN : duration(item.duration_ms);
-  if (item.status === "failed") return [["Took", took]];
-  const known = DURATION_SOURCES[item.duration_source];
-  const after = item.after === null ? (item.is_complete ? UNKNOWN : "not measured yet") : exact(item.after);
+function savedWords({ tokens_saved: saved, complete: isComplete }) {
+  if (saved !== null) return `(${count(saved, "token")} saved)`;
+  return isComplete ? "(tokens saved: unknown)" : "(measured by the next response)";
+}
+
+function factsOf({ status, document, failure, used_tokens: used }) {
+  if (status === "failed") return [["Took", duration(failure.duration_ms)]];
+  if (status !== "done") return used === null ? [] : [["Before", count(used, "token")]];
+  const took = duration(document.duration_ms);
+  const known = DURATION_SOURCES[document.duration_source];
+  const isAwaited = document.tokens_after === null && !document.complete;
   return [
-    ["Trigger", TRIGGERS[item.trigger] ?? "not told"],
-    ["Tokens", `${exact(item.before)} → ${after}`],
-    ["Took", item.duration_ms !== null && known ? `${took}, ${known}` : took],
-    ["After", item.messages === null ? UNKNOWN : count(item.messages, "message")],
-    ["Number", item.number === null ? UNKNOWN : String(item.number)],
+    ["Trigger", TRIGGERS[document.trigger] ?? UNKNOWN],
+    ["Tokens", `${exact(document.tokens_before)} → ${isAwaited ? "not measured yet" : exact(document.tokens_after)}`],
+    ["Took", document.duration_ms !== null && known ? `${took}, ${known}` : took],
+    ["After", count(document.messages_since_last, "message")],
+    ["Number", String(document.number)],
   ];
 }
 
@@ -207,7 +209,7 @@ export class Facts {
         this.parts.set(name, part);
         this.el.append(part.el);
       }
-      say(part.node, value);
+      setText(part.node, value);
     }
   }
 }

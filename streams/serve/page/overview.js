@@ -1,16 +1,16 @@
-// The overview: all sessions by pressure or by last activity, live.
+// The overview: all sessions by pressure or by last activity, live. The feed says which sessions
+// changed; their documents are then read and put in place of the former ones.
 
-import { get, now, query, sessionPath } from "./api.js";
+import { get, now, query } from "./api.js";
 import { Controls } from "./controls.js";
-import { attr, h, say, shown, text } from "./dom.js";
+import { attr, h, setText, shown, text } from "./dom.js";
 import { Feed } from "./feed.js";
 import { addressOf, fits, isFiltered, mayFit, readFilters, serverFilters } from "./filters.js";
 import { exact, shortIds } from "./format.js";
-import { mainChain } from "./judge.js";
-import { patch } from "./patch.js";
 import { COLUMNS, sessionRow } from "./row.js";
 import { Rows } from "./rows.js";
-import { emptyNote, skeleton, tellError } from "./notes.js";
+import { leadingChain, withThresholds } from "./status.js";
+import { emptyNote, skeleton, showError } from "./notes.js";
 
 const PAGE = 200;
 /** The order follows the figures so often: more would have rows run away under the eye. */
@@ -21,27 +21,22 @@ const RECONCILE_MS = 20_000;
 const LONG_LIST_MS = 5_000;
 /** Where the feed is away the list is asked for instead. */
 const POLL_MS = 3_000;
-/** Changes that the feed does not tell whole are asked for, so many at a time. */
-const ASKS_AT_ONCE = 4;
+/** Sessions that changed are read together, so many at once and no more often than this. */
+const READ_AT_ONCE = 100;
+const READ_MS = 250;
+/** Characters of their ids in one address. */
+const ADDRESS = 6_000;
 
 class Item {
   constructor(view) {
     this.id = view.session_id;
-    this.asking = false;
     this.short = undefined;
-    this.replace(view);
-  }
-
-  /** Whether to ask for the rest: of an id without an address only the list can tell. */
-  get isWanted() {
-    return this.incomplete && this.id.isWellFormed();
-  }
-
-  /** Take a view of the server, unless it is older than what the feed told. */
-  replace(view) {
-    if (this.view !== undefined && view.sequence < this.view.sequence) return;
     this.view = view;
-    this.incomplete = false;
+  }
+
+  /** Take a document of the server, unless a later one is there already. */
+  replace(view) {
+    if (view.sequence >= this.view.sequence) this.view = view;
   }
 }
 
@@ -54,18 +49,17 @@ export class Overview {
     this.filters = readFilters(parameters);
     this.items = new Map();
     this.order = [];
+    this.listed = new Set();
     this.total = 0;
     this.cursor = null;
     this.generation = undefined;
     this.loading = false;
-    this.dirty = new Set();
-    this.wanted = new Set();
-    this.asks = 0;
+    this.changed = new Set();
+    this.reading = false;
     this.stopped = new AbortController();
     this.timers = [];
     this.isLive = false;
     this.reconciledAt = 0;
-    this.frame = 0;
   }
 
   start() {
@@ -89,12 +83,12 @@ export class Overview {
     this.feed?.stop();
     this.rows.stop();
     this.timers.forEach(clearInterval);
-    cancelAnimationFrame(this.frame);
   }
 
   hurry() {
     this.feed?.hurry();
     this.#reconcile();
+    this.#readChanged();
   }
 
   #build() {
@@ -142,7 +136,7 @@ export class Overview {
 
   /** Read the list from its beginning. What was there stays in sight until the answer is. */
   async #load(isReset = false) {
-    if (isReset) this.items.clear(); // a log begun anew counts from 1: what is known would seem newer
+    if (isReset) this.items.clear(); // a recreated log counts from 1: what is known would seem newer
     this.reload?.abort();
     this.reload = new AbortController();
     const { signal } = this.reload;
@@ -162,9 +156,9 @@ export class Overview {
 
   /** Fetch a part of the list. The feed goes on from the first that is read. */
   async #page(cursor, signal) {
-    const answer = await get(`v1/sessions${query({ ...serverFilters(this.filters), limit: PAGE, cursor })}`, {
+    const answer = withThresholds(await get(`v1/sessions${query({ ...serverFilters(this.filters), limit: PAGE, cursor })}`, {
       signal: AbortSignal.any([this.stopped.signal, signal]),
-    });
+    }));
     this.feed ??= new Feed({
       lastId: answer.as_of?.feed ?? null,
       onEntries: (entries) => this.#take(entries),
@@ -189,7 +183,7 @@ export class Overview {
     if (item === undefined) {
       item = new Item(view);
       this.items.set(item.id, item);
-      this.controls.offer(mainChain(view).model);
+      this.controls.offer(leadingChain(view).model);
     } else {
       item.replace(view);
     }
@@ -241,62 +235,55 @@ export class Overview {
   #take(entries) {
     for (const entry of entries) {
       const item = this.items.get(entry.session_id);
-      this.isBehind ||= this.#belongs(entry, item);
-      if (item === undefined) continue;
-      const outcome = patch(item.view, entry);
-      if (outcome === "old") continue;
-      if (outcome === "ask") item.incomplete = true;
-      this.dirty.add(item.id);
+      if (!this.listed.has(item)) this.isBehind ||= this.#belongs(entry, item);
+      else if (entry.sequence > item.view.sequence && item.id.isWellFormed()) this.changed.add(item.id);
     }
-    if (this.frame === 0) this.frame = requestAnimationFrame(() => this.#paint());
+    this.#readChanged();
   }
 
-  /** Whether a session is not in the list, and may belong into the part that was fetched. */
+  /** Whether a session that is not in the list may belong into the part that was fetched. */
   #belongs(entry, item) {
-    if (item !== undefined && this.cursor === null && !isFiltered(this.filters)) return false; // all are in it
-    if (!mayFit(entry, item?.view, this.filters) || this.order.includes(item)) return false;
+    if (!mayFit(entry, item?.view, this.filters)) return false;
     if (this.cursor === null || this.filters.sort === "recent") return true;
     const lowest = this.order.at(-1);
-    return lowest === undefined || (entry.used_percent ?? -1) > (mainChain(lowest.view).used_percent ?? -1);
+    return lowest === undefined || (entry.used_percent ?? -1) > (leadingChain(lowest.view).used_percent ?? -1);
   }
 
-  #paint() {
-    this.frame = 0;
-    this.rows.refresh(this.dirty);
-    for (const id of this.dirty) {
-      if (this.items.get(id)?.isWanted && this.rows.mounted.has(id)) this.wanted.add(id);
+  /** Read the sessions that changed, those in sight first. */
+  async #readChanged() {
+    if (this.reading || document.hidden) return;
+    this.reading = true;
+    while (this.changed.size && !this.stopped.signal.aborted && !document.hidden) {
+      const ids = this.#nextToRead();
+      let pauseMs = READ_MS;
+      try {
+        const { sessions } = await get(`v1/sessions?${new URLSearchParams(ids.map((id) => ["id", id]))}`, { signal: this.stopped.signal });
+        for (const view of sessions) this.items.get(view.session_id)?.replace(view);
+        this.rows.refresh(new Set(ids));
+      } catch {
+        for (const id of ids) this.changed.add(id);
+        pauseMs = POLL_MS;
+      }
+      await new Promise((resolve) => { setTimeout(resolve, pauseMs); });
     }
-    this.dirty.clear();
-    this.#askWanted();
+    this.reading = false;
   }
 
-  #askWanted() {
-    for (const id of this.wanted) {
-      if (this.asks >= ASKS_AT_ONCE) return;
-      this.wanted.delete(id);
-      this.#askOne(id);
-    }
+  #nextToRead() {
+    const ids = [...this.changed].sort((a, b) => this.rows.mounted.has(b) - this.rows.mounted.has(a));
+    let room = ADDRESS;
+    const some = ids.slice(0, READ_AT_ONCE).filter((id, index) => {
+      room -= encodeURIComponent(id).length;
+      return room > 0 || index === 0;
+    });
+    for (const id of some) this.changed.delete(id);
+    return some;
   }
 
-  async #askOne(id) {
-    this.asks += 1;
-    try {
-      const { session } = await get(sessionPath(id), { signal: this.stopped.signal });
-      this.items.get(id)?.replace(session);
-      this.rows.refresh(new Set([id]));
-    } catch {
-      // it stays incomplete: the next change or comparison asks again
-    } finally {
-      this.asks -= 1;
-      if (!this.stopped.signal.aborted) this.#askWanted();
-    }
-  }
-
-  /** Once a second: clocks go on, and rows that scrolled into sight are made whole. */
+  /** Once a second: clocks go on, verdicts change, and sessions come into the list. */
   #tick() {
     this.rows.refresh();
-    for (const [id] of this.rows.mounted) if (this.items.get(id)?.isWanted) this.wanted.add(id);
-    this.#askWanted();
+    this.#readChanged();
     const rest = this.order.length < PAGE ? 0 : LONG_LIST_MS;
     if (this.isBehind && this.isLive && performance.now() - this.reconciledAt >= rest) {
       this.isBehind = false;
@@ -304,7 +291,7 @@ export class Overview {
     }
   }
 
-  /** Not while somebody points into the list or reads it by keyboard: it would run away. */
+  /** Not while the user points at the list or moves through it by keyboard: it would run away. */
   #reorder() {
     if (this.rows.isHeld() || this.order.length === 0) return;
     this.#sort();
@@ -314,23 +301,25 @@ export class Overview {
   #sort() {
     const score = this.filters.sort === "recent"
       ? (item) => item.view.last_ms ?? -1
-      : (item) => mainChain(item.view).used_percent ?? -1;
+      : (item) => leadingChain(item.view).used_percent ?? -1;
     const nowMs = now();
-    const kept = this.order.filter((item) => fits(item.view, this.filters, nowMs));
-    this.total -= this.order.length - kept.length;
+    const order = this.order.filter((item) => fits(item.view, this.filters, nowMs));
+    this.total -= this.order.length - order.length;
     // As the server ranks: ties by last activity, then by id.
-    kept.sort((a, b) => score(b) - score(a) || (b.view.last_ms ?? -1) - (a.view.last_ms ?? -1) || (a.id < b.id ? -1 : 1));
-    this.order = kept;
+    order.sort((a, b) => score(b) - score(a) || (b.view.last_ms ?? -1) - (a.view.last_ms ?? -1) || (a.id < b.id ? -1 : 1));
+    this.order = order;
+    this.listed = new Set(order);
   }
 
   #show() {
+    this.listed = new Set(this.order);
     const shorts = shortIds(this.order.map((item) => item.id));
     for (const item of this.order) item.short = shorts.get(item.id);
     if (this.cursor === null && !isFiltered(this.filters)) {
-      this.controls.offerOnly(new Set(this.order.map((item) => mainChain(item.view).model)));
+      this.controls.offerOnly(new Set(this.order.map((item) => leadingChain(item.view).model)));
     }
     this.rows.set(this.order, this.total);
-    this.#tell();
+    this.#summarize();
     this.#goBackTo();
   }
 
@@ -348,21 +337,21 @@ export class Overview {
     if (index >= 0) this.rows.goTo(index);
   }
 
-  #tell() {
+  #summarize() {
     const isEmpty = this.order.length === 0;
     shown(this.table, !isEmpty);
     shown(this.note, isEmpty);
     attr(this.table, "aria-rowcount", String(this.total + 1));
-    say(this.summary, isEmpty ? "" : `${exact(this.total)} ${isFiltered(this.filters) ? "match" : "in all"}`);
+    setText(this.summary, isEmpty ? "" : `${exact(this.total)} ${isFiltered(this.filters) ? "match" : "in all"}`);
     if (!isEmpty) return;
     this.note.replaceChildren(emptyNote(isFiltered(this.filters), () => this.controls.clear()));
   }
 
   #fail(error) {
-    if (this.order.length) return; // the banner tells; the figures in sight stay
+    if (this.order.length) return; // the banner says so; the figures in sight stay
     shown(this.table, false);
     shown(this.note, true);
-    tellError(this.note, error, () => this.#load());
+    showError(this.note, error, () => this.#load());
   }
 
   #liveState(state) {

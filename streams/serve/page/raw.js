@@ -1,4 +1,4 @@
-// A session's records as they are, on demand: nothing is fetched before somebody opens it.
+// A session's records as they are, fetched only when the section is opened.
 
 import { get, query, sessionPath } from "./api.js";
 import { h, shown, text } from "./dom.js";
@@ -23,14 +23,14 @@ export class Tail {
 
   /** Return the records from the cursor on, and go on to the last one. */
   async fresh() {
-    const found = [];
+    const all = [];
     for (;;) {
       // One less than there are: the answer's cursor is then just before the last.
       const limit = this.held > SHORT ? this.held - 1 : PAGE;
       const { records, next } = await get(`${this.path}${query({ after: this.cursor, limit })}`, { signal: this.signal });
-      found.push(...records);
+      all.push(...records);
       this.held = next === null ? records.length : 0;
-      if (next === null) return found;
+      if (next === null) return all;
       this.cursor = next;
     }
   }
@@ -75,7 +75,7 @@ export class RawRecords {
       const { records, next } = await get(path, { signal: this.signal });
       if (stream !== this.stream) return;
       const lines = records.map((record) => `${JSON.stringify(record)}\n`).join("");
-      this.pre.append(text(lines || (this.after === null ? "None is kept." : "")));
+      this.pre.append(text(lines || (this.after === null ? "No records." : "")));
       this.after = next;
       shown(this.more, next !== null);
     } catch (error) {

@@ -1,11 +1,13 @@
 // One session's row on the overview.
 
-import { get, now, sessionPath } from "./api.js";
-import { attr, h, icon, say, setIcon, shown, svg, text } from "./dom.js";
+import { now } from "./api.js";
+import { attr, h, icon, setText, setIcon, shown, svg, text } from "./dom.js";
 import { ago, count, duration, elapsed, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
-import { compactionCount, failureName, isThrashing, mainChain, running, silence, stateOf, whyUnknown } from "./judge.js";
-import { retell, tipped } from "./tip.js";
+import {
+  compactionCount, failureName, isThrashing, leadingChain, running, severityOf, silence, stateOf, whyUnknown,
+} from "./status.js";
+import { refreshTip, tipped } from "./tip.js";
 
 export const STATE_ICONS = {
   measured: "dot", estimated: "estimate", unknown: "unknown", compacting: "spinner",
@@ -17,7 +19,7 @@ const UNKNOWN_WORDS = { compacted: "unknown since compaction", cleared: "unknown
 /** A model's date, which a row has no room for; the session's page has the whole name. */
 const DATED = /-(?:\d{8}|\d{4}-\d{2}-\d{2})$/;
 
-/** Told where a session has no page of its own. */
+/** The title of a session that has no page of its own. */
 const NO_ADDRESS = "This session's id holds half a character, so it has no address.";
 
 export const COLUMNS = ["Session", "Context", "Until compaction", "Growth", "Compactions", "State"];
@@ -30,13 +32,13 @@ export function sessionLink(id) {
 
 /** State in words: [what, more]. */
 export function stateWords(view, state, nowMs) {
-  const chain = mainChain(view);
+  const chain = leadingChain(view);
   switch (state) {
     case "compacting":
     case "stalled": {
-      if (view.attempt === null) return [state, lastWords(view, nowMs)]; // told by the feed; being asked for
+      if (view.attempt === null) return [state, lastWords(view, nowMs)];
       const took = running(view.attempt, nowMs);
-      const quiet = silence(view.attempt, nowMs);
+      const quiet = silence(view, nowMs);
       const what = state === "stalled" ? "stalled" : "compacting";
       const beat = view.attempt.last_heartbeat_ms;
       if (state === "stalled") return [`${what}, silent for ${duration(quiet)}`, `began ${ago(view.attempt.started_ms, nowMs)}`];
@@ -55,7 +57,7 @@ export function stateWords(view, state, nowMs) {
 }
 
 function lastWords(view, nowMs) {
-  return view.last_ms === null ? "time not told" : ago(view.last_ms, nowMs);
+  return view.last_ms === null ? "time unknown" : ago(view.last_ms, nowMs);
 }
 
 /** Tokens until compaction in words: [figure, more]. */
@@ -76,11 +78,11 @@ function untilLabel(figure) {
 
 /** Compactions in words: [figure, more, failures]. */
 export function compactionWords(view) {
-  const { manual, automatic, untold, failed } = view.compactions;
+  const { manual, automatic, unknown_trigger: unknownTrigger, failed } = view.compactions;
   const parts = [];
   if (automatic) parts.push(`${automatic} auto`);
   if (manual) parts.push(`${manual} manual`);
-  if (untold) parts.push(`${untold} untold`);
+  if (unknownTrigger) parts.push(`${unknownTrigger} unknown trigger`);
   return [String(compactionCount(view)), parts.join(" · "), failed ? `${failed} ${failureName(view)}` : ""];
 }
 
@@ -120,7 +122,7 @@ export function sessionRow() {
     row.item = item;
     const { view } = item;
     const nowMs = now();
-    const chain = mainChain(view);
+    const chain = leadingChain(view);
     const state = stateOf(view, nowMs);
     const named = sessionName(view);
     attr(el, "data-state", state);
@@ -128,34 +130,34 @@ export function sessionRow() {
     attr(link, "href", sessionLink(view.session_id));
     attr(link, "title", titleOf(view, chain, state, nowMs));
     const short = item.short ?? shortId(named.id);
-    say(t.name, named.folder || short);
-    say(t.id, named.folder ? short : "");
-    say(t.about, aboutOf(view, chain));
-    meter.bind(chain);
+    setText(t.name, named.folder || short);
+    setText(t.id, named.folder ? short : "");
+    setText(t.about, aboutOf(view, chain));
+    meter.bind(chain, severityOf(view, chain));
     const until = untilWords(chain);
-    say(t.untilLabel, untilLabel(until[0]));
+    setText(t.untilLabel, untilLabel(until[0]));
     writePair(t.until, t.untilMore, until);
     attr(figures.until, "data-quiet", until[0] === UNKNOWN || until[0] === "off");
     attr(path, "d", sparkPath(chain.differences));
-    say(t.grown, grownWords(chain));
+    setText(t.grown, grownWords(chain));
     const [compactions, kinds, failed] = compactionWords(view);
     writePair(t.count, t.countMore, [compactions, kinds]);
-    say(t.countLabel, compactions === "1" ? " compaction" : " compactions");
+    setText(t.countLabel, compactions === "1" ? " compaction" : " compactions");
     attr(figures.count, "data-quiet", compactions === "0");
-    say(t.failed, failed && kinds ? ` · ${failed}` : failed);
+    setText(t.failed, failed && kinds ? ` · ${failed}` : failed);
     shown(thrash, isThrashing(view, nowMs));
     setIcon(sign, STATE_ICONS[state]);
     writePair(t.state, t.stateMore, stateWords(view, state, nowMs));
-    retell(context);
+    refreshTip(context);
   }
 
-  tipped(context, () => contextTip(row, context), { trigger: link });
+  tipped(context, () => (row.item === null ? null : breakdownTip(leadingChain(row.item.view))), { trigger: link });
   return row;
 }
 
 function writePair(first, second, [figure, more]) {
-  say(first, figure);
-  say(second, more);
+  setText(first, figure);
+  setText(second, more);
 }
 
 /** The whole of what a narrow column may cut off: the link is over all of the row. */
@@ -184,23 +186,3 @@ function aboutOf(view, chain) {
   ].filter(Boolean).join(" · ");
 }
 
-/** The tooltip; the parts of a size that came by the feed are asked for now. */
-function contextTip(row, context) {
-  if (row.item === null) return null;
-  const chain = mainChain(row.item.view);
-  if (chain.breakdown === undefined) askParts(row.item, context);
-  return breakdownTip(chain);
-}
-
-async function askParts(item, context) {
-  if (item.asking) return;
-  item.asking = true;
-  try {
-    item.replace((await get(sessionPath(item.id))).session);
-    retell(context);
-  } catch {
-    // the figures in sight stay; the next look asks again
-  } finally {
-    item.asking = false;
-  }
-}

@@ -10,7 +10,7 @@ const POINTED_MS = 5_000;
 
 export class Rows {
   /**
-   * `make()` → {el, bind(item), focus()}; `keyOf(item)`; `onNeed(index)` is told the last row
+   * `make()` → {el, bind(item), focus()}; `keyOf(item)`; `onNeed(index)` gets the last row
    * in sight, so that more can be fetched.
    */
   constructor({ host, make, keyOf, onNeed }) {
@@ -60,23 +60,23 @@ export class Rows {
     const first = Math.max(0, Math.floor(-top / height) - BEYOND);
     const last = Math.min(this.items.length, Math.ceil((innerHeight - top) / height) + BEYOND);
     this.first = Math.min(first, Math.max(0, this.items.length - 1));
-    const wanted = this.items.slice(this.first, Math.max(last, this.first));
-    this.#mount(wanted);
+    const visible = this.items.slice(this.first, Math.max(last, this.first));
+    this.#mount(visible);
     this.host.style.setProperty("padding-top", `${this.first * height}px`);
-    const below = Math.max(0, this.total - this.first - wanted.length);
+    const below = Math.max(0, this.total - this.first - visible.length);
     this.host.style.setProperty("padding-bottom", `${below * height}px`);
     this.onNeed(Math.min(this.total, Math.ceil((innerHeight - top) / height) + BEYOND) - 1);
   }
 
-  #mount(wanted) {
-    const keys = new Set(wanted.map(this.keyOf));
+  #mount(visible) {
+    const keys = new Set(visible.map(this.keyOf));
     for (const [key, row] of this.mounted) {
       if (keys.has(key)) continue;
       this.mounted.delete(key);
       this.spare.push(row);
     }
     let at = this.host.firstElementChild;
-    wanted.forEach((item, index) => {
+    visible.forEach((item, index) => {
       const key = this.keyOf(item);
       let row = this.mounted.get(key);
       if (row === undefined) {
@@ -102,7 +102,7 @@ export class Rows {
     }
   }
 
-  /** Tell whether somebody is at the list: points at it, or goes through it by keyboard. */
+  /** Whether the user points at the list or moves through it by keyboard. */
   isHeld() {
     return performance.now() - this.pointedAt < POINTED_MS || this.host.querySelector(":focus-visible") !== null;
   }

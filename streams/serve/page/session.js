@@ -1,18 +1,20 @@
 // One session: how full it is, how it came to that, and each compaction from its start to its end.
 
 import { get, now, query, sessionPath } from "./api.js";
-import { attr, h, icon, Keyed, say, setIcon, shown, text } from "./dom.js";
+import { attr, h, icon, Keyed, setText, setIcon, shown, text } from "./dom.js";
 import { Feed } from "./feed.js";
-import { count, exact, moment, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
+import { exact, moment, sessionName, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, outlook } from "./gauge.js";
 import { Facts, statusOf, timelineItem } from "./items.js";
-import { compactionCount, failureName, mainChain, stateOf, thrashing } from "./judge.js";
-import { noSessionNote, skeleton, tellError } from "./notes.js";
+import { noSessionNote, skeleton, showError } from "./notes.js";
 import { RawRecords, Tail } from "./raw.js";
 import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
+import {
+  chainName, compactionCount, failureName, leadingChain, severityOf, stateOf, withThresholds,
+} from "./status.js";
 import { goesBack, Timeline, pointOf } from "./timeline.js";
-import { retell, tipped } from "./tip.js";
+import { refreshTip, tipped } from "./tip.js";
 
 /** Changes are read together: a busy session is asked for twice a second, no more. */
 const REFRESH_MS = 500;
@@ -95,17 +97,16 @@ export class SessionPage {
     this.isBehind = false;
     try {
       const { signal } = this.stopped;
-      const { session, generation, as_of: asOf } = await get(sessionPath(this.id), { signal });
+      const { session, generation, as_of: asOf } = withThresholds(await get(sessionPath(this.id), { signal }));
       this.#follow(asOf?.feed ?? null);
       if (this.generation !== undefined && generation !== this.generation) this.#forget();
       this.generation = generation;
       const [events, readings] = await Promise.all([this.tails.events.fresh(), this.tails.readings.fresh()]);
-      this.timeline.add(events);
+      if (this.timeline.add(events)) this.hasDocuments = false;
       this.#addPoints(readings);
       if (!this.hasDocuments) {
-        // Once: of compactions whose records are kept no longer there are documents still.
-        const { compactions } = await get(sessionPath(this.id, "/compactions"), { signal });
-        this.timeline.complete(compactions);
+        // After the records, so that each compaction of which there is one has its document.
+        this.timeline.documents = (await get(sessionPath(this.id, "/compactions"), { signal })).compactions;
         this.hasDocuments = true;
       }
       this.view = session;
@@ -157,9 +158,9 @@ export class SessionPage {
 
   #fail(error) {
     if (error.status === 400 || error.status === 410) this.#forget(); // the cursors' generation is gone
-    if (this.view !== null) return; // the banner tells; the figures in sight stay
+    if (this.view !== null) return; // the banner says so; the figures in sight stay
     if (error.status === 404) this.#lookUp();
-    else this.#tellError(error);
+    else this.#showError(error);
   }
 
   /** Whether figures are in sight: then they stay while the server is away. */
@@ -173,25 +174,25 @@ export class SessionPage {
     this.hasLookedUp = true;
     try {
       const { sessions, next } = await get(`v1/sessions${query({ q: this.id, limit: LOOKED_UP })}`, { signal: this.stopped.signal });
-      const found = sessions.filter((view) => view.session_id.startsWith(this.id) && sessionLink(view.session_id) !== null);
+      const matches = sessions.filter((view) => view.session_id.startsWith(this.id) && sessionLink(view.session_id) !== null);
       if (this.view !== null) return; // it came meanwhile
-      if (found.length === 1 && next === null) {
-        location.replace(sessionLink(found[0].session_id)); // Back does not lead here again
+      if (matches.length === 1 && next === null) {
+        location.replace(sessionLink(matches[0].session_id)); // Back does not lead here again
         return;
       }
-      const links = found.slice(0, LISTED).map((view) => {
+      const links = matches.slice(0, LISTED).map((view) => {
         const { folder } = sessionName(view);
         return h("a", { href: sessionLink(view.session_id) }, folder, folder ? " " : "", h("span", { class: "mono" }, view.session_id));
       });
-      this.host.replaceChildren(backLink(), noSessionNote(links, next !== null || found.length > LISTED));
+      this.host.replaceChildren(backLink(), noSessionNote(links, next !== null || matches.length > LISTED));
     } catch (error) {
-      if (!this.stopped.signal.aborted) this.#tellError(error);
+      if (!this.stopped.signal.aborted) this.#showError(error);
     }
   }
 
-  #tellError(error) {
+  #showError(error) {
     this.hasLookedUp = false; // what stands here then is the error
-    tellError(this.host, error, () => this.#refresh(), backLink());
+    showError(this.host, error, () => this.#refresh(), backLink());
   }
 
   #build() {
@@ -212,8 +213,8 @@ export class SessionPage {
     this.logOrder = h("p", { class: "faint small log-order", hidden: true }, LOG_ORDER);
     this.raw = new RawRecords(this.id, this.stopped.signal);
     this.stateLine = h("p", { class: "state big" }, this.sign, h("span", {}, this.t.state), h("span", { class: "faint" }, this.t.stateMore));
-    const hero = h("div", { class: "hero-gauge", tabindex: "0", role: "group", "aria-label": "Context of the main conversation" }, this.meter.el);
-    tipped(hero, () => breakdownTip(mainChain(this.view)));
+    const hero = h("div", { class: "hero-gauge", tabindex: "0", role: "group", "aria-label": "Context" }, this.meter.el);
+    tipped(hero, () => breakdownTip(leadingChain(this.view)));
     this.hero = hero;
     this.host.replaceChildren(
       backLink(),
@@ -247,12 +248,12 @@ export class SessionPage {
     const copy = async () => {
       try {
         await navigator.clipboard.writeText(location.href);
-        say(words, "Copied");
+        setText(words, "Copied");
         this.shell.announce("The link is in the clipboard.");
       } catch {
-        say(words, "Copy it from the address bar"); // without TLS there is no clipboard
+        setText(words, "Copy it from the address bar"); // without TLS there is no clipboard
       }
-      setTimeout(() => say(words, "Copy link"), 3_000);
+      setTimeout(() => setText(words, "Copy link"), 3_000);
     };
     return h("button", { type: "button", class: "quiet", on: { click: copy } }, icon("link"), words);
   }
@@ -260,23 +261,25 @@ export class SessionPage {
   #show() {
     if (this.list === undefined || !this.list.isConnected) this.#build();
     const { view } = this;
-    const chain = mainChain(view);
+    const chain = leadingChain(view);
     const name = sessionName(view);
-    say(this.t.name, name.folder || shortId(this.id));
+    setText(this.t.name, name.folder || shortId(this.id));
     this.shell.title(name.folder || shortId(this.id));
     this.about.set(aboutOf(view));
-    this.meter.bind(chain);
-    say(this.t.outlook, outlook(chain.auto_compact_enabled));
+    this.meter.bind(chain, severityOf(view, chain));
+    attr(this.hero, "aria-label", `Context of ${chainName(chain)}`);
+    setText(this.t.outlook, outlook(chain.auto_compact_enabled));
     this.figures.set(figuresOf(view, chain));
-    retell(this.hero);
-    const items = this.timeline.list().filter(this.kind[2]);
+    refreshTip(this.hero);
+    const all = this.timeline.list(view);
+    const items = all.filter(this.kind[2]);
     this.parts.set(items.slice(0, this.limit));
     shown(this.none, items.length === 0);
     shown(this.logOrder, goesBack(items.slice(0, this.limit)));
     shown(this.more, items.length > this.limit);
-    say(this.t.more, `Show ${exact(items.length - this.limit)} older`);
-    this.chart.set(this.points, this.timeline.list(), view);
-    say(this.t.sizeTitle, this.chart.byTime ? "Size over time" : "Size by record");
+    setText(this.t.more, `Show ${exact(items.length - this.limit)} older`);
+    this.chart.set(this.points, all, view);
+    setText(this.t.sizeTitle, this.chart.byTime ? "Size over time" : "Size by record");
     this.#announceEnds(items);
     this.#tick();
   }
@@ -303,8 +306,8 @@ export class SessionPage {
     attr(this.stateLine, "data-state", state);
     setIcon(this.sign, STATE_ICONS[state]);
     const [what, more] = stateWords(this.view, state, nowMs);
-    say(this.t.state, what);
-    say(this.t.stateMore, more);
+    setText(this.t.state, what);
+    setText(this.t.stateMore, more);
     for (const part of this.parts.parts.values()) part.tick?.();
   }
 }
@@ -317,7 +320,7 @@ function aboutOf(view) {
   const { identity } = view;
   const runtime = [identity.runtime, identity.runtime_version].filter(Boolean).join(" ");
   const pairs = [
-    ["Model", mainChain(view).model ?? identity.model ?? UNKNOWN],
+    ["Model", leadingChain(view).model ?? identity.model ?? UNKNOWN],
     ["Runtime", runtime || UNKNOWN],
     ["Folder", identity.cwd],
     ["Agent", identity.publisher_agent_id],
@@ -331,10 +334,10 @@ function aboutOf(view) {
 
 function figuresOf(view, chain) {
   const [until, more] = untilWords(chain);
-  const { manual, automatic, untold, failed, messages_per_compaction: each } = view.compactions;
-  const kinds = [automatic && `${automatic} automatic`, manual && `${manual} manual`, untold && `${untold} untold`, failed && `${failed} ${failureName(view)}`];
+  const { manual, automatic, unknown_trigger: unknownTrigger, failed, messages_per_compaction: each } = view.compactions;
+  const kinds = [automatic && `${automatic} automatic`, manual && `${manual} manual`, unknownTrigger && `${unknownTrigger} unknown trigger`, failed && `${failed} ${failureName(view)}`];
   const many = kinds.filter(Boolean).join(", ");
-  const thrash = thrashing(view);
+  const { thrash } = view.status;
   const pairs = [
     ["Until compaction", more ? `${until} · ${more}` : until],
     ["Growth", chain.growth_tokens === null ? UNKNOWN : `+${tokens(chain.growth_tokens)} a response`],
@@ -343,6 +346,6 @@ function figuresOf(view, chain) {
     ["Compactions", many ? `${compactionCount(view)} · ${many}` : String(compactionCount(view))],
     ["Messages per compaction", each === null ? UNKNOWN : exact(each)],
   ];
-  if (thrash !== null) pairs.push(["Thrash", `${count(thrash.count, "compaction")} within ${Math.max(1, Math.round(thrash.span / 60_000))} min, until ${moment(thrash.until, now())}`]);
+  if (thrash !== null) pairs.push(["Thrash", thrashWords(thrash, now())]);
   return pairs;
 }

@@ -3,10 +3,10 @@
 
 import { now } from "./api.js";
 import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
-import { attr, css, h, Keyed, say, shown, svg, text } from "./dom.js";
+import { attr, css, h, Keyed, setText, shown, svg, text } from "./dom.js";
 import { count, exact, moment, percent, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip } from "./gauge.js";
-import { AMBER_REMAINING, mainChain, pressure } from "./judge.js";
+import { chainName, isHigh, leadingChain, severityOf } from "./status.js";
 import { momentOf } from "./timeline.js";
 import { tipped } from "./tip.js";
 
@@ -18,13 +18,13 @@ const LANE_H = 36;
 /** Room of the vertical axis: the lanes begin where the chart does. */
 const AXIS_W = 54;
 
-/** The horizontal axis where no times were told. */
+/** The horizontal axis where the records have no times. */
 const RECORDS = { label: "records of the session, in the order of the log", labelSize: 20, labelFont: "11px system-ui, sans-serif" };
 
 /** What the legend names, each only where it is drawn. */
 const KEYS = [
   ["size", "size"], ["threshold", "compaction threshold"], ["compacting", "compacting"],
-  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction whose end was not told"], ["warned", "warning"],
+  ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["warned", "warning"],
 ];
 
 export class SizeChart {
@@ -35,18 +35,18 @@ export class SizeChart {
     this.byTime = true;
     this.readout = text();
     this.chart = new Chart({
-      label: "Size of the main conversation",
+      label: "Size",
       height: HEIGHT,
       options: (uPlot) => this.#options(uPlot),
     });
-    this.table = dataTable("Readings of the main conversation", ["When", "Used", "Share", "Input", "Cache written", "Cache read"], () =>
+    this.table = dataTable("Readings", ["When", "Used", "Share", "Input", "Cache written", "Cache read"], () =>
       [...this.chain].reverse().slice(0, 500).map((point) => [
         moment(point.time_ms, now()), exact(point.used), percent(point.percent), exact(point.input), exact(point.written), exact(point.read),
       ]));
     this.lanes = h("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Subagents over the same time" });
     this.lanesTitle = h("h3", { hidden: true }, "Subagents");
     this.keyed = new Keyed(this.lanes, (lane) => lane.chain.chain, lane);
-    this.none = h("p", { class: "faint", hidden: true }, "No response has told a size yet.");
+    this.none = h("p", { class: "faint", hidden: true }, "No response has reported a size yet.");
     this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, words)]));
     this.legend = h("p", { class: "legend faint small" }, ...Object.values(this.keys));
     this.el = h("div", {}, this.none, this.chart.el, h("p", { class: "readout small faint", "aria-hidden": "true" }, this.readout), this.legend, this.table.el, this.lanesTitle, this.lanes);
@@ -63,7 +63,7 @@ export class SizeChart {
     const wasByTime = this.byTime;
     this.byTime = points.filter((point) => point.time_ms !== null).length * 2 >= points.length;
     const placed = points.filter((point) => !this.byTime || point.time_ms !== null);
-    this.leading = mainChain(view).chain;
+    this.leading = leadingChain(view).chain;
     this.chain = placed.filter((point) => point.chain === this.leading);
     const isEmpty = this.chain.length === 0;
     shown(this.none, isEmpty);
@@ -72,7 +72,7 @@ export class SizeChart {
     this.range = xs.length ? [Math.min(...xs), Math.max(...xs)] : [0, 1];
     if (this.byTime && view.attempt !== null) this.range[1] = Math.max(this.range[1], now() / 1000);
     if (this.range[0] === this.range[1]) this.range = [this.range[0] - 1, this.range[1] + 1];
-    attr(this.chart.el, "aria-label", `Size of the main conversation ${this.byTime ? "over time" : "by record"}; the table below has the figures`);
+    attr(this.chart.el, "aria-label", `Size of ${chainName(leadingChain(view))} ${this.byTime ? "over time" : "by record"}; the table below has the figures`);
     if (this.byTime !== wasByTime) this.chart.redraw(); // another axis
     if (!isEmpty) this.chart.set(this.#data());
     this.table.write();
@@ -93,7 +93,7 @@ export class SizeChart {
   }
 
   #threshold() {
-    const chain = mainChain(this.view);
+    const chain = leadingChain(this.view);
     return chain.auto_compact_enabled === false ? null : chain.auto_compact_threshold;
   }
 
@@ -101,8 +101,7 @@ export class SizeChart {
   #look(item) {
     if (item.status === "done") return { key: "compaction", paint: "--green" };
     if (item.status === "failed") return { key: "failed", paint: "--red" };
-    const isOpen = this.view.attempt?.attempt_id === item.attempt_id;
-    return isOpen ? { key: "compacting", paint: "--accent" } : { key: "lost", paint: "--faint" };
+    return item.status === "running" ? { key: "compacting", paint: "--accent" } : { key: "lost", paint: "--faint" };
   }
 
   #x(point) {
@@ -118,7 +117,7 @@ export class SizeChart {
       if (ends && item.chain === this.leading && at !== null) rows.push([at, null]);
     }
     rows.sort((a, b) => a[0] - b[0]);
-    // Up to the gap the size was the last one told.
+    // Up to the gap the size was the last one reported.
     for (let index = rows.length - 1; index > 0; index -= 1) {
       const [at, used] = rows[index];
       const [before, last] = rows[index - 1];
@@ -128,7 +127,7 @@ export class SizeChart {
   }
 
   #top() {
-    const chain = mainChain(this.view);
+    const chain = leadingChain(this.view);
     const peak = Math.max(...this.chain.map((point) => point.used), 1);
     return chain.window && peak * 5 >= chain.window ? Math.max(chain.window, peak) : peak * 1.4;
   }
@@ -154,7 +153,7 @@ export class SizeChart {
       hooks: {
         drawClear: [(plot) => this.#drawBehind(plot)],
         draw: [(plot) => this.#drawWarnings(plot)],
-        setCursor: [(plot) => this.#tell(plot)],
+        setCursor: [(plot) => this.#readOut(plot)],
       },
     };
   }
@@ -208,7 +207,7 @@ export class SizeChart {
       const x = plot.valToPos(at, "x", true);
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
       const y = plot.valToPos(item.data.used_tokens, "y", true) - size * 1.6;
-      ctx.fillStyle = paint[item.data.context_remaining_percent <= AMBER_REMAINING ? "--amber" : "--faint"];
+      ctx.fillStyle = paint[isHigh(item.data) ? "--amber" : "--faint"];
       ctx.beginPath();
       ctx.moveTo(x, y - size);
       ctx.lineTo(x + size, y + size * 0.7);
@@ -218,18 +217,18 @@ export class SizeChart {
     ctx.restore();
   }
 
-  #tell(plot) {
+  #readOut(plot) {
     const { idx } = plot.cursor;
     const used = idx === null || idx === undefined ? null : plot.data[1][idx];
     if (used === null || used === undefined) {
-      say(this.readout, "");
+      setText(this.readout, "");
       return;
     }
     const x = plot.data[0][idx];
     const point = this.chain.find((each) => this.#x(each) === x && each.used === used);
     const when = this.byTime ? moment(x * 1000, now()) : `record ${exact(x)}`;
     const parts = point === undefined ? "" : ` · ${exact(point.input)} input, ${exact(point.written)} cache written, ${exact(point.read)} cache read`;
-    say(this.readout, `${when} · ${count(used, "token")}${point?.percent == null ? "" : ` (${percent(point.percent)})`}${parts}`);
+    setText(this.readout, `${when} · ${count(used, "token")}${point?.percent == null ? "" : ` (${percent(point.percent)})`}${parts}`);
   }
 
   #setLanes(points) {
@@ -237,6 +236,7 @@ export class SizeChart {
     for (const el of [this.lanesTitle, this.lanes]) shown(el, subagents.length > 0);
     this.keyed.set(subagents.map((chain) => ({
       chain,
+      severity: severityOf(this.view, chain),
       path: this.#lanePath(points.filter((point) => point.chain === chain.chain), chain),
     })));
   }
@@ -267,14 +267,14 @@ function lane() {
     h("div", { class: "lane-head" }, h("strong", {}, t.name), h("span", { class: "faint" }, t.model), h("span", { class: "lane-used" }, t.used)), strip);
   css(el, "--axis", `${AXIS_W}px`);
   tipped(el, () => breakdownTip(current));
-  const update = ({ chain, path: d }) => {
+  const update = ({ chain, severity, path: d }) => {
     current = chain;
     attr(el, "aria-label", `Subagent ${chain.subagent_type ?? chain.chain}`);
-    attr(el, "data-level", pressure(chain));
-    say(t.name, chain.subagent_type ?? chain.chain);
-    say(t.model, [chain.subagent_type === null ? null : chain.chain, chain.model].filter(Boolean).join(" · "));
+    attr(el, "data-severity", severity);
+    setText(t.name, chain.subagent_type ?? chain.chain);
+    setText(t.model, [chain.subagent_type === null ? null : chain.chain, chain.model].filter(Boolean).join(" · "));
     const whole = chain.window === null ? "" : ` of ${tokens(chain.window)}`;
-    say(t.used, chain.used_tokens === null ? UNKNOWN : `${percent(chain.used_percent)} · ${tokens(chain.used_tokens)}${whole}`);
+    setText(t.used, chain.used_tokens === null ? UNKNOWN : `${percent(chain.used_percent)} · ${tokens(chain.used_tokens)}${whole}`);
     attr(path, "d", d);
   };
   return { el, update };

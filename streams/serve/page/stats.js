@@ -1,24 +1,24 @@
-// Figures of many compactions, from the server's aggregates and from sessions' latest ones.
+// Figures of many compactions: from the server's aggregates, and from the latest of each session.
 
 import { duration, UNKNOWN } from "./format.js";
-import { compactionCount, silence, STALLED_MS, thrashing } from "./judge.js";
+import { silence, stateOf } from "./status.js";
 
-const TRIGGERS = ["automatic", "manual", "untold"];
+const TRIGGERS = ["automatic", "manual", "unknown_trigger"];
 const OUTCOMES = ["succeeded", "failed", "blocked", "unknown"];
 const HOUR_MS = 3_600_000;
 
 /**
  * Compactions of aggregates by outcome, and those that succeeded by trigger too:
- * {succeeded, failed, blocked, unknown, ended, automatic, manual, untold}.
+ * {succeeded, failed, blocked, unknown, ended, automatic, manual, unknown_trigger}.
  */
 export function countsOf(aggregates) {
   const succeeded = Object.fromEntries(TRIGGERS.map((name) => [name, aggregates[name].succeeded]));
-  const found = { ...succeeded, ended: 0 };
+  const counts = { ...succeeded, ended: 0 };
   for (const outcome of OUTCOMES) {
-    found[outcome] = TRIGGERS.reduce((sum, name) => sum + aggregates[name][outcome], 0);
-    found.ended += found[outcome];
+    counts[outcome] = TRIGGERS.reduce((sum, name) => sum + aggregates[name][outcome], 0);
+    counts.ended += counts[outcome];
   }
-  return found;
+  return counts;
 }
 
 /** What remains of a context after compaction, percent; null where nothing was measured. */
@@ -35,16 +35,15 @@ export function messagesEach(aggregates) {
 }
 
 /**
- * Compactions by hour as columns [hours (s), automatic, manual, untold], every one of the
- * `most` hours to `untilMs`: what is told of later ones is of clocks that are wrong. Empty
- * where no hour was ever told.
+ * Compactions by hour as columns [hours (s), automatic, manual, unknown_trigger], every one of the
+ * `most` hours to `untilMs`: later ones come from wrong clocks. Empty where there is no hour.
  */
 export function hourly(byHour, untilMs, most) {
-  const told = Object.entries(byHour)
+  const hours = Object.entries(byHour)
     .map(([hour, aggregates]) => [Date.parse(`${hour}:00:00Z`), countsOf(aggregates)])
     .filter(([time]) => !Number.isNaN(time));
-  if (told.length === 0) return [[], [], [], []];
-  const counts = new Map(told);
+  if (hours.length === 0) return [[], [], [], []];
+  const counts = new Map(hours);
   const last = Math.floor(untilMs / HOUR_MS) * HOUR_MS;
   const first = last - (most - 1) * HOUR_MS;
   const columns = [[], [], [], []];
@@ -62,7 +61,7 @@ export function bucketsOf(distribution) {
     .sort((a, b) => (a[0] ?? Infinity) - (b[0] ?? Infinity));
 }
 
-/** Buckets merged to at most `most` neighbouring ones of equal width in edges, empty ones kept. */
+/** Buckets merged to at most `most` neighbouring ones of equal width in edges, empty ones included. */
 export function merged(buckets, edges, most) {
   if (buckets.length === 0) return [];
   const indexOf = (edge) => (edge === null ? edges.length : edges.indexOf(edge));
@@ -70,13 +69,13 @@ export function merged(buckets, edges, most) {
   const from = Math.min(...indexes);
   const to = Math.max(...indexes);
   const step = Math.ceil((to - from + 1) / most);
-  const found = [];
+  const bars = [];
   for (let start = from; start <= to; start += step) {
     const end = Math.min(start + step - 1, to);
     const count = buckets.reduce((sum, bucket, at) => (indexes[at] >= start && indexes[at] <= end ? sum + bucket[1] : sum), 0);
-    found.push({ above: start === 0 ? 0 : edges[start - 1], upTo: edges[end] ?? null, count });
+    bars.push({ above: start === 0 ? 0 : edges[start - 1], upTo: edges[end] ?? null, count });
   }
-  return found;
+  return bars;
 }
 
 const STEPS = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
@@ -157,23 +156,14 @@ export function remainingTenths(views) {
   return { tenths, measured };
 }
 
-/** Sessions that compacted many times within a short time, the latest first. */
-export function thrashes(views) {
-  return views
-    .map((view) => ({ view, found: thrashing(view) }))
-    .filter(({ found }) => found !== null)
-    .sort((a, b) => b.found.until - a.found.until);
+/** Sessions that thrashed, the latest first. */
+export function thrashed(views) {
+  return views.filter((view) => view.status.thrash !== null)
+    .sort((a, b) => b.status.thrash.last_ms - a.status.thrash.last_ms);
 }
 
-/** Sessions whose open compaction gave no sign of life for long, the longest first. */
+/** Sessions whose open compaction has stalled, the longest first. */
 export function stalled(views, nowMs) {
-  return views
-    .filter((view) => view.attempt !== null)
-    .map((view) => ({ view, silence: silence(view.attempt, nowMs) }))
-    .filter((each) => each.silence !== null && each.silence >= STALLED_MS)
-    .sort((a, b) => b.silence - a.silence);
-}
-
-export function sessionsWithCompactions(views) {
-  return views.filter((view) => compactionCount(view) > 0).length;
+  return views.filter((view) => stateOf(view, nowMs) === "stalled")
+    .sort((a, b) => silence(b, nowMs) - silence(a, nowMs));
 }

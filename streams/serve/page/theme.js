@@ -1,4 +1,4 @@
-// Sets the chosen theme before the first paint; "system" leaves it to the media query.
+// Sets the selected theme before the first paint; "system" leaves it to the media query.
 // A classic script in the head: a module would run after the page has flashed.
 "use strict";
 (() => {
@@ -6,31 +6,31 @@
   const THEMES = ["system", "light", "dark"];
   const read = () => {
     try {
-      const kept = localStorage.getItem(KEY);
-      return THEMES.includes(kept) ? kept : "system";
+      const stored = localStorage.getItem(KEY);
+      return THEMES.includes(stored) ? stored : "system";
     } catch {
       return "system"; // storage may be forbidden: the switch then lasts until the reload
     }
   };
-  let chosen = read();
+  let theme = read();
   const apply = () => {
     const root = document.documentElement;
-    if (chosen === "system") delete root.dataset.theme;
-    else root.dataset.theme = chosen;
-    document.dispatchEvent(new CustomEvent("contextgauge:theme", { detail: chosen }));
+    if (theme === "system") delete root.dataset.theme;
+    else root.dataset.theme = theme;
+    document.dispatchEvent(new CustomEvent("contextgauge:theme", { detail: theme }));
   };
   apply();
   window.contextgaugeTheme = {
-    current: () => chosen,
+    current: () => theme,
     next: () => {
-      chosen = THEMES[(THEMES.indexOf(chosen) + 1) % THEMES.length];
+      theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
       try {
-        localStorage.setItem(KEY, chosen);
+        localStorage.setItem(KEY, theme);
       } catch {
         // as above
       }
       apply();
-      return chosen;
+      return theme;
     },
   };
 })();

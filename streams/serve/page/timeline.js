@@ -1,5 +1,5 @@
-// A session's records folded into the timeline's items. A compaction is one item from its start
-// to its end, whatever records tell of it, and in whatever part they are still kept.
+// A session's timeline: the documents of its compactions, the open attempt, and single records. Of
+// a compaction's records only their places in the log are taken, and they are kept to be shown.
 
 const KIND = /^contextgauge\.([a-z_]+)\.v\d+$/;
 
@@ -21,144 +21,131 @@ const SINGLE = new Set([
 /** Of a compaction's records, those that say where it stands among the readings. */
 const PLACING = new Set(["compaction_start", "compact_boundary", "compaction_failed"]);
 
+/** Kinds that change a compaction's document. */
+const DOCUMENTED = new Set(["compact_boundary", "compaction_timing", "compaction_summary", "compaction_complete"]);
+
 export class Timeline {
   constructor() {
-    this.items = new Map();
+    this.singles = new Map();
+    this.attempts = new Map();
     this.byBoundary = new Map();
+    this.documents = [];
     this.seen = new Set();
     this.limits = new Map();
   }
 
-  /** Fold records in; those already known change nothing. */
+  /** Take records; returns whether documents of compactions changed with them. */
   add(records) {
+    let isChanged = false;
     for (const record of records) {
       if (this.seen.has(record.id)) continue;
       this.seen.add(record.id);
-      this.#fold(record, kindOf(record), Number(record.sequence));
+      const kind = kindOf(record);
+      isChanged ||= DOCUMENTED.has(kind);
+      if (SINGLE.has(kind)) this.#addSingle(record, kind);
+      else this.#addToAttempt(record, kind);
     }
+    return isChanged;
   }
 
-  /** Complete the compactions with whole documents: those of old records are kept longer. */
-  complete(documents) {
-    for (const told of documents) {
-      const item = this.#compaction(told.attempt_id, told.boundary_id, told.chain);
-      item.order = Math.max(item.order, 0);
-      Object.assign(item, {
-        status: "done", number: told.number, trigger: told.trigger, ended_ms: told.time_ms,
-        before: told.tokens_before, before_source: told.tokens_before_source,
-        post_tokens: told.post_tokens, after: told.tokens_after, saved: told.tokens_saved,
-        duration_ms: told.duration_ms, duration_source: told.duration_source,
-        messages: told.messages_since_last, is_complete: told.complete,
-      });
-      item.summary = told.summary ?? item.summary;
+  /** The items, the newest first. Of equal places the later one in time comes first. */
+  list(view) {
+    const ended = this.documents.map((document) => this.#completed(document));
+    const keys = new Set(ended.map((item) => item.key));
+    const others = [...this.attempts.values()].filter((attempt) => !keys.has(attempt.key));
+    const open = view.attempt;
+    if (open !== null && !keys.has(open.attempt_id) && !this.attempts.has(open.attempt_id)) {
+      others.push({ ...newAttempt(open.attempt_id, open.chain), order: view.sequence, place: view.sequence });
     }
+    const items = [...this.singles.values(), ...ended, ...others.map((attempt) => unfinished(attempt, view))];
+    return items.sort((a, b) => b.order - a.order || (momentOf(b) ?? 0) - (momentOf(a) ?? 0));
   }
 
-  /** The items, the newest first. Of equal places the later chain position wins by its time. */
-  list() {
-    return [...this.items.values()].sort(
-      (a, b) => b.order - a.order || (momentOf(b) ?? 0) - (momentOf(a) ?? 0),
-    );
-  }
-
-  #fold(record, kind, sequence) {
+  #addSingle(record, kind) {
     const { data } = record;
-    const time_ms = timeOf(record);
-    if (SINGLE.has(kind)) {
-      this.items.set(record.id, {
-        key: record.id, kind, order: sequence, place: sequence, chain: data.chain, time_ms, data,
-        records: [record], isRepeat: kind === "context_limits" && this.#isRepeat(data),
-      });
-      return;
-    }
-    const item = this.#of(kind, record, data);
-    if (item === null) return;
-    item.records.push(record);
-    item.order = Math.max(item.order, sequence);
-    if (PLACING.has(kind)) item.place = sequence;
-    this.#apply(item, kind, data, time_ms);
+    const sequence = Number(record.sequence);
+    this.singles.set(record.id, {
+      key: record.id, kind, order: sequence, place: sequence, chain: data.chain, time_ms: timeOf(record), data,
+      records: [record], isRepeat: kind === "context_limits" && this.#isRepeat(data),
+    });
   }
 
-  /** Tell whether limits are those that the chain was last told to have. */
+  /** Whether limits are equal to the former ones of the chain. */
   #isRepeat({ chain, window, window_source, auto_compact_enabled, auto_compact_threshold }) {
-    const told = JSON.stringify([window, window_source, auto_compact_enabled, auto_compact_threshold]);
-    const isRepeat = this.limits.get(chain) === told;
-    this.limits.set(chain, told);
+    const limits = JSON.stringify([window, window_source, auto_compact_enabled, auto_compact_threshold]);
+    const isRepeat = this.limits.get(chain) === limits;
+    this.limits.set(chain, limits);
     return isRepeat;
   }
 
-  #of(kind, record, data) {
+  #addToAttempt(record, kind) {
+    const attempt = this.#attemptOf(record, kind);
+    if (attempt === null) return;
+    const sequence = Number(record.sequence);
+    attempt.records.push(record);
+    attempt.order = Math.max(attempt.order, sequence);
+    if (PLACING.has(kind)) attempt.place = sequence;
+    if (kind === "compaction_start") attempt.start = record;
+    if (kind === "compaction_failed") attempt.failure = record;
+  }
+
+  #attemptOf(record, kind) {
+    const { data } = record;
     switch (kind) {
       case "compaction_start":
       case "compaction_progress":
-        return this.#compaction(data.attempt_id, null, data.chain);
+        return this.#attempt(data.attempt_id, data.chain);
+      case "compaction_failed":
+        return this.#attempt(data.attempt_id ?? record.id, data.chain);
       case "compact_boundary":
-        return this.#compaction(data.attempt_id, record.id, data.chain);
+        this.byBoundary.set(record.id, data.attempt_id ?? record.id);
+        return this.#attempt(data.attempt_id ?? record.id, data.chain);
+      case "compaction_timing":
       case "compaction_summary":
       case "compaction_complete":
-        return this.#compaction(null, data.boundary_id, data.chain);
-      case "compaction_failed":
-        return this.#compaction(data.attempt_id, data.attempt_id === null ? record.id : null, data.chain);
+        return this.#attempt(this.byBoundary.get(data.boundary_id) ?? data.boundary_id, data.chain);
       default:
         return null;
     }
   }
 
-  #compaction(attemptId, boundaryId, chain) {
-    const known = boundaryId === null ? undefined : this.byBoundary.get(boundaryId);
-    const key = known ?? attemptId ?? boundaryId;
-    if (boundaryId !== null) this.byBoundary.set(boundaryId, key);
-    let item = this.items.get(key);
-    if (item === undefined) {
-      item = {
-        key, kind: "compaction", chain, order: 0, place: 0, status: "running", records: [],
-        attempt_id: attemptId, started_ms: null, ended_ms: null, trigger_reason: null,
-        used_percent: null, used_tokens: null, number: null, trigger: null, before: null,
-        before_source: null, post_tokens: null, after: null, saved: null, duration_ms: null,
-        duration_source: null, messages: null, is_complete: false, summary: null, outcome: null,
-        error: null,
-      };
-      this.items.set(key, item);
+  #attempt(key, chain) {
+    let attempt = this.attempts.get(key);
+    if (attempt === undefined) {
+      attempt = newAttempt(key, chain);
+      this.attempts.set(key, attempt);
     }
-    return item;
+    return attempt;
   }
 
-  #apply(item, kind, data, time_ms) {
-    switch (kind) {
-      case "compaction_start":
-        item.started_ms = time_ms;
-        item.trigger_reason = data.trigger_reason;
-        item.used_percent = data.context_used_percent;
-        item.used_tokens = data.used_tokens;
-        break;
-      case "compact_boundary":
-        Object.assign(item, {
-          status: "done", number: data.number, trigger: data.trigger, ended_ms: time_ms,
-          before: data.pre_tokens, before_source: data.pre_tokens_source,
-          post_tokens: data.post_tokens, duration_ms: data.duration_ms,
-          duration_source: data.duration_source, messages: data.messages_since_last,
-        });
-        break;
-      case "compaction_summary":
-        item.status = "done";
-        item.summary = data.summary;
-        break;
-      case "compaction_complete":
-        Object.assign(item, {
-          status: "done", before: item.before ?? data.tokens_before, after: data.tokens_after,
-          saved: data.tokens_saved, is_complete: true, trigger: item.trigger ?? data.trigger,
-          duration_ms: item.duration_ms ?? data.duration_ms, ended_ms: item.ended_ms ?? time_ms,
-        });
-        break;
-      case "compaction_failed":
-        Object.assign(item, {
-          status: "failed", outcome: data.outcome, error: data.error, ended_ms: time_ms,
-          duration_ms: data.duration_ms,
-        });
-        break;
-      default:
-    }
+  #completed(document) {
+    const { attempt_id: attemptId, boundary_id: boundaryId, chain, time_ms: endedMs } = document;
+    const key = this.attempts.has(boundaryId) ? boundaryId : attemptId ?? boundaryId;
+    const { start, ...places } = this.attempts.get(key) ?? newAttempt(key, chain);
+    return {
+      ...places, kind: "compaction", status: "done", attempt_id: attemptId, document, ended_ms: endedMs,
+      started_ms: start === null ? null : timeOf(start),
+    };
   }
+}
+
+function newAttempt(key, chain) {
+  return { key, chain, order: 0, place: 0, start: null, failure: null, records: [] };
+}
+
+/** An attempt that has no boundary: it failed, or runs, or how it ended is unknown. */
+function unfinished({ start, failure, ...places }, view) {
+  const open = view.attempt?.attempt_id === places.key ? view.attempt : null;
+  const item = {
+    ...places, kind: "compaction", attempt_id: places.key, ended_ms: null,
+    started_ms: start === null ? open?.started_ms ?? null : timeOf(start),
+    trigger_reason: start?.data.trigger_reason ?? open?.trigger_reason ?? null,
+    used_percent: start?.data.context_used_percent ?? open?.used_percent ?? null,
+    used_tokens: start?.data.used_tokens ?? open?.used_tokens ?? null,
+  };
+  if (failure !== null) return { ...item, status: "failed", failure: failure.data, ended_ms: timeOf(failure) };
+  // A view that is of before the attempt does not know it yet.
+  return { ...item, status: open !== null || view.sequence < item.order ? "running" : "lost" };
 }
 
 /** When an item was: a compaction's end, else its start. */
@@ -166,13 +153,13 @@ export function momentOf(item) {
   return item.kind === "compaction" ? item.ended_ms ?? item.started_ms : item.time_ms;
 }
 
-/** The latest time that an item's records tell: a compaction's may go on after the time it is shown with. */
+/** The latest time of an item's records: a compaction's may be later than the time it is shown with. */
 function latestOf(item) {
   const times = [momentOf(item), ...item.records?.map(timeOf) ?? []].filter((time) => time !== null);
   return times.length ? Math.max(...times) : null;
 }
 
-/** Tell whether times go back in a list that has the newest first: the log's order is not that of time. */
+/** Whether times go back in a list with the newest first: the log's order is not that of time. */
 export function goesBack(items) {
   let after = null;
   for (const item of items) {

@@ -23,8 +23,8 @@ export function tipped(element, fill, { trigger = element } = {}) {
   trigger.addEventListener("blur", close);
 }
 
-/** Write the open tooltip of an element anew: what it tells has changed. */
-export function retell(element) {
+/** Write the open tooltip of an element again: its content has changed. */
+export function refreshTip(element) {
   if (target?.element === element) open(element, target.fill, target.trigger);
 }
 

@@ -23,18 +23,18 @@ from streams.core.alerts.rules import (
     Target,
 )
 from streams.core.alerts.watch import Who
-from streams.edge.alerts.memories import MemoryAlertMemory
 from streams.edge.memory.log import MemoryLog
-from streams.edge.memory.record_stream import MemoryRecordStream
 from streams.flow.control.worker import ControlPorts, ControlWorker
-from streams.ports import AlertMemory, Answer, NewRecord
+from streams.ports import AlertMemory, NewRecord, WebhookResult
 from tests.core.given import START_MS, Given, assistant
+from tests.doubles.alerts import MemoryAlertMemory
+from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.derive_kit import Figures, board, until
 
 TOPIC = CONTEXT_EVENTS.name
-DELIVERED = Answer("delivered", "it answered 200")
-AWAY = Answer("again", "it cannot be reached (OSError)")
-REFUSED = Answer("refused", "it answered 410")
+DELIVERED = WebhookResult("delivered", "it answered 200")
+AWAY = WebhookResult("retry", "it cannot be reached (OSError)")
+REFUSED = WebhookResult("refused", "it answered 410")
 
 
 class GivenClock(SystemClock):
@@ -54,15 +54,15 @@ class Receiver:
     """A target's other side: it answers what it is told to, and keeps what it took."""
 
     def __init__(self) -> None:
-        self.answers: list[Answer] = []
-        self.always: Answer = DELIVERED
+        self.answers: list[WebhookResult] = []
+        self.always: WebhookResult = DELIVERED
         self.calls: list[str] = []
         self.sent: list[bytes] = []
         self.taken: list[str] = []
         self.bodies: list[dict[str, object]] = []
         self.gate: asyncio.Event | None = None
 
-    async def call(self, alert_id: str, body: bytes) -> Answer:
+    async def call(self, alert_id: str, body: bytes) -> WebhookResult:
         self.calls.append(alert_id)
         self.sent.append(body)
         if self.gate is not None:

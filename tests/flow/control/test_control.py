@@ -11,14 +11,14 @@ from contextgauge.errors import RetryError, VersionError
 from contextgauge.partitioner import partition_of
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.alerts.watch import Who
-from streams.edge.alerts.memories import MemoryAlertMemory
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
 from streams.flow.control import delivery, worker
 from streams.flow.control import memory as remembering
 from streams.flow.control.agents import AgentLookup
-from streams.ports import Answer, Generations, NewRecord
+from streams.ports import Generations, NewRecord, WebhookResult
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init
+from tests.doubles.alerts import MemoryAlertMemory
 from tests.flow.control.control_kit import (
     AWAY,
     REFUSED,
@@ -70,7 +70,7 @@ async def test_what_was_not_sent_is_sent_by_the_next_worker(kit: ControlKit) -> 
         running.kill()
         await asyncio.gather(running.task, return_exceptions=True)
     assert kit.acknowledged.get(0, 0) < await kit.end()
-    kit.receivers["ops"].always = Answer("delivered", "")
+    kit.receivers["ops"].always = WebhookResult("delivered", "")
     async with kit.running():
         await kit.until_taken(1)
         await kit.until_acknowledged()
@@ -106,7 +106,7 @@ async def test_a_dead_target_delays_no_other(kit: ControlKit) -> None:
         running.kill()
         await asyncio.gather(running.task, return_exceptions=True)
     async with kit.running():
-        kit.receivers["dead"].always = Answer("delivered", "")
+        kit.receivers["dead"].always = WebhookResult("delivered", "")
         await kit.until_taken(20, "dead")
         await kit.until_acknowledged()
     assert len(kit.receivers["ops"].taken) == 20

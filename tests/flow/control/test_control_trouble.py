@@ -6,11 +6,11 @@ import pytest
 
 from contextgauge.errors import RetryError
 from streams.core.alerts.rules import Stalled
-from streams.edge.alerts.memories import MemoryAlertMemory
-from streams.edge.memory.record_stream import MemoryRecordStream
 from streams.flow.control import delivery
-from streams.ports import Answer
+from streams.ports import WebhookResult
 from tests.core.given import START_MS, Given, assistant, compacting
+from tests.doubles.alerts import MemoryAlertMemory
+from tests.doubles.record_stream import MemoryRecordStream
 from tests.flow.control.control_kit import (
     AWAY,
     DELIVERED,
@@ -25,7 +25,7 @@ from tests.flow.control.control_kit import (
 
 async def test_an_alert_that_its_target_fails_at_holds_up_no_other(kit: ControlKit) -> None:
     class Picky(Receiver):
-        async def call(self, alert_id: str, body: bytes) -> Answer:
+        async def call(self, alert_id: str, body: bytes) -> WebhookResult:
             self.always = AWAY if b'"s1"' in body else DELIVERED
             return await super().call(alert_id, body)
 
@@ -112,7 +112,7 @@ async def test_after_a_rebalance_nothing_waits_for_what_is_anothers(
     kit.clock = LongPauses()
     monkeypatch.setattr(delivery, "MOST_QUEUED", 2)
     await kit.write([*pressured(90), *pressured(90, session="s2")])
-    kit.receivers["ops"].answers = [Answer("again", "it answered 429", 3_600.0)]
+    kit.receivers["ops"].answers = [WebhookResult("retry", "it answered 429", 3_600.0)]
     async with kit.running():
         await until_so(lambda: kit.figures.counts["control_deliveries", "ops", "failed"] == 1)
         await until_so(lambda: kit.figures.gauges["control_queued_alerts", "ops"] == 2)

@@ -1,0 +1,88 @@
+"""Commands that are imported when they run.
+
+`contextgauge --help` and shell completion need only names and summaries, and a transcript's replay
+needs no web framework. `LazyGroup` lists `LazyCommand`s; each imports its module, and builds the
+real Typer command, when it is invoked or asked for its own help.
+"""
+
+import logging
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, ClassVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class LazyCommand(TyperCommand):
+    """Stands in for a module's `app`, a Typer group, or else its function of the command's name."""
+
+    def __init__(self, module: str, summary: str) -> None:
+        super().__init__(_name(module), help=summary, rich_markup_mode=None)
+        self._module = module
+
+    def load(self) -> TyperCommand | TyperGroup:
+        """Import the module and return its command."""
+        module = import_module(f"streams.cli.{self._module}")
+        target = getattr(module, "app", None) or getattr(module, str(self.name))
+        silence_logs()
+        parent = typer.Typer(add_completion=False, rich_markup_mode=None)
+        parent.callback()(lambda: None)  # with a callback it is a group, even of one command
+        if isinstance(target, typer.Typer):
+            parent.add_typer(target, name=self.name)
+        else:
+            parent.command(self.name)(target)
+        command: TyperCommand | TyperGroup = typer.main.get_group(parent).commands[str(self.name)]  # type: ignore[assignment]  # which Typer has made
+        return command
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 -- as they come
+        """Continue with the real command."""
+        return self.load().make_context(*arguments, **options)
+
+
+class LazyGroup(TyperGroup):
+    """A group of lazy commands, in titled sections: a subclass names them in `sections`."""
+
+    sections: ClassVar[Mapping[str, Mapping[str, str]]]
+    """Title → module below `streams.cli` → summary."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 -- as Typer gives them
+        super().__init__(**options)
+        for commands in self.sections.values():
+            for module, summary in commands.items():
+                self.add_command(LazyCommand(module, summary))
+
+    def format_commands(self, ctx: object, formatter: Any) -> None:  # noqa: ANN401 -- Typer's own
+        """Write the sections for the group's help."""
+        del ctx
+        width = max(len(name) for name in self.commands)
+        for title, commands in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(_name(module).ljust(width), summary) for module, summary in commands.items()]
+                )
+
+
+def _name(module: str) -> str:
+    """Return the command's name: that of its module or folder."""
+    return module.partition(".")[0]
+
+
+def silence_logs() -> None:
+    """Drop what libraries and flows log while a command runs; workers configure logs again.
+
+    structlog prints to standard output unless it is configured. Where the command has not imported
+    it there is nothing to silence, and importing it would take a quarter of a second.
+    """
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
+    if structlog := sys.modules.get("structlog"):
+        structlog.configure(processors=[_drop])
+
+
+def _drop(*_: object) -> None:
+    from structlog import DropEvent  # noqa: PLC0415 -- see above
+
+    raise DropEvent

@@ -1,0 +1,137 @@
+"""What publishing shows: a bar or a line on a terminal, some log lines elsewhere, a summary."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Self
+
+import structlog
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from streams.cli.screen.output import count, err, safe, size
+from streams.edge.files.follower import Follower
+from streams.flow.publish.publish import PublishCounts
+
+_LOG_EACH_S = 60.0
+"""A log line a minute, and only if something was sent: people read logs too."""
+
+logger = structlog.get_logger()
+
+
+def say(text: str) -> None:
+    """Print text that may quote input on standard error."""
+    err.print(safe(text), markup=False, soft_wrap=True)
+
+
+class Status:
+    """How a run shows itself. With `follow` it is endless: off a terminal its messages are logs."""
+
+    def __init__(self, *, follow: bool) -> None:
+        self._follow = follow
+        self._show: Callable[[PublishCounts], None] = lambda _done: None
+
+    def say(self, text: str) -> None:
+        """Report an event."""
+        if self._follow and not err.is_terminal:
+            logger.warning(text)
+        else:
+            say(text)
+
+    def show(self, done: PublishCounts) -> None:
+        """Show the progress."""
+        self._show(done)
+
+    @contextmanager
+    def of(self, follower: Follower | None, total_bytes: int | None) -> Iterator[None]:
+        """Show the progress of files or, without a follower, of pipes, while the context lasts."""
+        if follower is not None and self._follow and not err.is_terminal:
+            self._show = _in_log(follower)
+            yield
+        else:
+            with Bar(total_bytes, follower if self._follow else None) as bar:
+                self._show = bar.show
+                yield
+        self._show = lambda _done: None
+
+
+def _in_log(follower: Follower) -> Callable[[PublishCounts], None]:
+    """Return what writes a log line at the start, and then once a minute if something was sent."""
+    logged_s, logged_messages = 0.0, -1
+
+    def show(done: PublishCounts) -> None:
+        nonlocal logged_s, logged_messages
+        now_s = time.monotonic()
+        is_first = logged_messages < 0
+        is_due = done.messages != logged_messages and now_s - logged_s >= _LOG_EACH_S
+        if not is_first and not is_due:
+            return
+        logged_s, logged_messages = now_s, done.messages
+        logger.info(
+            "following",
+            files=follower.files,
+            messages=done.messages,
+            sent_bytes=done.sent_bytes,
+            lag_bytes=follower.lag,
+            refused=done.refused,
+            ignored=done.ignored,
+        )
+
+    return show
+
+
+class Bar:
+    """A progress bar, on a terminal only; with a follower, which has no end, a line of figures."""
+
+    def __init__(self, total_bytes: int | None, follower: Follower | None = None) -> None:
+        self._total_bytes, self._follower = total_bytes, follower
+        self._begin_s = time.monotonic()
+        figures = TextColumn("{task.description}")
+        self._progress = Progress(
+            *([figures] if follower else [BarColumn(), figures, TimeRemainingColumn()]),
+            console=err,
+            transient=True,
+            disable=not err.is_terminal,
+            refresh_per_second=4,
+        )
+        self._task = TaskID(0)
+
+    def __enter__(self) -> Self:
+        self._task = self._progress.add_task("publishing", total=self._total_bytes)
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def show(self, done: PublishCounts) -> None:
+        """Update the figures."""
+        figures = count(done.messages, "message")
+        if self._follower is None:
+            figures += f" · {_rates(done, time.monotonic() - self._begin_s)}"
+        else:
+            files, lag = count(self._follower.files, "file"), size(self._follower.lag)
+            figures = f"following {files} · {figures} · {lag} behind · Ctrl-C to stop"
+        self._progress.update(self._task, completed=done.read_bytes, description=figures)
+
+
+def _rates(done: PublishCounts, seconds: float) -> str:
+    seconds = max(seconds, 0.001)
+    return f"{done.messages / seconds:,.0f} messages/s · {size(int(done.sent_bytes / seconds))}/s"
+
+
+def print_summary(
+    done: PublishCounts, seconds: float, rejected: Sequence[str], *, already: int = 0
+) -> None:
+    """Print what was done; `already` lines had been sent before."""
+    sent = f"{count(done.messages, 'message')} ({size(done.sent_bytes)})"
+    sessions = f"{count(len(done.sessions), 'session')} in {seconds:.1f} s"
+    lines = [f"published {sent} of {sessions} · {_rates(done, seconds)}"]
+    if already:
+        lines.append(
+            f"{count(already, 'line')} already sent or rejected before: --again sends them again"
+        )
+    if done.shortened:
+        lines.append(f"{done.shortened:,} shortened to the size limit")
+    if done.ignored:
+        lines.append(f"{done.ignored:,} not sent: they belong to no session and have no content")
+    err.print("\n".join([*lines, *rejected]), soft_wrap=True)

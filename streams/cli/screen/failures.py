@@ -1,0 +1,47 @@
+"""How an error that ends a command is shown: one clear line, where to read on, an exit code."""
+
+import errno
+
+from contextgauge.errors import ContextgaugeError, RetryError
+from streams.cli import exits
+from streams.cli.screen.lines import discard_output
+from streams.cli.screen.output import err, safe
+
+_NO_SERVICE = (
+    "Is it running? `contextgauge stack up` starts Kafka and Redis on this machine; "
+    "CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL name others."
+)
+_BUG = (
+    "contextgauge: this is an error in contextgauge itself: please report it with the lines above "
+    "(they hold no text of messages)"
+)
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+"""The system cannot write any more: not an error of this program."""
+
+
+def show_failure(error: Exception) -> int:
+    """Print the error on standard error and return the command's exit code."""
+    if isinstance(error, ContextgaugeError):
+        for line in str(error).splitlines():
+            _print_red(line)
+        if isinstance(error, RetryError):
+            err.print(_NO_SERVICE, style="dim", soft_wrap=True)
+        title = exits.runbook_title(error)
+        if title is not None:
+            err.print(f'What to do: "{title}" in docs/RUNBOOK.md', style="dim", soft_wrap=True)
+        return exits.code_of(error)
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        discard_output()
+        _print_red(f"cannot write {error.filename or 'the output'}: {error.strerror}")
+        return exits.Exit.STOPPED
+    err.print(f"{exits.where(error)}\n{_BUG}", markup=False, highlight=False, soft_wrap=True)
+    return exits.Exit.INTERNAL
+
+
+def show_warning(text: str) -> None:
+    """Print a warning on standard error."""
+    err.print(f"contextgauge: warning: {safe(text)}", markup=False, soft_wrap=True, style="yellow")
+
+
+def _print_red(line: str) -> None:
+    err.print(f"contextgauge: {safe(line)}", markup=False, soft_wrap=True, style="red")

@@ -1,0 +1,27 @@
+"""Options and arguments that several commands take."""
+
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SessionId = Annotated[
+    str, typer.Argument(metavar="SESSION", help="Session ID, or a unique prefix of it.")
+]
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH",
+        help="A file, a session's folder (with `X.jsonl` next to it: both), a projects folder (all "
+        "its sessions), or - for standard input.",
+    ),
+]
+FallbackSession = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="ID",
+        help="Session of lines for which neither the line nor its file names one.",
+    ),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if any line was rejected.")]

@@ -1,0 +1,186 @@
+"""The figures of a status line: from a session's view, and from what Claude Code passes.
+
+A view is a plain object: the JSON from Redis, or a `SessionView` as a dict. Claude Code's input is
+an object too; any of its fields may be missing or of a wrong type. Imports only what is fast.
+"""
+
+import re
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeAlias
+
+from streams.core.session_status import status_of
+
+VIEW_VERSION = 2
+"""The views' version that this reads, `VIEW_VERSION` of `schemas/views.py`."""
+
+Object: TypeAlias = Mapping[str, Any]
+
+_NONE: Object = {}
+
+_MAX_COUNT = 2**53 - 1
+"""A larger count is no plausible count (R3)."""
+
+_MAX_PERCENT = 1_000
+"""More is no plausible percentage."""
+
+_KNOWN_WINDOWS = frozenset({"configured", "runtime"})
+"""Sources of a window that rank above what Claude Code passes to its status line (R12)."""
+
+_SUFFIX = re.compile(r"\[([0-9]{1,6})([km])\]\Z", re.IGNORECASE)
+_SUFFIX_UNIT = {"k": 1_000, "m": 1_000_000}
+"""A window at the end of a model's name: `[1m]`."""
+
+
+class Figures(NamedTuple):
+    """What the line shows of the leading chain. Sizes in tokens, times in ms; None: unknown.
+
+    The attempt's times are the open attempt's start and last heartbeat. `compactions` counts the
+    session's successful ones, a lower bound unless `all_compactions_seen`. `last_ms` is the time
+    of the session's latest record.
+    """
+
+    model: str | None = None
+    state: str = "unknown"
+    used_tokens: int | None = None
+    used_percent: float | None = None
+    window: int | None = None
+    window_source: str | None = None
+    until_compaction_tokens: int | None = None
+    attempt_started_ms: int | None = None
+    attempt_heartbeat_ms: int | None = None
+    compactions: int = 0
+    all_compactions_seen: bool = True
+    last_duration_ms: int | None = None
+    last_ms: int | None = None
+
+
+class ClaudeInput(NamedTuple):
+    """What Claude Code passes. `used_tokens` and `used_percent` are of its last response."""
+
+    session_id: str | None
+    transcript_path: str | None
+    model_id: str | None
+    model_name: str | None
+    window: int | None
+    used_tokens: int | None
+    used_percent: float | None
+
+
+def figures_of(view: Object) -> Figures:
+    """Return a view's figures. Raises ValueError for another version or shape."""
+    if view.get("version") != VIEW_VERSION:
+        raise ValueError(f"a view is of version {view.get('version')}, not {VIEW_VERSION}")
+    try:
+        status = status_of(_with_attributes(view))
+        chain = view["chains"].get(status.leading_chain, _NONE)
+        attempt, compactions = view["attempt"], view["compactions"]
+        succeeded = [brief for brief in compactions["last"] if brief["outcome"] == "succeeded"]
+        return Figures(
+            model=chain.get("model") or view["identity"]["model"],
+            state=status.settled,
+            used_tokens=chain.get("used_tokens"),
+            used_percent=chain.get("used_percent"),
+            window=chain.get("window"),
+            window_source=chain.get("window_source"),
+            until_compaction_tokens=chain.get("until_compaction_tokens"),
+            attempt_started_ms=None if attempt is None else attempt["started_ms"],
+            attempt_heartbeat_ms=None if attempt is None else attempt["last_heartbeat_ms"],
+            compactions=sum(
+                compactions[name] for name in ("manual", "automatic", "unknown_trigger")
+            ),
+            last_duration_ms=succeeded[-1]["duration_ms"] if succeeded else None,
+            last_ms=view["last_ms"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"a view lacks {error}") from error
+
+
+def _with_attributes(view: Object) -> Any:  # noqa: ANN401 -- the judgement reads a SessionView
+    """Return what the judgement reads of a view, as attributes: its class takes long to import."""
+    attempt = view["attempt"]
+    return SimpleNamespace(
+        last_ms=view["last_ms"],
+        chains={name: SimpleNamespace(**chain) for name, chain in view["chains"].items()},
+        attempt=None if attempt is None else SimpleNamespace(**attempt),
+        compactions=SimpleNamespace(
+            last=[SimpleNamespace(**brief) for brief in view["compactions"]["last"]]
+        ),
+    )
+
+
+def read_input(given: Object) -> ClaudeInput:
+    """Read what Claude Code passes; a field of a wrong type counts as missing (R3)."""
+    model, context = _object(given, "model"), _object(given, "context_window")
+    model_id = _text(model, "id")
+    usage = _object(context, "current_usage")
+    parts = [
+        _count(usage, name)
+        for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    ]
+    used = sum(part for part in parts if part is not None)
+    return ClaudeInput(
+        session_id=_text(given, "session_id"),
+        transcript_path=_text(given, "transcript_path"),
+        model_id=model_id,
+        model_name=_text(model, "display_name"),
+        window=_suffix_window(model_id or "") or _count(context, "context_window_size") or None,
+        used_tokens=used or None,
+        used_percent=_percent(context),
+    )
+
+
+def with_input(figures: Figures | None, claude: ClaudeInput) -> Figures:
+    """Return the figures with what Claude Code knows better, or its own where there are no others.
+
+    Its window ranks below a configured one and below one that a result reported; one that is
+    smaller than the used tokens is wrong, as an assumed one would be (R12).
+    """
+    figures = figures or Figures(
+        state="measured" if claude.used_tokens or claude.used_percent else "unknown",
+        used_tokens=claude.used_tokens,
+        used_percent=claude.used_percent,
+    )
+    figures = figures._replace(model=claude.model_name or claude.model_id or figures.model)
+    if claude.window is None or figures.window_source in _KNOWN_WINDOWS:
+        return figures
+    used = figures.used_tokens
+    if used is None:
+        return figures._replace(window=claude.window, window_source="runtime")
+    if used > claude.window:
+        return figures._replace(window=None, window_source="exceeded", used_percent=None)
+    return figures._replace(
+        window=claude.window, window_source="runtime", used_percent=percent_of(used, claude.window)
+    )
+
+
+def percent_of(used_tokens: int, window: int) -> float:
+    """Return the percentage used, floored to two decimals as in the records."""
+    return used_tokens * 10_000 // window / 100
+
+
+def _suffix_window(model: str) -> int | None:
+    match = _SUFFIX.search(model)
+    return int(match[1]) * _SUFFIX_UNIT[match[2].lower()] if match else None
+
+
+def _object(holder: Object, name: str) -> Object:
+    value = holder.get(name)
+    return value if isinstance(value, dict) else _NONE
+
+
+def _text(holder: Object, name: str) -> str | None:
+    value = holder.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _percent(context: Object) -> float | None:
+    value = context.get("used_percentage")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 < value <= _MAX_PERCENT else None
+
+
+def _count(holder: Object, name: str) -> int | None:
+    value = holder.get(name)
+    return value if type(value) is int and 0 <= value <= _MAX_COUNT else None

@@ -1,0 +1,198 @@
+"""Reading views from Redis: the connection, and what the API, status line and commands read.
+
+Nothing is cached in this process, so any number of readers may work on one Redis.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Final
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from contextgauge.errors import ConfigError, RetryError, VersionError
+from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
+from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess, pack_fast
+from streams.edge.redis.errors import translated
+from streams.edge.redis.keys import DOCUMENT, RedisKeys, entry_id, entry_offset
+from streams.ports import Entry, Generations, LiveBounds, ProjectorHeartbeat, Ranking, ViewPosition
+
+TIMEOUT_S: Final = 5.0
+"""A reply later than this counts as lost: a script of the largest batch takes milliseconds."""
+
+LONGEST_WAIT_S: Final = 2.0
+"""Of a blocking read, well below the time after which a reply counts as lost."""
+
+CLOSED_OFFSET: Final = -1
+"""The offset of a partition that is being dropped: no batch can follow it."""
+
+HELD: Final = "held:"
+"""In front of the next generation's number: it waits for a comparison before it is activated."""
+
+
+class RedisViewReader:
+    """The reading half of the view store. `url` as redis-py takes it; `prefix` begins every key."""
+
+    def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
+        self._keys = RedisKeys(prefix)
+        self._url, self._access = url, access
+        try:
+            pool = access.pool(
+                url,
+                # `_ask` has a time limit; redis-py's own may swallow a cancellation, as it waits
+                # by asyncio.wait_for, which did so before Python 3.12.
+                socket_timeout=None,
+                socket_connect_timeout=TIMEOUT_S,
+                # Once, and at once: a connection of the pool may have ended since its last use.
+                # Further retries are the flows'; every call here may be made twice.
+                retry=Retry(NoBackoff(), 1),
+            )
+        except ValueError:
+            # The driver's message may quote a part of the password.
+            raise ConfigError(INVALID_URL) from None
+        pack_fast(pool)
+        # Untyped for the replies: redis-py's own types are unions of both its clients'.
+        self._redis: Any = Redis.from_pool(pool)
+
+    async def _ask(self, doing: str, answer: Awaitable[Any]) -> Any:  # noqa: ANN401 -- of Redis
+        """Wait for a reply within the time limit. Raises the project's own errors."""
+        with translated(doing):
+            async with asyncio.timeout(TIMEOUT_S):
+                return await answer
+
+    async def start(self) -> None:
+        """Connect. Raises RetryError while Redis is away, ConfigError where it refuses us."""
+        try:
+            await self._ask("connecting", self._redis.ping())
+        except RetryError as error:
+            wrong = await self._access.wrong(self._url)
+            if wrong is not None:
+                raise ConfigError(f"connecting to Redis: {wrong}") from error
+            raise
+
+    async def stop(self) -> None:
+        await self._redis.aclose()
+
+    async def generations(self) -> Generations:
+        answer = self._redis.mget(self._keys.active, self._keys.next)
+        active, following = await self._ask("reading the generations", answer)
+        text = (following or b"").decode()
+        number, _, build = text.removeprefix(HELD).partition(":")
+        return Generations(
+            int(active) if active else None,
+            int(number) if number else None,
+            build,
+            text.startswith(HELD),
+        )
+
+    async def position(self, generation: int, partition: int) -> ViewPosition | None:
+        """Return a partition's position, None where it is closed.
+
+        Raises VersionError where its format is another.
+        """
+        key = self._keys.of(generation, partition).position
+        fields = await self._ask("reading a position", self._redis.hgetall(key))
+        if not fields or int(fields[b"offset"]) == CLOSED_OFFSET:
+            return None
+        if int(fields[b"format"]) != FORMAT_VERSION:
+            raise VersionError(
+                f"the views in Redis are of format {int(fields[b'format'])}, this build knows "
+                f"{FORMAT_VERSION}: run the build that wrote them, or give this one a "
+                "CONTEXTGAUGE_KEY_PREFIX of its own, and it rebuilds them from the log"
+            )
+        return ViewPosition(
+            offset=int(fields[b"offset"]),
+            begin=int(fields[b"begin"]),
+            partitions=int(fields[b"partitions"]),
+            caught_up=b"caught_up" in fields,
+            build=fields.get(b"build", b"").decode(),
+            limit=int(fields[b"limit"]) if b"limit" in fields else None,
+            heartbeat=_heartbeat(fields),
+        )
+
+    async def views(
+        self, generation: int, partition: int, sessions: Sequence[bytes]
+    ) -> list[bytes | None]:
+        if not sessions:
+            return []
+        keys = self._keys.of(generation, partition)
+        answer = self._redis.mget([keys.view(session) for session in sessions])
+        return list(await self._ask("reading views", answer))
+
+    async def ranked(
+        self, generation: int, partition: int, ranking: Ranking, limit: int
+    ) -> list[tuple[bytes, float]]:
+        return await self._highest(self._keys.of(generation, partition).ranking(ranking), limit)
+
+    async def agent_sessions(
+        self, generation: int, partition: int, agent: bytes, limit: int
+    ) -> list[tuple[bytes, float]]:
+        return await self._highest(self._keys.of(generation, partition).agent(agent), limit)
+
+    async def _highest(self, key: bytes, limit: int) -> list[tuple[bytes, float]]:
+        answer = self._redis.zrevrange(key, 0, limit - 1, withscores=True)
+        return [(name, score) for name, score in await self._ask("reading a ranking", answer)]
+
+    async def session_count(self, generation: int, partition: int) -> int:
+        key = self._keys.of(generation, partition).ranking("recent")
+        return int(await self._ask("counting sessions", self._redis.zcard(key)))
+
+    async def compactions(
+        self, generation: int, partition: int, session: bytes
+    ) -> dict[bytes, bytes]:
+        key = self._keys.of(generation, partition).compactions(session)
+        return dict(await self._ask("reading compactions", self._redis.hgetall(key)))
+
+    async def entries(
+        self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
+    ) -> list[Entry]:
+        key = self._keys.of(generation, partition).entries(stream, session)
+        answer = self._redis.xrange(key, min=_first_id(after))
+        return entries_of(await self._ask("reading a stream", answer))
+
+    async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
+        key = self._keys.of(generation, partition).stats
+        return dict(await self._ask("reading aggregates", self._redis.hgetall(key)))
+
+    async def live(
+        self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
+    ) -> list[Entry]:
+        key, doing = self._keys.of(generation, partition).live, "reading the live feed"
+        if wait_s <= 0:
+            answer = self._redis.xrange(key, min=_first_id(after), count=limit)
+            return entries_of(await self._ask(doing, answer))
+        block_ms = max(int(min(wait_s, LONGEST_WAIT_S) * 1_000), 1)
+        last = entry_id(after) if after >= 0 else b"0-0"
+        streams = await self._ask(doing, self._redis.xread({key: last}, limit, block_ms))
+        if not streams:
+            return []
+        # A list of pairs or an object, by protocol and version of the driver; of one stream here.
+        entries = next(iter(streams.values())) if isinstance(streams, Mapping) else streams[0][1]
+        return entries_of(entries[0] if isinstance(entries[0], list) else entries)
+
+    async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
+        key = self._keys.of(generation, partition).live
+        async with self._redis.pipeline(transaction=True) as pipeline:
+            pipeline.xrange(key, count=1)
+            pipeline.xlen(key)
+            first, length = await self._ask("reading the live feed", pipeline.execute())
+        return LiveBounds(entry_offset(first[0][0]) if first else None, length < LIVE_ENTRIES)
+
+
+def entries_of(reply: Any) -> list[Entry]:  # noqa: ANN401 -- of Redis
+    """Return a stream's entries from Redis's reply."""
+    return [Entry(entry_offset(name), fields[DOCUMENT]) for name, fields in reply]
+
+
+def _first_id(after: int) -> bytes:
+    return entry_id(after + 1) if after >= 0 else b"-"
+
+
+def _heartbeat(fields: Mapping[bytes, bytes]) -> ProjectorHeartbeat | None:
+    """Return the projector's last heartbeat from the fields of a position."""
+    if b"told_ms" not in fields:
+        return None
+    end = fields.get(b"told_end") or None
+    lag_ms = int(fields.get(b"told_lag_ms", b"0"))
+    return ProjectorHeartbeat(int(fields[b"told_ms"]), None if end is None else int(end), lag_ms)

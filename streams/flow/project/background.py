@@ -1,0 +1,195 @@
+"""Background work on one partition's generations: building the next, deleting those out of use."""
+
+from functools import partial
+
+import structlog
+
+from contextgauge.errors import LostError, ReseekError
+from streams.flow.project.partition import PartitionProjector
+from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
+from streams.ports import Batch, Generations, PartitionReader
+
+_BACKGROUND_RECORDS = 50
+"""Batch size while an active generation is served: some milliseconds, for which records that
+readers wait for may have to wait, several times on their way."""
+
+_LIMIT_POLL_S = 0.05
+"""How often a build at its limit checks whether it may go on: a comparison waits for it."""
+
+logger = structlog.get_logger()
+
+
+class GenerationBuild:
+    """Builds whatever generation is next on one partition; begins one where none is active."""
+
+    def __init__(self, ports: ProjectPorts, poller: PartitionPoller, handover: Handover) -> None:
+        self._ports, self._poller, self._handover = ports, poller, handover
+        self._last_loss = ("", "")
+        """The last build in which documents were missing, and which."""
+        self._lenient_build: str | None = None
+        """A build of a log that lacks the beginnings of sessions: their views begin in between."""
+
+    async def run(self) -> None:
+        """Build until cancelled."""
+        generations = self._ports.generations
+        while True:
+            if generations.current.next is not None:
+                await self._build(generations.current.next, generations.current.build)
+            elif generations.current.active is None:
+                await self._ports.retry.run(generations.begin_next)
+            else:
+                await generations.wait_for_change()
+
+    async def _build(self, generation: int, build: str) -> None:
+        ports, partition = self._ports, self._poller.partition
+        self._handover.begin_build(generation)
+        reader = ports.log.reader(ports.config.events_topic, [partition])
+        try:
+            with ports.health.step("open", partition, ports.config.open_timeout_s):
+                await reader.start()
+                begin, end = await reader.bounds(partition)
+            projector = await self._open(generation, build, begin)
+            reader.seek(partition, projector.position)
+            logger.info(
+                "building",
+                partition=partition,
+                generation=generation,
+                position=projector.position,
+                end=end,
+            )
+            await self._fold_log(reader, projector, generation, build, end)
+        except LostError as error:
+            self._note_loss(build, error)
+            await self._poller.drop(generation)
+            await self._poller.pause_before_rereading(error)
+        except ReseekError as error:
+            await self._poller.pause_before_rereading(error)
+        finally:
+            await reader.stop()
+            self._handover.end_build()
+
+    async def _open(self, generation: int, build: str, begin: int) -> PartitionProjector:
+        """Go on with this build where it was left, or begin it at the log's first offset."""
+        projector = self._poller.projector(generation, strict=self._lenient_build != build)
+        if not await projector.open(build):
+            # Documents under this generation's keys are another build's: the numbers of an
+            # emptied store start over.
+            await self._poller.drop(generation)
+            await projector.begin(begin, build)
+            if not await projector.open(build):
+                raise ReseekError("another worker begins the partition")
+        return projector
+
+    async def _fold_log(
+        self,
+        reader: PartitionReader,
+        projector: PartitionProjector,
+        generation: int,
+        build: str,
+        end: int,
+    ) -> None:
+        """Fold the log; at `end` mark the partition as caught up, and go on until activated."""
+        ports, generations, poller = self._ports, self._ports.generations, self._poller
+        until_done = ports.retry.run
+        has_caught_up = has_tried_to_activate = False
+        while (generations.current.next, generations.current.build) == (generation, build):
+            if not has_caught_up and projector.position >= end:
+                await until_done(
+                    partial(ports.store.caught_up, generation, poller.partition, build)
+                )
+                has_caught_up = True
+                continue
+            is_held = generations.current.held and generations.current.active is not None
+            if has_caught_up and not has_tried_to_activate and not is_held:
+                await until_done(
+                    partial(generations.activate, generation, build, poller.partitions)
+                )
+                has_tried_to_activate = True
+                continue
+            if not self._handover.is_followed:
+                ports.health.partition(
+                    poller.partition,
+                    "building",
+                    "readers wait for the next generation",
+                    done=projector.position,
+                    total=end,
+                )
+            limit = await self._limit(generation) if has_caught_up else None
+            if limit is not None and projector.position >= limit:
+                await ports.clock.sleep(_LIMIT_POLL_S)
+                continue
+            batch = await poller.poll(reader, projector.position, self._max_records())
+            if (generations.current.next, generations.current.build) != (generation, build):
+                return
+            if limit is not None and batch.position > limit:
+                batch = Batch([item for item in batch.records if item.offset < limit], limit)
+                reader.seek(poller.partition, limit)
+            await poller.write(projector, batch)
+
+    def _max_records(self) -> int:
+        most = self._ports.config.batch_records
+        return (
+            most
+            if self._ports.generations.current.active is None
+            else min(most, _BACKGROUND_RECORDS)
+        )
+
+    async def _limit(self, generation: int) -> int | None:
+        """Return how far a build that has caught up may go while it is compared; None: no limit."""
+        ports = self._ports
+        if not ports.generations.current.held:
+            return None
+        position = await ports.retry.run(
+            partial(ports.store.position, generation, self._poller.partition)
+        )
+        return None if position is None else position.limit
+
+    def _note_loss(self, build: str, error: LostError) -> None:
+        """Distinguish a loss of the store, which a second try mends, from one of the log."""
+        self._ports.telemetry.count("project_losses", partition=self._poller.label)
+        previous, self._last_loss = self._last_loss, (build, str(error))
+        if previous == self._last_loss:
+            logger.error(
+                "the log lacks records: sessions begin in between",
+                partition=self._poller.partition,
+                error=str(error),
+            )
+            self._lenient_build = build
+
+
+class GenerationCleanup:
+    """Deletes one partition of generations that are out of use, once no reader can be in them."""
+
+    def __init__(self, ports: ProjectPorts, poller: PartitionPoller) -> None:
+        self._ports, self._poller = ports, poller
+
+    async def run(self) -> None:
+        """Delete until cancelled."""
+        ports, generations = self._ports, self._ports.generations
+        while True:
+            seen = generations.current
+            unused = await self._unused(seen)
+            if unused:
+                await ports.clock.sleep(ports.config.drop_after_s)
+                # Refresh first: meanwhile an emptied store may have started its numbers over.
+                await ports.retry.run(generations.refresh)
+                for generation in unused:
+                    if (
+                        generations.current.active == seen.active
+                        and generations.current.next != generation
+                    ):
+                        await self._poller.drop(generation)
+            if generations.current == seen:
+                await generations.wait_for_change()
+
+    async def _unused(self, seen: Generations) -> list[int]:
+        """Return the former generation, and one after the active whose build was abandoned."""
+        if seen.active is None:
+            return []
+        store, until_done = self._ports.store, self._ports.retry.run
+        return [
+            generation
+            for generation in (seen.active - 1, seen.active + 1)
+            if generation not in (0, seen.next)
+            and await until_done(partial(store.is_there, generation, self._poller.partition))
+        ]

@@ -1,0 +1,141 @@
+"""Live projection of one partition: keeps the generation that readers use up to date."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import structlog
+
+from contextgauge.errors import LostError, ReseekError
+from streams.flow.common.lag import Lag
+from streams.flow.project.partition import PartitionProjector
+from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
+from streams.ports import GaugeName, GroupReader, Headers, LogRecord, ProjectorHeartbeat
+
+_HEARTBEAT_S = 1.0
+"""How often readers learn that a partition is followed; they allow for ten of these."""
+
+_GAUGES: tuple[GaugeName, ...] = ("project_position", "project_unsettled_records")
+"""Reported while a generation is followed, in addition to the lag."""
+
+logger = structlog.get_logger()
+
+
+class LiveProjection:
+    """Follows the active generation on one partition, and begins the next if documents are lost."""
+
+    def __init__(
+        self,
+        ports: ProjectPorts,
+        reader: GroupReader,
+        poller: PartitionPoller,
+        handover: Handover,
+    ) -> None:
+        self._ports, self._reader, self._poller, self._handover = ports, reader, poller, handover
+        self._lost: int | None = None
+        """The generation whose documents of this partition are known to be lost."""
+        self._heartbeat_s = ports.clock.monotonic_s() - _HEARTBEAT_S
+        self._lag = Lag(
+            ports.telemetry,
+            ports.clock,
+            poller.partition,
+            "project_lag_records",
+            "project_lag_seconds",
+        )
+
+    async def run(self) -> None:
+        """Follow whatever generation is active, until cancelled."""
+        generations, partition = self._ports.generations, self._poller.partition
+        try:
+            while True:
+                active = generations.current.active
+                if active is None or active == self._lost:
+                    self._handover.is_followed = False
+                    self._ports.health.partition(
+                        partition, "building", "readers wait for the next generation"
+                    )
+                    if active is not None and generations.current.next is None:
+                        # The replacement that was begun is gone: its key was deleted.
+                        await self._ports.retry.run(generations.begin_next)
+                    else:
+                        await generations.wait_for_change()
+                elif active == self._handover.building:
+                    await self._handover.until_built()
+                else:
+                    try:
+                        await self._follow(active)
+                    except LostError as error:
+                        await self._replace(active, error)
+                    except ReseekError as error:
+                        await self._poller.pause_before_rereading(error)
+        finally:
+            for gauge in _GAUGES:
+                self._ports.telemetry.forget(gauge, partition=self._poller.label)
+            self._lag.forget()
+
+    async def _follow(self, generation: int) -> None:
+        ports, poller, partition = self._ports, self._poller, self._poller.partition
+        projector = poller.projector(generation, strict=True)
+        if not await projector.open():
+            raise LostError("the partition's position is gone")
+        self._reader.seek(partition, projector.position)
+        self._reader.resume(partition)
+        self._handover.is_followed = True
+        ports.health.partition(partition, "running")
+        logger.info(
+            "following", partition=partition, generation=generation, position=projector.position
+        )
+        while ports.generations.current.active == generation:
+            batch = await poller.poll(self._reader, projector.position, ports.config.batch_records)
+            if ports.generations.current.active == generation:
+                await poller.write(projector, batch)
+                await self._report(projector, batch.records)
+
+    async def _replace(self, generation: int, error: LostError) -> None:
+        """Begin the next generation, if the damaged one is still active."""
+        generations, until_done = self._ports.generations, self._ports.retry.run
+        await until_done(generations.refresh)
+        if generations.current.active != generation:
+            return
+        self._lost = generation
+        self._ports.telemetry.count("project_losses", partition=self._poller.label)
+        logger.error(
+            "documents are gone from the view store: rebuilding them from the log",
+            partition=self._poller.partition,
+            generation=generation,
+            error=str(error),
+        )
+        await until_done(generations.begin_next)
+
+    async def _report(self, projector: PartitionProjector, records: Sequence[LogRecord]) -> None:
+        """Report how far the views are: metrics, and the heartbeat that readers judge them by.
+
+        Only live projection reports: a generation that is built meanwhile delays no reader.
+        """
+        ports, label = self._ports, self._poller.label
+        telemetry, now_ms = ports.telemetry, ports.clock.now_ms()
+        ends = self._reader.ends(self._poller.partition)
+        end = None if ends is None else ends.high
+        telemetry.gauge("project_position", projector.position, partition=label)
+        if ends is not None:
+            unsettled = max(ends.high - ends.stable, 0)
+            telemetry.gauge("project_unsettled_records", unsettled, partition=label)
+        newest_ms = records[-1].timestamp_ms if records else None
+        lag_ms = self._lag.report(projector.position, end, newest_ms)
+        if newest_ms is not None:
+            telemetry.observe("project_delay_seconds", max(now_ms - newest_ms, 0) / 1000)
+            message_ms = _source_timestamp_ms(records[0].headers)
+            if message_ms is not None:
+                telemetry.observe("project_age_seconds", max(now_ms - message_ms, 0) / 1000)
+        now_s = ports.clock.monotonic_s()
+        if now_s - self._heartbeat_s >= _HEARTBEAT_S:
+            self._heartbeat_s = now_s
+            heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms)
+            await ports.retry.run(partial(projector.report_heartbeat, heartbeat))
+
+
+def _source_timestamp_ms(headers: Headers) -> int | None:
+    """Return the Kafka time of a derived record's message, if its headers have it."""
+    for name, value in reversed(headers):
+        if name == "src_timestamp":
+            return int(value) if value.isdigit() else None
+    return None

@@ -1,0 +1,129 @@
+"""Polling one partition and writing its batches: the step that live projection and builds share."""
+
+import asyncio
+from functools import partial
+from typing import NamedTuple
+
+import structlog
+
+from contextgauge.errors import PositionError
+from streams.flow.common.generations import GenerationTracker
+from streams.flow.common.retry import RetryLoop
+from streams.flow.project.config import ProjectConfig
+from streams.flow.project.partition import PartitionProjector, ViewPartition
+from streams.ports import Batch, Clock, Health, Log, PartitionReader, Telemetry, ViewStore
+
+_REREAD_PAUSE_S = 0.1
+"""Between a mismatch and reading again: two workers that write to one partition must not race."""
+
+logger = structlog.get_logger()
+
+
+class ProjectPorts(NamedTuple):
+    """What the work on every partition uses."""
+
+    log: Log
+    store: ViewStore
+    config: ProjectConfig
+    telemetry: Telemetry
+    health: Health
+    clock: Clock
+    retry: RetryLoop
+    generations: GenerationTracker
+
+
+class PartitionPoller:
+    """Polls one of `partitions` and writes its batches, with the health steps and metrics of both.
+
+    RetryErrors that it raises are the log's; the store is retried.
+    """
+
+    def __init__(self, ports: ProjectPorts, partition: int, partitions: int) -> None:
+        self.partition, self.label = partition, str(partition)
+        self.has_written = False
+        """Whether a batch was read from the log and its changes written."""
+        self._ports = ports
+        self.partitions = partitions
+        self._verified_s = ports.clock.monotonic_s()
+
+    def projector(self, generation: int, *, strict: bool) -> PartitionProjector:
+        """Return what folds the partition into a generation; it is not open yet."""
+        ports, place = self._ports, ViewPartition(generation, self.partition, self.partitions)
+        return PartitionProjector(
+            ports.store, ports.retry, place, strict=strict, idle_ms=ports.config.idle_ms
+        )
+
+    async def poll(self, reader: PartitionReader, position: int, max_records: int) -> Batch:
+        """Return the records at `position`, where the reader stands. Raises PositionError."""
+        config = self._ports.config
+        try:
+            with self._ports.health.step("poll", self.partition, config.poll_timeout_s):
+                return await reader.poll(self.partition, max_records, config.poll_timeout_s)
+        except PositionError as error:
+            raise PositionError(
+                f"the views' position {position} of {config.events_topic}-{self.partition} is out "
+                "of range: its records were deleted before they were projected, or the topic was "
+                "recreated. Give this topic's views their own CONTEXTGAUGE_KEY_PREFIX; they are "
+                "rebuilt there"
+            ) from error
+
+    async def write(self, projector: PartitionProjector, batch: Batch) -> None:
+        """Write what a batch changes. Raises ReseekError, LostError or VersionError."""
+        ports, telemetry, label = self._ports, self._ports.telemetry, self.label
+        writes, documents = projector.writes, projector.documents
+        started_s = ports.clock.monotonic_s()
+        with ports.health.step("write", self.partition) as step:
+            records = await projector.apply(batch, step.restart)
+        self.has_written = True
+        if projector.writes > writes:
+            telemetry.count("project_writes", projector.writes - writes, partition=label)
+            telemetry.count("project_documents", projector.documents - documents, partition=label)
+        now_s = ports.clock.monotonic_s()
+        if not batch.records and now_s - self._verified_s >= ports.config.watch_s:
+            # An idle partition writes nothing that would reveal a store that went back in time.
+            self._verified_s = now_s
+            await projector.verify()
+        if records:
+            telemetry.observe("project_write_seconds", now_s - started_s)
+            telemetry.observe("project_batch_records", records)
+            telemetry.count("project_records", records, partition=label)
+
+    async def drop(self, generation: int) -> None:
+        """Delete the partition's documents of a generation."""
+        ports = self._ports
+        await ports.retry.run(partial(ports.store.drop, generation, self.partition))
+
+    async def pause_before_rereading(self, error: Exception) -> None:
+        """Report that the partition is read again from the stored position, after a pause."""
+        self._ports.telemetry.count("project_mismatches", partition=self.label)
+        logger.warning("reading again", partition=self.partition, error=str(error))
+        await self._ports.clock.sleep(_REREAD_PAUSE_S)
+
+
+class Handover:
+    """What live projection and the background build of one partition know of each other.
+
+    A generation that was just activated still belongs to its build until that has ended: one at a
+    time writes to it.
+    """
+
+    def __init__(self) -> None:
+        self.is_followed = False
+        """Whether live projection serves readers; else they wait for the next generation."""
+        self.building: int | None = None
+        """The generation that the build writes to."""
+        self._build_ended = asyncio.Event()
+
+    def begin_build(self, generation: int) -> None:
+        """Reserve a generation for the build."""
+        self.building = generation
+        self._build_ended.clear()
+
+    def end_build(self) -> None:
+        """Let live projection write to it."""
+        self.building = None
+        self._build_ended.set()
+
+    async def until_built(self) -> None:
+        """Wait until the build has ended."""
+        await self._build_ended.wait()

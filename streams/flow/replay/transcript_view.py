@@ -1,0 +1,69 @@
+"""A session's view from the end of its transcript: the derivation and projection of the workers."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+from contextgauge.normalise import normalise_body
+from schemas.records import MAIN_CHAIN, CompactBoundary, ContextReading, ContextReset, Record
+from schemas.views import SessionView
+from streams.core.derivation.derive import derive
+from streams.core.derivation.rules import Rules
+from streams.core.derivation.state import Session
+from streams.core.projection.project import project
+
+
+class TranscriptLine(Protocol):
+    """A line of a transcript: its JSON object, and its bytes without the line end."""
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The object."""
+
+    @property
+    def value(self) -> bytes:
+        """The bytes."""
+
+
+class TranscriptView(NamedTuple):
+    """A session's view. `is_settled`: lines before the tail cannot change the main chain's size."""
+
+    view: SessionView
+    is_settled: bool
+
+
+def view_of_lines(
+    rules: Rules,
+    session_id: str | None,
+    older: Iterable[TranscriptLine],
+    tail: Iterable[TranscriptLine],
+) -> TranscriptView | None:
+    """Return the view that lines of one file give; None where they give no record.
+
+    `older` are single lines from before the tail. The view is that of the session with this id;
+    where no line belongs to it, that of the last line's session.
+    """
+    sessions: dict[str, Session] = {}
+    views: dict[str, SessionView] = {}
+    settled: set[str] = set()
+    latest: str | None = None
+    for is_in_tail, lines in ((False, older), (True, tail)):
+        for line in lines:
+            normal = normalise_body(line.body, line.value, session_id, None, None, None)
+            if normal is None or normal.session_id is None:
+                continue
+            latest = normal.session_id
+            sessions[latest], records = derive(rules, sessions.get(latest), normal, latest)
+            for record in records:
+                view = views.get(latest)
+                views[latest] = project(view, record, 0 if view is None else view.position)
+                if is_in_tail and _settles(record):
+                    settled.add(latest)
+    name = session_id if session_id in views else latest
+    view = None if name is None else views.get(name)
+    return None if view is None else TranscriptView(view, name in settled)
+
+
+def _settles(record: Record) -> bool:
+    """Return whether the main chain's size after this record is independent of the one before."""
+    is_main = record.data.chain == MAIN_CHAIN
+    return is_main and isinstance(record.data, ContextReading | CompactBoundary | ContextReset)

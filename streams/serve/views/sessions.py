@@ -1,0 +1,201 @@
+"""Reads sessions from the view store: one, several, ranked, by the beginning of an id, an agent's.
+
+Every reader of views uses this: API, live feed, `sessions`, `status`, `events`, `top`, `demo`.
+`Sessions` reads one snapshot's generation only, so no answer is put together from two.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, TypeAlias
+
+from schemas.records import Record
+from schemas.views import EntryStream, SessionView
+from streams import codec
+from streams.codec import views as view_codec
+from streams.ports import Clock, Entry, Ranking, ViewReader
+from streams.serve.views.snapshot import Snapshot, Snapshots, gather_all
+
+PartitionOf: TypeAlias = Callable[[str, int], int]
+"""Returns a session's partition, from its id and the number of partitions."""
+
+_NO_GENERATION: Final = 0
+"""Has nothing: generations are numbered from 1."""
+
+_ALL: Final = 10_000_000
+"""Sessions of a ranking that are searched for the beginning of an id."""
+
+_SHOWN_AMBIGUOUS: Final = 5
+"""Sessions that an error names where the beginning of an id fits several."""
+
+
+class SessionLookupError(LookupError):
+    """There is no such session, or there are several; the message says what to do."""
+
+
+class SessionKey(NamedTuple):
+    """Where a session is stored."""
+
+    partition: int
+    session: bytes
+
+
+class Sessions:
+    """The sessions of one snapshot; without one, before the first projection, there are none.
+
+    Its methods raise RetryError while the store is away, VersionError where its format is unknown.
+    """
+
+    def __init__(
+        self, store: ViewReader, partition_of: PartitionOf, snapshot: Snapshot | None
+    ) -> None:
+        self._store, self._partition_of = store, partition_of
+        self.snapshot = snapshot
+        self._generation = _NO_GENERATION if snapshot is None else snapshot.generation
+        self._partitions = range(0 if snapshot is None else snapshot.partitions)
+
+    def key(self, session_id: str) -> SessionKey:
+        """Return where a session of this id would be stored."""
+        partition = self._partition_of(session_id, max(len(self._partitions), 1))
+        return SessionKey(partition, codec.key_bytes(session_id))
+
+    async def views(self, keys: Iterable[SessionKey]) -> dict[SessionKey, bytes]:
+        """Return sessions' views as they are stored, in this order; without those that are gone."""
+        keys = list(keys)
+        parts: dict[int, list[SessionKey]] = defaultdict(list)
+        for key in keys:
+            parts[key.partition].append(key)
+        documents = await gather_all(
+            self._store.views(self._generation, partition, [key.session for key in part])
+            for partition, part in parts.items()
+        )
+        stored = {
+            key: document
+            for part, views in zip(parts.values(), documents, strict=True)
+            for key, document in zip(part, views, strict=True)
+        }
+        return {key: document for key in keys if (document := stored[key]) is not None}
+
+    async def view(self, session_id: str) -> bytes | None:
+        """Return a session's view as it is stored; None where there is no such session."""
+        key = self.key(session_id)
+        return (await self.views([key])).get(key)
+
+    async def ranked(self, ranking: Ranking, limit: int) -> list[SessionView]:
+        """Return the first sessions of a ranking, the highest first."""
+        keys = [key for key, _ in await self._highest(ranking, limit)]
+        return [_decoded(document) for document in (await self.views(keys)).values()]
+
+    async def newest_ms(self) -> int | None:
+        """Return when a session was last active; None where there are no sessions."""
+        # The rankings know; the aggregates, which do too, have thousands of fields.
+        newest = await self._highest("recent", 1)
+        return int(newest[0][1]) if newest else None
+
+    async def of_agent(self, agent_id: str, limit: int) -> dict[SessionKey, bytes]:
+        """Return the views of an agent's last active sessions, else of the session of this id."""
+        agent = codec.key_bytes(agent_id)
+        ranked = _merged(
+            await gather_all(
+                self._store.agent_sessions(self._generation, partition, agent, limit)
+                for partition in self._partitions
+            )
+        )
+        return await self.views([key for key, _ in ranked[:limit]] or [self.key(agent_id)])
+
+    async def count(self) -> int:
+        """Return how many sessions there are."""
+        counts = await gather_all(
+            self._store.session_count(self._generation, partition) for partition in self._partitions
+        )
+        return sum(counts)
+
+    async def find(self, name: str) -> SessionView:
+        """Return the session of this id, or the only one whose id begins so.
+
+        Raises SessionLookupError.
+        """
+        if self.snapshot is None:
+            raise SessionLookupError("there are no sessions yet: is a project worker running?")
+        exact = await self.view(name)
+        if exact is not None:
+            return _decoded(exact)
+        prefix = codec.key_bytes(name)
+        fitting = [
+            key for key, _ in await self._highest("recent", _ALL) if key.session.startswith(prefix)
+        ]
+        if len(fitting) > 1:
+            names = sorted(key.session.decode("utf-8", "surrogatepass") for key in fitting)
+            more = ", …" if len(names) > _SHOWN_AMBIGUOUS else ""
+            raise SessionLookupError(
+                f"{len(names)} sessions begin with {name!r}: give more of the id "
+                f"({', '.join(names[:_SHOWN_AMBIGUOUS])}{more})"
+            )
+        for document in (await self.views(fitting)).values():
+            return _decoded(document)
+        raise SessionLookupError(f"no session {name!r}: `contextgauge sessions` lists all sessions")
+
+    async def entries(self, key: SessionKey, stream: EntryStream, after: int = -1) -> list[Entry]:
+        """Return a session's stored records with offsets above `after`, in order."""
+        partition, session = key
+        return await self._store.entries(self._generation, partition, stream, session, after)
+
+    async def records(self, session_id: str, *, readings: bool = False) -> list[Record]:
+        """Return a session's records in order, with its readings on request.
+
+        The views hold the newest of both, each up to a cap, and no heartbeats.
+        """
+        key = self.key(session_id)
+        entries = await self.entries(key, "events")
+        if readings:
+            entries = [*entries, *await self.entries(key, "readings")]
+            entries.sort(key=lambda entry: entry.offset)
+        return [codec.from_structured(codec.loads(entry.document)) for entry in entries]
+
+    async def compactions(self, session_id: str) -> list[bytes]:
+        """Return a session's successful compactions as they are stored, the newest first."""
+        partition, session = self.key(session_id)
+        stored = await self._store.compactions(self._generation, partition, session)
+        return sorted(stored.values(), key=_age, reverse=True)
+
+    async def aggregates(self) -> list[dict[bytes, bytes]]:
+        """Return the fields of each partition's aggregates."""
+        return await gather_all(
+            self._store.stats(self._generation, partition) for partition in self._partitions
+        )
+
+    async def _highest(self, ranking: Ranking, limit: int) -> list[tuple[SessionKey, float]]:
+        ranked = await gather_all(
+            self._store.ranked(self._generation, partition, ranking, limit)
+            for partition in self._partitions
+        )
+        return _merged(ranked)[:limit]
+
+
+def _merged(ranked: Iterable[Iterable[tuple[bytes, float]]]) -> list[tuple[SessionKey, float]]:
+    """Return each partition's sessions and scores in one list, the highest first."""
+    merged = [
+        (SessionKey(partition, session), score)
+        for partition, sessions in enumerate(ranked)
+        for session, score in sessions
+    ]
+    # Equal scores are in the order of ids, so that the order is the same every time.
+    return sorted(merged, key=lambda item: (-item[1], item[0].session))
+
+
+def _age(document: bytes) -> tuple[int, int]:
+    """Return what orders compactions: their time, and their number where they have none."""
+    compaction = codec.loads(document)
+    return (compaction["time_ms"] or 0, compaction["number"])
+
+
+def _decoded(document: bytes) -> SessionView:
+    return view_codec.decode(SessionView, document)
+
+
+async def active_sessions(store: ViewReader, partition_of: PartitionOf, clock: Clock) -> Sessions:
+    """Return the sessions of the generation that is active now; they stay with it.
+
+    A former generation is there for a minute after a swap: an answer takes less. Raises
+    ViewsGoneError where the store lost the generation's views.
+    """
+    return Sessions(store, partition_of, await Snapshots(store, clock).now())

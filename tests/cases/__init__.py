@@ -1,0 +1,1 @@
+"""Cases that several parts of the product must answer alike."""

@@ -1,0 +1,141 @@
+"""The start of the command: what is imported when, help without imports, a missing extra."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+import typer
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from typer.core import TyperGroup
+
+from streams.__main__ import EXTRA_PACKAGES
+from streams.cli.app import app
+from streams.cli.lazy import LazyCommand
+
+ROOT = Path(__file__).parents[2]
+ROOT_COMMAND = typer.main.get_command(app)
+assert isinstance(ROOT_COMMAND, TyperGroup)
+COMMANDS = dict(ROOT_COMMAND.commands)
+
+CLIENTS = frozenset({"aiohttp", "aiokafka", "fastapi", "faust", "redis", "uvicorn"})
+
+_SCRIPT = """
+import contextlib, io, json, sys
+from streams.__main__ import main
+
+imported = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["contextgauge", *arguments]
+    output = io.TextIOWrapper(io.BytesIO())
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(output):
+        main()
+    imported.append(sorted({name.partition(".")[0] for name in sys.modules}))
+print(json.dumps(imported))
+"""
+
+
+def _imported(*commands: list[str]) -> list[set[str]]:
+    """Run commands one after the other in one process; return what is imported after each."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, json.dumps(commands)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [set(names) for names in json.loads(done.stdout)]
+
+
+def test_version_and_help_import_no_library_but_typer() -> None:
+    for names in _imported(["--version"], ["--help"]):
+        assert names.isdisjoint({*CLIENTS, "orjson", "pydantic", "rich", "structlog"})
+
+
+def test_a_command_imports_no_client_that_it_does_not_need(tmp_path: Path) -> None:
+    file = tmp_path / "one.jsonl"
+    file.write_text('{"type":"user","sessionId":"s","message":{"content":"text"}}\n')
+    replay, simulate, sessions, topics, publish, derive, serve = _imported(
+        ["replay", str(file)],
+        ["simulate", "--sample"],
+        ["sessions", "--help"],
+        ["topics", "--help"],
+        ["publish", "--help"],
+        ["derive", "--help"],
+        ["serve", "--help"],
+    )
+    assert replay.isdisjoint({*CLIENTS, "rich", "structlog"})
+    for names in (simulate, sessions, topics):
+        assert names.isdisjoint({*CLIENTS, "structlog"})
+    for names in (publish, derive):
+        assert names.isdisjoint(CLIENTS)
+    assert serve & CLIENTS == {"fastapi", "uvicorn"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_summary_is_the_first_sentence_of_the_help(name: str) -> None:
+    item = COMMANDS[name]
+    assert isinstance(item, LazyCommand)
+    assert (item.load().help or "").split("\n")[0] == item.help
+
+
+def _complete(*words: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", "from streams.cli.app import app; app(prog_name='contextgauge')"],
+        cwd=ROOT,
+        env=os.environ
+        | {
+            "_CONTEXTGAUGE_COMPLETE": "complete_bash",
+            "COMP_WORDS": " ".join(["contextgauge", *words]),
+            "COMP_CWORD": str(len(words)),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_a_shell_completes_commands_and_their_options() -> None:
+    assert _complete("st") == ["stack", "status", "statusline"]
+    assert _complete("dead", "re") == ["redrive"]
+    assert _complete("replay", "--s") == ["--session", "--strict"]
+
+
+@pytest.mark.parametrize(("package", "command"), [("typer", "--help"), ("rich", "sessions")])
+def test_a_missing_extra_is_one_line_and_exit_2(package: str, command: str) -> None:
+    script = (
+        "import sys\n"
+        f"sys.modules[{package!r}] = None\n"
+        f"sys.argv = ['contextgauge', {command!r}]\n"
+        "from streams.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "contextgauge: the command needs more packages: pip install 'contextgauge[pipeline]'\n",
+    )
+
+
+def test_the_packages_of_the_extra_are_known() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extra = {
+        canonicalize_name(Requirement(text).name)
+        for text in project["optional-dependencies"]["pipeline"]
+    }
+    installed = {
+        package
+        for package, distributions in packages_distributions().items()
+        if extra & {canonicalize_name(name) for name in distributions}
+    }
+    assert installed - EXTRA_PACKAGES <= {name for name in installed if name.startswith("_")}
+    assert installed >= EXTRA_PACKAGES

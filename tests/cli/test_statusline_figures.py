@@ -1,0 +1,138 @@
+"""What a status line tells: figures of a view, and what Claude Code knows better."""
+
+import json
+from typing import Any
+
+import pytest
+
+from schemas.records import WindowSource
+from schemas.views import (
+    AttemptView,
+    ChainView,
+    CompactionsView,
+    Identity,
+    SessionView,
+)
+from streams import codec
+from streams.cli.statusline.figures import (
+    ClaudeInput,
+    Figures,
+    figures_of,
+    read_input,
+    with_input,
+)
+from streams.core.derivation.readings import used_percent
+
+NOBODY = read_input({})
+ATTEMPT = AttemptView(
+    attempt_id="a",
+    chain="main",
+    trigger_reason=None,
+    started_ms=5,
+    last_heartbeat_ms=7,
+    elapsed_ms=2,
+    used_tokens=1,
+    used_percent=1.0,
+)
+
+
+def document(attempt: AttemptView | None = None, **chain: Any) -> dict[str, Any]:
+    view = SessionView(
+        session_id="s",
+        position=1,
+        sequence=1,
+        first_ms=None,
+        last_ms=None,
+        identity=Identity(model="gpt-5"),
+        chains={"main": ChainView(chain="main", **chain)} if chain else {},
+        attempt=attempt,
+        compactions=CompactionsView(manual=1, automatic=2, unknown_trigger=3, failed=4),
+    )
+    found: dict[str, Any] = json.loads(codec.dumps(view))
+    return found
+
+
+def measured(source: WindowSource | None = "catalog", window: int | None = 200_000) -> Figures:
+    percent = None if window is None else used_percent(60_000, window)
+    return Figures(
+        state="measured",
+        used_tokens=60_000,
+        used_percent=percent,
+        window=window,
+        window_source=source,
+    )
+
+
+def test_figures_of_a_view() -> None:
+    found = figures_of(document(ATTEMPT, model="m", state="compacting", used_tokens=9))
+    assert (found.model, found.state, found.used_tokens) == ("m", "compacting", 9)
+    assert (found.attempt_started_ms, found.attempt_heartbeat_ms) == (5, 7)
+    assert (found.compactions, found.last_duration_ms) == (6, None)
+    unknown = figures_of(document())
+    assert (unknown.model, unknown.state, unknown.used_tokens) == ("gpt-5", "unknown", None)
+
+
+@pytest.mark.parametrize("change", [{"version": 1}, {"chains": None}, {"compactions": {}}])
+def test_a_view_of_another_version_or_shape_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="a view"):
+        figures_of(document(model="m") | change)
+    with pytest.raises(ValueError, match="a view"):
+        figures_of({})
+
+
+def test_a_window_that_claude_code_tells_comes_after_those_that_are_known() -> None:
+    told = NOBODY._replace(window=100_000)
+    assert with_input(measured("configured"), told).window == 200_000
+    assert with_input(measured("runtime"), told).window == 200_000
+    for source in ("catalog", "default"):
+        better = with_input(measured(source), told)
+        assert (better.window, better.window_source, better.used_percent) == (
+            100_000,
+            "runtime",
+            60.0,
+        )
+    assert with_input(measured("exceeded", None), told).used_percent == 60.0
+    assert with_input(measured(), NOBODY) == measured()
+
+
+def test_a_window_that_is_smaller_than_what_is_used_was_wrong() -> None:
+    found = with_input(measured(), NOBODY._replace(window=50_000))
+    assert (found.window, found.window_source, found.used_percent) == (None, "exceeded", None)
+    exact = with_input(measured(), NOBODY._replace(window=60_000))
+    assert exact.used_percent == 100.0
+
+
+@pytest.mark.parametrize("window", [60_000, 60_001, 123_457, 199_999, 1_000_000])
+def test_a_percentage_is_floored_as_in_the_records(window: int) -> None:
+    found = with_input(measured(), NOBODY._replace(window=window))
+    assert found.used_percent == used_percent(60_000, window)
+
+
+def test_without_a_measured_size_only_the_window_is_told() -> None:
+    found = with_input(Figures(window=None), NOBODY._replace(window=5_000, used_tokens=900))
+    assert (found.state, found.used_tokens, found.window) == ("unknown", None, 5_000)
+
+
+def test_what_is_told() -> None:
+    usage = {
+        "input_tokens": 5,
+        "output_tokens": 7_000,
+        "cache_creation_input_tokens": 1_000,
+        "cache_read_input_tokens": 20_000,
+    }
+    given = {
+        "session_id": "s",
+        "transcript_path": "t",
+        "model": {"id": "claude-opus-4-5", "display_name": "Opus 4.5"},
+        "context_window": {
+            "context_window_size": 200_000,
+            "used_percentage": 10.5,
+            "current_usage": usage,
+        },
+    }
+    assert read_input(given) == ClaudeInput(
+        "s", "t", "claude-opus-4-5", "Opus 4.5", 200_000, 21_005, 10.5
+    )
+    assert read_input({}) == ClaudeInput(None, None, None, None, None, None, None)
+    nothing = {"context_window": {"current_usage": dict.fromkeys(usage, 0), "used_percentage": 0}}
+    assert read_input(nothing) == read_input({})

@@ -1,0 +1,98 @@
+"""Frozen dataclasses of our own behave like those of `dataclasses`."""
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from dataclasses import FrozenInstanceError, field
+
+import pytest
+
+from contextgauge.frozen import dataclass
+from schemas.records import DATA_CLASSES, Category, Record, RecordData
+from schemas.views import Breakdown, ChainView, Distribution, SessionView
+
+CLASSES = [*DATA_CLASSES, Category, Record, Breakdown, ChainView, Distribution, SessionView]
+
+
+@pytest.mark.parametrize("own", CLASSES)
+def test_the_constructor_takes_the_arguments_of_a_dataclass(own: type[RecordData]) -> None:
+    standard = dataclasses.make_dataclass(
+        own.__name__,
+        [
+            (
+                each.name,
+                each.type,
+                field(kw_only=each.kw_only, default_factory=each.default_factory)
+                if each.default_factory is not dataclasses.MISSING
+                else field(kw_only=each.kw_only, default=each.default),
+            )
+            for each in dataclasses.fields(own)
+        ],
+        frozen=True,
+        slots=True,
+    )
+    parameters, expected = (inspect.signature(cls).parameters for cls in (own, standard))
+    assert list(parameters) == list(expected)
+    for name, parameter in parameters.items():
+        assert parameter.kind == expected[name].kind
+        assert (parameter.default is inspect.Parameter.empty) == (
+            expected[name].default is inspect.Parameter.empty
+        )
+
+
+def test_fields_are_set_and_cannot_be_changed() -> None:
+    category = Category(id="a", name="b", kind="c", tokens=4)
+    assert dataclasses.asdict(category) == {"id": "a", "name": "b", "kind": "c", "tokens": 4}
+    assert repr(category) == "Category(id='a', name='b', kind='c', tokens=4)"
+    assert dataclasses.replace(category, tokens=5).tokens == 5
+    with pytest.raises(FrozenInstanceError):
+        category.tokens = 5  # type: ignore[misc]  # what is tested
+    with pytest.raises(FrozenInstanceError):
+        del category.tokens
+    with pytest.raises(TypeError, match="tokens"):
+        Category(id="a", name="b", kind="c")  # type: ignore[call-arg]  # what is tested
+    with pytest.raises(TypeError, match="more"):
+        Category(id="a", name="b", kind="c", tokens=4, more=5)  # type: ignore[call-arg]  # as above
+
+
+def test_values_of_one_class_are_compared_hashed_and_copied_by_their_fields() -> None:
+    category = Category(id="a", name="b", kind="c", tokens=4)
+    same = dataclasses.replace(category)
+    assert category == same
+    assert hash(category) == hash(same)
+    assert category != dataclasses.replace(category, tokens=5)
+    others: set[object] = {
+        Breakdown(input_tokens=1, cache_creation_tokens=None, cache_read_tokens=None)
+    }
+    assert category not in others
+    assert copy.deepcopy(category) == copy.copy(category) == category
+    assert pickle.loads(pickle.dumps(category)) == category  # noqa: S301 -- made here
+
+
+def test_defaults_are_those_of_the_class() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Example:
+        first: int
+        second: tuple[int, ...] = (1, 2)
+        third: list[int] = field(default_factory=list)
+
+    made = Example(1)  # type: ignore[call-arg]  # type checkers see it where it is imported for them
+    assert (made.first, made.second, made.third) == (1, (1, 2), [])
+    assert made.third is not Example(1).third  # type: ignore[call-arg]  # as above
+
+
+def test_other_dataclasses_are_refused() -> None:
+    class After:
+        value: int
+
+        def __post_init__(self) -> None:
+            """Do something after the fields."""
+
+    for cls, frozen, slots in (
+        (After, True, True),
+        (Category, False, True),
+        (Category, True, False),
+    ):
+        with pytest.raises(TypeError, match="only frozen dataclasses"):
+            dataclass(frozen=frozen, slots=slots)(cls)

@@ -1,0 +1,84 @@
+"""The judgement of a session: verdicts by the table of cases, and the instants of change."""
+
+from dataclasses import replace
+
+import pytest
+
+from streams.core.session_status import BANDS, THRESHOLDS, band_of, leading_chain, status_of
+from tests.cases.session_status import (
+    CASES,
+    HALF,
+    MINUTE,
+    NOW_MS,
+    Case,
+    attempt,
+    chain,
+    compacted,
+    session,
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_each_case_has_its_verdict(case: Case) -> None:
+    status = status_of(case.view)
+    verdict = (
+        status.leading_chain,
+        status.state(NOW_MS),
+        status.severity,
+        status.is_thrashing(NOW_MS),
+    )
+    assert verdict == (case.leading, case.state, case.severity, case.thrashing)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_verdicts_change_at_the_next_instant_and_not_before(case: Case) -> None:
+    status = status_of(case.view)
+    change_ms = status.next_change_ms(NOW_MS)
+    verdict = (status.state(NOW_MS), status.is_thrashing(NOW_MS))
+    if change_ms is None:
+        later_ms = NOW_MS + 10**9
+        assert (status.state(later_ms), status.is_thrashing(later_ms)) == verdict
+    else:
+        assert (status.state(change_ms - 1), status.is_thrashing(change_ms - 1)) == verdict
+        assert (status.state(change_ms), status.is_thrashing(change_ms)) != verdict
+
+
+def test_each_chain_has_a_severity() -> None:
+    view = session(HALF, chain(85.0, "a"), chain(None, "b"))
+    assert status_of(view).severities == {"main": "normal", "a": "high", "b": "unknown"}
+
+
+def test_the_latest_thrash_is_known_when_it_is_over() -> None:
+    last = compacted(99 * MINUTE, 98 * MINUTE, 97 * MINUTE, 60 * MINUTE, 0)
+    status = status_of(session(HALF, last=last))
+    assert status.thrash is not None
+    assert status.thrash.compactions == THRESHOLDS.thrash_compactions
+    assert status.thrash.last_ms - status.thrash.first_ms == 2 * MINUTE
+    assert not status.is_thrashing(NOW_MS)
+
+
+def test_a_span_of_the_whole_window_is_no_thrash() -> None:
+    assert status_of(session(HALF, last=compacted(15 * MINUTE, 7 * MINUTE, 0))).thrash is None
+
+
+def test_compactions_without_a_time_are_no_thrash() -> None:
+    last = tuple(replace(brief, time_ms=None) for brief in compacted(2, 1, 0))
+    assert status_of(session(HALF, last=last)).thrash is None
+
+
+def test_silence_is_counted_from_the_last_sign() -> None:
+    status = status_of(session(HALF, attempt=attempt(5 * MINUTE, MINUTE)))
+    assert status.silent_ms(NOW_MS) == MINUTE
+    assert status.silent_ms(NOW_MS - 2 * MINUTE) == 0  # a clock that is behind
+    assert status_of(session(HALF, attempt=attempt(None))).silent_ms(NOW_MS) is None
+
+
+def test_bands_are_those_of_the_leading_chain() -> None:
+    shares = (0.5, 49.9, 50, 79.9, 80, 90, 99.9, 100)
+    bands = [band_of(leading_chain(session(chain(share)))) for share in shares]
+    assert bands == [
+        "below_50", "below_50", "50_to_80", "50_to_80", "80_to_90", "90_to_100", "90_to_100",
+        "over_100",
+    ]  # fmt: skip
+    assert band_of(None) == band_of(chain(None)) == "unknown"
+    assert {*bands, "unknown"} == set(BANDS)

@@ -1,0 +1,149 @@
+"""The judgement of sessions in answers: verdicts as of the answer, and when they change."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from contextgauge.clock import SystemClock
+from contextgauge.partitioner import partition_of
+from schemas.views import SessionView
+from streams import codec
+from streams.codec import views as view_codec
+from streams.core.session_status import THRESHOLDS
+from streams.serve.views import snapshot
+from tests.cases.session_status import CASES, HALF, NOW_MS, Case, chain, session
+from tests.serve.kit import Api, GrowingViews, api_over
+
+
+class FixedTime(SystemClock):
+    """A clock that shows what the test sets."""
+
+    time_ms = NOW_MS
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read the positions for every question."""
+    monkeypatch.setattr(snapshot, "_CACHED_S", 0.0)
+
+
+@pytest.fixture
+def clock() -> FixedTime:
+    """The server's clock."""
+    return FixedTime()
+
+
+def api_of(views: Sequence[SessionView], clock: FixedTime) -> Api:
+    """Return an API over these views."""
+    store = GrowingViews()
+    for view in views:
+        key = codec.key_bytes(view.session_id)
+        held = store.partitions[1, partition_of(view.session_id, store.count)].held
+        held.views[key] = view_codec.encode(view)
+        held.rankings["recent"][key] = view.last_ms or 0
+    return api_over(store, clock=clock)
+
+
+def named(cases: Sequence[Case]) -> dict[str, Case]:
+    """Return the cases, each with a session id of its own."""
+    return {
+        f"case-{number:03}": case._replace(view=replace(case.view, session_id=f"case-{number:03}"))
+        for number, case in enumerate(cases)
+    }
+
+
+def check(case: Case, view: dict[str, Any]) -> None:
+    """Check the verdict that came with a view."""
+    status = view["status"]
+    assert status["leading_chain"] == case.leading, case.name
+    assert status["state"] == case.state, case.name
+    assert status["severity"] == case.severity, case.name
+    assert status["thrashing"] == case.thrashing, case.name
+    assert set(status["severities"]) == set(case.view.chains), case.name
+
+
+async def test_each_case_has_its_verdict_in_lists_and_alone(clock: FixedTime) -> None:
+    cases = named(CASES)
+    api = api_of([case.view for case in cases.values()], clock)
+    answer = await api.json("/v1/sessions?sort=pressure&limit=1000")
+    assert {view["session_id"] for view in answer["sessions"]} == set(cases)
+    assert answer["thresholds"] == THRESHOLDS._asdict()
+    for view in answer["sessions"]:
+        check(cases[view["session_id"]], view)
+        alone = await api.json(f"/v1/sessions/{view['session_id']}")
+        assert alone["session"] == view
+        assert alone["thresholds"] == answer["thresholds"]
+
+
+async def test_a_list_is_sorted_and_filtered_by_what_it_shows(clock: FixedTime) -> None:
+    cases = named(CASES)
+    api = api_of([case.view for case in cases.values()], clock)
+    views = (await api.json("/v1/sessions?sort=pressure&limit=1000"))["sessions"]
+    shares = [
+        view["chains"].get(view["status"]["leading_chain"], {}).get("used_percent")
+        for view in views
+    ]
+    known = [share for share in shares if share is not None]
+    assert known == sorted(known, reverse=True)
+    assert shares[len(known) :] == [None] * (len(shares) - len(known))
+    answer = await api.json("/v1/sessions?state=compacting&limit=1000")
+    assert {view["session_id"] for view in answer["sessions"]} == {
+        name for name, case in cases.items() if case.state in {"compacting", "stalled"}
+    }
+
+
+async def test_sessions_are_served_by_their_ids(clock: FixedTime) -> None:
+    cases = named(CASES)
+    api = api_of([case.view for case in cases.values()], clock)
+    ids = [*list(cases)[5:0:-2], "not there", "case-001"]
+    answer = await api.json("/v1/sessions?" + "&".join(f"id={name}" for name in ids))
+    assert [view["session_id"] for view in answer["sessions"]] == [
+        "case-005",
+        "case-003",
+        "case-001",
+    ]
+    assert (answer["next"], answer["total"]) == (None, 3)
+    for view in answer["sessions"]:
+        check(cases[view["session_id"]], view)
+    for wrong in ("?id=a&sort=recent", "?" + "&".join(["id=a"] * 201)):
+        assert (await api.get(f"/v1/sessions{wrong}")).status_code in {400, 422}
+
+
+async def test_a_view_is_served_as_it_is_stored(clock: FixedTime) -> None:
+    view = session(HALF)
+    answer = await api_of([view], clock).json("/v1/sessions/case")
+    answer["session"].pop("status")
+    assert answer["session"] == codec.loads(codec.dumps(asdict(view)))
+
+
+@pytest.mark.parametrize("path", ["/v1/sessions", "/v1/sessions/case"])
+async def test_a_tag_is_good_until_a_verdict_changes(clock: FixedTime, path: str) -> None:
+    api = api_of([session(HALF, silent=0)], clock)
+    tag = (await api.get(path)).headers["etag"]
+    clock.time_ms = NOW_MS + THRESHOLDS.stale_after_ms - 1
+    same = await api.get(path, if_none_match=tag)
+    assert (same.status_code, same.headers["etag"]) == (304, tag)
+    clock.time_ms += 1
+    stale = await api.get(path, if_none_match=tag)
+    assert stale.status_code == 200
+    assert b'"state":"stale"' in stale.content
+    tag = stale.headers["etag"]
+    clock.time_ms += 10**9
+    assert (await api.get(path, if_none_match=tag)).status_code == 304
+
+
+@pytest.mark.parametrize(
+    "made_up", ['W/"x-9"', '"-"', "-", 'W/"{}-²"', 'W/"{}-' + "9" * 5_000 + '"']
+)
+async def test_made_up_tags_are_no_error(clock: FixedTime, made_up: str) -> None:
+    api = api_of([session(chain(None))], clock)
+    opaque = (await api.get("/v1/sessions")).headers["etag"][3:].split("-")[0]
+    answer = await api.client.get(
+        "/v1/sessions", headers={b"If-None-Match": made_up.replace("{}", opaque).encode()}
+    )
+    assert answer.status_code in {200, 304}
