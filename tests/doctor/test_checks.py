@@ -16,7 +16,7 @@ from streams.cli.app import app
 from streams.flow.doctor import CHECKS, SEVERITIES, Facts, Finding, judge
 from streams.flow.doctor.facts import DeadLetters, KafkaFacts, UnknownFactError, known
 from streams.ports import Generations, ViewPosition
-from streams.ports.inspection import Cluster, TopicFacts
+from streams.ports.inspection import ClusterFacts, TopicFacts
 from streams.settings import Settings
 from tests.doctor.cases import (
     AWAY,
@@ -144,7 +144,7 @@ def test_a_single_broker_is_only_noted() -> None:
         name: TopicFacts(one_copy, {**known(actual.configs), **least})
         for name, actual in TOPICS.items()
     }
-    single = facts(cluster=Cluster("cluster", BROKERS[:1], topics))
+    single = facts(cluster=ClusterFacts("cluster", BROKERS[:1], topics))
     problems = {item.check: item.severity for item in judge(single, EXPECTED)}
     assert {check for check, severity in problems.items() if severity not in {"ok", "skipped"}} == {
         "topics.replication"
