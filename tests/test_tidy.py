@@ -4,7 +4,9 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,18 @@ BANNED_CALLS = {
     "uuid.uuid1": "ids are functions of their cause",
     "print": "results go through streams/cli/screen/output.py, the rest is logged",
 }
+
+PRIVATE_WORDS = re.compile(
+    r"\b(?:told|untold|unsaid|said|beside|anew|nobody|somebody|anybody|heard|whoever|funnel|glance)\b",
+    re.IGNORECASE,
+)
+"""Words that the project's English once had and technical documentation does not: reported,
+unknown, alongside, rebuilt, no one. The table is in CONTRIBUTING.md."""
+
+STORED_NAMES = re.compile(r"\btold_(?:ms|end|lag_ms)\b")
+"""Fields of a stored position, which keep their names."""
+
+READ_BY_USERS = ("README.md", "CONTRIBUTING.md", "docs", "deploy")
 
 STRAY = (
     (re.compile(r"/(?:home|root|Users)/[A-Za-z]|/work/[a-z]|[A-Z]:\\\\Users"), "an absolute path"),
@@ -137,6 +151,69 @@ def test_a_banned_call_is_seen() -> None:
     assert _called("print") == "print"
     assert _called("console.print") is None
     assert _called("clock.now_ms") is None
+
+
+def test_class_names_are_unique() -> None:
+    places = defaultdict(list)
+    for path in PRODUCT:
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(_name(path))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    modules = {_module(path): path for path in PRODUCT}
+    imports = {name: set(_imported(name, path, modules)) for name, path in modules.items()}
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imported(name: str, path: Path, modules: dict[str, Path]) -> Iterator[str]:
+    """Yield the project's modules that a module imports, anywhere in it, for types too."""
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            # Of `from package import module`, the module; else the package itself.
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [each if each in modules else node.module for each in inner]
+        else:
+            continue
+        yield from {each for each in names if each in modules and each != name}
+
+
+def test_product_code_has_no_private_words() -> None:
+    words = {_name(path): _private_words(path.read_text(encoding="utf-8")) for path in PRODUCT}
+    assert {name: lines for name, lines in words.items() if lines} == {}
+
+
+def test_docs_have_no_private_words() -> None:
+    found = {
+        _name(path): words
+        for path, text in _texts()
+        if path.relative_to(ROOT).parts[0] in READ_BY_USERS and (words := _private_words(text))
+    }
+    assert found == {}
+
+
+def _private_words(text: str) -> list[str]:
+    return [
+        f"line {number}: {match.group()}"
+        for number, line in enumerate(text.splitlines(), 1)
+        for match in PRIVATE_WORDS.finditer(STORED_NAMES.sub("", line))
+    ]
+
+
+def test_private_words_are_seen() -> None:
+    assert _private_words("Nobody was told.") == ["line 1: Nobody", "line 1: told"]
+    assert _private_words("redis.call('HSET', key, 'told_ms', 1)") == []
 
 
 def test_topics_named_in_deploy_are_those_of_the_schemas() -> None:

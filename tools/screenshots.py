@@ -64,12 +64,14 @@ def _named(message: SimulatedMessage, order: dict[str, int]) -> bytes:
 
 def views(options: SimulationOptions, messages: int) -> tuple[GrowingViews, str]:
     """Return the views of sessions whose last message is sent now, and the session to show."""
-    funnel, store = Deriver(Rules(bundled())), GrowingViews(partitions=1)
+    deriver, store = Deriver(Rules(bundled())), GrowingViews(partitions=1)
     order: dict[str, int] = {}
     records = [
         record
         for message in simulate(ending_now(options, messages, sample=False), messages)
-        for record in funnel.take(InputMessage(_named(message, order), message.session_id)).records
+        for record in deriver.derive(
+            InputMessage(_named(message, order), message.session_id)
+        ).records
     ]
     store.add(*records)
     held = store.partitions[store.generation, 0].held

@@ -47,7 +47,7 @@ class GrowingViews(FaultyViews):
         self.generation, self.count = generation, partitions
         self.offsets = [0] * partitions
         self._folds = [ViewFold() for _ in range(partitions)]
-        self.kept = Generations(generation, None)
+        self.numbers = Generations(generation, None)
         self._place()
 
     def add(self, *records: Record) -> None:
@@ -62,7 +62,7 @@ class GrowingViews(FaultyViews):
     def swap(self) -> None:
         """Make the same views those of the next generation; the former stays."""
         self.generation += 1
-        self.kept = Generations(self.generation, None)
+        self.numbers = Generations(self.generation, None)
         self._place()
 
     def forget_live(self, partition: int, kept: int) -> None:
