@@ -17,13 +17,13 @@ from streams.cli.screen.output import count, out, safe
 from streams.cli.workers.run import run
 from streams.core.alerts.rules import (
     AlertPlan,
-    Exhausted,
+    Exhaustion,
     Failed,
     Patterns,
     Pressure,
     Rule,
     Stalled,
-    Thrash,
+    Thrashing,
 )
 from streams.edge.alerts.rules_file import addresses, read_plan
 from streams.edge.telemetry.health import HealthBoard
@@ -148,9 +148,9 @@ def _condition(rule: Rule) -> str:
             return f"a compaction {' or '.join(sorted(outcomes))}"
         case Stalled(after_ms):
             return f"a compaction silent for {_time(after_ms)}"
-        case Thrash(count, within_ms):
+        case Thrashing(count, within_ms):
             return f"{count} compactions within {_time(within_ms)}"
-        case Exhausted(reasons):
+        case Exhaustion(reasons):
             return f"no room left ({', '.join(sorted(reasons))})"
 
 

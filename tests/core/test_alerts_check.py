@@ -7,12 +7,12 @@ import pytest
 from streams.core.alerts.check import Fault, check_plan
 from streams.core.alerts.rules import (
     AlertPlan,
-    Exhausted,
+    Exhaustion,
     Failed,
     Patterns,
     Pressure,
     Stalled,
-    Thrash,
+    Thrashing,
 )
 
 TARGET = '[[targets]]\nname = "ops"\nurl = "https://hooks.example/x"\n'
@@ -101,8 +101,8 @@ def test_a_file_with_all_that_there_is() -> None:
         Failed(frozenset({"failed"})),
         Failed(frozenset({"failed", "blocked"})),
         Stalled(120_000),
-        Thrash(3, 3_600_000),
-        Exhausted(
+        Thrashing(3, 3_600_000),
+        Exhaustion(
             frozenset(
                 {
                     "prompt_too_long",

@@ -10,13 +10,13 @@ from streams.core.alerts import watch as watching
 from streams.core.alerts.rules import (
     AlertPlan,
     Condition,
-    Exhausted,
+    Exhaustion,
     Failed,
     Patterns,
     Pressure,
     Rule,
     Stalled,
-    Thrash,
+    Thrashing,
 )
 from streams.core.alerts.watch import Alert, Watch
 from streams.core.alerts.words import sentence
@@ -244,14 +244,14 @@ def compactions(watched: Watched, *seconds: float) -> list[int]:
 
 
 def test_thrash_is_told_once_until_it_is_less_again() -> None:
-    watched = Watched(rule(Thrash(3, 10 * MINUTE_MS)))
+    watched = Watched(rule(Thrashing(3, 10 * MINUTE_MS)))
     assert compactions(watched, 1, 100, 200, 300, 400) == [0, 0, 1, 0, 0]
     assert compactions(watched, 2_000, 2_001, 2_002) == [0, 0, 1]
     assert compactions(watched, 4_000) == [0]
 
 
 def test_thrash_says_how_many_within_which_time() -> None:
-    watched = Watched(rule(Thrash(2, 90 * MINUTE_MS)))
+    watched = Watched(rule(Thrashing(2, 90 * MINUTE_MS)))
     (alert,) = watched.take(boundary(AUTO, at=1), user(at=2), boundary(AUTO, at=3))
     assert alert.facts == {
         "compactions": 2,
@@ -262,12 +262,12 @@ def test_thrash_says_how_many_within_which_time() -> None:
 
 
 def test_boundaries_without_a_time_are_no_thrash() -> None:
-    watched = Watched(rule(Thrash(2, MINUTE_MS)))
+    watched = Watched(rule(Thrashing(2, MINUTE_MS)))
     assert watched.take(boundary(AUTO), boundary(AUTO), boundary(AUTO)) == []
 
 
 def test_no_room_is_told_with_the_reason() -> None:
-    watched = Watched(rule(Exhausted(frozenset({"prompt_too_long"}))))
+    watched = Watched(rule(Exhaustion(frozenset({"prompt_too_long"}))))
     assert watched.take(result(at=1, terminal_reason="blocking_limit")) == []
     (alert,) = watched.take(result(at=2, terminal_reason="prompt_too_long"))
     assert alert.facts == {"reason": "prompt_too_long"}
@@ -275,7 +275,11 @@ def test_no_room_is_told_with_the_reason() -> None:
 
 
 def test_what_is_recalled_raises_nothing_but_is_known() -> None:
-    rules = (rule(Stalled(MINUTE_MS)), rule(Thrash(2, MINUTE_MS), "often"), rule(Pressure(50), "p"))
+    rules = (
+        rule(Stalled(MINUTE_MS)),
+        rule(Thrashing(2, MINUTE_MS), "often"),
+        rule(Pressure(50), "p"),
+    )
     before = Watched(*rules)
     before.take(init(at=0), agent_id="builder")
     before.take(boundary(AUTO, at=1), at(60, 2, "a"), compacting(at=20))

@@ -18,7 +18,7 @@ from streams.core.derivation.known_causes import (
     SEGMENT,
     SLOTS,
     STEP,
-    Known,
+    KnownCauses,
 )
 from streams.core.derivation.responses import RememberedResponse
 
@@ -27,7 +27,7 @@ def cause(number: int) -> bytes:
     return number.to_bytes(HASH_BYTES, "big")
 
 
-def with_causes(numbers: Iterable[int], before: Known = NOTHING_KNOWN) -> Known:
+def with_causes(numbers: Iterable[int], before: KnownCauses = NOTHING_KNOWN) -> KnownCauses:
     for number in numbers:
         before = known.add(before, cause(number))
     return before
@@ -173,7 +173,7 @@ def test_what_was_stored_in_any_batches_is_what_was_known(
     assert len(stored) <= SLOTS
 
 
-def layout(seen: Known) -> tuple[list[int], int]:
+def layout(seen: KnownCauses) -> tuple[list[int], int]:
     """Return how many hashes the segments have that cannot have been cut, and the tail."""
     whole = [len(segment.ordered) // HASH_BYTES for segment in seen.segments]
     return whole[-8:], len(seen.tail) // HASH_BYTES

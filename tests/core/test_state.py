@@ -17,7 +17,7 @@ from streams.core.derivation.state import (
     SESSION_PART,
     STATE_VERSION,
     Chain,
-    Facts,
+    KnownFacts,
     Session,
     StoredPart,
     pack,
@@ -297,4 +297,4 @@ def test_fields_that_are_not_stored_have_their_defaults() -> None:
     parts[SESSION_PART].fields[-1] = ["codex"]
     found = unpack(SESSION, parts)
     assert found.chains["main"] == Chain(touched=7)
-    assert found.facts == Facts(runtime="codex")
+    assert found.facts == KnownFacts(runtime="codex")

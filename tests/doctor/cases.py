@@ -14,7 +14,7 @@ from schemas.topics import (
     MIB,
 )
 from streams.flow.doctor import Expected, Facts
-from streams.flow.doctor.facts import DeadLetters, KafkaFacts, Keying, Progress, Views
+from streams.flow.doctor.facts import DeadLetters, KafkaFacts, Keying, Views, WorkerProgress
 from streams.ports import Generations, ViewPosition
 from streams.ports.inspection import (
     GROUPS_TOPIC,
@@ -130,9 +130,9 @@ HEALTHY = Facts(
         keying=KEYING,
         dead=DeadLetters(0, 0, {}, None),
         newest_record_ms=NOW - 3_500,
-        derive={number: Progress(0, 100, 100, None) for number in range(2)},
+        derive={number: WorkerProgress(0, 100, 100, None) for number in range(2)},
     ),
-    project={number: Progress(0, 50, 50, None) for number in range(2)},
+    project={number: WorkerProgress(0, 50, 50, None) for number in range(2)},
     store=STORE,
     views=VIEWS,
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from schemas.topics import DAY_MS, HOUR_MS, MIB
 from streams.flow.doctor import Facts, Severity
-from streams.flow.doctor.facts import DeadLetters, MiskeyedMessage, Progress
+from streams.flow.doctor.facts import DeadLetters, MiskeyedMessage, WorkerProgress
 from streams.ports import Generations, ViewPosition
 from streams.ports.inspection import (
     TRANSACTIONS_TOPIC,
@@ -195,7 +195,7 @@ FLOW_PROBLEMS: list[Problem] = [
     (
         "derive.workers",
         "error",
-        facts(derive_group=NOBODY, derive={0: Progress(0, 10, None, NOW)}),
+        facts(derive_group=NOBODY, derive={0: WorkerProgress(0, 10, None, NOW)}),
         "10 messages wait",
     ),
     ("derive.workers", "warning", facts(derive_group=NOBODY), "nothing waits"),
@@ -208,30 +208,50 @@ FLOW_PROBLEMS: list[Problem] = [
     (
         "derive.position",
         "error",
-        facts(derive={0: Progress(500, 900, 100, None)}),
+        facts(derive={0: WorkerProgress(500, 900, 100, None)}),
         "400 offsets were deleted before they were read",
     ),
-    ("derive.position", "error", facts(derive={0: Progress(0, 10, 100, None)}), "the end, 10: the"),
+    (
+        "derive.position",
+        "error",
+        facts(derive={0: WorkerProgress(0, 10, 100, None)}),
+        "the end, 10: the",
+    ),
     (
         "derive.lag",
         "warning",
-        facts(derive={0: Progress(0, 1_500, 500, NOW - 600_000), 1: Progress(0, 5, 5, None)}),
+        facts(
+            derive={
+                0: WorkerProgress(0, 1_500, 500, NOW - 600_000),
+                1: WorkerProgress(0, 5, 5, None),
+            }
+        ),
         "about 1,000 messages wait, the oldest for 10 min; most on partition 0 (1,000)",
     ),
     (
         "project.workers",
         "error",
-        facts(project_group=NOBODY, project={0: Progress(0, 10, 3, NOW)}),
+        facts(project_group=NOBODY, project={0: WorkerProgress(0, 10, 3, NOW)}),
         "7 records wait",
     ),
     ("project.workers", "warning", facts(project_group=NOBODY), "nothing waits"),
     ("project.workers", "note", facts(project_group=Group("Dead", ["a"], {})), "rebalancing"),
-    ("project.position", "error", facts(project={0: Progress(500, 900, 1, None)}), "499 offsets"),
-    ("project.position", "error", facts(project={0: Progress(0, 10, 100, None)}), "the end, 10"),
+    (
+        "project.position",
+        "error",
+        facts(project={0: WorkerProgress(500, 900, 1, None)}),
+        "499 offsets",
+    ),
+    (
+        "project.position",
+        "error",
+        facts(project={0: WorkerProgress(0, 10, 100, None)}),
+        "the end, 10",
+    ),
     (
         "project.lag",
         "warning",
-        facts(project={0: Progress(0, 1_500, 500, NOW - HOUR_MS)}),
+        facts(project={0: WorkerProgress(0, 1_500, 500, NOW - HOUR_MS)}),
         "1,000 records",
     ),
     (

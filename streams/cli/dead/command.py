@@ -27,7 +27,7 @@ from streams.cli.dead.options import (
     parse_address,
     selection,
 )
-from streams.cli.dead.topic import Connection, connected, guarded
+from streams.cli.dead.topic import DeadLetterConnection, connected, guarded
 from streams.cli.exits import Exit
 from streams.cli.screen.lines import quiet_pipe
 from streams.cli.screen.output import err, exact, out, safe, write_json
@@ -74,7 +74,7 @@ def list_letters(
     settings = wiring.settings()
     selected = selection(addresses, reason, since, until, session, SystemClock().now_ms())
 
-    async def work(connection: Connection) -> None:
+    async def work(connection: DeadLetterConnection) -> None:
         if summary:
             await _count(connection, selected, as_json=as_json)
         else:
@@ -84,10 +84,12 @@ def list_letters(
         _run(settings, selected, work)
 
 
-async def _list(connection: Connection, selected: Selection, limit: int, *, as_json: bool) -> None:
+async def _list(
+    connection: DeadLetterConnection, selected: Selection, limit: int, *, as_json: bool
+) -> None:
     shown: list[screen.Brief] = []
     more = False
-    with screen.Bar("reading", shown=not (as_json and out.is_terminal)) as bar:
+    with screen.RedriveBar("reading", shown=not (as_json and out.is_terminal)) as bar:
         reading = await _begin(connection, selected, screen.brief, bar.show)
         async for letter in reading.newest_first():
             more = len(shown) == limit
@@ -105,9 +107,9 @@ async def _list(connection: Connection, selected: Selection, limit: int, *, as_j
         err.print(last, style="dim", soft_wrap=True)
 
 
-async def _count(connection: Connection, selected: Selection, *, as_json: bool) -> None:
+async def _count(connection: DeadLetterConnection, selected: Selection, *, as_json: bool) -> None:
     tallies: defaultdict[str, screen.Tally] = defaultdict(screen.Tally)
-    with screen.Bar("counting") as bar:
+    with screen.RedriveBar("counting") as bar:
         reading = await _begin(connection, selected, _counted, bar.show)
         async for reason, died_ms, size in reading.as_sent():
             tallies[reason].add(died_ms, size)
@@ -152,8 +154,8 @@ def show(
         raise ConfigError(f"{address!r} selects several: give one, as PARTITION:OFFSET")
     selected = Selection(spans=(span,))
 
-    async def work(connection: Connection) -> None:
-        with screen.Bar("reading", shown=False) as bar:
+    async def work(connection: DeadLetterConnection) -> None:
+        with screen.RedriveBar("reading", shown=False) as bar:
             reading = await _begin(connection, selected, _itself, bar.show)
             letters = [letter async for letter in reading.as_sent()]
         if not letters:
@@ -219,7 +221,7 @@ def redrive(  # noqa: PLR0913 -- an option each
     if not (dry_run or yes or sys.stdin.isatty()):
         raise ConfigError("cannot ask without a terminal: give --yes to send, or --dry-run to look")
 
-    async def work(connection: Connection) -> None:
+    async def work(connection: DeadLetterConnection) -> None:
         config = _redrive_config(settings, connection, assign_session)
         missing = {span for span in selected.spans if span.end == span.begin + 1}
 
@@ -245,7 +247,7 @@ def redrive(  # noqa: PLR0913 -- an option each
 
 
 async def _send(
-    connection: Connection, reading: DeadReading[Letter], config: RedriveConfig
+    connection: DeadLetterConnection, reading: DeadReading[Letter], config: RedriveConfig
 ) -> RedriveResult:
     """Send the letters; if that ends early, print how to continue."""
     result = RedriveResult()
@@ -274,7 +276,7 @@ def _check_selected(selected: Selection, assign_session: str | None, *, every: b
 
 
 def _redrive_config(
-    settings: Settings, connection: Connection, session: str | None
+    settings: Settings, connection: DeadLetterConnection, session: str | None
 ) -> RedriveConfig:
     topic = settings.topic(AGENT_MESSAGES)
     return RedriveConfig(
@@ -296,7 +298,7 @@ async def _pass(
     result: RedriveResult,
 ) -> RedriveResult:
     """Process the letters once, and send them if there is a producer."""
-    with screen.Bar("trying" if producer is None else "sending") as bar:
+    with screen.RedriveBar("trying" if producer is None else "sending") as bar:
         letters = replace(reading, progress=bar.show).as_sent()
         return await redrive_letters(letters, config, SystemClock(), producer, result)
 
@@ -333,7 +335,7 @@ def _confirm(result: RedriveResult, config: RedriveConfig) -> bool:
 
 
 async def _begin(
-    connection: Connection,
+    connection: DeadLetterConnection,
     selected: Selection,
     take: Callable[[Letter], T],
     progress: Callable[[int, int], None],
@@ -344,7 +346,7 @@ async def _begin(
 
 
 def _run(
-    settings: Settings, selected: Selection, work: Callable[[Connection], Awaitable[None]]
+    settings: Settings, selected: Selection, work: Callable[[DeadLetterConnection], Awaitable[None]]
 ) -> None:
     async def run() -> None:
         async with connected(settings, selected) as connection:

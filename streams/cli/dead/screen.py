@@ -324,7 +324,7 @@ def redrive_json(result: RedriveResult, *, sent: bool) -> dict[str, Json]:
     }
 
 
-class Bar:
+class RedriveBar:
     """Shows how much of the topic has been read, if standard error is a terminal."""
 
     def __init__(self, action: str, *, shown: bool = True) -> None:

@@ -22,7 +22,7 @@ _CHECK_S = 1.0
 T = TypeVar("T")
 
 
-class Connection(NamedTuple):
+class DeadLetterConnection(NamedTuple):
     """The cluster, a reader of the dead letters, and the partitions of both topics."""
 
     log: KafkaLog
@@ -32,7 +32,9 @@ class Connection(NamedTuple):
 
 
 @asynccontextmanager
-async def connected(settings: Settings, selection: Selection) -> AsyncIterator[Connection]:
+async def connected(
+    settings: Settings, selection: Selection
+) -> AsyncIterator[DeadLetterConnection]:
     """Connect. Raises ConfigError if a topic or a partition is missing, and RetryError."""
     topic, messages = (settings.topic(each).name for each in (DEAD_LETTERS, AGENT_MESSAGES))
     log = wiring.kafka_log(settings, "contextgauge-dead")
@@ -55,7 +57,7 @@ async def connected(settings: Settings, selection: Selection) -> AsyncIterator[C
         reader = log.reader(topic, readable)
         await reader.start()
         try:
-            yield Connection(log, reader, readable, message_partitions)
+            yield DeadLetterConnection(log, reader, readable, message_partitions)
         finally:
             await reader.stop()
     finally:

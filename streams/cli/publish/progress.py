@@ -23,7 +23,7 @@ def say(text: str) -> None:
     err.print(safe(text), markup=False, soft_wrap=True)
 
 
-class Status:
+class PublishStatus:
     """How a run shows itself. With `follow` it is endless: off a terminal its messages are logs."""
 
     def __init__(self, *, follow: bool) -> None:
@@ -48,7 +48,7 @@ class Status:
             self._show = _in_log(follower)
             yield
         else:
-            with Bar(total_bytes, follower if self._follow else None) as bar:
+            with PublishBar(total_bytes, follower if self._follow else None) as bar:
                 self._show = bar.show
                 yield
         self._show = lambda _done: None
@@ -79,7 +79,7 @@ def _in_log(follower: Follower) -> Callable[[PublishCounts], None]:
     return show
 
 
-class Bar:
+class PublishBar:
     """A progress bar, on a terminal only; with a follower, which has no end, a line of figures."""
 
     def __init__(self, total_bytes: int | None, follower: Follower | None = None) -> None:

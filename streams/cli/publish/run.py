@@ -21,7 +21,7 @@ from contextgauge.errors import RetryError
 from contextgauge.state_folder import checkpoint_file, state_folder, text_key
 from streams.cli import logs
 from streams.cli.publish.connection import Connection, config_of, connected
-from streams.cli.publish.progress import Bar, Status, print_summary, say
+from streams.cli.publish.progress import PublishBar, PublishStatus, print_summary, say
 from streams.cli.publish.rejected import RejectedLines
 from streams.edge.files import reading as files
 from streams.edge.files.checkpoint import (
@@ -73,7 +73,7 @@ async def run(settings: Settings, request: Request) -> Outcome:
     stop, outcome, rejected = asyncio.Event(), Outcome(), RejectedLines()
     _stop_at_signals(stop, outcome)
     look = _look(request)
-    status = Status(follow=request.follow)
+    status = PublishStatus(follow=request.follow)
     already = 0
     try:
         async with connected(settings, stop, status.say) as connection:
@@ -111,7 +111,7 @@ async def publish_blocks(
     async with connected(settings, asyncio.Event(), say) as connection:
         config = replace(config_of(settings, connection), is_live=is_live)
         begin_s = time.monotonic()
-        with Bar(None) as bar:
+        with PublishBar(None) as bar:
             done = await publish(connection.producer, config, blocks, rejected, bar.show)
     print_summary(done, time.monotonic() - begin_s, rejected.summary())
 
@@ -152,7 +152,7 @@ class _Run:
     connection: Connection
     config: PublishConfig
     rejected: RejectedLines
-    status: Status
+    status: PublishStatus
     stop: asyncio.Event
     outcome: Outcome
 

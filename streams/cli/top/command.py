@@ -20,7 +20,7 @@ from streams import wiring
 from streams.cli.screen.output import out
 from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.overview import Detail, Overview, Overviews
-from streams.cli.top.screen import Frame, Known, once
+from streams.cli.top.screen import Frame, ScreenContent, once
 from streams.cli.top.state import Chosen, live_first, matching, press
 from streams.ports import Clock
 from streams.serve.views.sessions import SessionLookupError
@@ -71,7 +71,9 @@ def top(
         try:
             if show_once:
                 await store.start()
-                known = Known(_live_first(await overviews.read("pressure", limit), clock.now_ms()))
+                known = ScreenContent(
+                    _live_first(await overviews.read("pressure", limit), clock.now_ms())
+                )
                 out.print(once(known, clock.now_ms(), out.width), soft_wrap=True)
             else:
                 await _Top(overviews, clock, interval_s, limit).run()
@@ -93,7 +95,7 @@ class _Top:
     def __init__(self, overviews: Overviews, clock: Clock, interval_s: float, limit: int) -> None:
         self._overviews, self._clock = overviews, clock
         self._interval_s, self._limit = interval_s, limit
-        self._known, self._chosen = Known(), Chosen()
+        self._known, self._chosen = ScreenContent(), Chosen()
         self._keys = Keys()
         self._changed, self._read_now = asyncio.Event(), asyncio.Event()
 
@@ -150,7 +152,7 @@ class _Top:
             except TimeoutError:
                 continue
 
-    async def _latest(self) -> Known:
+    async def _latest(self) -> ScreenContent:
         overview = await self._overviews.read(self._chosen.ranking, self._limit)
         overview = _live_first(overview, self._clock.now_ms())
         detail: Detail | None = None
@@ -160,7 +162,7 @@ class _Top:
                 detail = await self._overviews.detail(opened)
             except SessionLookupError:
                 self._chosen = replace(self._chosen, opened=None)
-        return Known(overview, detail, self._clock.now_ms())
+        return ScreenContent(overview, detail, self._clock.now_ms())
 
     @contextmanager
     def _listening(self, keyboard: KeyByKey, live: Live) -> Iterator[None]:

@@ -24,7 +24,7 @@ _DETAIL_KEYS = "Esc back · ↑↓ scroll · q quit"
 NOTHING = "No sessions yet: publish some while a derive and a project worker run"
 
 
-class Known(NamedTuple):
+class ScreenContent(NamedTuple):
     """What to show: `read_ms` is when it was read, `problem` why it is not newer."""
 
     overview: Overview | None = None
@@ -36,7 +36,7 @@ class Known(NamedTuple):
 class Frame:
     """One frame, for rich. `last_scroll` is the maximum scroll position of the detail."""
 
-    def __init__(self, known: Known, chosen: Chosen, now_ms: int) -> None:
+    def __init__(self, known: ScreenContent, chosen: Chosen, now_ms: int) -> None:
         self._known, self._chosen, self._now_ms = known, chosen, now_ms
         self.last_scroll = 0
 
@@ -134,7 +134,7 @@ def title(overview: Overview) -> Text:
     return line
 
 
-def once(known: Known, now_ms: int, width: int) -> RenderableType:
+def once(known: ScreenContent, now_ms: int, width: int) -> RenderableType:
     """Return a frame for a pipe: all rows, without keys."""
     overview = known.overview
     if overview is None or not overview.views:

@@ -14,7 +14,7 @@ from schemas.records import ExhaustedReason, Outcome
 from streams.core.alerts.rules import (
     AlertPlan,
     Condition,
-    Exhausted,
+    Exhaustion,
     Failed,
     Format,
     MemoryPlace,
@@ -23,7 +23,7 @@ from streams.core.alerts.rules import (
     Rule,
     Stalled,
     Target,
-    Thrash,
+    Thrashing,
 )
 
 _Word = TypeVar("_Word", bound=str)
@@ -196,13 +196,13 @@ class _Conditions:
         return Stalled(after_ms)
 
     def _thrash(self) -> Condition:
-        return Thrash(
+        return Thrashing(
             count=self._section.number("count", 2, _MOST_COUNT),
             within_ms=self._section.duration("within", None, least_ms=SECOND_MS, most_ms=DAY_MS),
         )
 
     def _exhausted(self) -> Condition:
-        return Exhausted(frozenset(self._section.some_of("reasons", _REASONS, default=_REASONS)))
+        return Exhaustion(frozenset(self._section.some_of("reasons", _REASONS, default=_REASONS)))
 
 
 class _Section:

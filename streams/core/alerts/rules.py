@@ -39,7 +39,7 @@ class Stalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Thrash:
+class Thrashing:
     """A chain was compacted so many times within so long: once until it is fewer again."""
 
     count: int
@@ -47,20 +47,20 @@ class Thrash:
 
 
 @dataclass(frozen=True, slots=True)
-class Exhausted:
+class Exhaustion:
     """A turn ended for lack of room, for one of these reasons."""
 
     reasons: frozenset[ExhaustedReason]
 
 
-Condition: TypeAlias = Pressure | Failed | Stalled | Thrash | Exhausted
+Condition: TypeAlias = Pressure | Failed | Stalled | Thrashing | Exhaustion
 
 KINDS: dict[type[Condition], AlertKind] = {
     Pressure: "pressure",
     Failed: "failed",
     Stalled: "stalled",
-    Thrash: "thrash",
-    Exhausted: "exhausted",
+    Thrashing: "thrash",
+    Exhaustion: "exhausted",
 }
 
 
@@ -155,6 +155,6 @@ class AlertPlan:
     def memory_ms(self) -> int:
         """How far back records decide on what is alerted now."""
         windows = [
-            rule.condition.within_ms for rule in self.rules if isinstance(rule.condition, Thrash)
+            rule.condition.within_ms for rule in self.rules if isinstance(rule.condition, Thrashing)
         ]
         return self.max_age_ms + max(windows, default=0)

@@ -36,12 +36,12 @@ from schemas.records import (
 from streams.core.alerts.rules import (
     AlertKind,
     AlertPlan,
-    Exhausted,
+    Exhaustion,
     Failed,
     Pressure,
     Rule,
     Stalled,
-    Thrash,
+    Thrashing,
 )
 
 NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:alerts")
@@ -285,11 +285,11 @@ class Watch:
             return
         for rule in self._concerned(data):
             condition = rule.condition
-            if isinstance(condition, Thrash):
+            if isinstance(condition, Thrashing):
                 yield from self._thrash(rule, condition, record, record.time_ms)
 
     def _thrash(
-        self, rule: Rule, condition: Thrash, record: Record, time_ms: int
+        self, rule: Rule, condition: Thrashing, record: Record, time_ms: int
     ) -> Iterator[Alert]:
         key = (rule.name, record.data.session_id, record.data.chain)
         times, was_told = self._compacted.get(key, (deque(), False))
@@ -327,7 +327,7 @@ class Watch:
     def _exhausted(self, record: Record, data: ContextExhausted) -> Iterator[Alert]:
         for rule in self._concerned(data):
             condition = rule.condition
-            if isinstance(condition, Exhausted) and data.reason in condition.reasons:
+            if isinstance(condition, Exhaustion) and data.reason in condition.reasons:
                 yield self._alert(rule, record, {"reason": data.reason})
 
     def _info(self, data: SessionInfo) -> None:

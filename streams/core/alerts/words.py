@@ -3,7 +3,7 @@
 from typing import Final, assert_never
 
 from schemas.records import Json
-from streams.core.alerts.rules import Exhausted, Failed, Pressure, Stalled, Thrash
+from streams.core.alerts.rules import Exhaustion, Failed, Pressure, Stalled, Thrashing
 from streams.core.alerts.watch import Alert
 
 _SECOND_MS: Final = 1_000
@@ -51,12 +51,12 @@ def _what(alert: Alert) -> str:
             return (
                 f"a compaction has stalled: no end and no heartbeat for {_time(facts['silent_ms'])}"
             )
-        case Thrash():
+        case Thrashing():
             return (
                 f"it thrashes: {facts['compactions']} compactions within "
                 f"{_time(facts['within_ms'])}"
             )
-        case Exhausted():
+        case Exhaustion():
             return f"a turn ended for lack of room ({facts['reason']})"
         case _:
             assert_never(condition)

@@ -47,7 +47,7 @@ class Segment(NamedTuple):
 
 
 @dataclass(slots=True, init=False)
-class Known:
+class KnownCauses:
     """`added` counts all causes ever added other than boundaries."""
 
     boundaries: bytes
@@ -68,7 +68,7 @@ class Known:
         self.added = added
 
 
-NOTHING_KNOWN: Final = Known()
+NOTHING_KNOWN: Final = KnownCauses()
 
 
 def cause_hash(cause: str) -> bytes:
@@ -76,7 +76,7 @@ def cause_hash(cause: str) -> bytes:
     return blake2b(cause.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).digest()
 
 
-def is_known(known: Known, cause: bytes) -> bool:
+def is_known(known: KnownCauses, cause: bytes) -> bool:
     """Return whether the cause is among the boundaries or the last 4 096 others."""
     if _find(known.tail, cause) >= 0:
         return True
@@ -90,12 +90,12 @@ def is_known(known: Known, cause: bytes) -> bool:
     return bool(known.boundaries) and _find(known.boundaries, cause) >= 0
 
 
-def add(known: Known, cause: bytes) -> Known:
+def add(known: KnownCauses, cause: bytes) -> KnownCauses:
     """Return the causes with one more."""
     tail, added = known.tail + cause, known.added + 1
     if len(tail) < STEP * HASH_BYTES:
-        return Known(known.boundaries, known.segments, tail, added)
-    return Known(known.boundaries, _grown(known.segments, tail, added), b"", added)
+        return KnownCauses(known.boundaries, known.segments, tail, added)
+    return KnownCauses(known.boundaries, _grown(known.segments, tail, added), b"", added)
 
 
 def _grown(segments: tuple[Segment, ...], tail: bytes, added: int) -> tuple[Segment, ...]:
@@ -110,7 +110,7 @@ def _grown(segments: tuple[Segment, ...], tail: bytes, added: int) -> tuple[Segm
     return (*segments[:-1], Segment(whole, marks))[-most:]
 
 
-def refresh(known: Known, cause: bytes) -> Known:
+def refresh(known: KnownCauses, cause: bytes) -> KnownCauses:
     """Return the causes with a known one as the newest.
 
     So what was repeated lately is still known when it is repeated again, however long ago it
@@ -125,16 +125,16 @@ def refresh(known: Known, cause: bytes) -> Known:
         return known
     at = place * HASH_BYTES
     others = known.boundaries[:at] + known.boundaries[at + HASH_BYTES :]
-    return Known(others + cause, known.segments, known.tail, known.added)
+    return KnownCauses(others + cause, known.segments, known.tail, known.added)
 
 
-def add_boundary(known: Known, cause: bytes) -> Known:
+def add_boundary(known: KnownCauses, cause: bytes) -> KnownCauses:
     """Return the causes with one more boundary: for the session's life, or until 4 096 newer."""
     boundaries = (known.boundaries + cause)[-BOUNDARIES_KEPT * HASH_BYTES :]
-    return Known(boundaries, known.segments, known.tail, known.added)
+    return KnownCauses(boundaries, known.segments, known.tail, known.added)
 
 
-def chunks(before: Known, after: Known) -> dict[int, tuple[int, bytes]]:
+def chunks(before: KnownCauses, after: KnownCauses) -> dict[int, tuple[int, bytes]]:
     """Return what was added, by ring slot: the chunk's number and all its hashes so far."""
     if before.added == after.added:
         return {}
@@ -149,7 +149,7 @@ def chunks(before: Known, after: Known) -> dict[int, tuple[int, bytes]]:
     return changed
 
 
-def _newest(known: Known, count: int) -> bytes:
+def _newest(known: KnownCauses, count: int) -> bytes:
     """Return so many of the newest hashes, more of them, or all where there are fewer."""
     hashes = known.tail
     for segment in reversed(known.segments):
@@ -159,10 +159,10 @@ def _newest(known: Known, count: int) -> bytes:
     return hashes
 
 
-def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> Known:
+def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> KnownCauses:
     """Rebuild from persisted chunks by number; raises ValueError where they do not fit together."""
     if added == 0:
-        return Known(boundaries)  # so far the session had boundaries only
+        return KnownCauses(boundaries)  # so far the session had boundaries only
     oldest = max(added - KEPT, 0)
     numbers = range(oldest // CHUNK, -(-added // CHUNK))
     missing = [number for number in numbers if number not in stored]
@@ -186,7 +186,7 @@ def from_chunks(boundaries: bytes, added: int, stored: dict[int, bytes]) -> Know
         parts[-1], tail = parts[-1][:-size], parts[-1][-size:]
     # Without filters: making them costs more than the searches of the few messages that most
     # sessions get between being read back and being put away again.
-    return Known(boundaries, tuple(Segment(part) for part in parts if part), tail, added)
+    return KnownCauses(boundaries, tuple(Segment(part) for part in parts if part), tail, added)
 
 
 def _marked(marks: bytes, hashes: bytes) -> bytes:
@@ -212,7 +212,7 @@ def _find(hashes: bytes, cause: bytes) -> int:
     return at // HASH_BYTES if at >= 0 else -1
 
 
-def _still_kept(known: Known, place: int, cause: bytes) -> bool:
+def _still_kept(known: KnownCauses, place: int, cause: bytes) -> bool:
     """Return whether a hash of a segment is among the last 4 096 (of the oldest, some may be)."""
     segment, *later = known.segments[place:]
     newer = (sum(len(other.ordered) for other in later) + len(known.tail)) // HASH_BYTES

@@ -13,7 +13,7 @@ from contextgauge.normalise.signals import (
 from schemas.records import MAIN_CHAIN, ContextLimits, WindowSource
 from streams.core.derivation.known_causes import cause_hash
 from streams.core.derivation.rules import Rules
-from streams.core.derivation.state import NEW_CHAIN, Facts, ReportedLimits
+from streams.core.derivation.state import NEW_CHAIN, KnownFacts, ReportedLimits
 from streams.core.derivation.step import Rank, Step
 from streams.core.derivation.windows import base_name
 
@@ -26,7 +26,9 @@ _NO_MODEL: Final = ""
 Value = TypeVar("Value")
 
 
-def window_of(rules: Rules, facts: Facts, model: str | None) -> tuple[int | None, WindowSource]:
+def window_of(
+    rules: Rules, facts: KnownFacts, model: str | None
+) -> tuple[int | None, WindowSource]:
     """Return a model's window and where it is known from, best source first."""
     name = model or _NO_MODEL
     configured = rules.configured.window(name)

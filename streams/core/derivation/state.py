@@ -4,7 +4,7 @@
 `pack` gives the parts that changed, `unpack` reads them back; the position of the parts in the
 changelog is the flow's affair. A part lists its fields in their order, without their names, which
 would be half of it. One that is shorter leaves the last at their defaults: so a part written by an
-older build of the same version can be read, and new fields of `Chain` and `Facts` come last.
+older build of the same version can be read, and new fields of `Chain` and `KnownFacts` come last.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from streams.core.derivation.known_causes import (
     CHUNK,
     NOTHING_KNOWN,
     SLOTS,
-    Known,
+    KnownCauses,
     chunks,
     from_chunks,
 )
@@ -157,7 +157,7 @@ class Chain:
         )
 
 
-class Facts(NamedTuple):
+class KnownFacts(NamedTuple):
     """What seldom changes. Windows are by model name, tokens.
 
     `reported_windows` are by the names that a `contextWindow` was reported with, suffix included;
@@ -189,7 +189,7 @@ class Facts(NamedTuple):
 
 
 _NO_CHAINS: Final[dict[str, Chain]] = {}
-_NO_FACTS: Final = Facts()
+_NO_FACTS: Final = KnownFacts()
 
 
 @dataclass(slots=True, init=False)
@@ -202,24 +202,24 @@ class Session:
     sequence: int
     applied: int
     last_ms: int | None
-    known: Known
+    known: KnownCauses
     chains: dict[str, Chain]
     attempt: Attempt
     hint: Trigger | None
     last_reset: str | None
-    facts: Facts
+    facts: KnownFacts
 
     def __init__(
         self,
         sequence: int = 0,
         applied: int = 0,
         last_ms: int | None = None,
-        known: Known = NOTHING_KNOWN,
+        known: KnownCauses = NOTHING_KNOWN,
         chains: dict[str, Chain] = _NO_CHAINS,
         attempt: Attempt = IDLE,
         hint: Trigger | None = None,
         last_reset: str | None = None,
-        facts: Facts = _NO_FACTS,
+        facts: KnownFacts = _NO_FACTS,
     ) -> None:
         self.sequence = sequence
         self.applied = applied
@@ -364,18 +364,18 @@ _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
 """Fields of a chain that JSON has as lists, by their place after the response."""
 
 
-def _pack_facts(facts: Facts) -> Json:
+def _pack_facts(facts: KnownFacts) -> Json:
     fields = [list(item) if isinstance(item, tuple) else item for item in facts]
     return cast("Json", fields)
 
 
-def _unpack_facts(fields: Json) -> Facts:
+def _unpack_facts(fields: Json) -> KnownFacts:
     if not isinstance(fields, list):
         raise TypeError("facts are no list")
     read: list[Any] = list(fields)
     if len(read) > _EXCEEDED:
         read[_EXCEEDED] = tuple(read[_EXCEEDED])
-    return Facts(*read)
+    return KnownFacts(*read)
 
 
 _EXCEEDED: Final = 9

@@ -104,7 +104,7 @@ class DeadLetters:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class WorkerProgress:
     """How far a partition is read; `position` is None before its first record is processed.
 
     `first` and `end` are the log's offsets, `waiting_ms` the timestamp of the oldest record that
@@ -145,7 +145,7 @@ class KafkaFacts:
     keying: Keying | Failure
     dead: DeadLetters | Failure
     newest_record_ms: int | Failure | None
-    derive: Mapping[int, Progress] | Failure
+    derive: Mapping[int, WorkerProgress] | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,6 @@ class Facts:
 
     now_ms: int
     kafka: KafkaFacts
-    project: Mapping[int, Progress] | Failure
+    project: Mapping[int, WorkerProgress] | Failure
     store: StoreFacts | Failure
     views: Views | Failure

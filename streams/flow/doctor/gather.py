@@ -13,9 +13,9 @@ from streams.flow.doctor.facts import (
     Expected,
     Facts,
     KafkaFacts,
-    Progress,
     UnknownFactError,
     Views,
+    WorkerProgress,
     known,
 )
 from streams.flow.doctor.log_facts import LogFacts
@@ -158,7 +158,7 @@ async def _positions(
 
 async def _project(
     services: Services, expected: Expected, cluster: ClusterFacts | Failure, views: Views | Failure
-) -> Mapping[int, Progress]:
+) -> Mapping[int, WorkerProgress]:
     """Return how far records are projected: the positions in Redis compared to the log."""
     log = _log_facts(services, expected, known(cluster))
     positions = {

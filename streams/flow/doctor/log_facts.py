@@ -15,8 +15,8 @@ from streams.flow.doctor.facts import (
     DeadLetters,
     Expected,
     Keying,
-    Progress,
     UnknownFactError,
+    WorkerProgress,
     known,
 )
 from streams.flow.doctor.keying import KeyingSample
@@ -92,7 +92,7 @@ class LogFacts:
         )
         return max(times_ms, default=None)
 
-    async def derive(self, group: Group | Failure) -> Mapping[int, Progress]:
+    async def derive(self, group: Group | Failure) -> Mapping[int, WorkerProgress]:
         """Return how far messages are derived: the positions stored with the state.
 
         The group commits the same positions, which stand in where the state has none.
@@ -113,10 +113,10 @@ class LogFacts:
 
     async def progress(
         self, topic: str, positions: Mapping[int, int | None]
-    ) -> Mapping[int, Progress]:
+    ) -> Mapping[int, WorkerProgress]:
         """Return how far a topic is read, given the positions."""
 
-        async def look(reader: PartitionReader, partition: int) -> Progress:
+        async def look(reader: PartitionReader, partition: int) -> WorkerProgress:
             first, end = await reader.bounds(partition)
             position = positions.get(partition)
             begin = first if position is None else max(position, first)
@@ -127,7 +127,7 @@ class LogFacts:
                 waiting_ms = batch.records[0].timestamp_ms if batch.records else None
                 if not batch.records and batch.position >= end:
                     end = begin  # nothing but transaction markers
-            return Progress(first, end, position, waiting_ms)
+            return WorkerProgress(first, end, position, waiting_ms)
 
         return await self._each(topic, look)
 

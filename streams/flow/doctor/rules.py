@@ -47,7 +47,7 @@ class Finding:
     figures: Figures = field(default_factory=lambda: MappingProxyType({}))
 
 
-class Rule(NamedTuple):
+class CheckRule(NamedTuple):
     """What to report and recommend where a value is true; `words.fill` completes the texts."""
 
     value: str
@@ -65,8 +65,8 @@ class Check:
     items: Items
     ok: str
     figures: tuple[str, ...]
-    also: tuple[Rule, ...]
-    rules: tuple[Rule, ...]
+    also: tuple[CheckRule, ...]
+    rules: tuple[CheckRule, ...]
 
     def examine(self, facts: Facts, expected: Expected) -> list[Finding]:
         """Return the findings, at least one, the worst first."""
@@ -92,12 +92,12 @@ class Check:
             findings = [Finding(self.name, self.why, "ok", message, figures=common)]
         return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
-    def applying(self, item: Values) -> list[Rule]:
+    def applying(self, item: Values) -> list[CheckRule]:
         """Return the rules that apply to an item; rules below the first one are not tried."""
         first = next((rule for rule in self.rules if item[rule.value]), None)
         return [*filter(None, [first]), *[rule for rule in self.also if item[rule.value]]]
 
-    def _finding(self, rule: Rule, item: Values) -> Finding:
+    def _finding(self, rule: CheckRule, item: Values) -> Finding:
         return Finding(
             self.name,
             self.why,
@@ -132,5 +132,5 @@ def load(table: str, items: Mapping[str, Items]) -> Iterator[Check]:
             )
 
 
-def _rules(rows: Mapping[str, Any]) -> tuple[Rule, ...]:
-    return tuple(Rule(value, *texts) for value, texts in rows.items())
+def _rules(rows: Mapping[str, Any]) -> tuple[CheckRule, ...]:
+    return tuple(CheckRule(value, *texts) for value, texts in rows.items())

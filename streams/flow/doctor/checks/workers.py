@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from schemas.topics import HOUR_MS
-from streams.flow.doctor.facts import Expected, Facts, Progress, UnknownFactError, known
+from streams.flow.doctor.facts import Expected, Facts, UnknownFactError, WorkerProgress, known
 from streams.flow.doctor.rules import Items, Values
 from streams.flow.doctor.words import age, counted
 from streams.ports.inspection import Failure, Group, TopicFacts
@@ -24,7 +24,7 @@ _LOOK = (
     "workers' logs"
 )
 
-_PartitionProgress = Mapping[int, Progress] | Failure
+_PartitionProgress = Mapping[int, WorkerProgress] | Failure
 
 
 def _group(name: str, group: Group | Failure, progress: _PartitionProgress) -> Iterator[Values]:
