@@ -72,7 +72,7 @@ class Chased(Views):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept = Generations(1, 2, "build", held=True)
+        self.numbers = Generations(1, 2, "build", held=True)
         for generation, build in ((1, ""), (2, "build")):
             position = ViewPosition(1_000, 0, 1, caught_up=True, build=build)
             self.partitions[generation, 0] = MemoryPartition(position, wanted(SAMPLE))
