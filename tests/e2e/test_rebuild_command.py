@@ -65,7 +65,7 @@ async def rebuilding(kafka: str, redis_url: str, prefix: str) -> AsyncIterator[R
     await log.stop()
 
 
-async def test_a_damaged_view_is_found_and_mended(command: Command, rebuilding: Rebuilding) -> None:
+async def test_a_damaged_view_is_found_and_repaired(command: Command, rebuilding: Rebuilding) -> None:
     kit, redis, settings = rebuilding
     key = (await rebuilding.keys("{1:?}:s:*"))[0]
     name = key.partition(":s:")[2]
@@ -84,7 +84,7 @@ async def test_a_damaged_view_is_found_and_mended(command: Command, rebuilding: 
     assert {part["caught_up"] for part in told["partitions"]} == {True}
 
     gone = command("rebuild", "--abandon", **settings)
-    assert "generation 2 was given up" in gone.stderr
+    assert "generation 2 was discarded" in gone.stderr
     assert await rebuilding.keys("next") == []
     assert await rebuilding.keys("{2:*") == []
 
@@ -111,7 +111,7 @@ async def test_interrupted_it_says_how_to_go_on(command: Command, rebuilding: Re
     command.start("project", **settings)
     again = command("rebuild", **settings)
     assert again.returncode == 0, again.stderr
-    assert "going on with generation 2" in again.stderr
+    assert "continuing with generation 2" in again.stderr
     assert await kit.documents(2) == await kit.expected()
 
 
@@ -124,4 +124,4 @@ def test_without_views_or_with_options_that_exclude_each_other_nothing_is_done(
     assert "no views yet" in nothing.stderr
     both = command("rebuild", "--abandon", "--status", **settings)
     assert both.returncode == 2
-    assert "choose one" in both.stderr
+    assert "cannot be combined" in both.stderr

@@ -107,7 +107,7 @@ def _look_at_dead_letters(granted: Secured, command: Command) -> None:
     assert "not_json" in listed.stdout, listed.stdout + listed.stderr
     again = command("dead", "redrive", "--all", "--yes", **operator)
     # It is no better now, so it stays; that it could be judged took the rights to read.
-    assert (again.returncode, "mend the producer" in again.stdout) == (1, True), again.stderr
+    assert (again.returncode, "fix the producer" in again.stdout) == (1, True), again.stderr
 
 
 def _lose_rights(
