@@ -65,7 +65,9 @@ async def rebuilding(kafka: str, redis_url: str, prefix: str) -> AsyncIterator[R
     await log.stop()
 
 
-async def test_a_damaged_view_is_found_and_repaired(command: Command, rebuilding: Rebuilding) -> None:
+async def test_a_damaged_view_is_found_and_repaired(
+    command: Command, rebuilding: Rebuilding
+) -> None:
     kit, redis, settings = rebuilding
     key = (await rebuilding.keys("{1:?}:s:*"))[0]
     name = key.partition(":s:")[2]
