@@ -105,8 +105,10 @@ def test_a_position_that_is_none_is_damage(path: Path, field: str, wrong: object
         load(path)
 
 
-def test_one_of_another_topic_or_version_is_not_taken(path: Path) -> None:
+def test_one_of_another_cluster_topic_or_version_is_refused(path: Path) -> None:
     save(path)
+    with pytest.raises(ConfigError, match=r"the cluster cluster, not for agent\.messages of other"):
+        load(path, CheckpointTarget("other", "agent.messages"))
     with pytest.raises(ConfigError, match=r"agent\.messages of the cluster cluster, not for other"):
         load(path, CheckpointTarget("cluster", "other"))
     path.write_text(json.dumps(json.loads(path.read_bytes()) | {"format": 2}))

@@ -360,6 +360,13 @@ async def test_a_cursor_stays_with_its_generation(api: Api, views: GrowingViews)
     assert gone.json()["type"] == "urn:contextgauge:problem:generation-gone"
 
 
+async def test_a_cursor_of_another_list_is_refused(api: Api) -> None:
+    recent = (await api.json("/v1/sessions?sort=recent&limit=5"))["next"]
+    answer = await api.get(f"/v1/sessions?sort=pressure&limit=5&cursor={recent}")
+    assert answer.status_code == 400
+    assert answer.json()["type"] == "urn:contextgauge:problem:bad-cursor"
+
+
 async def test_what_is_being_built_is_nobodys_yet(api: Api, views: GrowingViews) -> None:
     for partition in range(views.count):
         views.partitions[2, partition] = views.partitions[1, partition]
