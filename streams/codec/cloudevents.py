@@ -38,7 +38,7 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 
 def _loads_data(value: bytes) -> Any:
-    """Parse a record's data; what it holds of a message as it came is kept to the last digit."""
+    """Parse a record's data; numbers that are copied from a message keep every digit."""
     if any(field in value for field in _KEPT_FIELDS) and LONG_NUMBER.search(value):
         return loads_exactly(value)
     return loads(value)
@@ -85,7 +85,7 @@ def _source_header(session_id: str) -> tuple[str, bytes]:
 
 @lru_cache(maxsize=4096)
 def _remembered_source_header(session_id: str) -> tuple[str, bytes]:
-    # A session's records follow one another: each header is made and kept once.
+    # A session's records follow one another: each header is built once.
     return "ce_source", _source(session_id).encode()
 
 
@@ -161,15 +161,15 @@ def _document(data: RecordData) -> RecordData | dict[str, Any]:
 
 def from_binary(headers: Headers, value: bytes) -> Record:
     """Read a binary-mode event. Raises VersionError for what this build cannot read."""
-    found = {name: content.decode("utf-8", "replace") for name, content in headers}
+    attributes = {name: content.decode("utf-8", "replace") for name, content in headers}
     try:
         return _record(
-            spec_version=found["ce_specversion"],
-            type_name=found["ce_type"],
-            record_id=found["ce_id"],
-            time=found.get("ce_time"),
-            sequence=found["ce_sequence"],
-            rules=found["ce_rules"],
+            spec_version=attributes["ce_specversion"],
+            type_name=attributes["ce_type"],
+            record_id=attributes["ce_id"],
+            time=attributes.get("ce_time"),
+            sequence=attributes["ce_sequence"],
+            rules=attributes["ce_rules"],
             data=_loads_data(value),
         )
     except KeyError as error:

@@ -1,8 +1,8 @@
 """Goes through JSON in place, and says where it is not what was expected: nothing is made of it.
 
 What is passed over is looked at as closely as what is read: it is valid JSON, and strings are UTF-8 once
-`is_utf8` said so of the whole. What is valid and not expected (an escape where text is read, a number
-of many digits, deep nesting) is refused too; whoever asked reads it another way.
+`is_utf8` checked the whole. What is valid and not expected (an escape where text is read, a number
+of many digits, deep nesting) is refused too; the caller reads it another way.
 
 Nothing is read past the end: a `bytes` object ends in a zero that is not its own, a zero is part of
 no JSON, and every byte is looked at before the next. Each function begins at what it reads, and ends

@@ -328,7 +328,7 @@ cdef bint _event(Reader* r, Text* kind, Response* response) noexcept nogil:
             if not _delta(r):
                 return False
         elif is_name(name, b"usage", 5):
-            # The end's own counts are beside a message, the start's are in it: never both.
+            # The end's own counts are next to a message, the start's are in it: never both.
             if response.seen or not once(&seen, 2) or not _usage(r, &response.counts, NULL):
                 return False
             response.has_counts = True
@@ -346,7 +346,7 @@ cdef bint _event(Reader* r, Text* kind, Response* response) noexcept nogil:
 
 
 cdef bint _field(Reader* r, Frame* frame, Text name) noexcept nogil:
-    """Read a field beside the message: in the stream's spelling, the transcript's, or both the same."""
+    """Read a field next to the message: in the stream's spelling, the transcript's, or both the same."""
     cdef unsigned int bit
     cdef Text* text
     if is_name(name, b"type", 4):
@@ -384,7 +384,7 @@ cdef bint _field(Reader* r, Frame* frame, Text name) noexcept nogil:
 
 
 cdef inline bint _is_of_no_interest(Text name) noexcept nogil:
-    """Return whether nothing looks at a field beside a message."""
+    """Return whether nothing reads a field next to a message."""
     return (
         is_name(name, b"tool_use_result", 15)
         or is_name(name, b"toolUseResult", 13)

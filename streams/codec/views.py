@@ -23,10 +23,10 @@ _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
 def _adapter(kind: type) -> TypeAdapter[Any]:
     """Return what reads a document: made when it is needed, as all of them take 50 ms."""
-    found = _ADAPTERS.get(kind)
-    if found is None:
-        found = _ADAPTERS[kind] = TypeAdapter(kind)
-    return found
+    adapter = _ADAPTERS.get(kind)
+    if adapter is None:
+        adapter = _ADAPTERS[kind] = TypeAdapter(kind)
+    return adapter
 
 
 encode = codec.dumps
@@ -43,10 +43,10 @@ def decode(kind: type[_Document], document: bytes) -> _Document:
             "and it rebuilds the views from the log"
         )
     try:
-        found: _Document = _adapter(kind).validate_python(body)
+        view: _Document = _adapter(kind).validate_python(body)
     except ValidationError as error:
         fields = ", ".join(str(item["loc"]) for item in error.errors(include_input=False))
         raise VersionError(
             f"a {kind.__name__} document does not have the shape of version {version}: {fields}"
         ) from error
-    return found
+    return view

@@ -53,16 +53,16 @@ end
 
 local gone, seen, damaged = {}, {}, false
 each(function(command, key, i)
-  local wanted = command[2]
-  if wanted == 'any' then gone[key] = true return end
+  local expected_type = command[2]
+  if expected_type == 'any' then gone[key] = true return end
   if gone[key] or seen[key] then return end
   seen[key] = true
-  local found = call('TYPE', key)['ok']
-  if found == 'none' then return end
-  if found ~= wanted then
+  local actual_type = call('TYPE', key)['ok']
+  if actual_type == 'none' then return end
+  if actual_type ~= expected_type then
     damaged = true
-  elseif wanted == 'stream' and #call('XRANGE', key, ARGV[i], '+', 'COUNT', 1) > 0 then
-    -- Entries at or above an offset that was never written: not what this position left behind.
+  elseif expected_type == 'stream' and #call('XRANGE', key, ARGV[i], '+', 'COUNT', 1) > 0 then
+    -- Entries at or above an offset that was never written: not what this position wrote.
     damaged = true
   end
 end)
