@@ -35,15 +35,15 @@ MODULES = (
     *(
         f"streams/core/derivation/{name}.py"
         for name in (
-            "attempts",
-            "boundaries",
+            "compact_boundaries",
+            "compaction_attempts",
             "derive",
             "known_causes",
             "limits",
             "readings",
             "record_ids",
             "responses",
-            "rules",
+            "rules_config",
             "session_info",
             "state",
             "step",

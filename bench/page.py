@@ -25,8 +25,8 @@ from playwright.async_api import async_playwright
 
 from schemas.records import Record
 from streams import codec
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.page.conftest import FLAGS, WIDE
 from tests.serve.kit import GrowingViews, api_over

@@ -26,8 +26,8 @@ from bench import workload
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.views import SESSION_IDLE_MS
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.edge.telemetry.health import HealthBoard

@@ -32,8 +32,8 @@ from contextgauge.partitioner import partition_of
 from schemas.topics import CONTEXT_STATE
 from streams import codec
 from streams.cli.workers.run import collect_young_garbage
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack

@@ -8,7 +8,7 @@ from contextgauge.errors import ConfigError
 from contextgauge.settings.forms import PREFIX
 from schemas.topics import CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS, MIB, TOPICS
 from streams import wiring
-from streams.core.derivation.rules import DEFAULT_THRESHOLDS
+from streams.core.derivation.rules_config import DEFAULT_THRESHOLDS
 from streams.settings import Settings, load_settings
 
 

@@ -1,4 +1,4 @@
-"""Build `streams/edge/files/catalog.json`, the bundled context windows, from two public tables.
+"""Build `streams/edge/files/window_catalog.json`, the bundled windows, from two public tables.
 
     python tools/build_catalog.py --litellm FILE --models-dev FOLDER
 
@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 from streams.core.derivation.windows import Catalog, plain_name
 
-TARGET = Path(__file__).parent.parent / "streams" / "edge" / "files" / "catalog.json"
+TARGET = Path(__file__).parent.parent / "streams" / "edge" / "files" / "window_catalog.json"
 
 
 class Limits(NamedTuple):

@@ -8,7 +8,13 @@ A test fails if the document is out of date.
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from streams.edge.telemetry.catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE, Metric
+from streams.edge.telemetry.metric_catalogue import (
+    COUNTERS,
+    GAUGES,
+    HISTOGRAMS,
+    NAMESPACE,
+    Metric,
+)
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "METRICS.md"
 

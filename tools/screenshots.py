@@ -21,8 +21,8 @@ from playwright.async_api import Browser, ViewportSize, async_playwright
 
 from streams import codec
 from streams.cli.simulate import ending_now
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from streams.serve.api.page import FOLDER

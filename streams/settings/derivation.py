@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode
 
 from streams import codec
-from streams.core.derivation.rules import DEFAULT_THRESHOLDS, DEFAULT_WINDOW
+from streams.core.derivation.rules_config import DEFAULT_THRESHOLDS, DEFAULT_WINDOW
 
 
 class DerivationSettings(BaseSettings):

@@ -22,8 +22,8 @@ from contextgauge.kafka.connection import (
 from contextgauge.settings.forms import PREFIX
 from contextgauge.settings.local_stack import STACK_FOLDER
 from schemas.topics import DEAD_LETTERS, MIB
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.edge.local_stack.stack import LocalStack
 from streams.settings import Settings, load_settings
 

@@ -11,8 +11,8 @@ from bench.measure import Broker, run
 from bench.peers.quix.derivation import derive
 from bench.run import SOURCE_CONFIG
 from streams import codec
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.edge.local_stack.stack import LocalStack
 from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.conftest import require

@@ -34,9 +34,9 @@ from streams.cli.screen.render import (
 )
 from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import LOG_ORDER, describe, timeline
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.projection.project import project
-from streams.edge.files.catalog import bundled
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import SimulationOptions, sample_sessions
 

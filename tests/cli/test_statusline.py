@@ -15,10 +15,10 @@ from streams.cli.statusline import command as bare
 from streams.cli.statusline.figures import figures_of
 from streams.cli.statusline.line import draw
 from streams.codec import views as view_codec
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.edge.files import transcript_tail
-from streams.edge.files.catalog import bundled
 from streams.edge.files.folders import write_folder
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.replay.views import fold_records
 from streams.flow.simulator import SimulationOptions, simulate

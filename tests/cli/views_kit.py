@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.edge.redis.views import RedisViews
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.replay.views import fold_records

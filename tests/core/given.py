@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from schemas.messages import DeadReason
 from schemas.records import CompactBoundary, ContextLimits, Record, RecordData
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Chain, Session
 from streams.core.derivation.windows import Catalog
 from streams.flow.derive.deriver import Deriver, InputMessage

@@ -24,7 +24,7 @@ from schemas.records import (
     SessionInfo,
 )
 from streams import codec
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.windows import Catalog
 from streams.flow.derive.deriver import Deriver, InputMessage
 from tests import captures

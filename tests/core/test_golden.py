@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from schemas.records import Record
 from streams import codec
 from streams.core.derivation.known_causes import KEPT
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.core.strategies import SESSIONS, Action, Chained, write
 

@@ -15,8 +15,8 @@ from contextgauge.delivery.privacy import LEFT_OUT, MARK, strip_text, without_te
 from schemas.messages import DeadLetter
 from schemas.records import CompactionSummary, Record
 from streams import codec
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import PROVIDERS, SimulationOptions, sample_sessions, simulate
 from tests import captures

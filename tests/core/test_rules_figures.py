@@ -11,7 +11,7 @@ from schemas.records import (
     ContextWarning,
     SessionInfo,
 )
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from tests.core.given import (
     CATALOG,
     MODEL,

@@ -5,7 +5,7 @@ import pytest
 from schemas.records import (
     ContextReading,
 )
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from tests.core.given import (
     CATALOG,
     MODEL,

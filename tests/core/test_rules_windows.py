@@ -8,7 +8,7 @@ from schemas.records import (
     ContextReading,
     ContextWarning,
 )
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from tests.core.given import (
     CATALOG,
     LARGE,

@@ -3,7 +3,7 @@
 import pytest
 
 from streams.core.derivation.windows import Catalog, base_name, plain_name
-from streams.edge.files.catalog import bundled
+from streams.edge.files.window_catalog import bundled
 
 
 def row(prefix: object, context: object = 1_000, **more: object) -> dict[str, object]:

@@ -13,10 +13,10 @@ from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND, Category, Common, WindowSource
 from schemas.topics import CONTEXT_COMMANDS, DAY_MS, MIB, TOPICS, Topic
 from streams import codec
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.step import Rank
 from streams.core.derivation.transitions import Phase
-from streams.edge.files.catalog import bundled
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, InputMessage
 
 ROOT = Path(__file__).parents[2]

@@ -12,8 +12,8 @@ import pytest
 from contextgauge import PublisherStats, WhenFull
 from contextgauge.delivery.delivery import Fate
 from schemas.records import Record
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, input_message
 from tests.conftest import command_environment
 from tests.docs.test_docs import DOCS, _blocks, _rows, _section

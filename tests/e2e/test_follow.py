@@ -16,8 +16,8 @@ import pytest
 from contextgauge.kafka.options import KafkaOptions
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from schemas.topics import AGENT_MESSAGES
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.edge.kafka.log import KafkaLog
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import SimulationOptions, simulate

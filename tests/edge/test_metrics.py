@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from streams.edge.telemetry import metrics
-from streams.edge.telemetry.catalogue import COUNTERS, GAUGES, HISTOGRAMS
+from streams.edge.telemetry.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.ports import CounterName, GaugeName, HistogramName
 from tools.list_metrics import DOCUMENT, document

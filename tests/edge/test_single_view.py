@@ -16,7 +16,7 @@ from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE
 from schemas.topics import MIB
 from schemas.views import FORMAT_VERSION, VIEW_VERSION
 from streams.cli.statusline import figures as statusline
-from streams.core.derivation.rules import DEFAULT_WINDOW
+from streams.core.derivation.rules_config import DEFAULT_WINDOW
 from streams.edge.files import plain_settings
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 from streams.edge.local_stack.stack import LocalStack

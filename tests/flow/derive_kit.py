@@ -13,8 +13,8 @@ from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.topics import TOPICS
 from streams import codec
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.telemetry.health import HealthBoard
 from streams.flow.derive.config import DeriveConfig

@@ -17,8 +17,8 @@ from schemas.records import Record
 from schemas.topics import CONTEXT_EVENTS, DAY_MS
 from schemas.views import SESSION_IDLE_MS
 from streams import codec
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.views import MemoryViews
 from streams.flow.common.retry import RetryLoop
 from streams.flow.derive.deriver import Deriver, InputMessage

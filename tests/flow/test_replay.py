@@ -17,9 +17,9 @@ from contextgauge.errors import ConfigError
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.edge.files import reading as files
-from streams.edge.files.catalog import bundled
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from tests import captures

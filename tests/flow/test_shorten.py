@@ -16,8 +16,8 @@ from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES
 from streams import codec
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.log import MemoryLog
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.publish.publish import PublishConfig, PublishCounts, publish

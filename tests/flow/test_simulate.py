@@ -18,9 +18,9 @@ from schemas.records import (
     Kind,
     Record,
 )
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.edge.files import reading as files
-from streams.edge.files.catalog import bundled
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import (

@@ -15,9 +15,9 @@ from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import STREAM_ENTRIES
 from streams import codec
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.session_status import THRESHOLDS
-from streams.edge.files.catalog import bundled
+from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.replay.views import fold_records

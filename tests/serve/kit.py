@@ -12,8 +12,8 @@ from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import LIVE_ENTRIES
 from streams import codec
-from streams.core.derivation.rules import Rules
-from streams.edge.files.catalog import bundled
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.views import MemoryPartition
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry

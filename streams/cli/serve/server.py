@@ -22,8 +22,8 @@ from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli import exits
 from streams.cli.serve.connections import bounded
+from streams.cli.workers.health_address import unavailable
 from streams.cli.workers.run import run
-from streams.cli.workers.status_address import unavailable
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers, listening, port_of

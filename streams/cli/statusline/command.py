@@ -148,9 +148,9 @@ def _from_transcript(
     # Imported only here: this takes most of the command's time.
     from dataclasses import asdict
 
-    from streams.core.derivation.rules import Rules
-    from streams.edge.files.catalog import bundled
+    from streams.core.derivation.rules_config import Rules
     from streams.edge.files.transcript_tail import TAIL_BYTES, read_tail
+    from streams.edge.files.window_catalog import bundled
     from streams.flow.replay.transcript_view import view_of_lines
 
     rules = Rules(

@@ -34,18 +34,22 @@ from contextgauge.normalise.signals import (
 )
 from schemas.records import MAIN_CHAIN, Record
 from streams.core.derivation import (
-    attempts,
-    boundaries,
-    limits,
-    readings,
+    compact_boundaries as boundaries,
+)
+from streams.core.derivation import (
+    compaction_attempts as attempts,
 )
 from streams.core.derivation import (
     known_causes as known,
 )
 from streams.core.derivation import (
+    limits,
+    readings,
+)
+from streams.core.derivation import (
     session_info as facts,
 )
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_SESSION, Session
 from streams.core.derivation.step import MAX_CHAINS, Step
 from streams.core.derivation.transitions import AttemptEvent

@@ -12,7 +12,7 @@ from contextgauge.normalise.signals import (
 )
 from schemas.records import MAIN_CHAIN, ContextLimits, WindowSource
 from streams.core.derivation.known_causes import cause_hash
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_CHAIN, KnownFacts, ReportedLimits
 from streams.core.derivation.step import Rank, Step
 from streams.core.derivation.windows import base_name

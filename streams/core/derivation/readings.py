@@ -14,8 +14,8 @@ from schemas.records import (
     WindowSource,
 )
 from streams.core.derivation import limits, responses
-from streams.core.derivation.attempts import move
-from streams.core.derivation.boundaries import bound, complete
+from streams.core.derivation.compact_boundaries import bound, complete
+from streams.core.derivation.compaction_attempts import move
 from streams.core.derivation.state import Chain
 from streams.core.derivation.step import Rank, Step
 from streams.core.derivation.transitions import AttemptEvent

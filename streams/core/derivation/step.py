@@ -10,7 +10,7 @@ from typing import Final, TypedDict
 from contextgauge.normalise.signals import ContextUsage, Normal
 from schemas.records import MAIN_CHAIN, Kind, Record, RecordData
 from streams.core.derivation.record_ids import record_id
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_CHAIN, Chain, Session
 
 MAX_CHAINS: Final = 64

@@ -12,7 +12,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from streams.edge.telemetry.catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
+from streams.edge.telemetry.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 from streams.ports import CounterName, GaugeName, HistogramName
 
 # Else each series has a second one with its creation time; process_start_time_seconds is enough.

@@ -18,9 +18,9 @@ from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import Alert, Who
 from streams.flow.common.lag import Lag
 from streams.flow.common.retry import RetryLoop
-from streams.flow.control.delivery import QueuedAlert, TargetQueue
 from streams.flow.control.memory import SentAlerts
 from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
+from streams.flow.control.webhook_delivery import QueuedAlert, TargetQueue
 from streams.ports import (
     AlertMemory,
     Clock,

@@ -23,7 +23,7 @@ from contextgauge.delivery.keys import keyed
 from schemas.messages import NO_SESSION, OBSERVED_HEADER, REDRIVEN_HEADER, DeadLetter, DeadReason
 from schemas.topics import HOUR_MS
 from streams import codec
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.flow.dead_letters.letters import REMEDIES, Letter, misrouted_check
 from streams.flow.derive.deriver import Deriver, input_message, text_of
 from streams.ports import Clock, Headers, LogRecord, NewRecord, Producer

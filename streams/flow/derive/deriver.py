@@ -26,7 +26,7 @@ from schemas.records import CompactBoundary, ContextEdit, Json, Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
 from streams.codec.compiled import read_usual
 from streams.core.derivation.derive import derive
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.ports import LogRecord
 

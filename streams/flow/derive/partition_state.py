@@ -18,7 +18,7 @@ from contextgauge.errors import ConfigError, VersionError
 from contextgauge.partitioner import key_bytes
 from schemas.topics import DAY_MS, HOUR_MS
 from streams.codec import cloudevents
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.flow.dead_letters.letters import dead_record, misrouted_check
 from streams.flow.derive.config import DeriveConfig

@@ -18,7 +18,7 @@ import structlog
 
 from contextgauge.errors import PositionError, RetryError
 from schemas.topics import MIB
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.flow.common.lag import Lag
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig

@@ -21,7 +21,7 @@ from contextgauge.backoff import Backoff, sleep_until
 from contextgauge.errors import ConfigError, FencedError, RetryError
 from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.flow.common.membership import Membership, pause, stay_member
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig

@@ -7,7 +7,7 @@ from contextgauge.normalise import normalise_body
 from schemas.records import MAIN_CHAIN, CompactBoundary, ContextReading, ContextReset, Record
 from schemas.views import SessionView
 from streams.core.derivation.derive import derive
-from streams.core.derivation.rules import Rules
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.core.projection.project import project
 

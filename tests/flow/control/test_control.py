@@ -13,8 +13,9 @@ from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.alerts.watch import Who
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
-from streams.flow.control import delivery, worker
 from streams.flow.control import memory as remembering
+from streams.flow.control import webhook_delivery as delivery
+from streams.flow.control import worker
 from streams.flow.control.agents import AgentLookup
 from streams.ports import Generations, NewRecord, WebhookResult
 from tests.core.given import SESSION, START_MS, Given, assistant, compacting, failed, init

@@ -10,7 +10,7 @@ from schemas.records import (
     DurationSource,
     TokenSource,
 )
-from streams.core.derivation.attempts import duration_ms, move
+from streams.core.derivation.compaction_attempts import duration_ms, move
 from streams.core.derivation.state import AwaitedSummary, Chain, Unmeasured
 from streams.core.derivation.step import Rank, Step
 from streams.core.derivation.transitions import AttemptEvent, Start

@@ -1,4 +1,4 @@
-"""Reads the bundled window catalog, `catalog.json` next to this module."""
+"""Reads the bundled window catalog, `window_catalog.json` next to this module."""
 
 import json
 from functools import cache
@@ -6,7 +6,7 @@ from os import path
 
 from streams.core.derivation.windows import Catalog
 
-_FILE = path.join(path.dirname(__file__), "catalog.json")
+_FILE = path.join(path.dirname(__file__), "window_catalog.json")
 
 
 @cache
