@@ -10,7 +10,7 @@
     ├── FencedError          another worker took the partition over: end its task at once
     ├── ReseekError          the view store's position is not the one read from: re-read from it
     ├── LostError            the view store lost documents: build a new generation of views
-    ├── RetryError           the broker or Redis is away: back off, say so, try again
+    ├── RetryError           the broker or Redis is unavailable: back off, report it, retry
     ├── ClosedError          a publisher was given a message before it was opened or after it closed
     └── UndeliveredError     a strict publisher could not send all that it had accepted
 

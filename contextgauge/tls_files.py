@@ -8,7 +8,10 @@ from contextgauge.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """What to trust and who we are. `variables` is how the settings' names begin, for errors."""
+    """Authorities to trust, and the client's certificate.
+
+    `variables` is how the settings' names begin, for errors.
+    """
 
     variables: str
     ca_file: str | None = None

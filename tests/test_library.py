@@ -1,5 +1,6 @@
 """What agents import stands alone: none of the pipeline, no client before it is needed."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from contextgauge import ConfigError
+from contextgauge.errors import StopError
 from contextgauge.settings.loading import variable
+from contextgauge.settings.local_stack import STATE_FILE, stack_addresses
 from contextgauge.settings.publishing import PublisherSettings, publisher_settings
 from streams.settings import Settings
 
@@ -110,6 +113,24 @@ def test_settings_of_the_pipeline_are_no_concern_of_a_publisher(
     for name in set(Settings.model_fields) - set(PublisherSettings.model_fields):
         monkeypatch.setenv(variable(name), "of no concern")
     assert publisher_settings({"bootstrap_servers": "h:1"}).bootstrap_servers == "h:1"
+
+
+@pytest.mark.parametrize("name", ["KAFKA_PROTOCOL", "KAFKA_USER", "KAFKA_CA", "BOOTSTRAP_SERVER"])
+def test_an_unknown_setting_of_kafka_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(f"CONTEXTGAUGE_{name}", "ssl")
+    with pytest.raises(ConfigError, match=f"CONTEXTGAUGE_{name} is not a setting"):
+        publisher_settings({"bootstrap_servers": "h:1"})
+
+
+def test_the_address_of_a_local_service_that_ended_is_not_used(tmp_path: Path) -> None:
+    ended = {"address": "127.0.0.1:20001", "process": {"pid": 2**22, "started": "1"}}
+    (tmp_path / STATE_FILE).write_text(json.dumps({"kafka": ended}))
+    assert stack_addresses(tmp_path) == {}
+    (tmp_path / STATE_FILE).write_text("[]")
+    with pytest.raises(StopError, match="is damaged"):
+        stack_addresses(tmp_path)
 
 
 def test_a_misspelled_setting_of_a_publisher_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Brings what an queue holds to the broker, in the background and for as long as it takes.
+"""Sends queued messages to the broker, in the background and for as long as it takes.
 
 The broker may be away at the start and go away later: the sender tries again, with pauses that
 grow, and sends what was not acknowledged once more. The deriver takes no message twice (R4), so

@@ -25,7 +25,7 @@ class KafkaCluster:
             pass
 
     async def stop(self) -> None:
-        """Close the connection; readers and producers are closed by their users."""
+        """Close the connection; producers are closed by their users."""
         admin, self._admin = self._admin, None
         if admin is not None:
             await admin.close()
@@ -48,7 +48,7 @@ class KafkaCluster:
         return {name: counts.get(name) for name in names}
 
     def producer(self) -> KafkaProducer:
-        """Make a publisher."""
+        """Make a producer, not connected yet."""
         return KafkaProducer(self.options)
 
     @asynccontextmanager

@@ -116,7 +116,7 @@ async def _explain(
         return None
     if isinstance(error, errors.SaslAuthenticationFailed | errors.AuthenticationFailedError):
         return (
-            f"the user {security.username} is refused ({_said(error)}): correct "
+            f"the user {security.username} is refused ({_broker_reason(error)}): correct "
             f"{_VARIABLES}USERNAME, {_VARIABLES}PASSWORD (or what its file holds) or "
             f"{_VARIABLES}SASL_MECHANISM"
         )
@@ -146,7 +146,7 @@ async def _explain(
     return None
 
 
-def _said(error: BaseException) -> str:
+def _broker_reason(error: BaseException) -> str:
     """Return a broker's own words without the error's name and number in front."""
     return str(error).rpartition(f"{type(error).__name__}: ")[2].rstrip(".") or "no reason given"
 

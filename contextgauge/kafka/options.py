@@ -72,7 +72,7 @@ class KafkaOptions:
     another is restarted."""
 
     security: KafkaSecurity = field(default_factory=KafkaSecurity)
-    """Who we are, and whom we trust."""
+    """Credentials and TLS."""
 
     def connection(self) -> dict[str, Any]:
         """Return what every client of aiokafka takes to connect."""

@@ -1,4 +1,4 @@
-"""Who we are for Kafka, and whom we trust: what every client is given to connect with."""
+"""Kafka credentials and TLS: what every client is given to connect with."""
 
 import logging
 import ssl

@@ -1,8 +1,18 @@
-"""Addresses of the local stack that `contextgauge stack up` started in this project."""
+"""The local stack that `contextgauge stack up` started in this project: its state file.
 
+A service is recorded with its process id and the time when the process started, so that a process
+id that was reused since is never taken for the service.
+"""
+
+import contextlib
 import json
+import os
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from contextgauge.errors import StopError
 
 STACK_FOLDER: Final = Path(__file__).parents[2] / ".stack"
 """Where the local stack keeps data, logs and its state; ignored by git."""
@@ -10,15 +20,67 @@ STACK_FOLDER: Final = Path(__file__).parents[2] / ".stack"
 STATE_FILE: Final = "stack.json"
 
 
-def stack_address(service: str) -> str | None:
-    """Return the address of a service of the stack, `kafka` or `redis`; None where none runs.
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A started process. `started` is the system's own mark of when, compared and never read."""
 
-    A stack that was stopped removes its file. One that was killed leaves an address where nothing
-    answers, which is reported as such when a client connects.
-    """
+    pid: int
+    started: str
+
+    def alive(self) -> bool:
+        """Return whether that very process still runs."""
+        _reap(self.pid)
+        return start_mark(self.pid) == self.started
+
+
+def read_state(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the recorded services of a stack by name; none without a file. Raises StopError."""
+    path = folder / STATE_FILE
     try:
-        state = json.loads((STACK_FOLDER / STATE_FILE).read_bytes())
-        address = state[service]["address"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return address if isinstance(address, str) else None
+        state = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        state = None
+    if not isinstance(state, dict):
+        raise StopError(f"{path} is damaged: stop the processes that it names and delete it")
+    return state
+
+
+def stack_addresses(folder: Path | None = None) -> dict[str, str]:
+    """Return the addresses of the services that run, by name: `kafka`, `redis`.
+
+    The address of a service that ended may be another program's by now. Raises StopError.
+    """
+    state = read_state(STACK_FOLDER if folder is None else folder)
+    return {
+        name: entry["address"]
+        for name, entry in state.items()
+        if Running(**entry["process"]).alive()
+    }
+
+
+def start_mark(pid: int) -> str | None:
+    """Return a mark of when the process of this pid started, None where none runs."""
+    stat = Path(f"/proc/{pid}/stat")
+    if Path("/proc/self/stat").exists():
+        try:
+            # The command's name is in parentheses and may hold anything; field 3 is the state
+            # (Z: ended, not yet collected), 20 the number of threads, 22 the start in ticks since
+            # boot. While one of its threads still ends, it holds its ports.
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            return None
+        return None if fields[0] == "Z" and int(fields[17]) <= 1 else fields[19]
+    listed = subprocess.run(  # noqa: S603 -- fixed arguments, no shell
+        ["ps", "-o", "stat=,lstart=", "-p", str(pid)],  # noqa: S607 -- a tool of the system
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split(maxsplit=1)
+    return None if len(listed) != 2 or listed[0].startswith("Z") else listed[1].strip()  # noqa: PLR2004 -- state and time
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)

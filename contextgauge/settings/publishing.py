@@ -1,6 +1,7 @@
 """Settings of publishing: topic prefix, message limit, local state."""
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Mapping
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -11,15 +12,21 @@ from contextgauge.settings import kafka
 from contextgauge.settings.forms import KAFKA_NAME, PREFIX
 from contextgauge.settings.kafka import KafkaSettings
 from contextgauge.settings.loading import load, misspelled, variable
-from contextgauge.settings.local_stack import stack_address
+from contextgauge.settings.local_stack import stack_addresses
 from contextgauge.units import MIB
 
 _BIGGEST_MESSAGE_BYTES = 512 * MIB
 """Broker and worker hold a Kafka record in one block of memory; larger ones are impractical."""
 
-_MISSPELLED = 0.85
-"""Similarity from which an unknown variable counts as misspelled. No other setting of the pipeline
-is this similar to one of a publisher, which ignores those."""
+_KAFKA = PREFIX + "KAFKA_"
+"""All variables that begin so are a publisher's: any other one is an error."""
+
+_KAFKA = PREFIX + "KAFKA_"
+"""Every variable with this prefix belongs to a publisher: an unknown one is an error."""
+
+_MISSPELLED = 0.8
+"""Similarity from which a variable counts as misspelled. A publisher ignores the settings of the
+pipeline, and none of them resembles one of its own so closely."""
 
 
 class PublishingSettings(BaseSettings):
@@ -58,21 +65,20 @@ def publisher_settings(overrides: Mapping[str, str]) -> PublisherSettings:
     """Read a publisher's settings. Raises ConfigError, for a misspelled variable too."""
     known = [variable(name) for name in PublisherSettings.model_fields]
     wrong = [
-        f"{name} is not a setting: did you mean {near}?"
+        f"{name} is not a setting: " + ("unset it" if near is None else f"did you mean {near}?")
         for name, near in misspelled(known, _MISSPELLED)
-        if near is not None
+        if near is not None or name.startswith(_KAFKA)
     ]
     if wrong:
         raise ConfigError("\n".join(wrong))
-    address = stack_address("kafka")
-    defaults = {} if address is None else {"bootstrap_servers": address}
+    defaults = {}
+    if "bootstrap_servers" not in overrides and variable("bootstrap_servers") not in os.environ:
+        address = stack_addresses().get("kafka")
+        if address is not None:
+            defaults["bootstrap_servers"] = address
     return load(
         PublisherSettings,
         defaults=defaults,
         overrides=overrides,
-        inconsistencies=_inconsistencies,
+        inconsistencies=kafka.inconsistencies,
     )
-
-
-def _inconsistencies(settings: PublisherSettings) -> Iterator[str]:
-    yield from kafka.inconsistencies(settings)

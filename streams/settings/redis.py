@@ -96,23 +96,23 @@ class RedisSettings(BaseSettings):
         return value
 
 
-def inconsistencies(chosen: RedisSettings) -> Iterator[str]:
+def inconsistencies(settings: RedisSettings) -> Iterator[str]:
     """Yield an error for each Redis setting that contradicts another or has no effect."""
     name = f"{PREFIX}REDIS_"
-    url = chosen.redis_url.get_secret_value() if chosen.redis_url is not None else None
+    url = settings.redis_url.get_secret_value() if settings.redis_url is not None else None
     if url is not None:
         parts = urlsplit(url)
-        if parts.username and chosen.redis_username is not None:
+        if parts.username and settings.redis_username is not None:
             yield f"{name}USERNAME is set and {name}URL names a user too: keep one of them"
-        if parts.password and chosen.redis_password is not None:
+        if parts.password and settings.redis_password is not None:
             yield f"{name}PASSWORD is set and {name}URL has a password too: keep one of them"
-        named = parts.username or chosen.redis_username
-        if named and not parts.password and chosen.redis_password is None:
+        named = parts.username or settings.redis_username
+        if named and not parts.password and settings.redis_password is None:
             yield f"a user of Redis needs a password: set {name}PASSWORD or {name}PASSWORD_FILE"
         if parts.scheme != "rediss":
-            for part in set_for_tls(chosen, "redis"):
+            for part in set_for_tls(settings, "redis"):
                 yield (
                     f"{name}{part} does nothing, as {name}URL begins with {parts.scheme}://: "
                     "write rediss:// for TLS, or unset this"
                 )
-    yield from incomplete_pair(chosen, "redis")
+    yield from incomplete_pair(settings, "redis")

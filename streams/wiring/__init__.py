@@ -20,11 +20,11 @@ from contextgauge.kafka.connection import (
     unset,
 )
 from contextgauge.settings.forms import PREFIX
-from contextgauge.settings.local_stack import STACK_FOLDER
+from contextgauge.settings.loading import variable
+from contextgauge.settings.local_stack import stack_addresses
 from schemas.topics import DEAD_LETTERS, MIB
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
-from streams.edge.local_stack.stack import LocalStack
 from streams.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -46,9 +46,8 @@ def settings(overrides: Mapping[str, str] | None = None) -> Settings:
     `overrides` are values by field name that win over the environment. Raises ConfigError.
     """
     defaults = {}
-    if any(PREFIX + field.upper() not in os.environ for field in _STAND_INS.values()):
-        services = LocalStack(STACK_FOLDER).services()
-        defaults = {_STAND_INS[name]: service.address for name, service in services.items()}
+    if any(variable(field) not in os.environ for field in _STAND_INS.values()):
+        defaults = {_STAND_INS[name]: address for name, address in stack_addresses().items()}
     return load_settings(defaults, overrides)
 
 

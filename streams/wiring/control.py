@@ -1,6 +1,6 @@
-"""How settings and a plan of alerts become the control worker: the rest of `streams.wiring`.
+"""Builds and runs the control worker.
 
-Apart from it, as Faust takes a second to import, which no other command shall wait for.
+A module of its own because Faust takes a second to import.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _CLIENT_ID = "contextgauge-control"
 
 
 async def control(
-    chosen: Settings,
+    settings: Settings,
     plan: AlertPlan,
     addresses: Mapping[str, Address],
     *,
@@ -39,14 +39,14 @@ async def control(
     stop: asyncio.Event,
 ) -> None:
     """Run a control worker until `stop` is set. Raises StopError."""
-    topic, group = chosen.topic(CONTEXT_EVENTS).name, chosen.group_prefix + GROUP
-    options = wiring.kafka_options(chosen, _CLIENT_ID)
+    topic, group = settings.topic(CONTEXT_EVENTS).name, settings.group_prefix + GROUP
+    options = wiring.kafka_options(settings, _CLIENT_ID)
     webhooks = {
         target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
     }
-    log = wiring.kafka_log(chosen, _CLIENT_ID)
-    memory = _memory(chosen, plan.memory, clock)
-    views = None if chosen.redis_url is None else wiring.redis_views(chosen)
+    log = wiring.kafka_log(settings, _CLIENT_ID)
+    memory = _memory(settings, plan.memory, clock)
+    views = None if settings.redis_url is None else wiring.redis_views(settings)
     try:
         health.worker("joining")
         await RetryLoop(clock, telemetry, health, stop, "kafka").run(log.start)
@@ -61,7 +61,7 @@ async def control(
                 options,
                 topic,
                 group,
-                chosen.instance_id or None,
+                settings.instance_id or None,
                 lambda: clock.now_ms() - plan.max_age_ms,
                 lambda: clock.now_ms() - plan.pending_ms,
             ),
@@ -107,17 +107,17 @@ def _webhook(target: Target, address: Address, clock: Clock) -> HttpWebhook:
     return HttpWebhook(address.url, address.secret, target.timeout_ms / 1_000, clock, context)
 
 
-def _memory(chosen: Settings, place: MemoryPlace, clock: Clock) -> AlertMemory:
+def _memory(settings: Settings, place: MemoryPlace, clock: Clock) -> AlertMemory:
     """Return Redis where there is one: workers share it, and it outlives their machines.
 
     Raises ConfigError where it is asked for and there is none.
     """
-    if place == "redis" or (place == "auto" and chosen.redis_url is not None):
+    if place == "redis" or (place == "auto" and settings.redis_url is not None):
         return RedisAlertMemory(
-            wiring.redis_url(chosen),
-            chosen.key_prefix,
-            wiring.redis_access(chosen),
-            chosen.group_prefix,
+            wiring.redis_url(settings),
+            settings.key_prefix,
+            wiring.redis_access(settings),
+            settings.group_prefix,
         )
-    folder = state_folder(chosen.state_folder) / "control"
-    return FileAlertMemory(folder / f"{chosen.group_prefix}{GROUP}.sqlite", clock)
+    folder = state_folder(settings.state_folder) / "control"
+    return FileAlertMemory(folder / f"{settings.group_prefix}{GROUP}.sqlite", clock)

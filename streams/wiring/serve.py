@@ -9,7 +9,7 @@ from streams.settings import Settings
 
 
 def readers(settings: Settings) -> Callable[[], Mapping[str, str]] | None:
-    """Return what tells the names of who may read, by the hashes of their tokens; None: everybody.
+    """Return a function that gives readers' names by token hash; None: anyone may read.
 
     Raises ConfigError for a file that cannot be read.
     """
@@ -21,7 +21,7 @@ def readers(settings: Settings) -> Callable[[], Mapping[str, str]] | None:
 
 
 def is_of_this_machine(host: str) -> bool:
-    """Tell whether only this machine reaches an address that is listened on."""
+    """Return whether only this machine reaches an address that is listened on."""
     if host == "localhost":
         return True
     try:

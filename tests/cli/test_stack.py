@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from contextgauge.errors import ConfigError
+from contextgauge.settings import local_stack
 from streams import wiring
 from streams.cli import stack
 from streams.cli.app import app
@@ -18,7 +19,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the stack; no services are set, so that it stands in for them."""
     own = tmp_path / "stack"
     monkeypatch.setattr(stack, "STACK_FOLDER", own)
-    monkeypatch.setattr(wiring, "STACK_FOLDER", own)
+    monkeypatch.setattr(local_stack, "STACK_FOLDER", own)
     monkeypatch.delenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", raising=False)
     monkeypatch.delenv("CONTEXTGAUGE_REDIS_URL", raising=False)
     return own

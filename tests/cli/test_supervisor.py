@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from contextgauge.settings.local_stack import start_mark
 from streams.cli.exits import Exit, by_signal
-from streams.edge.local_stack.processes import start_mark
 from tests.cli.worker_kit import Runs, running, wait_until
 
 pytestmark = pytest.mark.service

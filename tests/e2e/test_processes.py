@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from contextgauge.kafka.options import KafkaOptions
+from contextgauge.settings.local_stack import start_mark
 from streams.cli.exits import Exit, by_signal
 from streams.edge.kafka.log import KafkaLog
-from streams.edge.local_stack.processes import start_mark
 from tests.conftest import Command
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
 

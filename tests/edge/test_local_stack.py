@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contextgauge.errors import StopError
-from contextgauge.settings.local_stack import STATE_FILE
+from contextgauge.settings.local_stack import STATE_FILE, Running
 from streams.edge.local_stack import processes
 from streams.edge.local_stack.stack import PROJECT_FOLDER, LocalStack, MissingPartError
 
@@ -53,8 +53,8 @@ def test_a_reused_pid_is_not_taken_for_the_service(tmp_path: Path) -> None:
     process = processes.start(["sleep", "60"], tmp_path / "log")
     try:
         assert process.alive()
-        assert not processes.Running(process.pid, "another moment").alive()
-        processes.stop(processes.Running(process.pid, "another moment"), 1.0)
+        assert not Running(process.pid, "another moment").alive()
+        processes.stop(Running(process.pid, "another moment"), 1.0)
         assert process.alive()
     finally:
         processes.stop(process, 1.0)

@@ -106,7 +106,7 @@ async def drip(kit: ProjectKit, records: list[Record]) -> None:
     """Append records one by one, far more often than a generation is looked at."""
     for record in records:
         await kit.append([record])
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.02)
 
 
 async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: FaultyViews) -> None:

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from redis import Redis
 
+from contextgauge.settings.local_stack import Running
 from streams.edge.local_stack import processes
-from streams.edge.local_stack.processes import Running
 from streams.edge.local_stack.stack import (
     PROJECT_FOLDER,
     STOP_TIMEOUT_S,

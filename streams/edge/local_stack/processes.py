@@ -10,24 +10,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from contextgauge.settings.local_stack import Running, start_mark
 
 _POLL_S = 0.05
 """Pause between looks at a process that is ending: ending takes seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A started process. `started` is the system's own mark of when, compared and never read."""
-
-    pid: int
-    started: str
-
-    def alive(self) -> bool:
-        """Return whether that very process still runs."""
-        _reap(self.pid)
-        return start_mark(self.pid) == self.started
 
 
 def start(
@@ -66,29 +54,3 @@ def stop(process: Running, timeout_s: float) -> None:
         deadline = time.monotonic() + patience_s
         while process.alive() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
-
-
-def start_mark(pid: int) -> str | None:
-    """Return a mark of when the process of this pid started, None where none runs."""
-    stat = Path(f"/proc/{pid}/stat")
-    if Path("/proc/self/stat").exists():
-        try:
-            # The command's name is in parentheses and may hold anything; field 3 is the state
-            # (Z: ended, not yet collected), 20 the number of threads, 22 the start in ticks since
-            # boot. While one of its threads still ends, it holds its ports.
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            return None
-        return None if fields[0] == "Z" and int(fields[17]) <= 1 else fields[19]
-    listed = subprocess.run(  # noqa: S603 -- fixed arguments, no shell
-        ["ps", "-o", "stat=,lstart=", "-p", str(pid)],  # noqa: S607 -- a tool of the system
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.split(maxsplit=1)
-    return None if len(listed) != 2 or listed[0].startswith("Z") else listed[1].strip()  # noqa: PLR2004 -- state and time
-
-
-def _reap(pid: int) -> None:
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)

@@ -18,13 +18,12 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import Template
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from contextgauge.errors import StopError
-from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE
+from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE, Running, read_state
 from streams import codec
 from streams.edge.local_stack import processes
-from streams.edge.local_stack.processes import Running
 
 PROJECT_FOLDER = STACK_FOLDER.parent
 DEFAULT_HEAP_MIB = 512
@@ -134,7 +133,8 @@ class LocalStack:
     def services(self) -> dict[Name, Service]:
         """Return the services that this folder's state file names and that still run."""
         services: dict[Name, Service] = {}
-        for name, entry in self._read_state().items():
+        state = cast("dict[Name, dict[str, Any]]", read_state(self.folder))
+        for name, entry in state.items():
             service = Service(entry["address"], Running(**entry["process"]), entry["log_file"])
             if service.process.alive():
                 services[name] = service
@@ -263,17 +263,6 @@ class LocalStack:
         process = processes.start([program, *arguments], log_file, folder=self.folder)
         service = Service(f"redis://127.0.0.1:{port}/0", process, str(log_file))
         return service, lambda: _redis_answers(port)
-
-    def _read_state(self) -> dict[Name, dict[str, Any]]:
-        try:
-            state: dict[Name, dict[str, Any]] = codec.loads((self.folder / STATE_FILE).read_bytes())
-        except FileNotFoundError:
-            return {}
-        except ValueError as error:
-            raise StopError(
-                f"{self.folder / STATE_FILE} is damaged: end what it names and delete it"
-            ) from error
-        return state
 
     def _remember(self, services: dict[Name, Service]) -> None:
         path = self.folder / STATE_FILE
