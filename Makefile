@@ -21,7 +21,7 @@ $(VENV)/.development: requirements-dev.lock tools/setup.sh
 	@sh tools/setup.sh requirements-dev.lock
 	@touch $(VENV)/.runtime $@
 
-# What the page ships beside its own files. What has no Node.js has tables in place of charts.
+# What the page ships next to its own files. What has no Node.js has tables in place of charts.
 PAGE := streams/serve/page/vendor
 PAGE_PINS := tools/page.sh tools/page/package.json tools/page/package-lock.json
 
@@ -37,7 +37,7 @@ page: tools/page/node_modules/axe-core/axe.min.js $(PAGE)/uPlot.esm.js  ## Fetch
 
 setup: $(VENV)/.development page  ## Make .venv, with uv or pip, from the lock file.
 
-screenshots: setup  ## Make the pictures in docs/screens anew, from simulated sessions.
+screenshots: setup  ## Recreate the pictures in docs/screens from simulated sessions.
 	$(BIN)/python -m tools.screenshots
 
 demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own. SERVE=1: then the page.
@@ -76,7 +76,7 @@ TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/flow/test_derive.py
 	tests/flow/test_derive_kafka.py::test_records_are_the_funnels_own_over_restarts
 SOURCES := hatch_build.py pyproject.toml $(shell find contextgauge schemas streams -type f -not -name '*.pyc')
 
-# Never beside the sources: a stale library there would hide what is edited.
+# Never next to the sources: a stale library there would hide what is edited.
 $(COMPILED)/.done: $(SOURCES)
 	@$(BIN)/python hatch_build.py
 	@rm -rf build
@@ -120,7 +120,7 @@ layers: setup
 dependencies: setup
 	$(BIN)/deptry .
 
-lock: setup  ## Resolve the dependencies anew into the lock files.
+lock: setup  ## Resolve the dependencies again into the lock files.
 	@sh tools/lock.sh
 
 lock-check: setup

@@ -5,7 +5,6 @@ Defined in the library, which agents install on its own.
 
 from contextgauge.messages import (
     AGENT_ID_HEADER,
-    AGENT_MESSAGES_TOPIC,
     MAX_DEPTH,
     MESSAGE_LIMIT_BYTES,
     NO_SESSION,
@@ -20,7 +19,6 @@ from contextgauge.messages import (
 
 __all__ = [
     "AGENT_ID_HEADER",
-    "AGENT_MESSAGES_TOPIC",
     "MAX_DEPTH",
     "MESSAGE_LIMIT_BYTES",
     "NO_SESSION",
