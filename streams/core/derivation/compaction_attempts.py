@@ -18,7 +18,6 @@ from streams.core.derivation.transitions import (
     Effect,
     Start,
     attempt_in,
-    start_of,
 )
 
 GAP_MS: Final = 6 * 60 * 60 * 1000
@@ -27,9 +26,9 @@ GAP_MS: Final = 6 * 60 * 60 * 1000
 
 def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = None) -> Start | None:
     """Move the attempt and emit what the table demands; return the start of the attempt before."""
-    phase = step.attempt.phase
+    phase, before = step.attempt
     transition = TABLE[phase][event]
-    before = start = start_of(step.attempt)
+    start = before
     if transition.to is phase and not transition.effects:
         return before
     for effect in transition.effects:

@@ -21,14 +21,7 @@ from streams.core.derivation.known_causes import (
     chunks,
     from_chunks,
 )
-from streams.core.derivation.transitions import (
-    IDLE,
-    Attempt,
-    Phase,
-    Start,
-    attempt_in,
-    start_of,
-)
+from streams.core.derivation.transitions import IDLE, Attempt, Phase, Start, attempt_in
 
 STATE_VERSION: Final = 2
 """Version of the parts; a build refuses a partition whose state has another."""
@@ -306,17 +299,15 @@ def _unpack(parts: Mapping[str, StoredPart]) -> Session:
 
 
 def _pack_session(session: Session) -> StoredPart:
-    known, attempt = session.known, session.attempt
-    start = start_of(attempt)
-    began: Json = None if start is None else [start.attempt_id, start.own_ms, start.live_ms]
+    known, (phase, start) = session.known, session.attempt
     return StoredPart(
         [
             session.sequence,
             session.applied,
             session.last_ms,
             known.added,
-            attempt.phase.value,
-            began,
+            phase.value,
+            None if start is None else list(start),
             session.hint,
             session.last_reset,
             _pack_facts(session.facts),
