@@ -17,7 +17,7 @@ from streams.core.derivation import limits, responses
 from streams.core.derivation.compact_boundaries import bound, complete
 from streams.core.derivation.compaction_attempts import move
 from streams.core.derivation.state import Chain
-from streams.core.derivation.step import Rank, Step
+from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import AttemptEvent
 from streams.core.derivation.windows import base_name
 
@@ -74,11 +74,7 @@ def micro_compact(step: Step, micro: MicroCompaction) -> None:
 
 def exhaust(step: Step, name: str, reason: ExhaustedReason) -> None:
     """Emit that a turn ended for lack of room."""
-    step.emit(
-        Rank.EXHAUSTED,
-        step.record_id(name, "context_exhausted"),
-        ContextExhausted(**step.common(name, step.chains[name].model), reason=reason),
-    )
+    step.emit(ContextExhausted(**step.common(name, step.chains[name].model), reason=reason))
 
 
 def _begin(step: Step, chain: Chain, key: bytes) -> int | None:
@@ -119,13 +115,11 @@ def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhaust
 def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -> None:
     name = step.subject
     step.emit(
-        Rank.EDIT,
-        step.record_id(name, "context_edit"),
         ContextEdit(
             **step.common(name, step.chains[name].model),
             edits=edits,
             cleared_input_tokens=cleared,
-        ),
+        )
     )
 
 
@@ -140,8 +134,6 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
     window, source = limits.disprove(step, chain.model, used)
     percent = None if window is None else used_percent(used, window)
     step.emit(
-        Rank.READING,
-        step.record_id(name, "context_reading"),
         ContextReading(
             **step.common(name, chain.model),
             response_id=response_id,
@@ -155,7 +147,7 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
             used_percent=percent,
             messages=chain.messages,
             messages_total=chain.total,
-        ),
+        )
     )
     complete(step, name, chain, used)
     if window is not None and percent is not None:
@@ -176,8 +168,6 @@ def _warn(
         return announced
     name = step.subject
     step.emit(
-        Rank.WARNING,
-        step.record_id(name, "context_warning", crossed[-1]),
         ContextWarning(
             **step.common(name, chain.model),
             threshold_percent=crossed[-1],
@@ -190,6 +180,7 @@ def _warn(
             context_window=window,
             window_source=source,
         ),
+        crossed[-1],
     )
     return (*announced, *crossed)
 

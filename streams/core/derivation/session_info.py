@@ -4,7 +4,7 @@ from typing import cast
 
 from contextgauge.normalise.signals import SessionFacts
 from schemas.records import MAIN_CHAIN, Runtime, SessionInfo
-from streams.core.derivation.step import Rank, Step
+from streams.core.derivation.step import Step
 
 
 def apply_facts(step: Step, message: SessionFacts) -> None:
@@ -37,8 +37,6 @@ def apply_facts(step: Step, message: SessionFacts) -> None:
         publisher_agent_id=agent_id,
     )
     step.emit(
-        Rank.SESSION_INFO,
-        step.record_id(MAIN_CHAIN, "session_info"),
         SessionInfo(
             **step.common(MAIN_CHAIN, model),
             runtime=cast("Runtime | None", runtime),
@@ -46,5 +44,5 @@ def apply_facts(step: Step, message: SessionFacts) -> None:
             cwd=cwd,
             forked_from=forked_from,
             publisher_agent_id=agent_id,
-        ),
+        )
     )
