@@ -133,6 +133,16 @@ def test_the_address_of_a_local_service_that_ended_is_not_used(tmp_path: Path) -
         stack_addresses(tmp_path)
 
 
+def test_a_wrong_argument_is_named_as_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTEXTGAUGE_TOPIC_PREFIX", "fine")
+    with pytest.raises(ConfigError, match="letters, digits") as caught:
+        publisher_settings({"bootstrap_servers": "h:1", "topic_prefix": "a b"})
+    text = str(caught.value)
+    assert text.startswith("topic_prefix='a b' does not have the expected form")
+    assert "CONTEXTGAUGE" not in text
+    assert "unset" not in text
+
+
 def test_a_misspelled_setting_of_a_publisher_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTEXTGAUGE_BOOTSTRAP_SERVER", "h:1")
     with pytest.raises(ConfigError, match="did you mean CONTEXTGAUGE_BOOTSTRAP_SERVERS"):
