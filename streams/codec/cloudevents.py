@@ -64,29 +64,26 @@ def parse_rfc3339(text: str) -> int:
 
 def source(session_id: str) -> str:
     """Return the CloudEvents source of a session."""
-    short = len(session_id) <= _CACHED_CHARACTERS
-    return (_remembered_source if short else _source)(session_id)
-
-
-def _source(session_id: str) -> str:
-    return "/sessions/" + quote(session_id, safe="", errors="surrogatepass")
+    return _sources(session_id)[0]
 
 
 _CACHED_CHARACTERS: Final = 256
 """Longer ids are none that anyone has; remembering them could take gigabytes."""
-_remembered_source = lru_cache(maxsize=4096)(_source)
 
 
-def _source_header(session_id: str) -> tuple[str, bytes]:
-    if len(session_id) > _CACHED_CHARACTERS:
-        return "ce_source", _source(session_id).encode()
-    return _remembered_source_header(session_id)
+def _sources(session_id: str) -> tuple[str, tuple[str, bytes]]:
+    """Return a session's source, and its header."""
+    short = len(session_id) <= _CACHED_CHARACTERS
+    return (_remembered_sources if short else _make_sources)(session_id)
 
 
-@lru_cache(maxsize=4096)
-def _remembered_source_header(session_id: str) -> tuple[str, bytes]:
-    # A session's records follow one another: each header is built once.
-    return "ce_source", _source(session_id).encode()
+def _make_sources(session_id: str) -> tuple[str, tuple[str, bytes]]:
+    name = "/sessions/" + quote(session_id, safe="", errors="surrogatepass")
+    return name, ("ce_source", name.encode())
+
+
+_remembered_sources = lru_cache(maxsize=4096)(_make_sources)
+"""A session's records follow one another: both are built once."""
 
 
 @lru_cache(maxsize=16)
@@ -134,7 +131,7 @@ def to_binary(record: Record) -> tuple[Headers, bytes]:
     headers: Headers = (
         _SPEC_VERSION_HEADER,
         ("ce_id", record.id.encode()),
-        _source_header(data.session_id),
+        _sources(data.session_id)[1],
         _TYPE_HEADERS[data.kind],
         ("ce_subject", utf8(record.subject)),
         ("ce_sequence", b"%d" % record.sequence),
