@@ -52,25 +52,6 @@ class CommonFields(TypedDict):
 class Step:
     """The session while one message is applied to it; see the module."""
 
-    __slots__ = (
-        "_edited",
-        "attempt",
-        "chains",
-        "emitted",
-        "facts",
-        "first_read",
-        "hint",
-        "last_reset",
-        "limits_touched",
-        "normal",
-        "rules",
-        "session_id",
-        "subject",
-        "usage",
-        "usage_is_new",
-        "was_reset",
-    )
-
     def __init__(
         self, rules: Rules, session: Session, session_id: str, normal: Normal, subject: str
     ) -> None:
