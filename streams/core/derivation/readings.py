@@ -28,29 +28,26 @@ def respond(step: Step, response: Response) -> None:
     key = responses.key_hash(response.key, step.normal.cause)
     chain = step.edit(name)
     remembered = responses.find(chain.memory, key)
-    marks = 0 if remembered is None else remembered.marks
+    counts, previous_output, marks = remembered or (responses.NOT_COUNTED, None, 0)
     if response.model is not None:
         limits.set_model(step, name, base_name(response.model)[0])
     if response.boundary is not None and not marks & responses.BOUNDARY_MARK:
         marks |= responses.BOUNDARY_MARK
         bound(step, response.boundary)
-    previous_output = _begin(step, chain, key) if remembered is None else remembered.previous_output
+    if remembered is None:
+        previous_output = _begin(step, chain, key)
     _take_output(chain, key, response.output)
     if response.edits or response.exhausted:
         marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
-    known = remembered
-    if known is None:
-        known = responses.RememberedResponse(key, responses.NOT_COUNTED, previous_output, marks)
-    elif marks != known.marks:
-        known = known.with_marks(marks)
     usage = response.usage
     if usage is not None and usage.used > 0:
-        counted = known.with_reading(usage)
-        if counted is not known:
+        counted = responses.counts_hash(usage)
+        if not marks & responses.READ_MARK or counted != counts:
+            counts, marks = counted, marks | responses.READ_MARK
             _read(step, response.response_id, usage, previous_output)
-            known = counted
-    if known is not remembered:
-        chain.memory = responses.remember(chain.memory, known)
+    known = (counts, previous_output, marks)
+    if known != remembered:
+        chain.memory = responses.remember(chain.memory, key, known)
 
 
 def end_response(step: Step, end: ResponseEnd) -> None:
@@ -60,11 +57,11 @@ def end_response(step: Step, end: ResponseEnd) -> None:
     if remembered is None:
         return
     _take_output(chain, chain.response, end.output)
-    marks = remembered.marks | _once(
-        step, remembered.marks, edits=end.edits, exhausted=end.exhausted
-    )
-    if marks != remembered.marks:
-        chain.memory = responses.remember(chain.memory, remembered.with_marks(marks))
+    counts, previous_output, marks = remembered
+    added = _once(step, marks, edits=end.edits, exhausted=end.exhausted)
+    if added:
+        known = (counts, previous_output, marks | added)
+        chain.memory = responses.remember(chain.memory, chain.response, known)
 
 
 def micro_compact(step: Step, micro: MicroCompaction) -> None:
