@@ -7,7 +7,7 @@ path of keys to it, `("rules", 1, "at_percent")`; the reader of the file finds t
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Final, NamedTuple, TypeAlias, TypeVar, assert_never, get_args
 from urllib.parse import urlsplit
 
 from schemas.records import ExhaustedReason, Outcome
@@ -190,6 +190,8 @@ def _condition(section: "_Section", kind: AlertKind, max_age_ms: int) -> Conditi
         case "exhausted":
             reasons = section.some_of("reasons", _REASONS, default=_REASONS)
             return Exhaustion(frozenset(reasons))
+        case _:
+            assert_never(kind)
 
 
 class _Section:
