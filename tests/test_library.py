@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,12 +134,17 @@ def test_the_address_of_a_local_service_that_ended_is_not_used(tmp_path: Path) -
         stack_addresses(tmp_path)
 
 
-def test_a_wrong_argument_is_named_as_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("given", "told"), [("a b", "'a b' does not have the expected form"), (5, "'5' should be a")]
+)
+def test_a_wrong_argument_is_named_as_it_was_given(
+    monkeypatch: pytest.MonkeyPatch, given: Any, told: str
+) -> None:
     monkeypatch.setenv("CONTEXTGAUGE_TOPIC_PREFIX", "fine")
     with pytest.raises(ConfigError, match="letters, digits") as caught:
-        publisher_settings({"bootstrap_servers": "h:1", "topic_prefix": "a b"})
+        publisher_settings({"bootstrap_servers": "h:1", "topic_prefix": given})
     text = str(caught.value)
-    assert text.startswith("topic_prefix='a b' does not have the expected form")
+    assert text.startswith(f"topic_prefix={told}")
     assert "CONTEXTGAUGE" not in text
     assert "unset" not in text
 

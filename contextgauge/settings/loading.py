@@ -113,7 +113,7 @@ def _explain(
         named, remedy = variable(field), "Correct it, or unset it for the default."
         value = os.environ.get(named, "")
         if field in overrides:
-            named, remedy, value = field, "Correct it.", overrides[field]
+            named, remedy, value = field, "Correct it.", str(overrides[field])
         # An address with a user in front may have a password there.
         hidden = field in secrets or "@" in value or not value
         shown = "" if hidden else f"={value[:80]!r}"
