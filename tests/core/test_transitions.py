@@ -21,7 +21,7 @@ from streams.core.derivation.transitions import (
 )
 from tools.draw_attempts import diagram, document, table
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "attempts.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "ATTEMPTS.md"
 
 SPEC = """
 | Idle      | start → Open          | -           | -       | failed        | boundary        | -              | -              | -              | -              |
@@ -115,7 +115,7 @@ def test_without_a_start_there_is_no_attempt(phase: Phase) -> None:
 
 def test_the_document_is_drawn_from_the_table() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == document(), (
-        "docs/attempts.md is stale: run `python tools/draw_attempts.py`"
+        "docs/ATTEMPTS.md is stale: run `python tools/draw_attempts.py`"
     )
 
 
