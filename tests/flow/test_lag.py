@@ -24,6 +24,10 @@ class Told:
         self.lag = Lag(self._figures, self.clock, 3, "derive_lag_messages", "derive_lag_seconds")
 
     @property
+    def messages(self) -> float:
+        return self._figures.gauges["derive_lag_messages", "3"]
+
+    @property
     def seconds(self) -> float:
         return self._figures.gauges["derive_lag_seconds", "3"]
 
@@ -65,3 +69,10 @@ def test_what_was_never_done_is_behind_since_it_was_seen() -> None:
     told.clock.at_ms += 5_000
     told.lag.report(0, 10)
     assert told.seconds == 5
+
+
+def test_a_position_past_an_older_end_is_no_lag() -> None:
+    """The end comes from another request than the records: it may be the older of the two."""
+    told = Told()
+    told.lag.report(502, 500, told.clock.at_ms - 60_000)
+    assert (told.messages, told.seconds) == (0, 0)
