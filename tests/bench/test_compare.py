@@ -19,7 +19,7 @@ def test_equal_records_have_no_difference() -> None:
 
     assert outcome.compared == 3
     assert not outcome.differences
-    assert outcome.told("ours", "theirs") == "theirs: 3 records, each equal to that of ours"
+    assert outcome.summary("ours", "theirs") == "theirs: 3 records, each equal to that of ours"
 
 
 def test_the_order_of_fields_is_no_difference() -> None:
@@ -32,7 +32,7 @@ def test_a_field_that_differs_is_told_with_both_values() -> None:
     outcome = compare({"s": [written(1)]}, {"s": [written(1, used_tokens=101)]})
 
     assert outcome.differences[0].details == ("data.used_tokens: ours 100, theirs 101",)
-    assert "session s, record 1" in outcome.told("ours", "theirs")
+    assert "session s, record 1" in outcome.summary("ours", "theirs")
 
 
 def test_a_field_that_is_null_differs_from_one_that_is_absent() -> None:
@@ -66,10 +66,10 @@ def test_of_a_session_only_the_first_difference_is_told() -> None:
 def test_many_differences_are_counted_and_some_told() -> None:
     ours = {f"session-{number:03}": [written(1)] for number in range(50)}
 
-    told = compare(ours, {}).told("ours", "theirs")
+    summary = compare(ours, {}).summary("ours", "theirs")
 
-    assert "differs from ours in 50 sessions" in told
-    assert told.count("only ours") == SHOWN
+    assert "differs from ours in 50 sessions" in summary
+    assert summary.count("only ours") == SHOWN
 
 
 def test_long_values_are_cut() -> None:

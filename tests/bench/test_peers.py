@@ -116,4 +116,4 @@ async def test_through_kafka_a_peer_writes_our_records(name: str, tmp_path: Path
     finally:
         stack.stop()
     assert outcome.compared > 1_000
-    assert not outcome.differences, outcome.told("ours", name)
+    assert not outcome.differences, outcome.summary("ours", name)
