@@ -20,7 +20,7 @@ def test_the_peer_has_threads_in_one_process() -> None:
     assert "-Dbench.threads=2" in two.command(Job("127.0.0.1:9092", "run", Path())).arguments
 
 
-def test_the_figures_are_medians_and_say_what_is_busy() -> None:
+def test_figures_are_medians_and_include_busy_cores() -> None:
     runs = [
         Measured("contextgauge", rate, cpu_s, 5.0, 300.0, 1.0, 0.5)
         for rate, cpu_s in ((60_000, 15.0), (50_000, 20.0), (40_000, 25.0))

@@ -66,7 +66,7 @@ def spec() -> dict[tuple[Phase, AttemptEvent], Move]:
 
 
 @pytest.mark.parametrize(("phase", "event"), PAIRS)
-def test_the_table_has_every_pair_and_is_the_specs(phase: Phase, event: AttemptEvent) -> None:
+def test_every_pair_of_the_table_matches_the_spec(phase: Phase, event: AttemptEvent) -> None:
     assert TABLE[phase][event] == spec()[phase, event]
 
 
@@ -76,7 +76,7 @@ def test_the_table_has_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("phase", "event"), PAIRS)
-def test_only_an_attempt_that_is_there_can_beat_or_be_lost(
+def test_only_an_open_attempt_can_have_heartbeats_or_be_lost(
     phase: Phase, event: AttemptEvent
 ) -> None:
     move = TABLE[phase][event]

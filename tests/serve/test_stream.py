@@ -61,7 +61,7 @@ async def test_a_silent_feed_shows_that_it_is_alive(
         writer.close()
 
 
-async def test_a_token_that_is_taken_back_ends_its_feed(
+async def test_a_revoked_token_ends_its_feed(
     monkeypatch: pytest.MonkeyPatch, records: list[Record]
 ) -> None:
     monkeypatch.setattr(stream, "HEARTBEAT_S", 0.05)
@@ -91,7 +91,7 @@ async def test_a_token_that_is_taken_back_ends_its_feed(
     assert api.reported == []
 
 
-async def test_who_reads_nothing_is_cut_off(
+async def test_a_listener_that_reads_nothing_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, records: list[Record]
 ) -> None:
     monkeypatch.setattr(stream, "_SEND_S", 0.3)
@@ -126,7 +126,7 @@ async def test_who_reads_nothing_is_cut_off(
     assert api.reported == []
 
 
-async def test_a_redis_that_goes_away_ends_a_catch_up_with_the_reason(
+async def test_a_redis_outage_ends_a_catch_up_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, records: list[Record]
 ) -> None:
     monkeypatch.setattr(listener_module, "_CHUNK", 2)
@@ -221,7 +221,7 @@ async def test_listeners_are_counted_in_and_out(records: list[Record]) -> None:
         await become(lambda: _figure(api, "serve_stream_readers") == 0)
 
 
-async def test_no_more_are_let_in_though_all_come_at_once(records: list[Record]) -> None:
+async def test_simultaneous_connections_do_not_exceed_the_limit(records: list[Record]) -> None:
     views = _Slow()
     views.add(*records[:3])
     api = api_over(views, streams=2)
