@@ -1,24 +1,27 @@
 """Messages that Claude's stream sends now and then, without the fields that all frames have."""
 
-from collections.abc import Callable
-
 from schemas.records import Json
 from streams.flow.simulator.claude_message import CWD
 from streams.flow.simulator.session import SimulatedChain
 
-Frame = dict[str, Json]
+NEUTRAL_FRAMES: tuple[dict[str, Json], ...] = (
+    {"type": "system", "subtype": "api_retry", "attempt": 1, "max_retries": 10,
+     "retry_delay_ms": 700},
+    {"type": "system", "subtype": "thinking_tokens", "estimated_tokens": 90},
+    {"type": "system", "subtype": "background_tasks_changed", "tasks": []},
+    {"type": "system", "subtype": "task_updated", "task_id": "t1",
+     "patch": {"status": "completed"}},
+    {"type": "system", "subtype": "task_notification", "task_id": "t1", "status": "completed",
+     "usage": {"total_tokens": 21_000}},
+    # A hook's input, which a hook may publish; it has no type.
+    {"cwd": CWD, "hook_event_name": "PostCompact", "trigger": "auto"},
+    {"cwd": CWD, "hook_event_name": "SessionStart", "source": "resume", "context_tokens": 90_000,
+     "seconds_since_last_response": 300},
+)  # fmt: skip
+"""Those without effect on any figure."""
 
 
-def _system(subtype: str, **fields: Json) -> Callable[[SimulatedChain, int], Frame]:
-    return lambda _chain, _window: {"type": "system", "subtype": subtype, **fields}
-
-
-def _hook_input(event: str, **fields: Json) -> Callable[[SimulatedChain, int], Frame]:
-    """Return a hook's input, which a hook may publish; it has no type."""
-    return lambda _chain, _window: {"cwd": CWD, "hook_event_name": event, **fields}
-
-
-def _context_frame(chain: SimulatedChain, window: int) -> Frame:
+def context_frame(chain: SimulatedChain, window: int) -> dict[str, Json]:
     """Return the frame with which a session answers `/context`."""
     answer = context_usage(chain, window)
     usage: Json = {
@@ -37,7 +40,8 @@ def _context_frame(chain: SimulatedChain, window: int) -> Frame:
     return {"type": "assistant", "message": message, "context_usage": usage}
 
 
-def _auto_compact_state(_chain: SimulatedChain, window: int) -> Frame:
+def auto_compact_state(window: int) -> dict[str, Json]:
+    """Return the frame that reports at which size the session compacts."""
     value: Json = {
         "effective_window": window,
         "threshold": window * 5 // 6,
@@ -46,28 +50,6 @@ def _auto_compact_state(_chain: SimulatedChain, window: int) -> Frame:
         "source": "settings",
     }
     return {"type": "autocompact_state", "value": value}
-
-
-NEUTRAL_FRAMES: dict[str, Callable[[SimulatedChain, int], Frame]] = {
-    "api_retry": _system("api_retry", attempt=1, max_retries=10, retry_delay_ms=700),
-    "thinking_tokens": _system("thinking_tokens", estimated_tokens=90),
-    "background_tasks_changed": _system("background_tasks_changed", tasks=[]),
-    "task_updated": _system("task_updated", task_id="t1", patch={"status": "completed"}),
-    "task_notification": _system(
-        "task_notification", task_id="t1", status="completed", usage={"total_tokens": 21_000}
-    ),
-    "hook_input_post_compact": _hook_input("PostCompact", trigger="auto"),
-    "hook_input_session_start": _hook_input(
-        "SessionStart", source="resume", context_tokens=90_000, seconds_since_last_response=300
-    ),
-}
-"""Those without effect on any figure."""
-
-RARE_FRAMES: dict[str, Callable[[SimulatedChain, int], Frame]] = {
-    **NEUTRAL_FRAMES,
-    "context_frame": _context_frame,
-    "autocompact_state": _auto_compact_state,
-}
 
 
 def context_usage(chain: SimulatedChain, window: int) -> dict[str, Json]:
