@@ -17,18 +17,15 @@ from contextgauge.errors import RetryError
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import Alert, Who
 from streams.flow.common.lag import Lag
-from streams.flow.common.retry import RetryLoop
+from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.flow.control.memory import SentAlerts
 from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
 from streams.flow.control.webhook_delivery import QueuedAlert, TargetQueue
 from streams.ports import (
     AlertMemory,
-    Clock,
-    Health,
     Log,
     ReceivedRecord,
     RecordStream,
-    Telemetry,
     Webhook,
 )
 
@@ -47,8 +44,8 @@ logger = structlog.get_logger()
 WhoOf = Callable[[str], Awaitable[Who]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlPorts:
+@dataclass(frozen=True, kw_only=True)
+class ControlPorts(WorkerTools):
     """What the worker needs of the outside world. `log` reads back what was acknowledged."""
 
     stream: RecordStream
@@ -56,9 +53,6 @@ class ControlPorts:
     webhooks: Mapping[str, Webhook]
     memory: AlertMemory
     who_of: WhoOf
-    telemetry: Telemetry
-    health: Health
-    clock: Clock
     dice: random.Random
 
 
@@ -67,18 +61,11 @@ class ControlWorker:
 
     def __init__(self, plan: AlertPlan, topic: str, ports: ControlPorts) -> None:
         self._plan, self._topic, self._ports = plan, topic, ports
-        self._clock, self._telemetry = ports.clock, ports.telemetry
-        self._stop = asyncio.Event()
-        self._memory = SentAlerts(ports.memory, ports.telemetry, ports.health, ports.clock)
+        self._clock, self._telemetry, self._stop = ports.clock, ports.telemetry, ports.stop
+        self._memory = SentAlerts(ports.memory, ports)
         self._queues = {
             target.name: TargetQueue(
-                target,
-                ports.webhooks[target.name],
-                self._memory,
-                ports.telemetry,
-                ports.clock,
-                ports.dice,
-                link_of=plan.link,
+                target, ports.webhooks[target.name], self._memory, ports, ports.dice, plan.link
             )
             for target in plan.targets
         }
@@ -87,14 +74,14 @@ class ControlWorker:
         self._restoring: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[None] | None = None
 
-    async def run(self, stop: asyncio.Event) -> None:
+    async def run(self) -> None:
         """Run until stopped. Raises StopError, RetryError, or the error of any task."""
-        self._stop = stop
+        stop = self._stop
         self._failed = asyncio.get_running_loop().create_future()
         end_stream = asyncio.Event()
         streaming = asyncio.create_task(self._ports.stream.run(self, end_stream))
-        sending = [asyncio.create_task(queue.run(stop)) for queue in self._queues.values()]
-        looking = asyncio.gather(self._look(stop), self._store(stop))
+        sending = [asyncio.create_task(queue.run()) for queue in self._queues.values()]
+        looking = asyncio.gather(self._look(), self._store())
         stopping = asyncio.create_task(stop.wait())
         tasks: list[asyncio.Future[Any]] = [streaming, looking, *sending, self._failed]
         try:
@@ -121,9 +108,7 @@ class ControlWorker:
         self._ports.health.worker("member")
         logger.info("assigned", partitions=sorted(positions))
         for number, position in positions.items():
-            lag = Lag(
-                self._telemetry, self._clock, number, "control_lag_records", "control_lag_seconds"
-            )
+            lag = Lag(self._ports, number, "control_lag_records", "control_lag_seconds")
             partition = ControlPartition(number, position, self._plan, lag)
             self._partitions[number] = partition
             self._ports.health.partition(number, "restoring")
@@ -232,7 +217,7 @@ class ControlWorker:
         return alert.is_fresh(logged_ms, max_age_ms) and now_ms - logged_ms <= tried_ms
 
     async def _restore(self, partition: ControlPartition) -> None:
-        retry = RetryLoop(self._clock, self._telemetry, self._ports.health, self._stop, "kafka")
+        retry = RetryLoop(self._ports, "kafka")
         try:
             count = await partition.restore(
                 self._ports.log, self._topic, self._clock.now_ms(), retry
@@ -245,10 +230,10 @@ class ControlWorker:
             self._ports.health.partition(partition.number, "running")
             logger.info("read back", partition=partition.number, records=count)
 
-    async def _look(self, stop: asyncio.Event) -> None:
+    async def _look(self) -> None:
         """Raise the alerts of silent attempts, and report the lags, each second."""
-        while not stop.is_set():
-            await sleep_until(self._clock, stop, _LOOK_EVERY_S)
+        while not self._stop.is_set():
+            await sleep_until(self._clock, self._stop, _LOOK_EVERY_S)
             now_ms = self._clock.now_ms()
             for partition in list(self._partitions.values()):
                 if not partition.is_ours or not partition.is_restored.is_set():
@@ -263,10 +248,10 @@ class ControlWorker:
                     await self._send(partition, alert, lambda: None)
                 partition.watch.forget(now_ms - self._plan.max_age_ms)
 
-    async def _store(self, stop: asyncio.Event) -> None:
+    async def _store(self) -> None:
         """Store what the memory could not, in a task of its own: it may hang for seconds."""
-        while not stop.is_set():
-            await sleep_until(self._clock, stop, _LOOK_EVERY_S)
+        while not self._stop.is_set():
+            await sleep_until(self._clock, self._stop, _LOOK_EVERY_S)
             await self._memory.store_rest()
 
     def _end(self, partition: ControlPartition) -> int | None:

@@ -11,7 +11,7 @@ changelog that a new producer reads is authoritative.
 
 import asyncio
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import structlog
@@ -20,6 +20,7 @@ from contextgauge.errors import PositionError, RetryError
 from schemas.topics import MIB
 from streams.core.derivation.rules_config import Rules
 from streams.flow.common.lag import Lag
+from streams.flow.common.retry import WorkerTools
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
@@ -27,13 +28,10 @@ from streams.flow.derive.partition_state import InputPartition, PartitionState, 
 from streams.flow.derive.restoring import restore
 from streams.ports import (
     Batch,
-    Clock,
     GroupReader,
-    Health,
     Log,
     StateStore,
     StepTimer,
-    Telemetry,
     TransactionalProducer,
 )
 
@@ -50,19 +48,16 @@ class ReaderLostError(RetryError):
     """The group's reader failed, and with it all partitions: rejoin the group."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DerivePorts:
+@dataclass(frozen=True, kw_only=True)
+class DerivePorts(WorkerTools):
     """What every partition's task uses."""
 
     log: Log
     state_store: StateStore
     rules: Rules
     config: DeriveConfig
-    telemetry: Telemetry
-    health: Health
-    clock: Clock
     partition_of: Callable[[str, int], int]
-    flood: FloodWatch
+    flood: FloodWatch = field(default_factory=FloodWatch)
 
 
 class ReleasedState(NamedTuple):
@@ -117,13 +112,7 @@ class PartitionTask:
         self._stop = asyncio.Event()
         self._end: int | None = None
         self._limit = _BatchLimit(tools.config)
-        self._lag = Lag(
-            tools.telemetry,
-            tools.clock,
-            place.partition,
-            "derive_lag_messages",
-            "derive_lag_seconds",
-        )
+        self._lag = Lag(tools, place.partition, "derive_lag_messages", "derive_lag_seconds")
         self.running = False
         """Whether it has been restored. Until then it can be cancelled without loss."""
         self.committed = False

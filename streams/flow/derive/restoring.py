@@ -10,7 +10,7 @@ from contextlib import aclosing
 import structlog
 
 from streams.flow.derive.partition_state import PartitionState
-from streams.ports import ChangelogChunk, Clock, StateStore, Telemetry
+from streams.ports import Clock, StateStore, Telemetry
 
 LOG_EVERY_S = 5.0
 """How often progress is logged: often enough to see that it advances, without flooding the log."""
@@ -33,14 +33,30 @@ async def restore(
 
     Raises VersionError or ConfigError for what cannot be taken over, RetryError if the log is away.
     """
-    done = total = 0
-    progress = _Progress(state, partition, telemetry, clock)
+    label, began = str(partition), clock.monotonic_s()
+    logged, entries, done, total = began, 0, 0, 0
     try:
         async with aclosing(state_store.restore(partition)) as chunks:
             async for chunk in chunks:
                 state.add(chunk.entries)
-                progress.take(chunk)
                 done, total = chunk.done, chunk.total
+                entries += len(chunk.entries)
+                telemetry.gauge("derive_restore_ratio", done / total, partition=label)
+                telemetry.count("derive_restored_entries", len(chunk.entries), partition=label)
+                now = clock.monotonic_s()
+                if now - logged >= LOG_EVERY_S:
+                    logged = now
+                    logger.info(
+                        "restoring",
+                        partition=partition,
+                        entries=entries,
+                        offsets=done,
+                        of_offsets=total,
+                        percent=round(100 * done / total, 1),
+                        entries_per_s=round(entries / (now - began)),
+                        sessions=state.stored_sessions,
+                        remaining_s=round((now - began) * (total / done - 1)),
+                    )
                 on_progress(done, total)
                 # A poll that finds something returns without waiting.
                 await asyncio.sleep(0)
@@ -48,59 +64,14 @@ async def restore(
             on_progress(done, total)
             await asyncio.sleep(0)
     finally:
-        progress.forget()
-    progress.log_end()
-
-
-class _Progress:
-    """The progress of one restore."""
-
-    def __init__(
-        self, state: PartitionState, partition: int, telemetry: Telemetry, clock: Clock
-    ) -> None:
-        self._state, self._partition = state, partition
-        self._telemetry, self._clock = telemetry, clock
-        self._label = str(partition)
-        self._began = self._logged = clock.monotonic_s()
-        self._entries = 0
-
-    def take(self, chunk: ChangelogChunk) -> None:
-        """Count a chunk, and log the progress if that is due."""
-        self._entries += len(chunk.entries)
-        share = chunk.done / chunk.total
-        self._telemetry.gauge("derive_restore_ratio", share, partition=self._label)
-        self._telemetry.count("derive_restored_entries", len(chunk.entries), partition=self._label)
-        now = self._clock.monotonic_s()
-        if now - self._logged < LOG_EVERY_S:
-            return
-        self._logged = now
-        seconds = now - self._began
-        logger.info(
-            "restoring",
-            partition=self._partition,
-            entries=self._entries,
-            offsets=chunk.done,
-            of_offsets=chunk.total,
-            percent=round(100 * share, 1),
-            entries_per_s=round(self._entries / seconds),
-            sessions=self._state.stored_sessions,
-            remaining_s=round(seconds * (1 / share - 1)),
-        )
-
-    def forget(self) -> None:
-        """Stop reporting progress."""
-        self._telemetry.forget("derive_restore_ratio", partition=self._label)
-
-    def log_end(self) -> None:
-        """Log what was restored and how fast; nothing for a new partition."""
-        if not self._entries:
-            return
-        seconds = self._clock.monotonic_s() - self._began
+        telemetry.forget("derive_restore_ratio", partition=label)
+    if entries:
+        seconds = clock.monotonic_s() - began
         logger.info(
             "restored",
-            partition=self._partition,
-            entries=self._entries,
-            sessions=self._state.sessions,
+            partition=partition,
+            entries=entries,
+            sessions=state.sessions,
             seconds=round(seconds, 3),
-            entries_per_s=round(self._entries / seconds) if seconds > 0 else None,
+            entries_per_s=round(entries / seconds) if seconds > 0 else None,
         )

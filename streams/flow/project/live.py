@@ -34,13 +34,7 @@ class LiveProjection:
         self._lost: int | None = None
         """The generation whose documents of this partition are known to be lost."""
         self._heartbeat_s = ports.clock.monotonic_s() - _HEARTBEAT_S
-        self._lag = Lag(
-            ports.telemetry,
-            ports.clock,
-            poller.partition,
-            "project_lag_records",
-            "project_lag_seconds",
-        )
+        self._lag = Lag(ports, poller.partition, "project_lag_records", "project_lag_seconds")
 
     async def run(self) -> None:
         """Follow whatever generation is active, until cancelled."""

@@ -1,17 +1,17 @@
 """Polling one partition and writing its batches: the step that live projection and builds share."""
 
 import asyncio
-from functools import partial
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import structlog
 
 from contextgauge.errors import PositionError
 from streams.flow.common.generations import GenerationTracker
-from streams.flow.common.retry import RetryLoop
+from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.partition import PartitionProjector, ViewPartition
-from streams.ports import Batch, Clock, Health, Log, PartitionReader, Telemetry, ViewStore
+from streams.ports import Batch, Log, PartitionReader, ViewStore
 
 _REREAD_PAUSE_S = 0.1
 """Between a mismatch and reading again: two workers that write to one partition must not race."""
@@ -19,17 +19,23 @@ _REREAD_PAUSE_S = 0.1
 logger = structlog.get_logger()
 
 
-class ProjectPorts(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class ProjectPorts(WorkerTools):
     """What the work on every partition uses."""
 
     log: Log
     store: ViewStore
     config: ProjectConfig
-    telemetry: Telemetry
-    health: Health
-    clock: Clock
-    retry: RetryLoop
-    generations: GenerationTracker
+
+    @cached_property
+    def retry(self) -> RetryLoop:
+        """Retries what the store is asked for."""
+        return RetryLoop(self, "redis")
+
+    @cached_property
+    def generations(self) -> GenerationTracker:
+        """The store's generations, as this worker knows them."""
+        return GenerationTracker(self.store, self.clock, self.config.instance_id)
 
 
 class PartitionPoller:
