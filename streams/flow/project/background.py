@@ -6,7 +6,7 @@ import structlog
 
 from contextgauge.errors import LostError, ReseekError
 from streams.flow.project.partition import PartitionProjector
-from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
+from streams.flow.project.polling import PartitionPoller, ProjectPorts
 from streams.ports import Batch, Generations, PartitionReader
 
 _BACKGROUND_RECORDS = 50
@@ -22,8 +22,8 @@ logger = structlog.get_logger()
 class GenerationBuild:
     """Builds whatever generation is next on one partition; begins one where none is active."""
 
-    def __init__(self, ports: ProjectPorts, poller: PartitionPoller, handover: Handover) -> None:
-        self._ports, self._poller, self._handover = ports, poller, handover
+    def __init__(self, ports: ProjectPorts, poller: PartitionPoller) -> None:
+        self._ports, self._poller = ports, poller
         self._last_loss = ("", "")
         """The last build in which documents were missing, and which."""
         self._lenient_build: str | None = None
@@ -42,7 +42,8 @@ class GenerationBuild:
 
     async def _build(self, generation: int, build: str) -> None:
         ports, partition = self._ports, self._poller.partition
-        self._handover.begin_build(generation)
+        self._poller.building = generation
+        self._poller.build_ended.clear()
         reader = ports.log.reader(ports.config.events_topic, [partition])
         try:
             with ports.health.step("open", partition, ports.config.open_timeout_s):
@@ -66,7 +67,8 @@ class GenerationBuild:
             await self._poller.pause_before_rereading(error)
         finally:
             await reader.stop()
-            self._handover.end_build()
+            self._poller.building = None
+            self._poller.build_ended.set()
 
     async def _open(self, generation: int, build: str, begin: int) -> PartitionProjector:
         """Go on with this build where it was left, or begin it at the log's first offset."""
@@ -106,7 +108,7 @@ class GenerationBuild:
                 )
                 has_tried_to_activate = True
                 continue
-            if not self._handover.is_followed:
+            if not poller.is_followed:
                 ports.health.partition(
                     poller.partition,
                     "building",

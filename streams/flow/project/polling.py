@@ -41,6 +41,8 @@ class ProjectPorts(WorkerTools):
 class PartitionPoller:
     """Polls one of `partitions` and writes its batches, with the health steps and metrics of both.
 
+    Live projection and the build share it, and know of each other through it.
+
     RetryErrors that it raises are the log's; the store is retried.
     """
 
@@ -48,6 +50,12 @@ class PartitionPoller:
         self.partition, self.label = partition, str(partition)
         self.has_written = False
         """Whether a batch was read from the log and its changes written."""
+        self.is_followed = False
+        """Whether live projection serves readers; else they wait for the next generation."""
+        self.building: int | None = None
+        """The generation that the build writes to. One that was just activated still belongs to
+        its build until that has ended: one at a time writes to it."""
+        self.build_ended = asyncio.Event()
         self._ports = ports
         self.partitions = partitions
         self._verified_s = ports.clock.monotonic_s()
@@ -104,32 +112,3 @@ class PartitionPoller:
         self._ports.telemetry.count("project_mismatches", partition=self.label)
         logger.warning("reading again", partition=self.partition, error=str(error))
         await self._ports.clock.sleep(_REREAD_PAUSE_S)
-
-
-class Handover:
-    """What live projection and the background build of one partition know of each other.
-
-    A generation that was just activated still belongs to its build until that has ended: one at a
-    time writes to it.
-    """
-
-    def __init__(self) -> None:
-        self.is_followed = False
-        """Whether live projection serves readers; else they wait for the next generation."""
-        self.building: int | None = None
-        """The generation that the build writes to."""
-        self._build_ended = asyncio.Event()
-
-    def begin_build(self, generation: int) -> None:
-        """Reserve a generation for the build."""
-        self.building = generation
-        self._build_ended.clear()
-
-    def end_build(self) -> None:
-        """Let live projection write to it."""
-        self.building = None
-        self._build_ended.set()
-
-    async def until_built(self) -> None:
-        """Wait until the build has ended."""
-        await self._build_ended.wait()

@@ -23,7 +23,7 @@ from contextgauge.errors import ConfigError
 from streams.flow.common.membership import Membership, stay_member
 from streams.flow.project.background import GenerationBuild, GenerationCleanup
 from streams.flow.project.live import LiveProjection
-from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
+from streams.flow.project.polling import PartitionPoller, ProjectPorts
 from streams.flow.project.session_counts import SessionGauges
 
 _CANCEL_TIMEOUT_S = 3.0
@@ -94,9 +94,8 @@ class _ProjectMember(Membership):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))
             poller = PartitionPoller(self._ports, partition, self._partitions)
-            handover = Handover()
-            live = LiveProjection(self._ports, self._reader, poller, handover)
-            build = GenerationBuild(self._ports, poller, handover)
+            live = LiveProjection(self._ports, self._reader, poller)
+            build = GenerationBuild(self._ports, poller)
             cleanup = GenerationCleanup(self._ports, poller)
             self._pollers.append(poller)
             self._tasks += [self._spawn(task.run()) for task in (live, build, cleanup)]
