@@ -81,19 +81,16 @@ async def in_thread(items: Iterable[Item]) -> AsyncGenerator[Item, None]:
     loop = asyncio.get_running_loop()
     requests: queue.SimpleQueue[asyncio.Future[Item | None] | None] = queue.SimpleQueue()
 
-    def answer(act: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: no one waits any more
-            loop.call_soon_threadsafe(act)
-
     def read() -> None:
         reading = iter(items)
         while (future := requests.get()) is not None:
+            item, failure = None, None
             try:
                 item = next(reading, None)
             except BaseException as error:  # noqa: BLE001 -- raised where it was asked for
-                answer(_failing(future, error))
-            else:
-                answer(_giving(future, item))
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop is closed: no one waits any more
+                loop.call_soon_threadsafe(_answer, future, item, failure)
 
     threading.Thread(target=read, name="reading", daemon=True).start()
     try:
@@ -108,17 +105,12 @@ async def in_thread(items: Iterable[Item]) -> AsyncGenerator[Item, None]:
         requests.put(None)
 
 
-def _giving(future: asyncio.Future[Item | None], item: Item | None) -> Callable[[], None]:
-    def give() -> None:
-        if not future.done():
-            future.set_result(item)
-
-    return give
-
-
-def _failing(future: asyncio.Future[Item | None], error: BaseException) -> Callable[[], None]:
-    def fail() -> None:
-        if not future.done():
-            future.set_exception(error)
-
-    return fail
+def _answer(
+    future: asyncio.Future[Item | None], item: Item | None, failure: BaseException | None
+) -> None:
+    if future.done():
+        return
+    if failure is None:
+        future.set_result(item)
+    else:
+        future.set_exception(failure)
