@@ -27,7 +27,7 @@ from streams.flow.rebuild.progress import (
     Progress,
     Rebuilt,
 )
-from streams.ports import Clock, ViewPosition, ViewStore
+from streams.ports import Clock, Generations, ViewPosition, ViewStore
 
 _POLL_S = 0.5
 """How often the workers' progress is checked."""
@@ -78,14 +78,11 @@ class Rebuild:
 
         Raises StopError if no generation is active either.
         """
-        await self._generations.refresh()
-        seen = self._generations.current
+        seen = await self._look()
         if seen.next is None:
             if seen.active is None:
                 raise _no_views()
             return None
-        self._pair = Pair(seen.active or 0, seen.next, seen.build)
-        await self._count_partitions()
         return await self._progress("building")
 
     async def abandon(self) -> int | None:
@@ -93,23 +90,18 @@ class Rebuild:
 
         Raises StopError if the workers need the build.
         """
-        await self._generations.refresh()
-        seen = self._generations.current
+        seen = await self._look()
         if seen.next is None:
             return None
-        self._pair = Pair(seen.active or 0, seen.next, seen.build)
-        await self._count_partitions()
         await self._store.abandon(seen.next, seen.build)
         await self._generations.refresh()
-        if (self._generations.current.next, self._generations.current.build) == (
-            seen.next,
-            seen.build,
-        ):
+        now = self._generations.current
+        if (now.next, now.build) == (seen.next, seen.build):
             raise StopError(
                 f"generation {seen.next} is required, because views were lost or do not exist yet: "
                 "it becomes active automatically"
             )
-        if self._generations.current.active == seen.next:
+        if now.active == seen.next:
             raise StopError(f"generation {seen.next} has just become active: readers use it")
         # A worker that does not know this yet would start the partition again.
         await self._clock.sleep(_NOTICED_S)
@@ -122,20 +114,23 @@ class Rebuild:
 
         Raises StopError if no generation is active.
         """
-        await self._generations.refresh()
-        seen = self._generations.current
+        seen = await self._look()
         if seen.active is None:
             raise _no_views()
         self.resumed = seen.next is not None
         if seen.next is None:
-            await self._store.begin_next(
-                seen.active + 1, self._generations.new_build_name(), held=True
-            )
-            await self._generations.refresh()
-            seen = self._generations.current
+            build = self._generations.new_build_name()
+            await self._store.begin_next(seen.active + 1, build, held=True)
+            await self._look()
+        return await self._progress("building")
+
+    async def _look(self) -> Generations:
+        """Return the generations as they are now; a build, if any, is this run's from here on."""
+        await self._generations.refresh()
+        seen = self._generations.current
         self._pair = Pair(seen.active or 0, seen.next or 0, seen.build)
         await self._count_partitions()
-        return await self._progress("building")
+        return seen
 
     async def run(self, *, accept: bool) -> Rebuilt:
         """Wait until it is built, compare it, and swap if it is equal or if `accept` is set."""
@@ -158,14 +153,8 @@ class Rebuild:
         swapped = False
         if not (compared.different or cut) or accept:
             await self._until_level()
-            activate = partial(
-                self._generations.activate,
-                pair.following,
-                pair.build,
-                self._partitions,
-                compared=True,
-            )
-            await self._ask(activate)
+            activate, partitions = self._generations.activate, self._partitions
+            await self._ask(lambda: activate(pair.following, pair.build, partitions, compared=True))
             swapped = self._generations.current.active == pair.following
             if not swapped:
                 return None
@@ -212,10 +201,10 @@ class Rebuild:
             self._show(progress)
             for partition in _behind(progress, progress):
                 # A limit that a comparison could not remove: it was killed, or Redis was down.
-                lift = partial(
-                    self._store.limit, self._pair.following, partition, self._pair.build, None
+                pair = self._pair
+                await self._ask(
+                    partial(self._store.limit, pair.following, partition, pair.build, None)
                 )
-                await self._ask(lift)
             await self._pause()
             progress = await self._ask(partial(self._progress, "swapping"))
 
@@ -258,14 +247,15 @@ class Rebuild:
         sessions = 0
         for partition in range(self._partitions):
             former, following = await self._positions(partition)
-            is_there = following is not None and following.build == pair.build
+            if following is not None and following.build != pair.build:
+                following = None
             partitions.append(
                 PartitionProgress(
                     partition,
-                    following.begin if following and is_there else None,
-                    following.offset if following and is_there else None,
+                    following and following.begin,
+                    following and following.offset,
                     former and former.offset,
-                    bool(following and is_there and following.caught_up),
+                    caught_up=following is not None and following.caught_up,
                 )
             )
             if phase == "comparing":
