@@ -7,7 +7,7 @@ import pytest
 from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER
 from streams.flow.doctor.facts import Keying
-from streams.flow.doctor.keying import KeyingSample
+from streams.flow.doctor.log_facts import KeyingSample
 from streams.ports import LogRecord
 
 NOW = 1_800_000_000_000

@@ -5,7 +5,8 @@
 
 from streams.flow.doctor.checks import CHECKS, judge
 from streams.flow.doctor.facts import Expected, Facts
-from streams.flow.doctor.gather import Services, gather
+from streams.flow.doctor.gather import gather
+from streams.flow.doctor.log_facts import Services
 from streams.flow.doctor.rules import SEVERITIES, Finding, Severity
 
 __all__ = [
