@@ -28,7 +28,7 @@ from schemas.records import (
 )
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import DialectName
-from streams.flow.simulator.rare_frames import NEUTRAL_FRAMES, context_frame
+from streams.flow.simulator.claude_stream import NEUTRAL_FRAMES, context_frame
 from streams.flow.simulator.session import SimulatedChain
 from tests.captures import MODEL, SESSION, Recording
 from tests.core.given import RULES, Given, any_message, every, kinds, one, system
