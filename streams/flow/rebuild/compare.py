@@ -94,7 +94,7 @@ class PartitionComparison:
         try:
             for sessions in _chunks(moved):
                 former, following = await self._level(partial(self._look_at, sessions))
-                self._compare_level(sessions, former, following)
+                self._compare_sessions(sessions, former, following)
             await self._compare_partition()
         finally:
             with suppress(RetryError):
@@ -107,36 +107,30 @@ class PartitionComparison:
         for of in ("recent", "left"):
             async for page in store.pages(pair.former, self._partition, of):
                 for sessions in _chunks(page):
-                    for name in await self._compare_chunk(sessions):
+                    former, following = await asyncio.gather(
+                        self._look_at(sessions, pair.former),
+                        self._look_at(sessions, pair.following),
+                    )
+                    for name in self._compare_sessions(sessions, former, following):
                         yield name
                 if of == "recent":
                     self._result.sessions += len(page)
                     self._count(self._result.sessions)
 
-    async def _compare_chunk(self, sessions: Sequence[bytes]) -> list[bytes]:
-        former, following = await asyncio.gather(
-            self._look_at(sessions, self._pair.former),
-            self._look_at(sessions, self._pair.following),
-        )
-        if former.offset == following.offset:
-            self._compare_level(sessions, former, following)
-            return []
+    def _compare_sessions(
+        self, sessions: Sequence[bytes], former: SessionsSnapshot, following: SessionsSnapshot
+    ) -> list[bytes]:
+        """Compare what can be compared; return the sessions that got a record in between."""
+        is_level = former.offset == following.offset
         moved = []
         for name, one, other in zip(sessions, former.sessions, following.sessions, strict=True):
             if one == other:
                 continue
-            if _is_comparable(one, other):
+            if is_level or _is_comparable(one, other):
                 self._differs(name, one, other)
             else:
                 moved.append(name)
         return moved
-
-    def _compare_level(
-        self, sessions: Sequence[bytes], former: SessionsSnapshot, following: SessionsSnapshot
-    ) -> None:
-        for name, one, other in zip(sessions, former.sessions, following.sessions, strict=True):
-            if one != other:
-                self._differs(name, one, other)
 
     async def _compare_partition(self) -> None:
         former, following = await self._level(self._look_at_partition)
