@@ -52,7 +52,7 @@ async def control(
         tools = WorkerTools(telemetry=telemetry, health=health, clock=clock, stop=stop)
         retry = RetryLoop(tools, "kafka")
         await retry.run(log.start)
-        counts = await retry.run(lambda: log.partition_counts([topic]))
+        counts = await retry.run(log.partition_counts, [topic])
         if counts[topic] is None:
             raise ConfigError(f"there is no topic {topic}: run `contextgauge topics create`")
         await memory.start()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import structlog
 
@@ -11,6 +11,7 @@ from contextgauge.backoff import Backoff
 from contextgauge.errors import RetryError
 from streams.ports import Clock, Health, Service, Telemetry
 
+_Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 logger = structlog.get_logger()
@@ -32,14 +33,19 @@ class RetryLoop:
     def __init__(self, tools: WorkerTools, service: Service) -> None:
         self._tools, self._service = tools, service
 
-    async def run(self, attempt: Callable[[], Awaitable[_Result]]) -> _Result:
+    async def run(
+        self,
+        attempt: Callable[_Given, Awaitable[_Result]],
+        *args: _Given.args,
+        **kwargs: _Given.kwargs,
+    ) -> _Result:
         """Return the first result without a RetryError. Raises RetryError once stopped."""
         tools = self._tools
         backoff, failed = Backoff(tools.clock, tools.stop), False
         try:
             while True:
                 try:
-                    result = await attempt()
+                    result = await attempt(*args, **kwargs)
                 except RetryError as error:
                     if tools.stop.is_set():
                         raise

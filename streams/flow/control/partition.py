@@ -74,7 +74,7 @@ class ControlPartition:
         They raise no alerts: they were acknowledged, so their alerts were handled. Returns how many
         records were read.
         """
-        count = await retry.run(lambda: self._read_again(log, topic, now_ms))
+        count = await retry.run(self._read_again, log, topic, now_ms)
         self.is_restored.set()
         return count
 

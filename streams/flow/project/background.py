@@ -1,7 +1,5 @@
 """Background work on one partition's generations: building the next, deleting those out of use."""
 
-from functools import partial
-
 import structlog
 
 from contextgauge.errors import LostError, ReseekError
@@ -96,16 +94,12 @@ class GenerationBuild:
         has_caught_up = has_tried_to_activate = False
         while (generations.current.next, generations.current.build) == (generation, build):
             if not has_caught_up and projector.position >= end:
-                await until_done(
-                    partial(ports.store.caught_up, generation, poller.partition, build)
-                )
+                await until_done(ports.store.caught_up, generation, poller.partition, build)
                 has_caught_up = True
                 continue
             is_held = generations.current.held and generations.current.active is not None
             if has_caught_up and not has_tried_to_activate and not is_held:
-                await until_done(
-                    partial(generations.activate, generation, build, poller.partitions)
-                )
+                await until_done(generations.activate, generation, build, poller.partitions)
                 has_tried_to_activate = True
                 continue
             if not poller.is_followed:
@@ -141,9 +135,8 @@ class GenerationBuild:
         ports = self._ports
         if not ports.generations.current.held:
             return None
-        position = await ports.retry.run(
-            partial(ports.store.position, generation, self._poller.partition)
-        )
+        partition = self._poller.partition
+        position = await ports.retry.run(ports.store.position, generation, partition)
         return None if position is None else position.limit
 
     def _note_loss(self, build: str, error: LostError) -> None:
@@ -193,5 +186,5 @@ class GenerationCleanup:
             generation
             for generation in (seen.active - 1, seen.active + 1)
             if generation not in (0, seen.next)
-            and await until_done(partial(store.is_there, generation, self._poller.partition))
+            and await until_done(store.is_there, generation, self._poller.partition)
         ]

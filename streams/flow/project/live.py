@@ -1,7 +1,6 @@
 """Live projection of one partition: keeps the generation that readers use up to date."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import structlog
 
@@ -118,7 +117,7 @@ class LiveProjection:
         if now_s - self._heartbeat_s >= _HEARTBEAT_S:
             self._heartbeat_s = now_s
             heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms)
-            await ports.retry.run(partial(projector.report_heartbeat, heartbeat))
+            await ports.retry.run(projector.report_heartbeat, heartbeat)
 
 
 def _source_timestamp_ms(headers: Headers) -> int | None:

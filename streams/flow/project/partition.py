@@ -8,7 +8,6 @@ itself and a failure between two calls leaves nothing half done.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 from contextgauge.errors import ConfigError, LostError, ReseekError, VersionError
@@ -187,7 +186,7 @@ class PartitionProjector:
         another number of partitions, VersionError.
         """
         until_done, store, partitions = self._retry.run, self._store, self._place[2]
-        stored = await until_done(lambda: store.position(*self._at))
+        stored = await until_done(store.position, *self._at)
         if stored is None or (build is not None and stored.build != build):
             return False
         if stored.partitions != partitions:
@@ -199,7 +198,7 @@ class PartitionProjector:
         # Where older records were deleted from the log, a session may well begin in its middle.
         strict = self._strict and stored.begin == 0
         self._stored, self._fold = stored, Fold(strict=strict, idle_ms=self._idle_ms)
-        self._fold.load_stats(await until_done(lambda: store.stats(*self._at)))
+        self._fold.load_stats(await until_done(store.stats, *self._at))
         return True
 
     async def begin(self, offset: int, build: str = "") -> None:
@@ -208,7 +207,7 @@ class PartitionProjector:
         position = ViewPosition(offset, offset, partitions, caught_up=False, build=build)
         changes = ViewWrite().changes()._replace(stats=FIRST_STATS)
         await self._retry.run(
-            lambda: self._store.apply(*self._at, expected=None, position=position, changes=changes)
+            self._store.apply, *self._at, expected=None, position=position, changes=changes
         )
 
     async def apply(self, batch: Batch, on_progress: Callable[[], None] = lambda: None) -> int:
@@ -251,7 +250,7 @@ class PartitionProjector:
 
         Otherwise only the next record would reveal a store that lost its last writes.
         """
-        stored = await self._retry.run(partial(self._store.position, *self._at))
+        stored = await self._retry.run(self._store.position, *self._at)
         if stored is None or stored.offset != self.position:
             raise ReseekError(f"the views are no longer at {self.position}: read again")
 
@@ -271,27 +270,25 @@ class PartitionProjector:
         sessions = {codec.key_bytes(item.record.data.session_id): None for item in placed}
         names = await self._load_views(fold.missing(sessions))
         for places in _pieces(names):
-            documents = await until_done(partial(store.pick_compactions, *self._at, places))
+            documents = await until_done(store.pick_compactions, *self._at, places)
             for (session, name), document in zip(places, documents, strict=True):
                 fold.put_compaction(session, name, document)
         for some in _pieces(fold.unexplained(placed)):
-            left = await until_done(partial(store.left, *self._at, some))
+            left = await until_done(store.left, *self._at, some)
             fold.excuse([session for session, gone in zip(some, left, strict=True) if gone])
 
     async def _load_views(self, missing: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
         """Load views; return those of their compactions that may still change."""
         names: list[tuple[bytes, bytes]] = []
         for some in _pieces(missing):
-            views = await self._retry.run(partial(self._store.views, *self._at, some))
+            views = await self._retry.run(self._store.views, *self._at, some)
             for session, document in zip(some, views, strict=True):
                 names += [(session, name) for name in self._fold.put_view(session, document)]
         return names
 
     async def _remove_idle(self, idle_since_ms: int) -> None:
         """Remove sessions that have been idle for longer; all documents so far are written."""
-        idle = await self._retry.run(
-            lambda: self._store.idle(*self._at, idle_since_ms, LEAVING_SESSIONS)
-        )
+        idle = await self._retry.run(self._store.idle, *self._at, idle_since_ms, LEAVING_SESSIONS)
         await self._load_views(self._fold.missing(idle))
         self._call.agents.update(self._fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS))
         left_ms = idle_since_ms + self._idle_ms
@@ -305,9 +302,11 @@ class PartitionProjector:
         position, changes = self._stored._replace(offset=offset), call.changes()
         self._fold.encoded(changes.views)
         result = await self._retry.run(
-            lambda: self._store.apply(
-                *self._at, expected=self.position, position=position, changes=changes
-            )
+            self._store.apply,
+            *self._at,
+            expected=self.position,
+            position=position,
+            changes=changes,
         )
         if result == "mismatch":
             raise ReseekError(f"the views are not at {self.position}: read again from theirs")

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import structlog
 
@@ -105,7 +105,7 @@ class PartitionPoller:
     async def drop(self, generation: int) -> None:
         """Delete the partition's documents of a generation."""
         ports = self._ports
-        await ports.retry.run(partial(ports.store.drop, generation, self.partition))
+        await ports.retry.run(ports.store.drop, generation, self.partition)
 
     async def pause_before_rereading(self, error: Exception) -> None:
         """Report that the partition is read again from the stored position, after a pause."""

@@ -12,8 +12,7 @@ in the store, so it can end at any time and be run again:
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from contextgauge.backoff import Backoff
 from contextgauge.errors import ContextgaugeError, LostError, RetryError, StopError
@@ -46,6 +45,7 @@ _IDLE = (
 _NOTICED_S = 2.0
 """After this time all workers know that a build was abandoned."""
 
+_Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 
@@ -106,7 +106,7 @@ class Rebuild:
         # A worker that does not know this yet would start the partition again.
         await self._clock.sleep(_NOTICED_S)
         for partition in range(self._partitions):
-            await self._ask(partial(self._store.drop, seen.next, partition))
+            await self._ask(self._store.drop, seen.next, partition)
         return seen.next
 
     async def begin(self) -> Progress:
@@ -153,8 +153,13 @@ class Rebuild:
         swapped = False
         if not (compared.different or cut) or accept:
             await self._until_level()
-            activate, partitions = self._generations.activate, self._partitions
-            await self._ask(lambda: activate(pair.following, pair.build, partitions, compared=True))
+            await self._ask(
+                self._generations.activate,
+                pair.following,
+                pair.build,
+                self._partitions,
+                compared=True,
+            )
             swapped = self._generations.current.active == pair.following
             if not swapped:
                 return None
@@ -179,7 +184,7 @@ class Rebuild:
             await self._check()
             if not self._partitions:
                 await self._ask(self._count_partitions)
-            progress = await self._ask(partial(self._progress, "building"))
+            progress = await self._ask(self._progress, "building")
             self._show(progress)
             if progress.partitions and all(item.caught_up for item in progress.partitions):
                 return
@@ -192,7 +197,7 @@ class Rebuild:
         If messages arrive too fast for that on all partitions at one time, it is enough that it
         has what the active generation had when this began.
         """
-        progress = await self._ask(partial(self._progress, "swapping"))
+        progress = await self._ask(self._progress, "swapping")
         begin_s, begin = self._clock.monotonic_s(), progress
         while _behind(progress, progress):
             late = self._clock.monotonic_s() - begin_s >= _LEVEL_S
@@ -202,15 +207,13 @@ class Rebuild:
             for partition in _behind(progress, progress):
                 # A limit that a comparison could not remove: it was killed, or Redis was down.
                 pair = self._pair
-                await self._ask(
-                    partial(self._store.limit, pair.following, partition, pair.build, None)
-                )
+                await self._ask(self._store.limit, pair.following, partition, pair.build, None)
             await self._pause()
-            progress = await self._ask(partial(self._progress, "swapping"))
+            progress = await self._ask(self._progress, "swapping")
 
     async def _compare(self) -> Compared:
         store, pair, total = self._store, self._pair, Compared()
-        progress = await self._ask(partial(self._progress, "comparing"))
+        progress = await self._ask(self._progress, "comparing")
         for partition in range(self._partitions):
 
             def count(sessions: int) -> None:
@@ -218,12 +221,12 @@ class Rebuild:
                 expected = max(progress.sessions, compared)
                 self._show(replace(progress, compared=compared, sessions=expected))
 
-            async def compare(partition: int = partition) -> Compared:
+            async def compare(partition: int) -> Compared:
                 pause = self._pause
                 comparison = PartitionComparison(store, pair, partition, pause=pause, count=count)
                 return await comparison.run()
 
-            total.add_partition(await self._ask(compare))
+            total.add_partition(await self._ask(compare, partition))
         return total
 
     async def _cut(self) -> list[Cut]:
@@ -237,10 +240,10 @@ class Rebuild:
     async def _positions(self, partition: int) -> list[ViewPosition | None]:
         """Return the position of the active generation, and an earlier one of the build."""
         pair, ask, store = self._pair, self._ask, self._store
-        following = await ask(partial(store.position, pair.following, partition))
+        following = await ask(store.position, pair.following, partition)
         if not pair.former:
             return [None, following]
-        return [await ask(partial(store.position, pair.former, partition)), following]
+        return [await ask(store.position, pair.former, partition), following]
 
     async def _progress(self, phase: Phase) -> Progress:
         pair, partitions = self._pair, []
@@ -272,7 +275,7 @@ class Rebuild:
     async def _until_active(self) -> Rebuilt:
         pair = self._pair
         while self._generations.current.next == pair.following:
-            self._show(await self._ask(partial(self._progress, "building")))
+            self._show(await self._ask(self._progress, "building"))
             await self._clock.sleep(_POLL_S)
             await self._ask(self._generations.refresh)
         if self._generations.current.active != pair.following:
@@ -284,7 +287,7 @@ class Rebuild:
         await self._clock.sleep(_PAUSE_S)
         await self._check()
         if self._idle_detector.is_due():
-            self._check_idle(await self._ask(partial(self._progress, "swapping")))
+            self._check_idle(await self._ask(self._progress, "swapping"))
 
     def _check_idle(self, progress: Progress) -> None:
         """Notify if the workers make no progress for long."""
@@ -303,12 +306,17 @@ class Rebuild:
         if not seen.held:
             raise _ReleasedError("it is no longer held")
 
-    async def _ask(self, attempt: Callable[[], Awaitable[_Result]]) -> _Result:
+    async def _ask(
+        self,
+        attempt: Callable[_Given, Awaitable[_Result]],
+        *args: _Given.args,
+        **kwargs: _Given.kwargs,
+    ) -> _Result:
         """Retry a request to the store until it succeeds, however long the store is down."""
         backoff = Backoff(self._clock, asyncio.Event())
         while True:
             try:
-                return await attempt()
+                return await attempt(*args, **kwargs)
             except RetryError as error:
                 self._notify(f"{error}: retrying in {backoff.next_s:g} s (Ctrl-C to stop)")
                 await backoff.wait()
