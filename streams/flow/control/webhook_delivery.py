@@ -10,7 +10,6 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -21,6 +20,7 @@ from streams.core.alerts.watch import Alert
 from streams.flow.common.retry import WorkerTools
 from streams.flow.control.bodies import body_of
 from streams.flow.control.memory import SentAlerts
+from streams.flow.control.partition import ControlPartition, QueuedAlert
 from streams.ports import Webhook
 
 MOST_QUEUED: Final = 1_000
@@ -35,36 +35,6 @@ _JITTER: Final = 0.5
 """A pause is at least this share of its length: workers do not retry in step."""
 
 logger = structlog.get_logger()
-
-
-@dataclass(slots=True, eq=False)
-class QueuedAlert:
-    """An alert for one target.
-
-    `key` identifies both in the memory. `on_done` is called once; `is_wanted` returns whether the
-    alert is still this worker's to send.
-    """
-
-    alert: Alert
-    key: str
-    on_done: Callable[[], None]
-    is_wanted: Callable[[], bool]
-    deadline_s: float
-    is_done: bool = False
-    tries: int = 0
-    pause_s: float = _FIRST_PAUSE_S
-    hurry: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def is_live(self) -> bool:
-        """Return whether this worker still has to send it."""
-        return not self.is_done and self.is_wanted()
-
-    def finish(self) -> None:
-        """Mark it as done, once."""
-        if not self.is_done:
-            self.is_done = True
-            self.on_done()
-            self.hurry.set()
 
 
 class TargetQueue:
@@ -89,19 +59,11 @@ class TargetQueue:
             self._count(outcome, 0)
         self._report_length()
 
-    def offer(
-        self, alert: Alert, on_done: Callable[[], None], is_wanted: Callable[[], bool]
-    ) -> QueuedAlert:
-        """Queue an alert; where the queue is full, it is given up at once."""
-        give_up_s = self._target.give_up_after_ms / 1_000
-        delivery = QueuedAlert(
-            alert,
-            f"{self._target.name}:{alert.id}",
-            on_done,
-            is_wanted,
-            self._clock.monotonic_s() + give_up_s,
-        )
-        if not is_wanted():
+    def offer(self, alert: Alert, partition: ControlPartition) -> QueuedAlert:
+        """Queue a partition's alert; where the queue is full, it is given up at once."""
+        deadline_s = self._clock.monotonic_s() + self._target.give_up_after_ms / 1_000
+        delivery = QueuedAlert(alert, self._target.name, partition, deadline_s, _FIRST_PAUSE_S)
+        if not partition.is_ours:
             return delivery  # its partition went while its agent was looked up
         if len(self._queue) >= MOST_QUEUED:
             self._gave_up(delivery, "the queue of its target is full")
@@ -121,7 +83,7 @@ class TargetQueue:
 
     def drop_unwanted(self) -> None:
         """Drop alerts that are another worker's now."""
-        for delivery in [queued for queued in self._queue if not queued.is_wanted()]:
+        for delivery in [queued for queued in self._queue if not queued.partition.is_ours]:
             delivery.hurry.set()
             self._queue.remove(delivery)
         self._report_length()

@@ -20,7 +20,7 @@ from streams.flow.common.lag import Lag
 from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.flow.control.memory import SentAlerts
 from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
-from streams.flow.control.webhook_delivery import QueuedAlert, TargetQueue
+from streams.flow.control.webhook_delivery import TargetQueue
 from streams.ports import (
     AlertMemory,
     Log,
@@ -151,23 +151,9 @@ class ControlWorker:
         partition.handled_ms = max(partition.handled_ms, record.timestamp_ms)
         waiting = UnacknowledgedRecord(arrival)
         partition.waiting.append(waiting)
-        if alerts:
-            deliveries: list[tuple[TargetQueue, QueuedAlert]] = []
-
-            def done() -> None:
-                waiting.open_alerts -= 1
-                partition.advance()
-
-            def abandon(why: str) -> None:
-                for queue, delivery in deliveries:
-                    queue.abandon(delivery, why)
-
-            waiting.abandon = abandon
-            # Held open while it is handed over: a queue may be done with its part at once.
-            waiting.open_alerts += 1
-            for alert in alerts:
-                deliveries += await self._send(partition, alert, done, waiting, record.timestamp_ms)
-            waiting.open_alerts -= 1
+        for alert in alerts:
+            await self._send(partition, alert, waiting)
+        waiting.handled = True
         arrival.release()
         self._telemetry.count("control_records", partition=str(partition.number))
         if partition.is_ours:  # it may have gone while an agent was looked up
@@ -177,16 +163,18 @@ class ControlWorker:
         self,
         partition: ControlPartition,
         alert: Alert,
-        done: Callable[[], None],
         waiting: UnacknowledgedRecord | None = None,
-        logged_ms: int | None = None,
-    ) -> list[tuple[TargetQueue, QueuedAlert]]:
-        """Give an alert to the queues of its rule's targets, if it is to be sent at all."""
+    ) -> None:
+        """Give an alert to the queues of its rule's targets, if it is to be sent at all.
+
+        `waiting` is the record that raised it, and must wait for it.
+        """
+        logged_ms = None if waiting is None else waiting.arrival.record.timestamp_ms
         targets = [name for name in alert.rule.targets if self._is_due(alert, name, logged_ms)]
         if not targets:
             reason = "no_time" if alert.time_ms is None else "old"
             self._telemetry.count("control_skipped", reason=reason)
-            return []
+            return
         is_agent_known = True
         if alert.who.agent_id is None:
             try:
@@ -195,15 +183,12 @@ class ControlWorker:
                 is_agent_known = False  # a needless alert is better than a missing one
         if is_agent_known and not alert.rule.agents.fit(alert.who.agent_id):
             self._telemetry.count("control_skipped", reason="other_agent")
-            return []
+            return
         self._telemetry.count("control_alerts", kind=alert.kind)
-        queued = []
         for name in targets:
+            queued = self._queues[name].offer(alert, partition)
             if waiting is not None:
-                waiting.open_alerts += 1
-            queue = self._queues[name]
-            queued.append((queue, queue.offer(alert, done, lambda: partition.is_ours)))
-        return queued
+                waiting.alerts.append(queued)
 
     def _is_due(self, alert: Alert, name: str, logged_ms: int | None) -> bool:
         """Return whether an alert is young enough to be sent, or was and may still be retried.
@@ -217,15 +202,14 @@ class ControlWorker:
         return alert.is_fresh(logged_ms, max_age_ms) and now_ms - logged_ms <= tried_ms
 
     async def _restore(self, partition: ControlPartition) -> None:
-        retry = RetryLoop(self._ports, "kafka")
+        retry, log = RetryLoop(self._ports, "kafka"), self._ports.log
         try:
-            count = await partition.restore(
-                self._ports.log, self._topic, self._clock.now_ms(), retry
-            )
+            count = await retry.run(partition.restore, log, self._topic, self._clock.now_ms())
         except RetryError:
             if self._stop.is_set():
                 return  # it has only given up waiting
             raise
+        partition.is_restored.set()
         if partition.is_ours:
             self._ports.health.partition(partition.number, "running")
             logger.info("read back", partition=partition.number, records=count)
@@ -245,7 +229,7 @@ class ControlWorker:
                 # to the last record that is.
                 until_ms = now_ms if behind == 0 else min(now_ms, partition.handled_ms)
                 for alert in partition.watch.due(until_ms):
-                    await self._send(partition, alert, lambda: None)
+                    await self._send(partition, alert)
                 partition.watch.forget(now_ms - self._plan.max_age_ms)
 
     async def _store(self) -> None:
@@ -263,7 +247,8 @@ class ControlWorker:
         waiting = [part for part in self._partitions.values() if part.waiting]
         while sum(len(part.waiting) for part in waiting) > MOST_WAITING:
             longest = max(waiting, key=lambda part: len(part.waiting))
-            longest.waiting[0].abandon("too many records wait behind it")
+            for alert in longest.waiting[0].alerts:
+                self._queues[alert.target].abandon(alert, "too many records wait behind it")
             longest.advance()
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
