@@ -114,21 +114,16 @@ class GenerationBuild:
             if limit is not None and projector.position >= limit:
                 await ports.clock.sleep(_LIMIT_POLL_S)
                 continue
-            batch = await poller.poll(reader, projector.position, self._max_records())
+            most = ports.config.batch_records
+            if generations.current.active is not None:
+                most = min(most, _BACKGROUND_RECORDS)
+            batch = await poller.poll(reader, projector.position, most)
             if (generations.current.next, generations.current.build) != (generation, build):
                 return
             if limit is not None and batch.position > limit:
                 batch = Batch([item for item in batch.records if item.offset < limit], limit)
                 reader.seek(poller.partition, limit)
             await poller.write(projector, batch)
-
-    def _max_records(self) -> int:
-        most = self._ports.config.batch_records
-        return (
-            most
-            if self._ports.generations.current.active is None
-            else min(most, _BACKGROUND_RECORDS)
-        )
 
     async def _limit(self, generation: int) -> int | None:
         """Return how far a build that has caught up may go while it is compared; None: no limit."""

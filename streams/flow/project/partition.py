@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from contextgauge.errors import ConfigError, LostError, ReseekError, VersionError
-from schemas.views import Aggregates, EntryStream, PartitionView, SessionView
+from schemas.views import Aggregates, EntryStream, PartitionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.flow.common.retry import RetryLoop
@@ -61,16 +61,12 @@ class ViewPartition(NamedTuple):
 
 @dataclass(slots=True)
 class ViewWrite:
-    """The changes of one call under way."""
+    """The changes of one call under way; `latest` is what each session's last record changes."""
 
     leaving: dict[bytes, int] = field(default_factory=dict)
-    views: dict[bytes, SessionView] = field(default_factory=dict)
-    view_bytes: dict[bytes, int] = field(default_factory=dict)
+    latest: dict[bytes, Documents] = field(default_factory=dict)
     compactions: dict[tuple[bytes, bytes], bytes] = field(default_factory=dict)
     entries: list[tuple[EntryStream, bytes, Entry]] = field(default_factory=list)
-    recent: dict[bytes, int] = field(default_factory=dict)
-    pressure: dict[bytes, float | None] = field(default_factory=dict)
-    idle: dict[bytes, int] = field(default_factory=dict)
     partition: PartitionView | None = None
     stats: dict[bytes, Aggregates | None] = field(default_factory=dict)
     live: list[Entry] = field(default_factory=list)
@@ -79,7 +75,7 @@ class ViewWrite:
 
     def documents(self) -> int:
         """Return how many documents it writes or takes away."""
-        written = (self.leaving, self.views, self.compactions, self.entries, self.stats, self.live)
+        written = (self.leaving, self.latest, self.compactions, self.entries, self.stats, self.live)
         return sum(len(documents) for documents in written) + (self.partition is not None)
 
     def takes(self, added: Documents) -> bool:
@@ -91,7 +87,8 @@ class ViewWrite:
 
     def _added_bytes(self, added: Documents) -> int:
         """Return the bytes that a record's documents add at most."""
-        size = added.view_bytes - self.view_bytes.get(added.session, 0)
+        before = self.latest.get(added.session)
+        size = added.view_bytes - (0 if before is None else before.view_bytes)
         size += len(added.live.document) + _RANKS * len(added.session)
         size += sum(len(agent) + len(session) for agent, session in added.agents)
         if added.compaction is not None:
@@ -106,18 +103,13 @@ class ViewWrite:
         """Take the documents of one record in; a former one of the same name is replaced."""
         session = added.session
         self.size += self._added_bytes(added)
-        self.views[session] = added.view
-        self.view_bytes[session] = added.view_bytes
+        self.latest[session] = added
         if added.compaction is not None:
             name, document = added.compaction
             self.compactions[session, name] = document
         if added.entry is not None:
             stream, entry = added.entry
             self.entries.append((stream, session, entry))
-        self.recent[session] = added.recent
-        self.pressure[session] = added.pressure
-        if added.idle is not None:
-            self.idle[session] = added.idle
         self.partition = added.partition
         if added.stats:
             self.stats.update(added.stats)
@@ -126,18 +118,18 @@ class ViewWrite:
 
     def changes(self) -> ViewChanges:
         """Return it for the store, each document encoded once."""
-        encode = view_codec.encode
+        encode, latest = view_codec.encode, self.latest.items()
         stats = {name: None if stat is None else encode(stat) for name, stat in self.stats.items()}
         if self.partition is not None:
             stats[PARTITION_KEY] = encode(self.partition)
         return ViewChanges(
             leaving=self.leaving,
-            views={session: encode(view) for session, view in self.views.items()},
+            views={session: encode(last.view) for session, last in latest},
             compactions=self.compactions,
             entries=self.entries,
-            recent=self.recent,
-            pressure=self.pressure,
-            idle=self.idle,
+            recent={session: last.recent for session, last in latest},
+            pressure={session: last.pressure for session, last in latest},
+            idle={session: last.idle for session, last in latest if last.idle is not None},
             stats=stats,
             live=self.live,
             agents=self.agents,
