@@ -26,7 +26,7 @@ def sampled(
     headers = ((OBSERVED_HEADER, b"words"), ("x" * 100, b""))
     record = LogRecord(7, NOW + ahead_ms, key, value, headers, created)
     sample.add(partition, record)
-    return sample.result()
+    return sample.keying
 
 
 @pytest.mark.parametrize(

@@ -80,24 +80,28 @@ class KeyingSample:
     ) -> None:
         self._partitions, self._partition_of = partitions, partition_of
         self._limit, self._now_ms = limit, now_ms
-        self._counts: Counter[str] = Counter()
-        self._newest_wrong: MiskeyedMessage | None = None
-        self._created_ms: list[int] = []
-        self._appended_ms: list[int] = []
+        self.keying = Keying()
 
     def add(self, partition: int, record: LogRecord) -> None:
         """Count a message of a partition."""
-        self._counts["looked"] += 1
-        (self._created_ms if record.created else self._appended_ms).append(record.timestamp_ms)
+        keying, time_ms = self.keying, record.timestamp_ms
+        keying.looked += 1
+        keying.newest_ms = max(keying.newest_ms or time_ms, time_ms)
+        if record.created:
+            ahead_ms = time_ms - self._now_ms
+            keying.ahead += ahead_ms > AHEAD_MS
+            keying.most_ahead_ms = max(keying.most_ahead_ms, ahead_ms)
+        else:
+            keying.newest_append_ms = max(keying.newest_append_ms or time_ms, time_ms)
         kind = self._kind(partition, record)
         if kind is None:
             return
-        self._counts[kind] += 1
-        newest = self._newest_wrong
-        if newest is None or record.timestamp_ms >= newest.timestamp_ms:
+        setattr(keying, kind, getattr(keying, kind) + 1)
+        newest = keying.newest_wrong
+        if newest is None or time_ms >= newest.timestamp_ms:
             names = {name[:_HEADER_CHARACTERS] for name, _ in record.headers[:_HEADERS]}
-            self._newest_wrong = MiskeyedMessage(
-                partition, record.offset, record.timestamp_ms, tuple(sorted(names))
+            keying.newest_wrong = MiskeyedMessage(
+                partition, record.offset, time_ms, tuple(sorted(names))
             )
 
     def _kind(self, partition: int, record: LogRecord) -> str | None:
@@ -116,18 +120,6 @@ class KeyingSample:
         if right:
             return "right_by_chance"
         return "without_key" if key is None else "other_key"
-
-    def result(self) -> Keying:
-        """Return the counts."""
-        ahead_ms = [time_ms - self._now_ms for time_ms in self._created_ms]
-        return Keying(
-            **self._counts,
-            newest_wrong=self._newest_wrong,
-            ahead=sum(ahead > AHEAD_MS for ahead in ahead_ms),
-            most_ahead_ms=max([0, *ahead_ms]),
-            newest_ms=max(self._created_ms + self._appended_ms, default=None),
-            newest_append_ms=max(self._appended_ms, default=None),
-        )
 
 
 class LogFacts:
@@ -148,7 +140,7 @@ class LogFacts:
             self._clock.now_ms(),
         )
         await self._newest(topic, self._sampled(topic), sample.add)
-        return sample.result()
+        return sample.keying
 
     async def dead(self) -> DeadLetters:
         """Return the newest dead letters."""
