@@ -157,7 +157,7 @@ class ControlWorker:
         arrival.release()
         self._telemetry.count("control_records", partition=str(partition.number))
         if partition.is_ours:  # it may have gone while an agent was looked up
-            partition.lag.report(record.offset + 1, self._end(partition), record.timestamp_ms)
+            self._report_lag(partition, record.timestamp_ms)
 
     async def _send(
         self,
@@ -222,9 +222,7 @@ class ControlWorker:
             for partition in list(self._partitions.values()):
                 if not partition.is_ours or not partition.is_restored.is_set():
                     continue  # it may have gone while another's agent was looked up
-                behind = self._ports.stream.behind(partition.number)
-                if behind is not None:
-                    partition.lag.report(partition.position, partition.position + behind)
+                behind = self._report_lag(partition)
                 # A sign of life may be among what is not handled yet: then silence is known of up
                 # to the last record that is.
                 until_ms = now_ms if behind == 0 else min(now_ms, partition.handled_ms)
@@ -238,9 +236,12 @@ class ControlWorker:
             await sleep_until(self._clock, self._stop, _LOOK_EVERY_S)
             await self._memory.store_rest()
 
-    def _end(self, partition: ControlPartition) -> int | None:
-        behind = self._ports.stream.behind(partition.number)
-        return None if behind is None else partition.position + behind
+    def _report_lag(self, partition: ControlPartition, last_ms: int | None = None) -> int | None:
+        """Report a partition's lag; return how many offsets it is behind, if that is known."""
+        behind, position = self._ports.stream.behind(partition.number), partition.position
+        end = None if behind is None else position + behind
+        partition.lag.report(position, end, last_ms)
+        return behind
 
     def _make_room(self) -> None:
         """Give up the alerts that most records wait behind, where these are too many."""

@@ -259,7 +259,10 @@ class PartitionState:
             # Kept as the same object otherwise: `_be_active` compares by identity first.
             self._now = now
         if confirmed is not None:
-            self._activate_since(confirmed)
+            # Sessions that were active since the claim began were so at the confirmed time.
+            begin, activity = confirmed.begin, self._activity.items()
+            for session_id in [name for name, active in activity if active.claim == begin]:
+                self._be_active(session_id)
         if hour == before.hour:
             return
         oldest = hour - self._config.idle_days * _HOURS_PER_DAY
@@ -274,12 +277,6 @@ class PartitionState:
             elif (written := self._touched.pop(session_id, after)) is not None:
                 self._work.changes |= removal_of(session_id, written)
             self._work.evicted += 1
-
-    def _activate_since(self, claim: Claim) -> None:
-        """Mark sessions that were active since a claim began as active at the confirmed time."""
-        sessions = [name for name, active in self._activity.items() if active.claim == claim.begin]
-        for session_id in sessions:
-            self._be_active(session_id)
 
     def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Take entries of the changelog, in their order. Raises VersionError for a foreign key."""

@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, TypeVarTuple, Unpack
 
 from contextgauge.errors import LostError, RetryError
 from streams import codec
@@ -30,6 +29,7 @@ Pause: TypeAlias = Callable[[], Awaitable[None]]
 """Waits a short time. Raises if the comparison has become pointless."""
 
 _Look = TypeVar("_Look", SessionsSnapshot, PartitionSnapshot)
+_What = TypeVarTuple("_What")
 
 
 class Pair(NamedTuple):
@@ -93,7 +93,7 @@ class PartitionComparison:
         moved = [name async for name in self._compare_unmoved()]
         try:
             for sessions in _chunks(moved):
-                former, following = await self._level(partial(self._look_at, sessions))
+                former, following = await self._level(self._store.look, sessions)
                 self._compare_sessions(sessions, former, following)
             await self._compare_partition()
         finally:
@@ -108,8 +108,8 @@ class PartitionComparison:
             async for page in store.pages(pair.former, self._partition, of):
                 for sessions in _chunks(page):
                     former, following = await asyncio.gather(
-                        self._look_at(sessions, pair.former),
-                        self._look_at(sessions, pair.following),
+                        store.look(pair.former, self._partition, sessions),
+                        store.look(pair.following, self._partition, sessions),
                     )
                     for name in self._compare_sessions(sessions, former, following):
                         yield name
@@ -133,7 +133,7 @@ class PartitionComparison:
         return moved
 
     async def _compare_partition(self) -> None:
-        former, following = await self._level(self._look_at_partition)
+        former, following = await self._level(self._store.look_at_partition)
         fields = [f"stats {name}" for name in _unequal(_texts(former), _texts(following))]
         if former.live != following.live:
             fields.append("live")
@@ -153,14 +153,16 @@ class PartitionComparison:
                     missing = f"missing in generation {pair.former}"
                     self._result.add(Difference(partition, _text(name), (missing,)))
 
-    async def _level(self, look: Callable[[int], Awaitable[_Look]]) -> tuple[_Look, _Look]:
+    async def _level(
+        self, look: Callable[[int, int, Unpack[_What]], Awaitable[_Look]], *what: *_What
+    ) -> tuple[_Look, _Look]:
         """Return snapshots of both generations at the same position of the log."""
         while True:
-            former = await look(self._pair.former)
+            former = await look(self._pair.former, self._partition, *what)
             if former.offset is not None:
                 await self._limit(former.offset)
                 await self._until_at(former.offset)
-                following = await look(self._pair.following)
+                following = await look(self._pair.following, self._partition, *what)
                 if following.offset == former.offset:
                     return former, following
             # The build was ahead, or in the middle of a batch: from now on it is stopped.
@@ -182,12 +184,6 @@ class PartitionComparison:
     async def _limit(self, offset: int | None) -> None:
         pair = self._pair
         await self._store.limit(pair.following, self._partition, pair.build, offset)
-
-    async def _look_at(self, sessions: Sequence[bytes], generation: int) -> SessionsSnapshot:
-        return await self._store.look(generation, self._partition, sessions)
-
-    async def _look_at_partition(self, generation: int) -> PartitionSnapshot:
-        return await self._store.look_at_partition(generation, self._partition)
 
     def _differs(self, name: bytes, one: SessionSnapshot, other: SessionSnapshot) -> None:
         pair = self._pair
