@@ -147,39 +147,31 @@ class GenerationBuild:
             self._lenient_build = build
 
 
-class GenerationCleanup:
-    """Deletes one partition of generations that are out of use, once no reader can be in them."""
+async def clean_up(ports: ProjectPorts, poller: PartitionPoller) -> None:
+    """Delete one partition of generations that are out of use, once no reader can be in them."""
+    generations = ports.generations
+    while True:
+        seen = generations.current
+        unused = await _unused(ports, seen, poller.partition)
+        if unused:
+            await ports.clock.sleep(ports.config.drop_after_s)
+            # Refresh first: meanwhile an emptied store may have started its numbers over.
+            await ports.retry.run(generations.refresh)
+            for generation in unused:
+                now = generations.current
+                if now.active == seen.active and now.next != generation:
+                    await poller.drop(generation)
+        if generations.current == seen:
+            await generations.wait_for_change()
 
-    def __init__(self, ports: ProjectPorts, poller: PartitionPoller) -> None:
-        self._ports, self._poller = ports, poller
 
-    async def run(self) -> None:
-        """Delete until cancelled."""
-        ports, generations = self._ports, self._ports.generations
-        while True:
-            seen = generations.current
-            unused = await self._unused(seen)
-            if unused:
-                await ports.clock.sleep(ports.config.drop_after_s)
-                # Refresh first: meanwhile an emptied store may have started its numbers over.
-                await ports.retry.run(generations.refresh)
-                for generation in unused:
-                    if (
-                        generations.current.active == seen.active
-                        and generations.current.next != generation
-                    ):
-                        await self._poller.drop(generation)
-            if generations.current == seen:
-                await generations.wait_for_change()
-
-    async def _unused(self, seen: Generations) -> list[int]:
-        """Return the former generation, and one after the active whose build was abandoned."""
-        if seen.active is None:
-            return []
-        store, until_done = self._ports.store, self._ports.retry.run
-        return [
-            generation
-            for generation in (seen.active - 1, seen.active + 1)
-            if generation not in (0, seen.next)
-            and await until_done(store.is_there, generation, self._poller.partition)
-        ]
+async def _unused(ports: ProjectPorts, seen: Generations, partition: int) -> list[int]:
+    """Return the former generation, and one after the active whose build was abandoned."""
+    if seen.active is None:
+        return []
+    return [
+        generation
+        for generation in (seen.active - 1, seen.active + 1)
+        if generation not in (0, seen.next)
+        and await ports.retry.run(ports.store.is_there, generation, partition)
+    ]

@@ -21,7 +21,7 @@ from collections.abc import Coroutine
 
 from contextgauge.errors import ConfigError
 from streams.flow.common.membership import Membership, stay_member
-from streams.flow.project.background import GenerationBuild, GenerationCleanup
+from streams.flow.project.background import GenerationBuild, clean_up
 from streams.flow.project.live import LiveProjection
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
 from streams.flow.project.session_counts import SessionGauges
@@ -96,9 +96,9 @@ class _ProjectMember(Membership):
             poller = PartitionPoller(self._ports, partition, self._partitions)
             live = LiveProjection(self._ports, self._reader, poller)
             build = GenerationBuild(self._ports, poller)
-            cleanup = GenerationCleanup(self._ports, poller)
             self._pollers.append(poller)
-            self._tasks += [self._spawn(task.run()) for task in (live, build, cleanup)]
+            works = (live.run(), build.run(), clean_up(self._ports, poller))
+            self._tasks += [self._spawn(work) for work in works]
 
     async def _release(self) -> None:
         """End all partitions' work at once: a batch that was cut off is read again."""
