@@ -1,8 +1,7 @@
 """Waiting before trying again, longer each time, and no longer once a stop is requested."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable
 
 from contextgauge.ports import Clock
 
@@ -50,7 +49,7 @@ async def sleep_until(clock: Clock, stop: asyncio.Event, seconds: float) -> None
     await first_of(clock.sleep(seconds), stop.wait())
 
 
-async def first_of(*waits: Coroutine[Any, Any, object]) -> None:
+async def first_of(*waits: Awaitable[object]) -> None:
     """Wait until one of these has ended, and cancel the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
