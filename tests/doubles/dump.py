@@ -1,16 +1,12 @@
 """All documents of a partition of views, read past the port: what a test compares."""
 
 import copy
-from collections.abc import Callable, Iterable
 from typing import Any
 
-from schemas.records import Record
-from schemas.views import SESSION_IDLE_MS, EntryStream
+from schemas.views import EntryStream
 from streams.edge.memory.views import MemoryViews
 from streams.edge.redis.reader import entries_of
 from streams.edge.redis.views import RedisViews
-from streams.flow.project.fold import LoggedRecord
-from streams.flow.replay.views import ViewFold
 from streams.ports import Entry, PartitionDump, ViewReader
 
 
@@ -54,24 +50,3 @@ async def dump(store: ViewReader, generation: int, partition: int) -> PartitionD
         live=entries_of(await redis.xrange(keys.live)),
         agents=agents,
     )
-
-
-def fold_views(placed: Iterable[LoggedRecord], idle_ms: int = SESSION_IDLE_MS) -> PartitionDump:
-    """Return the documents of one partition's records."""
-    fold = ViewFold(idle_ms)
-    for item in placed:
-        fold.add(item)
-    return fold.documents()
-
-
-def fold_records(
-    records: Iterable[Record], partition_of: Callable[[str, int], int], partitions: int
-) -> list[PartitionDump]:
-    """Return the documents of records that are on no log yet: each partition's are numbered."""
-    folds = [ViewFold() for _ in range(partitions)]
-    offsets = [0] * partitions
-    for record in records:
-        partition = partition_of(record.data.session_id, partitions)
-        folds[partition].add(LoggedRecord(offsets[partition], None, record))
-        offsets[partition] += 1
-    return [fold.documents() for fold in folds]

@@ -10,9 +10,8 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.flow.project.fold import PARTITION_KEY, Fold
 from streams.flow.project.partition import ViewWrite
-from streams.flow.replay.views import ViewFold
+from streams.flow.replay.views import ViewFold, fold_records
 from streams.ports import LogRecord
-from tests.doubles.dump import fold_records
 from tests.flow.project_kit import SAMPLE, logs, placed, sample_records, wanted
 
 

@@ -3,6 +3,9 @@
 `replay --view` prints its views, and what workers wrote to Redis must be equal to it.
 """
 
+from collections.abc import Callable, Iterable
+
+from schemas.records import Record
 from schemas.views import SESSION_IDLE_MS
 from streams import codec
 from streams.edge.memory.views import MemoryPartition
@@ -46,3 +49,24 @@ class ViewFold:
     def documents(self) -> PartitionDump:
         """Return all documents."""
         return self._kept.held
+
+
+def fold_views(placed: Iterable[LoggedRecord], idle_ms: int = SESSION_IDLE_MS) -> PartitionDump:
+    """Return the documents of one partition's records."""
+    fold = ViewFold(idle_ms)
+    for item in placed:
+        fold.add(item)
+    return fold.documents()
+
+
+def fold_records(
+    records: Iterable[Record], partition_of: Callable[[str, int], int], partitions: int
+) -> list[PartitionDump]:
+    """Return the documents of records that are on no log yet: each partition's are numbered."""
+    folds = [ViewFold() for _ in range(partitions)]
+    offsets = [0] * partitions
+    for record in records:
+        partition = partition_of(record.data.session_id, partitions)
+        folds[partition].add(LoggedRecord(offsets[partition], None, record))
+        offsets[partition] += 1
+    return [fold.documents() for fold in folds]
