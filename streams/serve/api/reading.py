@@ -72,21 +72,6 @@ def list_of(stream: EntryStream, session_id: str) -> str:
     return f"{stream} {session_id}"
 
 
-class SessionsPage(NamedTuple):
-    """A part of the list of sessions: views as they are stored."""
-
-    views: list[bytes]
-    next: str | None
-    total: int
-
-
-class RecordsPage(NamedTuple):
-    """A part of a session's records as they are stored."""
-
-    records: list[bytes]
-    next: str | None
-
-
 class Reading:
     """Reads answers. Its methods raise RetryError, VersionError, ViewsGoneError, Problem."""
 
@@ -126,8 +111,8 @@ class Reading:
         session_filter: SessionFilter,
         cursor: str | None,
         limit: int,
-    ) -> SessionsPage:
-        """Return a part of the list of sessions."""
+    ) -> tuple[list[bytes], str | None, int]:
+        """Return a part of the list of sessions, the next cursor, and the whole list's length."""
         after = None
         if cursor is not None:
             percent, recent, name = read_cursor(cursor, by, SESSIONS_FORM).end
@@ -141,21 +126,23 @@ class Reading:
         if part.has_more:
             percent, recent, session = part.sessions[-1].rank(by)
             following = Cursor(snapshot.generation, by, (percent, recent, session.hex())).encoded()
-        return SessionsPage(list(views.values()), following, part.total)
+        return list(views.values()), following, part.total
 
-    async def sessions_by_id(self, snapshot: Snapshot, session_ids: Sequence[str]) -> SessionsPage:
+    async def sessions_by_id(self, snapshot: Snapshot, session_ids: Sequence[str]) -> list[bytes]:
         """Return the sessions of these ids; those that do not exist are missing."""
         sessions = self.at(snapshot)
         keys = dict.fromkeys(sessions.key(session_id) for session_id in session_ids)
-        views = list((await sessions.views(keys)).values())
-        return SessionsPage(views, None, len(views))
+        return list((await sessions.views(keys)).values())
 
-    async def session(self, snapshot: Snapshot | None, session_id: str) -> bytes:
-        """Return a session's view as it is stored."""
+    async def session(
+        self, session_id: str, cursor: str | None = None, of: str = ""
+    ) -> tuple[Snapshot, bytes]:
+        """Return a session's view as it is stored, and the snapshot that it is of."""
+        snapshot = await self.snapshot(cursor, of, RECORDS_FORM)
         view = await self.at(snapshot).view(session_id)
-        if view is None:
+        if snapshot is None or view is None:
             raise no_session(session_id)
-        return view
+        return snapshot, view
 
     async def records(
         self,
@@ -165,8 +152,11 @@ class Reading:
         kinds: frozenset[str],
         cursor: str | None,
         limit: int,
-    ) -> RecordsPage:
-        """Return a part of a session's records, oldest first; of these kinds, if any is named."""
+    ) -> tuple[list[bytes], str | None]:
+        """Return a part of a session's records, oldest first, and the next cursor.
+
+        Those of `kinds`, if any is named.
+        """
         of, after = list_of(stream, session_id), -1
         if cursor is not None:
             after = int(read_cursor(cursor, of, RECORDS_FORM).end[0])
@@ -177,7 +167,7 @@ class Reading:
         following = None
         if len(entries) > limit:
             following = Cursor(snapshot.generation, of, (entries[limit - 1].offset,)).encoded()
-        return RecordsPage([entry.document for entry in entries[:limit]], following)
+        return [entry.document for entry in entries[:limit]], following
 
     async def chat(self, snapshot: Snapshot, views: Mapping[SessionKey, bytes]) -> bytes:
         """Return the events of an agent's sessions, as its chat takes them."""
@@ -190,9 +180,9 @@ class Reading:
 
 async def _chat(sessions: Sessions, key: SessionKey) -> tuple[list[agents.EncodedEvent], int]:
     entries = await sessions.entries(key, "events")
-    events = agents.encoded(agents.of_session(entry.document for entry in entries))
+    events = agents.of_session(entry.document for entry in entries)
     await asyncio.sleep(0)  # an agent has many sessions: other requests run in between
-    return events, sum(len(event.document) for event in events)
+    return events, sum(len(document) for _, document in events)
 
 
 def _kind(entry: Entry) -> str:

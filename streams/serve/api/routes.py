@@ -10,7 +10,7 @@ from streams.serve.api import agents, answers, parameters, shapes
 from streams.serve.api.answers import Raw
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
-from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Reading, list_of
+from streams.serve.api.reading import SESSIONS_FORM, Reading, list_of
 from streams.serve.api.statuses import THRESHOLDS_JSON, judged
 from streams.serve.api.totals import Totals
 from streams.serve.views.session_index import SessionFilter
@@ -69,13 +69,16 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
             members |= {"sessions": [], "next": None, "total": 0}
             return answers.answer(None, answers.until(tag, None), members)
         if id is not None:
-            page = await reading.sessions_by_id(snapshot, id)
+            found = await reading.sessions_by_id(snapshot, id)
+            following, total = None, len(found)
         else:
             text = q.lower() if q else None
             session_filter = SessionFilter(state, model, runtime, agent, min_percent, text)
-            page = await reading.sessions(snapshot, sort, session_filter, cursor, limit)
-        views, change_ms = judged(page.views, now_ms)
-        members |= {"sessions": Raw.of(views), "next": page.next, "total": page.total}
+            found, following, total = await reading.sessions(
+                snapshot, sort, session_filter, cursor, limit
+            )
+        views, change_ms = judged(found, now_ms)
+        members |= {"sessions": Raw.of(views), "next": following, "total": total}
         return answers.answer(snapshot, answers.until(tag, change_ms), members)
 
 
@@ -90,12 +93,11 @@ def _add_session(router: APIRouter, reading: Reading) -> None:
     )
     async def compactions(request: Request, session_id: parameters.SessionId) -> Response:
         """List the compactions that succeeded, whole with their summaries, the newest first."""
-        snapshot = await reading.snapshot()
-        view = await reading.session(snapshot, session_id)
-        tag = answers.tag(request.url.path, view, snapshot and snapshot.version)
+        snapshot, view = await reading.session(session_id)
+        tag = answers.tag(request.url.path, view, snapshot.version)
         same = answers.unchanged(request, tag, snapshot)
-        if same is not None or snapshot is None:
-            return same or Response()
+        if same is not None:
+            return same
         documents = await reading.at(snapshot).compactions(session_id)
         return answers.answer(snapshot, tag, {"compactions": answers.documents(documents)})
 
@@ -110,18 +112,13 @@ async def _records(  # noqa: PLR0917 -- the parameters of the route
     limit: int,
 ) -> Response:
     """Answer with a part of a session's records."""
-    snapshot = await reading.snapshot(after, list_of(stream, session_id), RECORDS_FORM)
-    view = await reading.session(snapshot, session_id)
-    tag = answers.tag(request.url.path, request.url.query, view, snapshot and snapshot.version)
+    snapshot, view = await reading.session(session_id, after, list_of(stream, session_id))
+    tag = answers.tag(request.url.path, request.url.query, view, snapshot.version)
     same = answers.unchanged(request, tag, snapshot)
-    if same is not None or snapshot is None:
-        return same or Response()
-    page = await reading.records(snapshot, session_id, stream, kinds, after, limit)
-    members: dict[str, Json | Raw] = {
-        "records": Raw.of(page.records),
-        "next": page.next,
-    }
-    return answers.answer(snapshot, tag, members)
+    if same is not None:
+        return same
+    records, following = await reading.records(snapshot, session_id, stream, kinds, after, limit)
+    return answers.answer(snapshot, tag, {"records": Raw.of(records), "next": following})
 
 
 def _add_records(router: APIRouter, reading: Reading) -> None:
@@ -173,9 +170,9 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
     )
     async def session(request: Request, session_id: parameters.SessionId) -> Response:
         """Read a session: identity, chains, open attempt, compactions, status."""
-        snapshot, now_ms = await reading.snapshot(), reading.clock.now_ms()
-        view = await reading.session(snapshot, session_id)
-        tag = answers.tag(request.url.path, view, snapshot and snapshot.version)
+        snapshot, view = await reading.session(session_id)
+        now_ms = reading.clock.now_ms()
+        tag = answers.tag(request.url.path, view, snapshot.version)
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same

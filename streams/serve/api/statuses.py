@@ -43,19 +43,12 @@ def judged(documents: Iterable[bytes], now_ms: int) -> Judged:
 
 def served(status: Status, now_ms: int) -> dict[str, Json]:
     """Return a status as a document."""
-    thrash = status.thrash
-    return {
-        "leading_chain": status.leading_chain,
-        "state": status.state(now_ms),
-        "severity": status.severity,
-        "severities": dict(status.severities),
-        "last_sign_ms": status.last_sign_ms,
-        "stalled_from_ms": status.stalled_from_ms,
-        "stale_from_ms": status.stale_from_ms,
-        "thrashing": status.is_thrashing(now_ms),
-        "thrashing_until_ms": status.thrashing_until_ms,
-        "thrash": None if thrash is None else thrash._asdict(),
-    }
+    members = status._asdict()
+    del members["settled"]
+    members["state"] = status.state(now_ms)
+    members["thrashing"] = status.is_thrashing(now_ms)
+    members["thrash"] = status.thrash and status.thrash._asdict()
+    return members
 
 
 @lru_cache(maxsize=_REMEMBERED)
