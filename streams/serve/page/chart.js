@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 let library;
 
 /** uPlot, loaded once; null where it is not in this installation. */
-export function chartLibrary() {
+function chartLibrary() {
   library ??= import("./vendor/uPlot.esm.js").then(
     (module) => {
       const sheet = new URL("./vendor/uPlot.min.css", import.meta.url).href;
@@ -47,15 +47,14 @@ export class Chart {
   constructor({ label, height, options }) {
     this.height = height;
     this.options = options;
-    this.place = h("div", { class: "chart-place", role: "img", "aria-label": label });
-    this.place.style.setProperty("min-height", `${height}px`);
-    this.el = this.place;
+    this.el = h("div", { class: "chart-place", role: "img", "aria-label": label });
+    this.el.style.setProperty("min-height", `${height}px`);
     this.resized = new ResizeObserver(() => {
-      const width = this.place.clientWidth;
+      const width = this.el.clientWidth;
       if (this.#plot !== null && width > 0 && width !== this.#plot.width) this.#plot.setSize({ width, height: this.height });
       else if (this.#plot === null) this.#draw();
     });
-    this.resized.observe(this.place);
+    this.resized.observe(this.el);
     this.themed = () => this.redraw();
     document.addEventListener("contextgauge:theme", this.themed);
     this.media = matchMedia("(prefers-color-scheme: dark)");
@@ -80,10 +79,6 @@ export class Chart {
     else this.#plot.setData(data);
   }
 
-  get plot() {
-    return this.#plot;
-  }
-
   /** Draw the chart again, for other colours or other options. */
   redraw() {
     this.#plot?.destroy();
@@ -96,15 +91,15 @@ export class Chart {
       this.#missing();
       return;
     }
-    const width = this.place.clientWidth;
+    const width = this.el.clientWidth;
     if (this.#uPlot === undefined || this.#data === null || width === 0 || this.#plot !== null) return;
-    this.#plot = new this.#uPlot({ ...this.options(this.#uPlot), width, height: this.height }, this.#data, this.place);
+    this.#plot = new this.#uPlot({ ...this.options(this.#uPlot), width, height: this.height }, this.#data, this.el);
   }
 
   #missing() {
-    if (this.place.firstChild !== null) return;
-    this.place.removeAttribute("role");
-    this.place.append(
+    if (this.el.firstChild !== null) return;
+    this.el.removeAttribute("role");
+    this.el.append(
       h("p", { class: "chart-missing" }, "This installation has no chart library (uPlot): the figures are in the table below. ",
         h("span", { class: "faint" }, "With Node.js on the machine, make page fetches it.")),
     );
