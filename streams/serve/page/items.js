@@ -2,7 +2,7 @@
 // running to done or failed.
 
 import { now } from "./api.js";
-import { attr, h, icon, setText, setIcon, shown, text } from "./dom.js";
+import { attr, factList, h, icon, setText, setIcon, shown, text, texts } from "./dom.js";
 import { count, duration, elapsed, exact, moment, percent, remaining, sourceMeaning, tokens, UNKNOWN, windowSource } from "./format.js";
 import { outlook, windowNote } from "./gauge.js";
 import { isElevated, isHigh, MAIN, silence, stateOf } from "./status.js";
@@ -105,9 +105,9 @@ export function statusOf(item, view, nowMs) {
 
 function compactionItem(first, session) {
   let item = first;
-  const t = Object.fromEntries(["title", "note", "when"].map((name) => [name, text()]));
+  const t = texts("title", "note", "when");
   const sign = icon("spinner");
-  const facts = new Facts();
+  const facts = factList();
   const summary = h("pre", { class: "summary-text", tabindex: "0" });
   const unfold = h("details", { class: "summary", hidden: true }, h("summary", {}, "Summary"), summary);
   const raw = rawRecords(() => item);
@@ -184,32 +184,4 @@ function factsOf({ status, document, failure, used_tokens: used }) {
     ["After", count(document.messages_since_last, "message")],
     ["Number", String(document.number)],
   ];
-}
-
-/** A list of named facts whose elements stay. */
-export class Facts {
-  constructor() {
-    this.el = h("dl", { class: "facts" });
-    this.parts = new Map();
-  }
-
-  set(pairs) {
-    shown(this.el, pairs.length > 0);
-    const names = new Set(pairs.map(([name]) => name));
-    for (const [name, part] of this.parts) {
-      if (names.has(name)) continue;
-      part.el.remove();
-      this.parts.delete(name);
-    }
-    for (const [name, value] of pairs) {
-      let part = this.parts.get(name);
-      if (part === undefined) {
-        const node = text();
-        part = { el: h("div", {}, h("dt", {}, name), h("dd", {}, node)), node };
-        this.parts.set(name, part);
-        this.el.append(part.el);
-      }
-      setText(part.node, value);
-    }
-  }
 }

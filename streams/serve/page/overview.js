@@ -129,7 +129,6 @@ export class Overview {
 
   #choose(change) {
     Object.assign(this.filters, change);
-    this.controls.mark(this.filters.show);
     history.replaceState(null, "", addressOf(this.filters));
     this.#load();
   }
@@ -270,7 +269,7 @@ export class Overview {
   }
 
   #nextToRead() {
-    const ids = [...this.changed].sort((a, b) => this.rows.mounted.has(b) - this.rows.mounted.has(a));
+    const ids = [...this.changed].sort((a, b) => this.rows.mounted.parts.has(b) - this.rows.mounted.parts.has(a));
     let room = ADDRESS;
     const some = ids.slice(0, READ_AT_ONCE).filter((id, index) => {
       room -= encodeURIComponent(id).length;

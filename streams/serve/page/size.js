@@ -3,7 +3,7 @@
 
 import { now } from "./api.js";
 import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
-import { attr, css, h, Keyed, setText, shown, svg, text } from "./dom.js";
+import { attr, css, h, Keyed, setText, shown, svg, text, texts } from "./dom.js";
 import { count, exact, moment, percent, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip } from "./gauge.js";
 import { chainName, isHigh, leadingChain, severityOf } from "./status.js";
@@ -41,7 +41,7 @@ export class SizeChart {
     });
     this.table = dataTable("Readings", ["When", "Used", "Share", "Input", "Cache written", "Cache read"], () =>
       [...this.chain].reverse().slice(0, 500).map((point) => [
-        moment(point.time_ms, now()), exact(point.used), percent(point.percent), exact(point.input), exact(point.written), exact(point.read),
+        moment(point.time_ms, now()), exact(point.used_tokens), percent(point.used_percent), exact(point.input_tokens), exact(point.cache_creation_tokens), exact(point.cache_read_tokens),
       ]));
     this.lanes = h("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Subagents over the same time" });
     this.lanesTitle = h("h3", { hidden: true }, "Subagents");
@@ -110,7 +110,7 @@ export class SizeChart {
 
   /** Sizes by time; after a compaction or reset the size is unknown, which is a gap. */
   #data() {
-    const rows = this.chain.map((point) => [this.#x(point), point.used]);
+    const rows = this.chain.map((point) => [this.#x(point), point.used_tokens]);
     for (const item of this.items) {
       const ends = item.kind === "context_reset" || (item.kind === "compaction" && item.status === "done");
       const at = this.#place(momentOf(item), item.place);
@@ -128,7 +128,7 @@ export class SizeChart {
 
   #top() {
     const chain = leadingChain(this.view);
-    const peak = Math.max(...this.chain.map((point) => point.used), 1);
+    const peak = Math.max(...this.chain.map((point) => point.used_tokens), 1);
     return chain.window && peak * 5 >= chain.window ? Math.max(chain.window, peak) : peak * 1.4;
   }
 
@@ -225,10 +225,10 @@ export class SizeChart {
       return;
     }
     const x = plot.data[0][idx];
-    const point = this.chain.find((each) => this.#x(each) === x && each.used === used);
+    const point = this.chain.find((each) => this.#x(each) === x && each.used_tokens === used);
     const when = this.byTime ? moment(x * 1000, now()) : `record ${exact(x)}`;
-    const parts = point === undefined ? "" : ` · ${exact(point.input)} input, ${exact(point.written)} cache written, ${exact(point.read)} cache read`;
-    setText(this.readout, `${when} · ${count(used, "token")}${point?.percent == null ? "" : ` (${percent(point.percent)})`}${parts}`);
+    const parts = point === undefined ? "" : ` · ${exact(point.input_tokens)} input, ${exact(point.cache_creation_tokens)} cache written, ${exact(point.cache_read_tokens)} cache read`;
+    setText(this.readout, `${when} · ${count(used, "token")}${point?.used_percent == null ? "" : ` (${percent(point.used_percent)})`}${parts}`);
   }
 
   #setLanes(points) {
@@ -244,8 +244,8 @@ export class SizeChart {
   #lanePath(points, chain) {
     if (points.length === 0) return "";
     const [from, to] = this.range;
-    const top = chain.window && (chain.peak_tokens ?? 0) * 2 >= chain.window ? chain.window : Math.max(...points.map((point) => point.used)) * 1.1;
-    const at = (point) => [((this.#x(point) - from) / (to - from)) * LANE_W, LANE_H - (point.used / top) * (LANE_H - 4)];
+    const top = chain.window && (chain.peak_tokens ?? 0) * 2 >= chain.window ? chain.window : Math.max(...points.map((point) => point.used_tokens)) * 1.1;
+    const at = (point) => [((this.#x(point) - from) / (to - from)) * LANE_W, LANE_H - (point.used_tokens / top) * (LANE_H - 4)];
     const [x0] = at(points[0]);
     let d = `M${x0.toFixed(1)} ${LANE_H}`;
     for (const point of points) {
@@ -258,10 +258,9 @@ export class SizeChart {
 }
 
 function lane() {
-  const t = Object.fromEntries(["name", "model", "used"].map((name) => [name, text()]));
+  const t = texts("name", "model", "used");
   const path = svg("path", {});
-  const strip = svg("svg", { viewBox: `0 0 ${LANE_W} ${LANE_H}`, preserveAspectRatio: "none", class: "lane-strip", "aria-hidden": "true" });
-  strip.append(path);
+  const strip = svg("svg", { viewBox: `0 0 ${LANE_W} ${LANE_H}`, preserveAspectRatio: "none", class: "lane-strip", "aria-hidden": "true" }, path);
   let current = null;
   const el = h("div", { class: "lane", tabindex: "0", role: "group" },
     h("div", { class: "lane-head" }, h("strong", {}, t.name), h("span", { class: "faint" }, t.model), h("span", { class: "lane-used" }, t.used)), strip);
