@@ -20,7 +20,7 @@ from contextgauge.errors import VersionError
 from schemas.records import Json
 from schemas.views import VIEW_VERSION
 from streams import codec
-from streams.serve.views.snapshot import NOTHING_YET, Snapshot
+from streams.serve.views.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ def until(tag: str, change_ms: int | None) -> str:
 
 
 def unchanged(
-    request: Request, tag: str, snapshot: Snapshot | None, now_ms: int | None = None
+    request: Request, tag: str, snapshot: Snapshot, now_ms: int | None = None
 ) -> Response | None:
     """Return the answer to a client that has this entity already; None for others.
 
@@ -102,17 +102,17 @@ def _is_valid(known: str, tag: str, now_ms: int) -> bool:
     return not change_ms or (change_ms.isdecimal() and now_ms < int(change_ms[:_MAX_DIGITS]))
 
 
-def answer(snapshot: Snapshot | None, tag: str, members: Mapping[str, Json | Raw]) -> Response:
+def answer(snapshot: Snapshot, tag: str, members: Mapping[str, Json | Raw]) -> Response:
     """Return an answer with the generation, its age and these members."""
     whole: dict[str, Json | Raw] = {
-        "generation": None if snapshot is None else snapshot.generation,
-        "as_of": NOTHING_YET if snapshot is None else snapshot.as_of(),
+        "generation": snapshot.generation or None,
+        "as_of": snapshot.as_of(),
         **members,
     }
     return Response(encoded(whole), media_type=MEDIA_TYPE, headers=_headers(tag, snapshot))
 
 
-def bare(body: bytes, tag: str, snapshot: Snapshot | None) -> Response:
+def bare(body: bytes, tag: str, snapshot: Snapshot) -> Response:
     """Return an answer in a front end's own shape: its age is in the headers only."""
     return Response(body, media_type=MEDIA_TYPE, headers=_headers(tag, snapshot))
 
@@ -128,9 +128,9 @@ def encoded(members: Mapping[str, Json | Raw]) -> bytes:
     return b"{" + b",".join(parts) + b"}"
 
 
-def _headers(tag: str, snapshot: Snapshot | None) -> dict[str, str]:
+def _headers(tag: str, snapshot: Snapshot) -> dict[str, str]:
     # A 304 has no body: without the age in its headers a stalled projector would look fresh.
-    age = NOTHING_YET if snapshot is None else snapshot.as_of()
+    age = snapshot.as_of()
     headers = {
         "ETag": tag,
         "Cache-Control": "private, no-cache",

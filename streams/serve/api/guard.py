@@ -36,7 +36,7 @@ _WITH_IDS: Final = ("/v1/sessions/", "/api/agents/")
 _TARGET_BYTES: Final = 8 * 1024
 _HEADER_BYTES: Final = 32 * 1024
 _BODY_BYTES: Final = 16 * 1024
-"""No route takes a body; what some clients send with a GET is read and dropped."""
+"""No route reads a body; some clients send one with a GET."""
 
 _UNDER_WAY: Final = 500
 """Requests answered at a time: each may take a connection to Redis, which has 10 000 for all."""
@@ -100,7 +100,7 @@ class Guard:
         try:
             self._admit(inner)
             inner["path"] = _with_whole_ids(inner)
-            await self._app(inner, _bounded(receive), sending)
+            await self._app(inner, receive, sending)
         except Problem as problem:
             await self._send_problem(problem, inner, receive, sending)
         except Exception as error:  # noqa: BLE001 -- nothing above would handle it
@@ -195,21 +195,6 @@ class _Sending:
         await self._send(message)
 
 
-def _bounded(receive: Receive) -> Receive:
-    """Return a `receive` that refuses large bodies."""
-    received = 0
-
-    async def bounded() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > _BODY_BYTES:
-            raise _too_large()
-        return message
-
-    return bounded
-
-
 def _check_sizes(scope: Scope, headers: Headers) -> None:
     target = len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"])
     if target > _TARGET_BYTES:
@@ -226,15 +211,11 @@ def _check_sizes(scope: Scope, headers: Headers) -> None:
         )
     length = headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > _BODY_BYTES:
-        raise _too_large()
-
-
-def _too_large() -> Problem:
-    return Problem(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"No request needs a body; the limit is {_BODY_BYTES} bytes.",
-        "too-large",
-    )
+        raise Problem(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"No request needs a body; the limit is {_BODY_BYTES} bytes.",
+            "too-large",
+        )
 
 
 def _check_host(host: str) -> None:

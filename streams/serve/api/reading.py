@@ -19,7 +19,7 @@ from streams.serve.api import agents, answers
 from streams.serve.api.problems import bad_cursor, generation_gone, no_session
 from streams.serve.views.session_index import SessionFilter, SessionIndex
 from streams.serve.views.sessions import PartitionOf, SessionKey, Sessions
-from streams.serve.views.snapshot import Snapshot, Snapshots
+from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
 
 _TYPE_HEAD: Final = "contextgauge."
 _TYPE_TAIL: Final = ".v1"
@@ -84,23 +84,19 @@ class Reading:
 
     async def snapshot(
         self, cursor: str | None = None, of: str = "", form: CursorForm = ()
-    ) -> Snapshot | None:
+    ) -> Snapshot:
         """Return the snapshot to answer from: of the cursor's generation, else of the active."""
-        if cursor is None:
-            return await self.snapshots.now()
-        generation = read_cursor(cursor, of, form).generation
-        active = await self.snapshots.now()
-        if active is not None and active.generation == generation:
+        generation = None if cursor is None else read_cursor(cursor, of, form).generation
+        active = await self.snapshots.now() or NOTHING_YET
+        if generation in {None, active.generation}:
             return active
         # Only a former generation: the one that is being built is not for readers yet.
-        if active is None or generation > active.generation:
-            raise generation_gone()
-        former = await self.snapshots.of(generation)
+        former = await self.snapshots.of(generation) if generation < active.generation else None
         if former is None:
             raise generation_gone()
         return former
 
-    def at(self, snapshot: Snapshot | None) -> Sessions:
+    def at(self, snapshot: Snapshot) -> Sessions:
         """Return the sessions of a snapshot."""
         return Sessions(self._store, self._partition_of, snapshot)
 
@@ -140,7 +136,7 @@ class Reading:
         """Return a session's view as it is stored, and the snapshot that it is of."""
         snapshot = await self.snapshot(cursor, of, RECORDS_FORM)
         view = await self.at(snapshot).view(session_id)
-        if snapshot is None or view is None:
+        if view is None:
             raise no_session(session_id)
         return snapshot, view
 

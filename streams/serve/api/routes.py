@@ -60,14 +60,10 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
             raise bad_parameter(("id", "works without all other parameters only"))
         snapshot = await reading.snapshot(cursor, sort, SESSIONS_FORM)
         now_ms = reading.clock.now_ms()
-        tag = answers.tag(request.url.path, request.url.query, snapshot and snapshot.position)
+        tag = answers.tag(request.url.path, request.url.query, snapshot.position)
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
-        members: dict[str, Json | Raw] = {"thresholds": THRESHOLDS_JSON}
-        if snapshot is None:
-            members |= {"sessions": [], "next": None, "total": 0}
-            return answers.answer(None, answers.until(tag, None), members)
         if id is not None:
             found = await reading.sessions_by_id(snapshot, id)
             following, total = None, len(found)
@@ -78,7 +74,12 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
                 snapshot, sort, session_filter, cursor, limit
             )
         views, change_ms = judged(found, now_ms)
-        members |= {"sessions": Raw.of(views), "next": following, "total": total}
+        members: dict[str, Json | Raw] = {
+            "thresholds": THRESHOLDS_JSON,
+            "sessions": Raw.of(views),
+            "next": following,
+            "total": total,
+        }
         return answers.answer(snapshot, answers.until(tag, change_ms), members)
 
 
@@ -199,7 +200,7 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
         if since is not None and by != "hour":
             raise bad_parameter(("since", "works with by=hour only"))
         snapshot = totals.current(await reading.snapshot())
-        tag = answers.tag(request.url.path, request.url.query, snapshot and snapshot.position)
+        tag = answers.tag(request.url.path, request.url.query, snapshot.position)
         same = answers.unchanged(request, tag, snapshot)
         if same is not None:
             return same
@@ -216,8 +217,8 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
     async def projection() -> Response:
         """Read position, lag and silence of each partition: whether figures are fresh."""
         snapshot = await reading.snapshot()
-        partitions = [] if snapshot is None else snapshot.of_partitions()
-        return answers.answer(snapshot, answers.tag(snapshot), {"partitions": partitions})
+        members = {"partitions": snapshot.of_partitions()}
+        return answers.answer(snapshot, answers.tag(snapshot), members)
 
 
 def _add_agents(router: APIRouter, reading: Reading) -> None:
@@ -238,13 +239,13 @@ def _add_agents(router: APIRouter, reading: Reading) -> None:
         """
         snapshot = await reading.snapshot()
         views = await reading.at(snapshot).of_agent(agent_id, agents.MOST_SESSIONS)
-        tag = answers.tag(request.url.path, snapshot and snapshot.version, list(views.values()))
+        tag = answers.tag(request.url.path, snapshot.version, list(views.values()))
         same = answers.unchanged(request, tag, snapshot)
         if same is not None:
             return same
 
         async def make() -> tuple[bytes, int]:
-            body = b"[]" if snapshot is None else await reading.chat(snapshot, views)
+            body = await reading.chat(snapshot, views)
             return body, len(body)
 
         return answers.bare(await cache.get_or_make(tag, make), tag, snapshot)

@@ -31,7 +31,7 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.ports import Clock
 from streams.serve.api.answers import Raw, SharedCache, tag
-from streams.serve.views.snapshot import Snapshot
+from streams.serve.views.snapshot import NOTHING_YET, Snapshot
 
 _Counted = TypeVar("_Counted", Aggregates, TriggerAggregates)
 
@@ -66,25 +66,22 @@ class Totals:
 
     def __init__(self, read: Callable[[Snapshot], Awaitable[Fields]], clock: Clock) -> None:
         self._read, self._clock = read, clock
-        self._snapshot: Snapshot | None = None
+        self._snapshot = NOTHING_YET
         self._until_s = 0.0
         self._decoded: dict[tuple[int, bytes], tuple[bytes, Aggregates]] = {}
         self._answers: SharedCache[dict[str, Raw]] = SharedCache()
 
-    def current(self, now: Snapshot | None) -> Snapshot | None:
+    def current(self, now: Snapshot) -> Snapshot:
         """Return the snapshot to answer from: a former one where reading all the hours is slow."""
-        former, now_s = self._snapshot, self._clock.monotonic_s()
-        if now is None or former is None or now_s >= self._until_s or former.version != now.version:
+        if self._clock.monotonic_s() >= self._until_s or self._snapshot.version != now.version:
             self._snapshot = now
         return self._snapshot
 
-    async def of(self, snapshot: Snapshot | None, by: By, since: str | None) -> Mapping[str, Raw]:
+    async def of(self, snapshot: Snapshot, by: By, since: str | None) -> Mapping[str, Raw]:
         """Return `total`, and `by` hour from `since` on, or by model; in order of their names.
 
         Raises RetryError, VersionError.
         """
-        if snapshot is None:
-            return _encoded(added_up((), by, since))
         make = partial(self._read_totals, snapshot, by, since)
         return await self._answers.get_or_make(tag(snapshot.position, by, since), make)
 
@@ -93,7 +90,8 @@ class Totals:
     ) -> tuple[dict[str, Raw], int]:
         began_s = self._clock.monotonic_s()
         partitions = await self._read(snapshot)
-        members = _encoded(added_up(partitions, by, since, self._decode))
+        found = added_up(partitions, by, since, self._decode)
+        members = {name: Raw(codec.dumps(member)) for name, member in found.items()}
         self._forget_hours(partitions)
         now_s = self._clock.monotonic_s()
         self._until_s = now_s + min((now_s - began_s) * _PART, _MOST_S)
@@ -114,10 +112,6 @@ class Totals:
             entry = (document, view_codec.decode(Aggregates, document))
             self._decoded[partition, field] = entry
         return entry[1]
-
-
-def _encoded(members: Mapping[str, Json]) -> dict[str, Raw]:
-    return {name: Raw(codec.dumps(member)) for name, member in members.items()}
 
 
 def _decode(_partition: int, _field: bytes, document: bytes) -> Aggregates:

@@ -78,35 +78,37 @@ class Snapshot(NamedTuple):
     @property
     def is_stale(self) -> bool:
         """Whether any partition's views are older than a working projector leaves them."""
-        return any(
+        return not self.positions or any(
             age_ms is None or age_ms > STALE_MS
             for position in self.positions
             for age_ms in (self.silent_ms(position), self.lag_ms(position))
         )
 
     @property
-    def version(self) -> tuple[int, str, bool]:
-        """What an answer about one session depends on, apart from its view.
+    def build(self) -> str:
+        """The build of the generation: numbers start at 1 again after Redis lost everything."""
+        return self.positions[0].build if self.positions else ""
 
-        It includes the build: generations start at 1 again after Redis lost everything.
-        """
-        return (self.generation, self.positions[0].build, self.is_stale)
+    @property
+    def version(self) -> tuple[int, str, bool]:
+        """What an answer about one session depends on, apart from its view."""
+        return (self.generation, self.build, self.is_stale)
 
     @property
     def position(self) -> tuple[int, str, tuple[int, ...], bool]:
         """What an answer about all partitions depends on, apart from its parameters."""
         offsets = tuple(position.offset for position in self.positions)
-        return (self.generation, self.positions[0].build, offsets, self.is_stale)
+        return (self.generation, self.build, offsets, self.is_stale)
 
     def as_of(self) -> dict[str, Json]:
         """Return the age of an answer; see docs/API.md."""
         return {
-            "at_ms": self.at_ms,
+            "at_ms": self.at_ms or None,
             "stale": self.is_stale,
             "silent_ms": _worst([self.silent_ms(position) for position in self.positions]),
             "lag_records": _sum([self.lag_records(position) for position in self.positions]),
             "lag_ms": _worst([self.lag_ms(position) for position in self.positions]),
-            "feed": self.feed,
+            "feed": self.feed if self.positions else None,
         }
 
     def of_partitions(self) -> list[Json]:
@@ -124,15 +126,8 @@ class Snapshot(NamedTuple):
         ]
 
 
-NOTHING_YET: Final[dict[str, Json]] = {
-    "at_ms": None,
-    "stale": True,
-    "silent_ms": None,
-    "lag_records": None,
-    "lag_ms": None,
-    "feed": None,
-}
-"""The age of an answer before the first projection."""
+NOTHING_YET: Final = Snapshot(0, (), 0)
+"""What there is before the first projection: generations are numbered from 1."""
 
 
 def feed_id(generation: int, offsets: Sequence[int]) -> str:
@@ -227,10 +222,16 @@ class Snapshots:
 
 def _worst(figures: Sequence[int | None]) -> int | None:
     """Return the largest; None, unknown, is worse than any."""
-    known = [figure for figure in figures if figure is not None]
-    return max(known) if len(known) == len(figures) else None
+    known = _known(figures)
+    return max(known) if known else None
 
 
 def _sum(figures: Sequence[int | None]) -> int | None:
+    known = _known(figures)
+    return sum(known) if known else None
+
+
+def _known(figures: Sequence[int | None]) -> list[int]:
+    """Return the figures; none where one is unknown."""
     known = [figure for figure in figures if figure is not None]
-    return sum(known) if len(known) == len(figures) else None
+    return known if len(known) == len(figures) else []
