@@ -101,16 +101,11 @@ class Guard:
             self._admit(inner)
             inner["path"] = _with_whole_ids(inner)
             await self._app(inner, receive, sending)
-        except Problem as problem:
-            await self._send_problem(problem, inner, receive, sending)
         except Exception as error:  # noqa: BLE001 -- nothing above would handle it
-            serving.report("answering a request", error)
-            internal = Problem(
-                HTTPStatus.INTERNAL_SERVER_ERROR,
-                "Internal error: see the server's log.",
-                "internal",
-            )
-            await self._send_problem(internal, inner, receive, sending)
+            problem = error if isinstance(error, Problem) else _internal(serving, error)
+            # An answer that has begun cannot be replaced: the connection is closed.
+            if not sending.status:
+                await problem.response(inner["path"])(inner, receive, sending)
         finally:
             self._under_way -= 1
         route = getattr(inner.get("route"), "path", "none")
@@ -118,13 +113,6 @@ class Guard:
         if route != STREAM:
             took_s = serving.clock.monotonic_s() - began_s
             serving.telemetry.observe("serve_request_seconds", took_s, route=route)
-
-    async def _send_problem(
-        self, problem: Problem, scope: Scope, receive: Receive, sending: "_Sending"
-    ) -> None:
-        # An answer that has begun cannot be replaced: the connection is closed.
-        if not sending.status:
-            await problem.response(scope["path"])(scope, receive, sending)
 
     def _admit(self, scope: Scope) -> None:
         """Raise Problem for a request that is refused."""
@@ -176,6 +164,12 @@ class Guard:
             self._serving.report("reading the tokens", error)
             raise away("The server cannot read its tokens: see the server's log.") from None
         return names.get(hashed(token.strip()))
+
+
+def _internal(serving: Serving, error: Exception) -> Problem:
+    serving.report("answering a request", error)
+    detail = "Internal error: see the server's log."
+    return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail, "internal")
 
 
 class _Sending:

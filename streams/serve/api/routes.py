@@ -7,11 +7,10 @@ from fastapi import APIRouter, Request, Response
 from schemas.records import Json
 from schemas.views import EntryStream
 from streams.serve.api import agents, answers, parameters, shapes
-from streams.serve.api.answers import Raw
+from streams.serve.api.answers import THRESHOLDS_JSON, Raw, judged
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import SESSIONS_FORM, Reading, list_of
-from streams.serve.api.statuses import THRESHOLDS_JSON, judged
 from streams.serve.api.totals import Totals
 from streams.serve.views.session_index import SessionFilter
 

@@ -47,9 +47,6 @@ served twenty times a second, which takes half of this process; a single one at 
 _CATCHING_UP: Final = 16
 """Listeners that read Redis concurrently; each read takes a millisecond."""
 
-_TAIL: Final = "tail"
-"""Name of the tasks that read a partition."""
-
 
 class FeedEvent(NamedTuple):
     """One event in the ring: its session, its offset, and the feed position after it.
@@ -124,6 +121,7 @@ class Feed:
         """Set at the next events, or when the feed is closed. Get it before reading `end`."""
         self._pending = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._tails: list[asyncio.Task[None]] = []
         self._starting = asyncio.Lock()
         self._chunk: tuple[int, int, bytes] = (0, 0, b"")
         self.is_closed = False
@@ -147,18 +145,18 @@ class Feed:
     def _start_tails(self, snapshot: Snapshot) -> None:
         self._offsets = [position.offset for position in snapshot.positions]
         self._beyond_s = {}
-        self._tasks += [
-            asyncio.create_task(self._follow(partition), name=_TAIL)
-            for partition in range(snapshot.partitions)
+        self._tails = [
+            asyncio.create_task(self._follow(partition)) for partition in range(snapshot.partitions)
         ]
 
     async def stop(self) -> None:
         """Stop, and end every listener's stream."""
         self.is_closed = True
         self._wake()
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._tails]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     @property
     def position(self) -> str:
@@ -198,10 +196,8 @@ class Feed:
         return any(now_s - since_s >= AHEAD_S for since_s in self._beyond_s.values())
 
     def _restart(self, snapshot: Snapshot, reason: str) -> None:
-        tails = [task for task in self._tasks if task.get_name() == _TAIL]
-        for task in tails:
+        for task in self._tails:
             task.cancel()
-        self._tasks = [task for task in self._tasks if task not in tails]
         self._start_tails(snapshot)
         self._interrupt(reason)
 
