@@ -3,7 +3,7 @@
 import { get, now, query } from "./api.js";
 import { axis, Chart, colour, dataTable, timeTicks } from "./chart.js";
 import { h, Keyed, segments, setText, shown, text, texts } from "./dom.js";
-import { count, duration, exact, percent, sessionName, shortIds, thrashWords, tokens, UNKNOWN } from "./format.js";
+import { count, duration, exact, percent, folderOf, shortIds, thrashWords, tokens, UNKNOWN } from "./format.js";
 import { emptyNote, note, skeleton, showError } from "./notes.js";
 import { sessionLink } from "./row.js";
 import * as stats from "./stats.js";
@@ -120,8 +120,8 @@ export class Analytics {
     this.byHour = byHour.by;
     this.#figures(total, counts);
     this.#hours();
-    this.tokensCard.set(stats.merged(stats.bucketsOf(total.pre_tokens), stats.TOKEN_EDGES, COLUMNS), total.pre_tokens);
-    this.durationCard.set(stats.merged(stats.bucketsOf(total.duration_ms), stats.DURATION_EDGES, COLUMNS), total.duration_ms);
+    this.tokensCard.set(stats.barsOf(total.pre_tokens, stats.TOKEN_EDGES, COLUMNS), total.pre_tokens);
+    this.durationCard.set(stats.barsOf(total.duration_ms, stats.DURATION_EDGES, COLUMNS), total.duration_ms);
     const { tenths, measured } = stats.remainingTenths(views);
     this.ratioCard.set(measured ? tenths : [], null, measured);
     this.#models(byModel.by);
@@ -268,8 +268,9 @@ function longAgo() {
 function list(host, rows, none) {
   const shorts = shortIds(rows.map(([view]) => view.session_id));
   const items = rows.slice(0, 20).map(([view, words]) => {
-    const name = sessionName(view);
-    return h("li", {}, h("a", { href: sessionLink(view.session_id) }, name.folder || shorts.get(name.id), " ", h("span", { class: "mono faint" }, name.folder ? shorts.get(name.id) : "")), h("span", { class: "faint" }, words));
+    const folder = folderOf(view);
+    const short = shorts.get(view.session_id);
+    return h("li", {}, h("a", { href: sessionLink(view.session_id) }, folder || short, " ", h("span", { class: "mono faint" }, folder ? short : "")), h("span", { class: "faint" }, words));
   });
   if (rows.length > items.length) items.push(h("li", { class: "faint" }, `and ${exact(rows.length - items.length)} more`));
   host.replaceChildren(...(items.length ? items : [h("li", { class: "faint" }, none)]));

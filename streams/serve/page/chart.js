@@ -2,6 +2,7 @@
 // each chart has its figures either way.
 
 import { h } from "./dom.js";
+import { CLOCK, TIME } from "./format.js";
 
 let library;
 
@@ -114,13 +115,11 @@ export function axis(more = {}) {
 }
 
 const TICK_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const TICK_TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const TICK_SECOND = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DAY_S = 86_400;
 
 /** The words of a time axis: days, times, or times with seconds, by how far the ticks are apart. */
 export function timeTicks(plot, ticks, axisIndex, space, apart) {
-  const words = apart >= DAY_S ? TICK_DAY : apart >= 60 ? TICK_TIME : TICK_SECOND;
+  const words = apart >= DAY_S ? TICK_DAY : apart >= 60 ? TIME : CLOCK;
   return ticks.map((tick) => {
     const isMidnight = apart < DAY_S && new Date(tick * 1000).getHours() + new Date(tick * 1000).getMinutes() === 0;
     return (isMidnight ? TICK_DAY : words).format(tick * 1000);

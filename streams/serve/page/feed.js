@@ -84,14 +84,14 @@ export class Feed {
 
   async #connect() {
     const connection = new AbortController();
+    const signal = AbortSignal.any([this.#stop.signal, connection.signal]);
     const end = () => connection.abort();
-    this.#stop.signal.addEventListener("abort", end);
     let timer = setTimeout(end, SILENCE_MS);
     try {
       const headers = { Accept: "text/event-stream" };
       if (this.#lastId !== null) headers["Last-Event-ID"] = this.#lastId;
       const path = `v1/stream${query({ session: this.session })}`;
-      const response = await stream(path, { signal: connection.signal, headers });
+      const response = await stream(path, { signal, headers });
       this.onState("live");
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       const events = new EventReader();
@@ -104,7 +104,6 @@ export class Feed {
       }
     } finally {
       clearTimeout(timer);
-      this.#stop.signal.removeEventListener("abort", end);
       end();
     }
   }

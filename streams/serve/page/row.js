@@ -2,7 +2,7 @@
 
 import { now } from "./api.js";
 import { attr, h, icon, setText, setIcon, shown, svg, texts } from "./dom.js";
-import { ago, count, duration, elapsed, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
+import { ago, count, duration, elapsed, folderOf, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
 import {
   compactionCount, failureName, isThrashing, leadingChain, running, severityOf, silence, stateOf, whyUnknown,
@@ -117,14 +117,14 @@ export function sessionRow() {
     const nowMs = now();
     const chain = leadingChain(view);
     const state = stateOf(view, nowMs);
-    const named = sessionName(view);
+    const folder = folderOf(view);
     attr(el, "data-state", state);
     attr(el, "data-id", view.session_id);
     attr(link, "href", sessionLink(view.session_id));
     attr(link, "title", titleOf(view, chain, state, nowMs));
-    const short = item.short ?? shortId(named.id);
-    setText(t.name, named.folder || short);
-    setText(t.id, named.folder ? short : "");
+    const short = item.short ?? shortId(view.session_id);
+    setText(t.name, folder || short);
+    setText(t.id, folder ? short : "");
     setText(t.about, aboutOf(view, chain));
     meter.bind(chain, severityOf(view, chain));
     const [left, more] = untilWords(chain);

@@ -3,7 +3,7 @@
 import { get, now, query, sessionPath } from "./api.js";
 import { attr, factList, h, icon, Keyed, segments, setText, setIcon, shown, text, texts } from "./dom.js";
 import { Feed } from "./feed.js";
-import { exact, moment, sessionName, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
+import { exact, moment, folderOf, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, outlook } from "./gauge.js";
 import { statusOf, timelineItem } from "./items.js";
 import { noSessionNote, skeleton, showError } from "./notes.js";
@@ -163,7 +163,7 @@ export class SessionPage {
         return;
       }
       const links = matches.slice(0, LISTED).map((view) => {
-        const { folder } = sessionName(view);
+        const folder = folderOf(view);
         return h("a", { href: sessionLink(view.session_id) }, folder, folder ? " " : "", h("span", { class: "mono" }, view.session_id));
       });
       this.host.replaceChildren(backLink(), noSessionNote(links, next !== null || matches.length > LISTED));
@@ -235,9 +235,9 @@ export class SessionPage {
     if (this.list === undefined || !this.list.isConnected) this.#build();
     const { view } = this;
     const chain = leadingChain(view);
-    const name = sessionName(view);
-    setText(this.t.name, name.folder || shortId(this.id));
-    this.shell.title(name.folder || shortId(this.id));
+    const name = folderOf(view) || shortId(this.id);
+    setText(this.t.name, name);
+    this.shell.title(name);
     this.about.set(aboutOf(view));
     this.meter.bind(chain, severityOf(view, chain));
     attr(this.hero, "aria-label", `Context of ${chainName(chain)}`);

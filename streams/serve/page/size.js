@@ -27,10 +27,20 @@ const KEYS = [
   ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["warned", "warning"],
 ];
 
+/** How a compaction of a status is drawn, and what the legend calls it. */
+const LOOKS = {
+  done: { key: "compaction", paint: "--green" },
+  failed: { key: "failed", paint: "--red" },
+  running: { key: "compacting", paint: "--accent" },
+  lost: { key: "lost", paint: "--faint" },
+};
+
 export class SizeChart {
   constructor() {
     this.chain = [];
     this.items = [];
+    this.bands = [];
+    this.warnings = [];
     this.view = null;
     this.byTime = true;
     this.readout = text();
@@ -73,6 +83,7 @@ export class SizeChart {
     if (this.byTime && view.attempt !== null) this.range[1] = Math.max(this.range[1], now() / 1000);
     if (this.range[0] === this.range[1]) this.range = [this.range[0] - 1, this.range[1] + 1];
     attr(this.chart.el, "aria-label", `Size of ${chainName(leadingChain(view))} ${this.byTime ? "over time" : "by record"}; the table below has the figures`);
+    this.#setMarks();
     if (this.byTime !== wasByTime) this.chart.redraw(); // another axis
     if (!isEmpty) this.chart.set(this.#data());
     this.table.write();
@@ -80,28 +91,29 @@ export class SizeChart {
     this.#setLanes(placed);
   }
 
+  /** Find where compactions and warnings are drawn. */
+  #setMarks() {
+    const mine = this.items.filter((item) => item.chain === this.leading);
+    this.bands = mine.filter((item) => item.kind === "compaction").map((item) => ({
+      ...LOOKS[item.status],
+      start: this.#place(item.started_ms ?? item.ended_ms, item.place),
+      end: this.#place(item.ended_ms ?? (item.status === "running" ? now() : item.started_ms), item.place),
+    })).filter((band) => band.end !== null);
+    this.warnings = mine.filter((item) => item.kind === "context_warning")
+      .map((item) => ({ data: item.data, at: this.#place(item.time_ms, item.place) })).filter((warning) => warning.at !== null);
+  }
+
   #setKeys() {
-    const there = new Set(["size"]);
+    const there = new Set(["size", ...this.bands.map((band) => band.key)]);
     const threshold = this.#threshold();
     if (threshold !== null && threshold <= this.#top()) there.add("threshold");
-    for (const item of this.items) {
-      const isDrawn = item.chain === this.leading && this.#place(momentOf(item), item.place) !== null;
-      if (isDrawn && item.kind === "context_warning") there.add("warned");
-      if (isDrawn && item.kind === "compaction") there.add(this.#look(item).key);
-    }
+    if (this.warnings.length) there.add("warned");
     for (const [name, key] of Object.entries(this.keys)) shown(key, there.has(name));
   }
 
   #threshold() {
     const chain = leadingChain(this.view);
     return chain.auto_compact_enabled === false ? null : chain.auto_compact_threshold;
-  }
-
-  /** How a compaction is drawn, and what the legend calls it. */
-  #look(item) {
-    if (item.status === "done") return { key: "compaction", paint: "--green" };
-    if (item.status === "failed") return { key: "failed", paint: "--red" };
-    return item.status === "running" ? { key: "compacting", paint: "--accent" } : { key: "lost", paint: "--faint" };
   }
 
   #x(point) {
@@ -164,17 +176,12 @@ export class SizeChart {
     const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash", "--accent", "--accent-wash", "--faint", "--track");
     ctx.save();
     ctx.lineWidth = devicePixelRatio;
-    for (const item of this.items) {
-      if (item.kind !== "compaction" || item.chain !== this.leading) continue;
-      const look = this.#look(item);
-      const end = this.#place(item.ended_ms ?? (look.key === "compacting" ? now() : item.started_ms), item.place);
-      const start = this.#place(item.started_ms ?? item.ended_ms, item.place);
-      if (end === null) continue;
+    for (const { start, end, paint: name } of this.bands) {
       const x1 = clamp(plot.valToPos(end, "x", true), bbox);
       const x0 = clamp(start === null ? x1 : plot.valToPos(start, "x", true), bbox);
-      ctx.fillStyle = paint[`${look.paint}-wash`] ?? paint["--track"];
+      ctx.fillStyle = paint[`${name}-wash`] ?? paint["--track"];
       ctx.fillRect(x0, bbox.top, Math.max(x1 - x0, 1), bbox.height);
-      ctx.strokeStyle = paint[look.paint];
+      ctx.strokeStyle = paint[name];
       line(ctx, x1, bbox.top, x1, bbox.top + bbox.height);
     }
     const threshold = this.#threshold();
@@ -200,14 +207,11 @@ export class SizeChart {
     const paint = colours("--amber", "--faint");
     ctx.save();
     const size = 5 * devicePixelRatio;
-    for (const item of this.items) {
-      if (item.kind !== "context_warning" || item.chain !== this.leading) continue;
-      const at = this.#place(item.time_ms, item.place);
-      if (at === null) continue;
+    for (const { data, at } of this.warnings) {
       const x = plot.valToPos(at, "x", true);
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
-      const y = plot.valToPos(item.data.used_tokens, "y", true) - size * 1.6;
-      ctx.fillStyle = paint[isHigh(item.data) ? "--amber" : "--faint"];
+      const y = plot.valToPos(data.used_tokens, "y", true) - size * 1.6;
+      ctx.fillStyle = paint[isHigh(data) ? "--amber" : "--faint"];
       ctx.beginPath();
       ctx.moveTo(x, y - size);
       ctx.lineTo(x + size, y + size * 0.7);
