@@ -1,18 +1,22 @@
 """The routes under /v1: each reads a snapshot, then what it needs of that generation."""
 
+import asyncio
+from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from schemas.records import Json
+from schemas.records import Json, event_type
 from schemas.views import EntryStream
+from streams import codec
 from streams.serve.api import agents, answers, parameters, shapes
 from streams.serve.api.answers import THRESHOLDS_JSON, Raw, judged
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
-from streams.serve.api.reading import SESSIONS_FORM, Reading, list_of
+from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Reading, read_cursor
 from streams.serve.api.totals import Totals
 from streams.serve.views.session_index import SessionFilter
+from streams.serve.views.sessions import SessionKey, Sessions
 
 _CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "Nothing changed since the entity tag in If-None-Match was given."}
@@ -57,20 +61,22 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         """
         if id is not None and set(request.query_params) != {"id"}:
             raise bad_parameter(("id", "works without all other parameters only"))
-        snapshot = await reading.snapshot(cursor, sort, SESSIONS_FORM)
+        after = read_cursor(cursor, sort, SESSIONS_FORM)
+        snapshot = await reading.snapshot(after)
         now_ms = reading.clock.now_ms()
         tag = answers.tag(request.url.path, request.url.query, snapshot.position)
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
         if id is not None:
-            found = await reading.sessions_by_id(snapshot, id)
+            stored = reading.at(snapshot)
+            found = list((await stored.views(dict.fromkeys(map(stored.key, id)))).values())
             following, total = None, len(found)
         else:
             text = q.lower() if q else None
             session_filter = SessionFilter(state, model, runtime, agent, min_percent, text)
             found, following, total = await reading.sessions(
-                snapshot, sort, session_filter, cursor, limit
+                snapshot, sort, session_filter, after, limit
             )
         views, change_ms = judged(found, now_ms)
         members: dict[str, Json | Raw] = {
@@ -112,13 +118,24 @@ async def _records(  # noqa: PLR0917 -- the parameters of the route
     limit: int,
 ) -> Response:
     """Answer with a part of a session's records."""
-    snapshot, view = await reading.session(session_id, after, list_of(stream, session_id))
+    of = f"{stream} {session_id}"
+    cursor = read_cursor(after, of, RECORDS_FORM)
+    snapshot, view = await reading.session(session_id, cursor)
     tag = answers.tag(request.url.path, request.url.query, view, snapshot.version)
     same = answers.unchanged(request, tag, snapshot)
     if same is not None:
         return same
-    records, following = await reading.records(snapshot, session_id, stream, kinds, after, limit)
-    return answers.answer(snapshot, tag, {"records": Raw.of(records), "next": following})
+    sessions = reading.at(snapshot)
+    start = -1 if cursor is None else max(int(cursor.end[0]), -1)
+    entries = await sessions.entries(sessions.key(session_id), stream, start)
+    if kinds:
+        types = {event_type(kind) for kind in kinds}
+        entries = [entry for entry in entries if codec.loads(entry.document)["type"] in types]
+    following = None
+    if len(entries) > limit:
+        following = Cursor(snapshot.generation, of, (entries[limit - 1].offset,)).encoded()
+    records = Raw.of(entry.document for entry in entries[:limit])
+    return answers.answer(snapshot, tag, {"records": records, "next": following})
 
 
 def _add_records(router: APIRouter, reading: Reading) -> None:
@@ -222,6 +239,7 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
 
 def _add_agents(router: APIRouter, reading: Reading) -> None:
     cache: answers.SharedCache[bytes] = answers.SharedCache()
+    chats: answers.SharedCache[list[agents.EncodedEvent]] = answers.SharedCache()
 
     @router.get(
         "/api/agents/{agent_id:id}/events",
@@ -244,7 +262,19 @@ def _add_agents(router: APIRouter, reading: Reading) -> None:
             return same
 
         async def make() -> tuple[bytes, int]:
-            body = await reading.chat(snapshot, views)
+            of_sessions = []
+            for key, view in views.items():
+                chat_tag = answers.tag(snapshot.generation, key.session, view)
+                chat = partial(_chat, reading.at(snapshot), key)
+                of_sessions.append(await chats.get_or_make(chat_tag, chat))
+            body = agents.merged(of_sessions)
             return body, len(body)
 
         return answers.bare(await cache.get_or_make(tag, make), tag, snapshot)
+
+
+async def _chat(sessions: Sessions, key: SessionKey) -> tuple[list[agents.EncodedEvent], int]:
+    entries = await sessions.entries(key, "events")
+    events = agents.of_session(entry.document for entry in entries)
+    await asyncio.sleep(0)  # an agent has many sessions: other requests run in between
+    return events, sum(len(document) for _, document in events)

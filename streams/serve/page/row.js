@@ -37,13 +37,11 @@ export function stateWords(view, state, nowMs) {
     case "compacting":
     case "stalled": {
       if (view.attempt === null) return [state, lastWords(view, nowMs)];
+      const { started_ms: startedMs, last_heartbeat_ms: beat } = view.attempt;
+      if (state === "stalled") return [`stalled, silent for ${duration(silence(view, nowMs))}`, `began ${ago(startedMs, nowMs)}`];
       const took = running(view.attempt, nowMs);
-      const quiet = silence(view, nowMs);
-      const what = state === "stalled" ? "stalled" : "compacting";
-      const beat = view.attempt.last_heartbeat_ms;
-      if (state === "stalled") return [`${what}, silent for ${duration(quiet)}`, `began ${ago(view.attempt.started_ms, nowMs)}`];
       return [
-        took === null || took === undefined ? what : `${what} ${elapsed(took)}`,
+        took === null ? state : `${state} ${elapsed(took)}`,
         beat === null ? "no heartbeat yet" : `heartbeat ${ago(beat, nowMs)}`,
       ];
     }
