@@ -5,9 +5,10 @@ is read as long as it exists, which is for a minute after a swap.
 """
 
 import base64
-import binascii
 from http import HTTPStatus
-from typing import Final, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+from pydantic import Field, StrictFloat, StrictInt, StrictStr, TypeAdapter
 
 from schemas.records import Json
 from streams import codec
@@ -17,14 +18,17 @@ from streams.serve.views.session_index import SessionFilter, SessionIndex
 from streams.serve.views.sessions import PartitionOf, Sessions
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
 
-CursorForm: TypeAlias = tuple[type | tuple[type, ...], ...]
-"""The parts of a cursor's end: a type, or one of several, for each."""
+_Whole: TypeAlias = Annotated[StrictInt, Field(gt=-(1 << 63), lt=1 << 63)]
+"""No offset, time or generation has more than 64 bits."""
 
-SESSIONS_FORM: Final[CursorForm] = ((int, float), int, str)
-"""The end of a cursor of sessions: a rank, its session in hexadecimal digits."""
+CursorForm: TypeAlias = TypeAdapter[tuple[Any, ...]]
+"""The parts of a cursor: its generation, its list, and where it ended."""
 
-RECORDS_FORM: Final[CursorForm] = (int,)
-"""The end of a cursor of records: the offset of the last record."""
+SESSIONS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, StrictFloat, _Whole, StrictStr])
+"""A cursor of sessions ends with a rank, its session in hexadecimal digits."""
+
+RECORDS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, _Whole])
+"""A cursor of records ends with the offset of the last record."""
 
 
 class Cursor(NamedTuple):
@@ -47,17 +51,10 @@ def read_cursor(text: str | None, of: str, form: CursorForm) -> Cursor | None:
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         parts = codec.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (UnicodeEncodeError, binascii.Error, ValueError):
+        generation, name, *end = form.validate_python(parts)
+    except ValueError:  # not in ASCII, base64, JSON, or of another form
         raise bad_cursor() from None
-    if not isinstance(parts, list) or len(parts) != len(form) + 2 or parts[1] != of:
-        raise bad_cursor()
-    generation, _, *end = parts
-    fits = all(
-        isinstance(part, kind) and not isinstance(part, bool)
-        for part, kind in zip((generation, *end), (int, *form), strict=True)
-    )
-    # No offset, time or generation has more than 64 bits.
-    if not fits or any(abs(part) >= 1 << 63 for part in parts if isinstance(part, int)):
+    if name != of:
         raise bad_cursor()
     return Cursor(generation, of, tuple(end))
 
