@@ -7,7 +7,7 @@ from and where records go.
           └▶ JSON ─▶ normaliser ───────────────┘
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,29 +61,15 @@ def _keep_objects(records: tuple[Record, ...]) -> bool:
     return False
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True)
 class InputMessage:
     """One line or Kafka record as it came. `session_hint` is the key's or the file's session."""
 
     value: bytes
-    session_hint: str | None
-    received_ms: int | None
-    task_id: str | None
-    publisher_agent_id: str | None
-
-    def __init__(
-        self,
-        value: bytes,
-        session_hint: str | None = None,
-        received_ms: int | None = None,
-        task_id: str | None = None,
-        publisher_agent_id: str | None = None,
-    ) -> None:
-        self.value = value
-        self.session_hint = session_hint
-        self.received_ms = received_ms
-        self.task_id = task_id
-        self.publisher_agent_id = publisher_agent_id
+    session_hint: str | None = None
+    received_ms: int | None = None
+    task_id: str | None = None
+    publisher_agent_id: str | None = None
 
 
 def input_message(record: LogRecord) -> InputMessage:
@@ -112,8 +98,13 @@ def text_of(value: bytes | None) -> str | None:
         return None
 
 
-def _normalise(body: dict[str, Json], message: InputMessage) -> Normal | None:
-    return normalise_body(
+def _normalise(
+    read: Callable[..., Normal | None],
+    body: Mapping[str, Json] | tuple[Any, ...],
+    message: InputMessage,
+) -> Normal | None:
+    """Normalise what was read of a message."""
+    return read(
         body,
         message.value,
         message.session_hint,
@@ -123,18 +114,7 @@ def _normalise(body: dict[str, Json], message: InputMessage) -> Normal | None:
     )
 
 
-def _normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | None:
-    return normalise_usual(
-        usual,
-        message.value,
-        message.session_hint,
-        message.received_ms,
-        message.task_id,
-        message.publisher_agent_id,
-    )
-
-
-@dataclass(slots=True, init=False)
+@dataclass(slots=True)
 class DeriveResult:
     """What one message resulted in. `session_id` is None where it changed no session.
 
@@ -144,19 +124,7 @@ class DeriveResult:
     session_id: str | None
     records: tuple[Record, ...]
     dead: DeadLetter | None
-    before: Session | None
-
-    def __init__(
-        self,
-        session_id: str | None,
-        records: tuple[Record, ...],
-        dead: DeadLetter | None,
-        before: Session | None = None,
-    ) -> None:
-        self.session_id = session_id
-        self.records = records
-        self.dead = dead
-        self.before = before
+    before: Session | None = None
 
 
 IGNORED: Final = DeriveResult(None, (), None)
@@ -204,7 +172,7 @@ class Deriver:
         # Fast readers round large numbers; records that contain whole objects are derived again
         # from exact ones. That is rare, and twice the work only then.
         if _keep_objects(records) and (exactly := json_codec.decode_exactly(value)) is not None:
-            exact = _normalise(exactly, message) or normal
+            exact = _normalise(normalise_body, exactly, message) or normal
             after, records = derive(self._rules, before, exact, session_id)
         if len(value) > _LARGE_BYTES:
             dead = _too_large(records, self._limit_bytes + RECORD_ROOM_BYTES)
@@ -219,9 +187,9 @@ class Deriver:
         if _read_usual is not None and len(value) <= self._limit_bytes:
             usual = _read_usual(value)
             if usual is not None:
-                return _normalise_usual(usual, message) if usual else None
+                return _normalise(normalise_usual, usual, message) if usual else None
         body = json_codec.decode_fast(value, self._limit_bytes)
-        return body if isinstance(body, DeadLetter) else _normalise(body, message)
+        return body if isinstance(body, DeadLetter) else _normalise(normalise_body, body, message)
 
     def _first_seen(self, session_id: str) -> Session | DeadLetter | None:
         """Return a session that is not in memory: restored, new (None), or of another partition.
