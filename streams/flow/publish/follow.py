@@ -5,10 +5,10 @@ again, which changes nothing (R4), and none is left out.
 """
 
 import asyncio
-import contextlib
 import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from concurrent.futures import Future
 from typing import TypeVar
 
 from contextgauge.backoff import first_of
@@ -64,25 +64,24 @@ async def in_thread(
     may wait for an idle pipe for ever.
     """
     stop = stop or asyncio.Event()
-    loop = asyncio.get_running_loop()
-    requests: queue.SimpleQueue[asyncio.Future[Item | None] | None] = queue.SimpleQueue()
+    requests: queue.SimpleQueue[Future[Item | None] | None] = queue.SimpleQueue()
 
     def read() -> None:
         reading = iter(items)
-        while (future := requests.get()) is not None:
-            item, failure = None, None
+        while (request := requests.get()) is not None:
+            if not request.set_running_or_notify_cancel():
+                continue
             try:
-                item = next(reading, None)
+                request.set_result(next(reading, None))
             except BaseException as error:  # noqa: BLE001 -- raised where it was asked for
-                failure = error
-            with contextlib.suppress(RuntimeError):  # the loop is closed: no one waits any more
-                loop.call_soon_threadsafe(_answer, future, item, failure)
+                request.set_exception(error)
 
     threading.Thread(target=read, name="reading", daemon=True).start()
     try:
         while not stop.is_set():
-            future: asyncio.Future[Item | None] = loop.create_future()
-            requests.put(future)
+            request: Future[Item | None] = Future()
+            requests.put(request)
+            future = asyncio.wrap_future(request)
             await first_of(future, stop.wait())
             item = None if future.cancelled() else future.result()
             if item is None:
@@ -90,14 +89,3 @@ async def in_thread(
             yield item
     finally:
         requests.put(None)
-
-
-def _answer(
-    future: asyncio.Future[Item | None], item: Item | None, failure: BaseException | None
-) -> None:
-    if future.done():
-        return
-    if failure is None:
-        future.set_result(item)
-    else:
-        future.set_exception(failure)
