@@ -1,7 +1,7 @@
 """Which sessions to simulate: random plans from a seed, and the sample that shows every kind."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from streams.flow.simulator.random_source import RandomSource
@@ -132,30 +132,22 @@ def sample_plans(options: SimulationOptions) -> list[SessionPlan]:
     Of the options, only the seed, the start and the providers apply.
     """
     dialects = {dialect for provider in options.providers for dialect in PROVIDERS[provider]}
-    return [
-        _sample(options, number, dialect, model, fields)
-        for number, (dialect, model, fields) in enumerate(_SAMPLES, 1)
-        if dialect in dialects
-    ]
-
-
-def _sample(
-    options: SimulationOptions,
-    number: int,
-    dialect: DialectName,
-    model: str,
-    fields: dict[str, object],
-) -> SessionPlan:
-    window = dict(_MODELS[dialect])[model]
-    random = RandomSource(f"{options.seed}/sample/{number}")
-    growth: dict[str, object] = {"growth_tokens": window // _RESPONSES_PER_WINDOW}
-    return SessionPlan(
-        dialect=dialect,
-        seed=f"{options.seed}/sample/{number}/story",
-        session_id=random.uuid(),
-        start_ms=options.start_ms + random.integer(0, _STAGGER_MS * 10),
-        model=model,
-        window=window,
-        noise=0.1,
-        **growth | fields,  # type: ignore[arg-type]  # fields of SessionPlan, by name
-    )
+    samples = []
+    for number, (dialect, model, fields) in enumerate(_SAMPLES, 1):
+        if dialect not in dialects:
+            continue
+        window = dict(_MODELS[dialect])[model]
+        random = RandomSource(f"{options.seed}/sample/{number}")
+        plan = SessionPlan(
+            dialect=dialect,
+            seed=f"{options.seed}/sample/{number}/story",
+            session_id=random.uuid(),
+            start_ms=options.start_ms + random.integer(0, _STAGGER_MS * 10),
+            model=model,
+            window=window,
+            turns=1,
+            growth_tokens=window // _RESPONSES_PER_WINDOW,
+            noise=0.1,
+        )
+        samples.append(replace(plan, **fields))  # type: ignore[arg-type]  # its fields, by name
+    return samples

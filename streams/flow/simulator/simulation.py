@@ -1,7 +1,7 @@
 """Sessions running at the same time: their messages in the order of simulated time."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count, islice
 
@@ -37,7 +37,7 @@ def simulate(options: SimulationOptions, messages: int | None = None) -> Iterato
     first = list(islice(endless, options.sessions))
     if messages is None:
         return interleave(first)
-    return islice(_merge(first, endless), messages)
+    return islice(interleave(first, endless), messages)
 
 
 def sample_sessions(options: SimulationOptions) -> Iterator[SimulatedMessage]:
@@ -48,16 +48,14 @@ def sample_sessions(options: SimulationOptions) -> Iterator[SimulatedMessage]:
     return interleave(sample_plans(options))
 
 
-def interleave(sessions: Sequence[SessionPlan]) -> Iterator[SimulatedMessage]:
-    """Yield the messages of these sessions in the order of simulated time, each to its end."""
-    return _merge(sessions, iter(()))
-
-
-def _merge(
-    first: Iterable[SessionPlan], later: Iterator[SessionPlan]
+def interleave(
+    first: Iterable[SessionPlan], later: Iterable[SessionPlan] = ()
 ) -> Iterator[SimulatedMessage]:
-    """Merge running sessions by time; the next of `later` follows each that ends."""
-    numbers = count()
+    """Yield the messages of these sessions in the order of simulated time, each to its end.
+
+    The next of `later` follows each that ends.
+    """
+    numbers, upcoming = count(), iter(later)
 
     def run(
         plan: SessionPlan | None, number: int
@@ -67,7 +65,7 @@ def _merge(
             for message in DIALECTS[plan.dialect](plan).run():
                 at_ms = message.at_ms
                 yield (at_ms, number), message
-            plan, number = next(later, None), next(numbers)
+            plan, number = next(upcoming, None), next(numbers)
             plan = plan and replace(plan, start_ms=max(plan.start_ms, at_ms))
 
     # Of messages at the same time, those of the session that began first come first.
