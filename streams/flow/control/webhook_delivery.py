@@ -66,8 +66,7 @@ class TargetQueue:
         if not partition.is_ours:
             return delivery  # its partition went while its agent was looked up
         if len(self._queue) >= MOST_QUEUED:
-            self._gave_up(delivery, "the queue of its target is full")
-            delivery.finish()
+            self.abandon(delivery, "the queue of its target is full")
             return delivery
         self._queue.append(delivery)
         self._has_come.set()
@@ -76,10 +75,18 @@ class TargetQueue:
 
     def abandon(self, delivery: QueuedAlert, why: str) -> None:
         """Give an alert up before its time."""
-        if not delivery.is_done:
-            self._gave_up(delivery, why)
-            delivery.finish()
-            self._remove(delivery)
+        if delivery.is_done:
+            return
+        self._count("given_up")
+        logger.error(
+            "alert given up",
+            alert=delivery.alert.id,
+            rule=delivery.alert.rule.name,
+            target=self._target.name,
+            reason=why,
+        )
+        delivery.finish()
+        self._remove(delivery)
 
     def drop_unwanted(self) -> None:
         """Drop alerts that are another worker's now."""
@@ -168,16 +175,6 @@ class TargetQueue:
                 return
             if delivery.tries % _TRIES_IN_TURN == 0 and len(self._queue) > 1:
                 return
-
-    def _gave_up(self, delivery: QueuedAlert, why: str) -> None:
-        self._count("given_up")
-        logger.error(
-            "alert given up",
-            alert=delivery.alert.id,
-            rule=delivery.alert.rule.name,
-            target=self._target.name,
-            reason=why,
-        )
 
     def _count(self, outcome: str, amount: int = 1) -> None:
         target = self._target.name

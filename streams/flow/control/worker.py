@@ -6,7 +6,7 @@ for each target sends; a clock looks each second for attempts that have gone sil
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -112,7 +112,9 @@ class ControlWorker:
             partition = ControlPartition(number, position, self._plan, lag)
             self._partitions[number] = partition
             self._ports.health.partition(number, "restoring")
-            self._begin(self._restore(partition))
+            task = asyncio.create_task(self._restore(partition))
+            self._restoring.add(task)
+            task.add_done_callback(self._restoring.discard)
 
     def revoked(self) -> None:
         """Release all partitions: their next worker sends what was not sent."""
@@ -206,9 +208,11 @@ class ControlWorker:
         try:
             count = await retry.run(partition.restore, log, self._topic, self._clock.now_ms())
         except RetryError:
-            if self._stop.is_set():
-                return  # it has only given up waiting
-            raise
+            return  # the worker stops, and this has only given up waiting
+        except Exception as error:  # noqa: BLE001 -- `run` raises it
+            if self._failed is not None and not self._failed.done():
+                self._failed.set_exception(error)
+            return
         partition.is_restored.set()
         if partition.is_ours:
             self._ports.health.partition(partition.number, "running")
@@ -251,19 +255,6 @@ class ControlWorker:
             for alert in longest.waiting[0].alerts:
                 self._queues[alert.target].abandon(alert, "too many records wait behind it")
             longest.advance()
-
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._restoring.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._restoring.discard(task)
-        failed = self._failed
-        if not task.cancelled() and failed is not None and not failed.done():
-            error = task.exception()
-            if error is not None:
-                failed.set_exception(error)
 
 
 async def _first_failure(awaited: asyncio.Future[Any], *others: asyncio.Future[Any]) -> None:
