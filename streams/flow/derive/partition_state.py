@@ -29,8 +29,8 @@ from streams.flow.derive.stored_sessions import (
     Activity,
     StoredSessions,
     changes_of,
-    read_document,
     removal_of,
+    wrong_version,
 )
 from streams.ports import Headers, LogRecord, NewRecord
 
@@ -308,7 +308,13 @@ class PartitionState:
 
     def _load_position(self, value: bytes) -> None:
         """Take the stored position."""
-        document = read_document(value, POSITION_VERSION, "the position")
+        try:
+            document = json_codec.loads(value)
+        except ValueError:
+            document = None
+        stored_version = document.get("v") if isinstance(document, dict) else None
+        if not isinstance(document, dict) or stored_version != POSITION_VERSION:
+            raise wrong_version("the position", stored_version, POSITION_VERSION)
         partitions = document.get("partitions")
         if partitions != self._place.partitions:
             raise ConfigError(

@@ -165,18 +165,6 @@ def removal_of(session_id: str, stored: Session) -> dict[bytes, bytes | None]:
     return {_key(session_id, name): None for name in part_names(stored)}
 
 
-def read_document(value: bytes, version: int, what: str) -> dict[str, Json]:
-    """Return a stored JSON object. Raises VersionError where it is of another version."""
-    try:
-        document = json_codec.loads(value)
-    except ValueError:
-        document = None
-    stored_version = document.get("v") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or stored_version != version:
-        raise wrong_version(what, stored_version, version)
-    return document
-
-
 def _key(session_id: str, name: str) -> bytes:
     return json_codec.dumps([session_id, name])
 

@@ -8,7 +8,7 @@ from contextgauge.errors import LostError, ReseekError
 from streams.flow.common.lag import Lag
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
-from streams.ports import GaugeName, GroupReader, Headers, LogRecord, ProjectorHeartbeat
+from streams.ports import GaugeName, GroupReader, LogRecord, ProjectorHeartbeat
 
 _HEARTBEAT_S = 1.0
 """How often readers learn that a partition is followed; they allow for ten of these."""
@@ -110,19 +110,12 @@ class LiveProjection:
         lag_ms = self._lag.report(projector.position, end, newest_ms)
         if newest_ms is not None:
             telemetry.observe("project_delay_seconds", max(now_ms - newest_ms, 0) / 1000)
-            message_ms = _source_timestamp_ms(records[0].headers)
-            if message_ms is not None:
-                telemetry.observe("project_age_seconds", max(now_ms - message_ms, 0) / 1000)
+            # The Kafka time of the message that the record was derived from.
+            message_ms = dict(records[0].headers).get("src_timestamp", b"")
+            if message_ms.isdigit():
+                telemetry.observe("project_age_seconds", max(now_ms - int(message_ms), 0) / 1000)
         now_s = ports.clock.monotonic_s()
         if now_s - self._heartbeat_s >= _HEARTBEAT_S:
             self._heartbeat_s = now_s
             heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms)
             await ports.retry.run(projector.report_heartbeat, heartbeat)
-
-
-def _source_timestamp_ms(headers: Headers) -> int | None:
-    """Return the Kafka time of a derived record's message, if its headers have it."""
-    for name, value in reversed(headers):
-        if name == "src_timestamp":
-            return int(value) if value.isdigit() else None
-    return None

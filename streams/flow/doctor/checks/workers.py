@@ -44,16 +44,12 @@ def _group(name: str, group: Group | Failure, progress: _PartitionProgress) -> I
 
 
 def _positions(progress: _PartitionProgress) -> Iterator[Values]:
-    started = {
-        partition: part.position
-        for partition, part in known(progress).items()
-        if part.position is not None
-    }
+    started = sum(part.position is not None for part in known(progress).values())
     for partition, part in known(progress).items():
-        position = started.get(partition, part.first)
+        position = part.first if part.position is None else part.position
         yield {
             "subject": f"partition {partition}",
-            "started": len(started),
+            "started": started,
             "position": position,
             "first": part.first,
             "end": part.end,
