@@ -101,15 +101,12 @@ async def try_targets(
 
     Each is sent an id of its own, so that no receiver takes it for one that it has had.
     """
-
-    async def call(name: str, body: bytes, alert_id: str) -> tuple[str, WebhookResult]:
-        return name, await webhooks[name].call(alert_id, body)
-
     page = None if plan.page is None else f"{plan.page}/"
     calls = []
     for target in plan.targets:
         now_ms = clock.now_ms()
         alert_id = str(uuid.uuid5(NAMESPACE, f"test {now_ms} {target.name}"))
         body = body_of_test(target.name, target.format, alert_id, now_ms, page)
-        calls.append(call(target.name, body, alert_id))
-    return dict(await asyncio.gather(*calls))
+        calls.append(webhooks[target.name].call(alert_id, body))
+    results = await asyncio.gather(*calls)
+    return {target.name: result for target, result in zip(plan.targets, results, strict=True)}

@@ -7,7 +7,7 @@ dialect (`claude_stream`, `claude_transcript`, `codex`, `published_responses`) t
 its runtime's messages, and `simulation` merges all sessions by time.
 """
 
-from streams.flow.simulator.plans import PROVIDERS, SimulationOptions, plans, sample_plans
+from streams.flow.simulator.plans import PROVIDERS, SimulationOptions, plans
 from streams.flow.simulator.session import DialectName, SessionPlan, SimulatedMessage
 from streams.flow.simulator.simulation import interleave, sample_sessions, simulate
 
@@ -19,7 +19,6 @@ __all__ = [
     "SimulationOptions",
     "interleave",
     "plans",
-    "sample_plans",
     "sample_sessions",
     "simulate",
 ]
