@@ -8,7 +8,6 @@ messages: the letters of one session may be on several partitions.
 import heapq
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
 from contextgauge.errors import PositionError, RetryError
@@ -190,17 +189,17 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 async def _merge(streams: Mapping[int, AsyncIterator[tuple[int, T]]]) -> AsyncIterator[T]:
     """Merge streams of numbered items by their numbers; each stream's order is kept."""
-    tie = count()
-    heads: list[tuple[int, int, int, T]] = []
+    # Each stream has one item here at most, so two items are never compared themselves.
+    heads: list[tuple[int, int, T]] = []
 
     async def advance(partition: int) -> None:
         head = await anext(streams[partition], None)
         if head is not None:
-            heapq.heappush(heads, (head[0], partition, next(tie), head[1]))
+            heapq.heappush(heads, (head[0], partition, head[1]))
 
     for partition in streams:
         await advance(partition)
     while heads:
-        _, partition, _, item = heapq.heappop(heads)
+        _, partition, item = heapq.heappop(heads)
         yield item
         await advance(partition)
