@@ -171,14 +171,10 @@ class LogFacts:
         The group commits the same positions, which stand in where the state has none.
         """
         topic, state = self._expected.messages.name, self._expected.state.name
-        committed = {} if isinstance(group, Failure) else group.committed
+        committed = group if isinstance(group, Failure) else group.committed
         positions: dict[int, int | None] = {}
         if not isinstance(committed, Failure):
-            positions |= {
-                partition: offset
-                for (name, partition), offset in committed.items()
-                if name == topic
-            }
+            positions |= {number: at for (name, number), at in committed.items() if name == topic}
         if isinstance(self._cluster.topics.get(state), TopicFacts):
             stored = await self._each(state, self._stored_position)
             positions |= {number: at for number, at in stored.items() if at is not None}

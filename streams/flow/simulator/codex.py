@@ -3,6 +3,7 @@
 from schemas.records import Json
 from streams.flow.simulator.claude_message import CWD
 from streams.flow.simulator.session import (
+    NO_TOKENS,
     CompactionAttempt,
     ModelResponse,
     SessionPlan,
@@ -12,13 +13,6 @@ from streams.flow.simulator.session import (
     iso,
 )
 
-_COUNTS = (
-    "input_tokens",
-    "cached_input_tokens",
-    "output_tokens",
-    "reasoning_output_tokens",
-    "total_tokens",
-)
 _RATE_LIMITS: Json = {"primary": {"used_percent": 7.0, "window_minutes": 300}, "plan_type": None}
 
 
@@ -27,7 +21,7 @@ class Codex(SimulatedSession):
 
     def __init__(self, plan: SessionPlan) -> None:
         super().__init__(plan)
-        self._total = dict.fromkeys(_COUNTS, 0)
+        self._total = _counts(NO_TOKENS)
         self._last: dict[str, int] | None = None
         self._call, self._call_id = "function_call", ""
         self._turns = 0
@@ -87,7 +81,7 @@ class Codex(SimulatedSession):
             self._event("agent_message", message=text)
             self._message("assistant", "output_text", text)
         self._last = _counts(response.usage)
-        self._total = {name: self._total[name] + self._last[name] for name in _COUNTS}
+        self._total = {name: self._total[name] + count for name, count in self._last.items()}
         self._token_count(self._last)
 
     def tool_result(self, chain: SimulatedChain, text: str) -> None:
@@ -105,7 +99,7 @@ class Codex(SimulatedSession):
         self.now_ms += attempt.duration_ms
         summary = self.random.text(self.random.size(4_000, 0.4, 12_000))
         self._line("compacted", message=summary)
-        self._token_count(dict.fromkeys(_COUNTS, 0) | {"total_tokens": attempt.post_tokens})
+        self._token_count(_counts(NO_TOKENS) | {"total_tokens": attempt.post_tokens})
         item: Json = {"type": "ContextCompaction", "id": self.random.key("item_")}
         self._event("item_completed", turn_id=f"t{self._turns}", item=item)
         self._last = None
