@@ -23,6 +23,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from bench import workload
+from bench.telemetry import NoTelemetry
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.views import SESSION_IDLE_MS
@@ -31,7 +32,6 @@ from streams.edge.files.window_catalog import bundled
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import NoTelemetry
 from streams.flow.common.retry import RetryLoop
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState

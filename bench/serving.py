@@ -25,6 +25,7 @@ import uvloop
 
 from bench.process import cost, load
 from bench.systems import ROOT
+from bench.telemetry import NoTelemetry
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from schemas.records import ContextLimits, ContextReading, Record, RecordData, SessionInfo
@@ -33,7 +34,6 @@ from streams import codec
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import NoTelemetry
 from streams.edge.telemetry.server import listening, port_of
 from streams.flow.common.retry import RetryLoop
 from streams.flow.project.partition import PartitionProjector, ViewPartition

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.process import apart
+from bench.telemetry import NoTelemetry
 from contextgauge.clock import SystemClock
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.partitioner import partition_of
@@ -37,7 +38,6 @@ from streams.edge.files.window_catalog import bundled
 from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
-from streams.edge.telemetry.metrics import NoTelemetry
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.restoring import restore

@@ -26,9 +26,8 @@ from streams.core.alerts.rules import (
     Thrashing,
 )
 from streams.edge.alerts.rules_file import addresses, read_plan
-from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.settings import Settings
+from streams.wiring.context import WorkerContext
 
 
 def control(
@@ -83,23 +82,10 @@ def _run(rules: Path) -> None:
     plan = read_plan(rules)
     targets = addresses(plan)
 
-    async def work(
-        settings: Settings,
-        telemetry: PrometheusTelemetry,
-        health: HealthBoard,
-        stop: asyncio.Event,
-    ) -> None:
-        from streams.wiring import control as worker  # noqa: PLC0415 -- Faust takes a second
+    async def work(worker: WorkerContext) -> None:
+        from streams.wiring import control  # noqa: PLC0415 -- Faust takes a second
 
-        await worker.control(
-            settings,
-            plan,
-            targets,
-            telemetry=telemetry,
-            health=health,
-            clock=SystemClock(),
-            stop=stop,
-        )
+        await control.control(worker, plan, targets)
 
     run("control", work, bootstrap_servers)
 

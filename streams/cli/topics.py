@@ -1,8 +1,6 @@
 """`contextgauge topics`: create and list the Kafka topics."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import typer
 from rich.table import Table
@@ -13,7 +11,6 @@ from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, write_json
-from streams.ports import Log
 from streams.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Create and list the Kafka topics.")
@@ -52,25 +49,15 @@ def list_topics(
 
 async def _create(settings: Settings) -> tuple[list[str], dict[str, int | None]]:
     """Return the names of the created topics, and the partition counts of all topics."""
-    async with _log(settings) as log:
+    async with wiring.started(wiring.kafka_log(settings)) as log:
         topics = [settings.topic(topic) for topic in TOPICS]
         created = await log.create_topics(topics, settings.partitions)
         return created, await log.partition_counts([topic.name for topic in topics])
 
 
 async def _partition_counts(settings: Settings) -> dict[str, int | None]:
-    async with _log(settings) as log:
+    async with wiring.started(wiring.kafka_log(settings)) as log:
         return await log.partition_counts([settings.topic(topic).name for topic in TOPICS])
-
-
-@asynccontextmanager
-async def _log(settings: Settings) -> AsyncIterator[Log]:
-    log = wiring.kafka_log(settings)
-    await log.start()
-    try:
-        yield log
-    finally:
-        await log.stop()
 
 
 def _check_counts(settings: Settings, counts: dict[str, int | None]) -> None:

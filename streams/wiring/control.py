@@ -3,7 +3,6 @@
 A module of its own because Faust takes a second to import.
 """
 
-import asyncio
 import random
 from collections.abc import Mapping
 
@@ -22,23 +21,16 @@ from streams.flow.common.retry import RetryLoop
 from streams.flow.control import bodies
 from streams.flow.control.agents import AgentLookup
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
-from streams.ports import AlertMemory, Clock, Health, Telemetry, WebhookResult
+from streams.ports import AlertMemory, Clock, WebhookResult
 from streams.settings import Settings
+from streams.wiring.context import WorkerContext
 
 _CLIENT_ID = "contextgauge-control"
 
 
-async def control(
-    settings: Settings,
-    plan: AlertPlan,
-    addresses: Mapping[str, Address],
-    *,
-    telemetry: Telemetry,
-    health: Health,
-    clock: Clock,
-    stop: asyncio.Event,
-) -> None:
-    """Run a control worker until `stop` is set. Raises StopError."""
+async def control(worker: WorkerContext, plan: AlertPlan, addresses: Mapping[str, Address]) -> None:
+    """Run a control worker until it is stopped. Raises StopError."""
+    settings, telemetry, health, clock, stop = worker
     topic, group = settings.topic(CONTEXT_EVENTS).name, settings.group_prefix + GROUP
     options = wiring.kafka_options(settings, _CLIENT_ID)
     webhooks = {

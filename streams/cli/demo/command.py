@@ -210,9 +210,5 @@ async def _publish(
     def ignore(line: Line, letter: DeadLetter) -> None:
         del line, letter  # rejected lines are counted, and reported in one line at the end
 
-    producer = pipeline.log.producer()
-    await producer.start()
-    try:
+    async with wiring.started(pipeline.log.producer()) as producer:
         return await publish(producer, config, blocks, ignore, lambda done: show(done.messages))
-    finally:
-        await producer.stop()

@@ -19,6 +19,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.errors import RetryError
 from contextgauge.state_folder import checkpoint_file, state_folder, text_key
+from streams import wiring
 from streams.cli import logs
 from streams.cli.publish.connection import Connection, config_of, connected
 from streams.cli.publish.progress import PublishBar, PublishStatus, print_summary, say
@@ -218,12 +219,8 @@ class _Run:
         """Return the checkpoint, an empty one if the topic is shorter than that says."""
         log, topic = self.connection.log, self.connection.topic
         partitions = [p for p in stored.offsets if p < self.config.partitions]
-        reader = log.reader(topic, partitions or [0])
-        await reader.start()
-        try:
+        async with wiring.started(log.reader(topic, partitions or [0])) as reader:
             ends = {partition: (await reader.bounds(partition))[1] for partition in partitions}
-        finally:
-            await reader.stop()
         if all(end > stored.offsets[partition] for partition, end in ends.items()):
             return stored
         self.status.say(

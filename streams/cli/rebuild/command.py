@@ -1,6 +1,8 @@
 """`contextgauge rebuild`: rebuilds the views, compares them, and swaps while readers read."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 import typer
@@ -62,10 +64,9 @@ def rebuild(
 
 
 async def _rebuild(settings: Settings, *, accept: bool, json: bool) -> Rebuilt:
-    store, clock = wiring.redis_views(settings), SystemClock()
+    clock = SystemClock()
     screen = Screen(clock)
-    try:
-        await store.start()
+    async with wiring.started(wiring.redis_views(settings)) as store:
         rebuild = Rebuild(store, clock, show=screen.show, notify=screen.notify)
         progress = await rebuild.begin()
         screen.begin(progress, resumed=rebuild.resumed)
@@ -73,24 +74,16 @@ async def _rebuild(settings: Settings, *, accept: bool, json: bool) -> Rebuilt:
             done = await rebuild.run(accept=accept)
         finally:
             screen.end()
-        if json:
-            write_json(result_json(done))
-        else:
-            print_result(done, screen.seconds())
-        return done
-    finally:
-        await store.stop()
+    if json:
+        write_json(result_json(done))
+    else:
+        print_result(done, screen.seconds())
+    return done
 
 
 async def _abandon(settings: Settings) -> None:
-    store = wiring.redis_views(settings)
-    try:
-        await store.start()
-        abandoned = await Rebuild(
-            store, SystemClock(), show=lambda _: None, notify=err.print
-        ).abandon()
-    finally:
-        await store.stop()
+    async with _existing(settings) as rebuild:
+        abandoned = await rebuild.abandon()
     if abandoned is None:
         err.print("no rebuild is in progress")
     else:
@@ -98,15 +91,15 @@ async def _abandon(settings: Settings) -> None:
 
 
 async def _status(settings: Settings, *, json: bool) -> None:
-    store = wiring.redis_views(settings)
-    try:
-        await store.start()
-        progress = await Rebuild(
-            store, SystemClock(), show=lambda _: None, notify=err.print
-        ).status()
-    finally:
-        await store.stop()
+    async with _existing(settings) as rebuild:
+        progress = await rebuild.status()
     if json:
         write_json(progress)
     else:
         print_status(progress)
+
+
+@asynccontextmanager
+async def _existing(settings: Settings) -> AsyncIterator[Rebuild]:
+    async with wiring.started(wiring.redis_views(settings)) as store:
+        yield Rebuild(store, SystemClock(), show=lambda _: None, notify=err.print)

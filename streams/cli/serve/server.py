@@ -14,7 +14,6 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, ContextgaugeError, RetryError
 from contextgauge.kafka.connection import UnsafeConnectionWarning
 from contextgauge.partitioner import partition_of
@@ -24,12 +23,11 @@ from streams.cli import exits
 from streams.cli.serve.connections import bounded
 from streams.cli.workers.health_address import unavailable
 from streams.cli.workers.run import run
-from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers, listening, port_of
 from streams.ports import Clock
 from streams.serve.api.app import Serving, create_app
 from streams.settings import Settings
+from streams.wiring.context import WorkerContext
 from streams.wiring.serve import is_of_this_machine, readers
 
 _KEEP_ALIVE_S = 30
@@ -61,22 +59,18 @@ def serve() -> None:
     run("serve", _serve, wiring.redis_url)
 
 
-async def _serve(
-    settings: Settings,
-    telemetry: PrometheusTelemetry,
-    health: HealthBoard,
-    stop: asyncio.Event,
-) -> None:
-    """Serve until `stop` is set. Raises ConfigError, StopError."""
+async def _serve(worker: WorkerContext) -> None:
+    """Serve until it is stopped. Raises ConfigError, StopError."""
+    settings, telemetry, health, clock, stop = worker
     views = wiring.redis_views(settings)
     serving = Serving(
         reader=views,
         partition_of=partition_of,
-        clock=SystemClock(),
+        clock=clock,
         telemetry=telemetry,
         health=health,
         probe=answers(telemetry, health),
-        report=_Report(SystemClock()),
+        report=_Report(clock),
         readers=readers(settings),
         only_here=is_of_this_machine(settings.serve_host),
         requests_per_s=settings.serve_requests_per_s,

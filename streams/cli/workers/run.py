@@ -28,11 +28,9 @@ from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import METRICS
 from streams.flow.common.retry import RetryLoop
 from streams.settings import Settings
+from streams.wiring.context import WorkerContext
 
-Work: TypeAlias = Callable[
-    [Settings, PrometheusTelemetry, HealthBoard, asyncio.Event], Coroutine[None, None, None]
-]
-"""A worker: it runs until the event is set."""
+Work: TypeAlias = Callable[[WorkerContext], Coroutine[None, None, None]]
 
 _YOUNG_OBJECTS = 100_000
 """New objects until the garbage collector examines the youngest generation: some 5 ms of work. With
@@ -103,7 +101,7 @@ async def _run(
         )
         patience = RetryLoop(clock, telemetry, health, stop, "kafka")
         watching = asyncio.create_task(_watch_kafka(settings, patience, no_broker))
-        working = asyncio.create_task(work(settings, telemetry, health, stop))
+        working = asyncio.create_task(work(WorkerContext(settings, telemetry, health, clock, stop)))
         try:
             await asyncio.wait({watching, working}, return_when=asyncio.FIRST_COMPLETED)
             failure = watching.exception() if watching.done() else None
@@ -127,12 +125,8 @@ async def _watch_kafka(settings: Settings, patience: RetryLoop, no_broker: async
     topic = settings.topic(AGENT_MESSAGES).name
 
     async def ask() -> None:
-        log = wiring.kafka_log(settings, "contextgauge-watch")
-        await log.start()
-        try:
+        async with wiring.started(wiring.kafka_log(settings, "contextgauge-watch")) as log:
             await log.partition_counts([topic])
-        finally:
-            await log.stop()
 
     while True:
         await no_broker.wait()

@@ -76,19 +76,3 @@ class PrometheusTelemetry:
     def observe(self, name: HistogramName, value: float, **labels: str) -> None:
         histogram = self._histograms[name]
         (histogram.labels(**labels) if labels else histogram).observe(value)
-
-
-class NoTelemetry:
-    """Telemetry that keeps nothing, for one-shot commands and tests."""
-
-    def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
-        """Keep nothing."""
-
-    def gauge(self, name: GaugeName, value: float, **labels: str) -> None:
-        """Keep nothing."""
-
-    def forget(self, name: GaugeName, **labels: str) -> None:
-        """Keep nothing."""
-
-    def observe(self, name: HistogramName, value: float, **labels: str) -> None:
-        """Keep nothing."""
