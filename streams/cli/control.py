@@ -13,7 +13,8 @@ from contextgauge.kafka.connection import bootstrap_servers
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli.exits import Exit
-from streams.cli.screen.output import count, out, safe
+from streams.cli.screen.figures import count, safe
+from streams.cli.screen.output import out
 from streams.cli.workers.run import run
 from streams.core.alerts.rules import (
     AlertPlan,

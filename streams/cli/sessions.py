@@ -11,8 +11,9 @@ from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
 from streams import codec, wiring
 from streams.cli.exits import Exit
+from streams.cli.screen.figures import exact, safe
 from streams.cli.screen.options import AsJson, SessionId
-from streams.cli.screen.output import err, exact, out, safe, write_json
+from streams.cli.screen.output import err, out, write_json
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline

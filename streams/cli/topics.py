@@ -3,7 +3,6 @@
 import asyncio
 
 import typer
-from rich.table import Table
 
 from contextgauge.errors import ConfigError
 from schemas.topics import CO_PARTITIONED, DAY_MS, TOPICS, Topic
@@ -11,6 +10,7 @@ from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, write_json
+from streams.cli.screen.tables import plain_table
 from streams.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Create and list the Kafka topics.")
@@ -72,10 +72,7 @@ def _check_counts(settings: Settings, counts: dict[str, int | None]) -> None:
 
 
 def _show(settings: Settings, counts: dict[str, int | None]) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("Topic", no_wrap=True, overflow="fold")  # never truncated
-    for name in ("Partitions", "Key", "Retention"):
-        table.add_column(name)
+    table = plain_table("Topic", "Partitions", "Key", "Retention", overflow="fold")
     for topic in map(settings.topic, TOPICS):
         count = counts[topic.name]
         partitions = "[red]missing[/red]" if count is None else str(count)

@@ -11,7 +11,7 @@ from schemas.messages import DeadReason
 from streams import codec
 from streams.cli.dead import screen as dead_screen
 from streams.cli.dead.options import parse_address
-from streams.cli.screen import output as screen
+from streams.cli.screen.figures import size
 from streams.flow.dead_letters.letters import Letter, letter_of
 from streams.flow.dead_letters.reading import Selection, Span
 from streams.flow.dead_letters.redrive import RedriveResult, SkippedLetters
@@ -49,12 +49,18 @@ def drawn(what: RenderableType, width: int) -> str:
     ],
 )
 def test_a_list_fits_the_screen_and_has_no_message_content(width: int, parts: list[str]) -> None:
-    table = drawn(dead_screen.letters_table([dead_screen.brief(letter())] * 2, width), width)
+    listed = dead_screen.brief(letter())._replace(detail="why " * 12)
+    table = drawn(dead_screen.letters_table([listed] * 2, width), width)
     lines = table.splitlines()
     assert len(lines) == 3
     assert all(part in lines[1] for part in ["2:17", "misrouted", f"{len(LINE)} B", *parts])
     assert ("Detail" in lines[0]) == ("why" in parts)
     assert WORDS not in table
+
+
+def test_short_details_leave_room_for_the_rest() -> None:
+    table = drawn(dead_screen.letters_table([dead_screen.brief(letter())], 80), 80)
+    assert all(part in table for part in ("2026-05-01 14:30:00", "a-key-of-thirty-six-cha…", "why"))
 
 
 def test_a_listed_letter_as_json() -> None:
@@ -115,7 +121,7 @@ def test_a_time_outside_the_calendar_is_unknown(time_ms: int) -> None:
     ("number", "shown"), [(0, "0 B"), (999, "999 B"), (4_200, "4.2 kB"), (8_388_609, "8.4 MB")]
 )
 def test_sizes(number: int, shown: str) -> None:
-    assert screen.size(number) == shown
+    assert size(number) == shown
 
 
 def test_the_result_of_a_redrive_is_reported() -> None:

@@ -29,8 +29,9 @@ from streams.cli.dead.options import (
 )
 from streams.cli.dead.topic import DeadLetterConnection, connected, guarded
 from streams.cli.exits import Exit
+from streams.cli.screen.figures import exact, safe
 from streams.cli.screen.lines import quiet_pipe
-from streams.cli.screen.output import err, exact, out, safe, write_json
+from streams.cli.screen.output import err, out, write_json
 from streams.flow.dead_letters.letters import Letter
 from streams.flow.dead_letters.reading import DeadReading, Selection, Span
 from streams.flow.dead_letters.redrive import RedriveConfig, RedriveResult

@@ -16,7 +16,9 @@ from rich.text import Text
 
 from schemas.records import Json
 from streams import codec
-from streams.cli.screen.output import UNKNOWN, ago, cell, count, err, exact, safe, size
+from streams.cli.screen.figures import UNKNOWN, ago, count, exact, safe, size
+from streams.cli.screen.output import cell, err
+from streams.cli.screen.tables import Cells, fitted, plain_table
 from streams.flow.dead_letters.letters import REMEDIES, Letter, Origin
 from streams.flow.dead_letters.reading import Selection, Span, session_of_letter
 from streams.flow.dead_letters.redrive import SKIP_REMEDIES, RedriveResult
@@ -25,13 +27,10 @@ _KEY_CHARACTERS = (24, 12, 8)
 """Of a key in the table, on wide and narrow screens; `dead show` has the whole key."""
 
 _WIDE_DETAIL = 40
-"""Columns of a readable detail; if there are fewer, other columns are shortened."""
+"""Columns of a readable detail; if it has fewer, other columns are shortened."""
 
 _LEAST_DETAIL = 16
 """Below this the details are not shown."""
-
-_GAP = 2
-"""Characters between the columns of a table."""
 
 
 class Brief(NamedTuple):
@@ -77,49 +76,27 @@ def printable(value: bytes) -> str:
 def letters_table(letters: Sequence[Brief], width: int) -> Table:
     """Return a table of letters, in the given order, for a screen of this width.
 
-    If it is too wide, keys and times are shortened, then the details; then these are omitted.
+    If it is too wide, times and keys are shortened, then the details; then these are omitted.
     """
-    for shown in _KEY_CHARACTERS:
-        to_seconds = shown == max(_KEY_CHARACTERS)
-        columns: dict[str, list[Text]] = {
-            "Letter": [Text(letter.address) for letter in letters],
-            "Died (UTC)": [cell(_when(letter.died_ms, seconds=to_seconds)) for letter in letters],
-            "Reason": [cell(letter.reason) for letter in letters],
-            "Key": [_key(letter.key, shown) for letter in letters],
-            "Size": [Text(size(letter.size)) for letter in letters],
-        }
-        widths = {
-            name: max(len(name), *(each.cell_len for each in cells))
-            for name, cells in columns.items()
-        }
-        rest = width - sum(widths.values()) - _GAP * len(widths)
-        if rest >= _WIDE_DETAIL:
-            break
-    if rest >= _LEAST_DETAIL:
-        columns["Detail"] = [cell(letter.detail) for letter in letters]
-        widths["Detail"] = rest
-    table = _table()
-    for name in columns:
-        table.add_column(
-            name,
-            no_wrap=True,
-            overflow="ellipsis",
-            width=widths[name],
-            justify="right" if name == "Size" else "left",
-        )
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(*row)
-    return table
+    times = [[cell(_when(each.died_ms, form)) for each in letters] for form in (19, 16)]
+    keys = [[_key(letter.key, shown) for letter in letters] for shown in _KEY_CHARACTERS]
+    details = [cell(letter.detail) for letter in letters]
+    columns = {
+        "Letter": [Cells([Text(letter.address) for letter in letters])],
+        "Died (UTC)": [*map(Cells, times)],
+        "Reason": [Cells([cell(letter.reason) for letter in letters])],
+        "Key": [*map(Cells, keys)],
+        "Size": [Cells([Text(size(letter.size)) for letter in letters])],
+        "Detail": [Cells(details, _WIDE_DETAIL), Cells(details, _LEAST_DETAIL)],
+    }
+    steps = ("Died (UTC)", "Key", "Key", "Detail", "Detail")
+    return fitted(columns, steps, width, right={"Size"}, cut=columns)
 
 
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-
-
-def _when(time_ms: int, *, seconds: bool = True) -> str | None:
+def _when(time_ms: int, characters: int = 19) -> str | None:
     """Return a time in UTC as `--since` takes it: 2026-05-01 14:30:00."""
     text = calendar_time(time_ms)
-    return None if text is None else text[: 19 if seconds else 16].replace("T", " ")
+    return None if text is None else text[:characters].replace("T", " ")
 
 
 def _key(key: bytes | None, characters: int) -> Text:
@@ -230,12 +207,8 @@ class Tally:
 
 def summary_table(tallies: Mapping[str, Tally]) -> Table:
     """Return the counts by reason, the most frequent first."""
-    table = _table()
-    table.add_column("Reason", no_wrap=True)
-    table.add_column("Letters", no_wrap=True, justify="right")
-    table.add_column("Size", no_wrap=True, justify="right")
-    table.add_column("First died (UTC)", no_wrap=True)
-    table.add_column("Last died (UTC)", no_wrap=True)
+    names = ("Reason", "Letters", "Size", "First died (UTC)", "Last died (UTC)")
+    table = plain_table(*names, right=("Letters", "Size"))
     for reason, tally in _by_number(tallies):
         times = [cell(_when(ms)) for ms in (tally.first_ms, tally.last_ms)]
         table.add_row(cell(reason), exact(tally.letters), size(tally.size), *times)

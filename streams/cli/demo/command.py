@@ -33,7 +33,8 @@ from streams.cli.demo.report import (
     say,
 )
 from streams.cli.exits import by_signal
-from streams.cli.screen.output import exact, out
+from streams.cli.screen.figures import exact
+from streams.cli.screen.output import out
 from streams.cli.simulate import as_lines, ending_now
 from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError

@@ -13,7 +13,8 @@ from rich.text import Text
 from contextgauge.clock import SystemClock
 from schemas.records import MAIN_CHAIN, CompactionComplete, Record
 from schemas.views import CompactionBrief, SessionView
-from streams.cli.screen.output import count, duration, exact, out
+from streams.cli.screen.figures import count, duration, exact
+from streams.cli.screen.output import out
 from streams.cli.screen.render import short_ids
 from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from streams.cli.screen.output import safe
+from streams.cli.screen.figures import safe
 from streams.flow.doctor import SEVERITIES, Finding, Severity
 
 _STYLES: Mapping[Severity, tuple[str, str, str]] = {

@@ -8,7 +8,8 @@ from typing import Self
 import structlog
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from streams.cli.screen.output import count, err, safe, size
+from streams.cli.screen.figures import count, safe, size
+from streams.cli.screen.output import err
 from streams.edge.files.follower import Follower
 from streams.flow.publish.publish import PublishCounts
 

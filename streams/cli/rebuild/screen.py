@@ -4,9 +4,10 @@ from collections import deque
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
-from rich.table import Table
 
-from streams.cli.screen.output import UNKNOWN, count, duration, err, exact, out, safe
+from streams.cli.screen.figures import UNKNOWN, count, duration, exact, safe
+from streams.cli.screen.output import err, out
+from streams.cli.screen.tables import plain_table
 from streams.flow.rebuild.compare import Compared
 from streams.flow.rebuild.progress import PartitionProgress, Rebuilt
 from streams.flow.rebuild.progress import Progress as RebuildProgress
@@ -163,7 +164,7 @@ def print_status(progress: RebuildProgress | None) -> None:
     if progress is None:
         err.print("no rebuild is in progress")
         return
-    table = Table("Partition", "Position", "Of", "State", box=None, pad_edge=False)
+    table = plain_table("Partition", "Position", "Of", "State")
     for item in progress.partitions:
         state = "caught up" if item.caught_up else "building"
         table.add_row(

@@ -29,9 +29,8 @@ from schemas.records import (
     RecordData,
     SessionInfo,
 )
-from streams.cli.screen.output import (
+from streams.cli.screen.figures import (
     GUESS,
-    GUESS_EXPLAINED,
     UNKNOWN,
     count,
     duration,
@@ -40,7 +39,9 @@ from streams.cli.screen.output import (
     safe,
     thousands,
 )
+from streams.cli.screen.output import GUESS_EXPLAINED
 from streams.cli.screen.render import chain_labels, guess
+from streams.cli.screen.tables import plain_table
 from streams.core.session_status import THRESHOLDS
 
 _STYLES = {
@@ -121,10 +122,7 @@ def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> Rendera
 
 
 def _as_table(lines: Sequence[_Line]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("UTC", no_wrap=True)
-    table.add_column("Chain", no_wrap=True)
-    table.add_column("What", no_wrap=True)
+    table = plain_table("UTC", "Chain", "What")
     table.add_column("Figures", overflow="fold")
     for new_day, line in _with_days(lines):
         if new_day:

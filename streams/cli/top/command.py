@@ -19,9 +19,9 @@ from contextgauge.partitioner import partition_of
 from streams import wiring
 from streams.cli.screen.output import out
 from streams.cli.top.keys import KeyByKey, Keys
-from streams.cli.top.overview import Detail, Overview, Overviews
+from streams.cli.top.overview import Detail, Overviews
 from streams.cli.top.screen import Frame, ScreenContent, once
-from streams.cli.top.state import Chosen, live_first, matching, press
+from streams.cli.top.state import Chosen, matching, press
 from streams.ports import Clock
 from streams.serve.views.sessions import SessionLookupError
 from streams.serve.views.snapshot import ViewsGoneError
@@ -64,29 +64,21 @@ def top(
             "a table"
         )
 
+    clock, store = SystemClock(), wiring.redis_views(settings)
+    overviews = Overviews(store, partition_of, clock)
+
     async def run() -> None:
-        store = wiring.redis_views(settings)
-        clock = SystemClock()
-        overviews = Overviews(store, partition_of, clock)
         try:
             if show_once:
                 await store.start()
-                known = ScreenContent(
-                    _live_first(await overviews.read("pressure", limit), clock.now_ms())
-                )
-                out.print(once(known, clock.now_ms(), out.width), soft_wrap=True)
+                overview = await overviews.read("pressure", limit)
+                out.print(once(overview, clock.now_ms(), out.width), soft_wrap=True)
             else:
                 await _Top(overviews, clock, interval_s, limit).run()
         finally:
             await store.stop()
 
     asyncio.run(run())
-
-
-def _live_first(overview: Overview, now_ms: int) -> Overview:
-    if overview.ranking != "pressure":
-        return overview
-    return overview._replace(views=live_first(overview.views, now_ms))
 
 
 class _Top:
@@ -154,7 +146,6 @@ class _Top:
 
     async def _latest(self) -> ScreenContent:
         overview = await self._overviews.read(self._chosen.ranking, self._limit)
-        overview = _live_first(overview, self._clock.now_ms())
         detail: Detail | None = None
         opened = self._chosen.opened
         if opened is not None:

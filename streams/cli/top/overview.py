@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from schemas.views import Compaction, SessionView
+from streams.cli.top.state import live_first
 from streams.codec import views as view_codec
 from streams.ports import Clock, Ranking, ViewReader
 from streams.serve.views.sessions import PartitionOf, Sessions
@@ -45,7 +46,7 @@ class Overviews:
     """Reads overviews. Its methods raise what those of `Sessions` and `Snapshots` raise."""
 
     def __init__(self, store: ViewReader, partition_of: PartitionOf, clock: Clock) -> None:
-        self._store, self._partition_of = store, partition_of
+        self._store, self._partition_of, self._clock = store, partition_of, clock
         self._snapshots = Snapshots(store, clock)
 
     async def _sessions(self) -> Sessions:
@@ -54,7 +55,8 @@ class Overviews:
     async def read(self, ranking: Ranking, limit: int) -> Overview:
         """Return the first sessions of a ranking.
 
-        By pressure, those of unknown size come last, the last active first.
+        By pressure, those of unknown size come last, the last active first; of those as full as
+        each other, the stale ones.
         """
         sessions = await self._sessions()
         views = await sessions.ranked(ranking, limit)
@@ -62,8 +64,11 @@ class Overviews:
             known = {view.session_id for view in views}
             recent = await sessions.ranked("recent", limit)
             views += [view for view in recent if view.session_id not in known]
+        shown = tuple(views[:limit])
+        if ranking == "pressure":
+            shown = live_first(shown, self._clock.now_ms())
         total, newest_ms = await sessions.count(), await sessions.newest_ms()
-        return Overview(sessions.snapshot, ranking, tuple(views[:limit]), total, newest_ms)
+        return Overview(sessions.snapshot, ranking, shown, total, newest_ms)
 
     async def detail(self, session_id: str) -> Detail:
         """Return one session. Raises SessionLookupError where it is gone."""
