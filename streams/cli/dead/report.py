@@ -4,13 +4,14 @@ A list shows no message content; only `dead show` does.
 """
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +20,7 @@ from streams import codec
 from streams.cli.screen.figures import UNKNOWN, ago, count, exact, safe, size
 from streams.cli.screen.output import cell, err
 from streams.cli.screen.tables import Cells, fitted, plain_table
-from streams.flow.dead_letters.letters import REMEDIES, Letter, Origin
+from streams.flow.dead_letters.letters import REMEDIES, Letter
 from streams.flow.dead_letters.reading import Selection, Span, session_of_letter
 from streams.flow.dead_letters.redrive import SKIP_REMEDIES, RedriveResult
 
@@ -34,30 +35,16 @@ _LEAST_DETAIL = 16
 
 
 class Brief(NamedTuple):
-    """What a list shows of a letter, without the message's content."""
+    """What a list shows of a letter: without its content, which may be large."""
 
-    address: str
-    died_ms: int
-    reason: str
-    detail: str
-    key: bytes | None
+    letter: Letter
     session_id: str | None
     size: int
-    origin: Origin | None
 
 
 def brief(letter: Letter) -> Brief:
     """Return what a list shows of a letter."""
-    return Brief(
-        letter.address,
-        letter.died_ms,
-        letter.reason,
-        letter.detail,
-        letter.key,
-        session_of_letter(letter),
-        len(letter.value),
-        letter.origin,
-    )
+    return Brief(letter._replace(value=b""), session_of_letter(letter), len(letter.value))
 
 
 def calendar_time(time_ms: int) -> str | None:
@@ -73,11 +60,12 @@ def printable(value: bytes) -> str:
     return safe(value.decode("utf-8", "backslashreplace"))
 
 
-def letters_table(letters: Sequence[Brief], width: int) -> Table:
+def letters_table(listed: Sequence[Brief], width: int) -> Table:
     """Return a table of letters, in the given order, for a screen of this width.
 
     If it is too wide, times and keys are shortened, then the details; then these are omitted.
     """
+    letters = [each.letter for each in listed]
     times = [[cell(_when(each.died_ms, form)) for each in letters] for form in (19, 16)]
     keys = [[_key(letter.key, shown) for letter in letters] for shown in _KEY_CHARACTERS]
     details = [cell(letter.detail) for letter in letters]
@@ -86,7 +74,7 @@ def letters_table(letters: Sequence[Brief], width: int) -> Table:
         "Died (UTC)": [*map(Cells, times)],
         "Reason": [Cells([cell(letter.reason) for letter in letters])],
         "Key": [*map(Cells, keys)],
-        "Size": [Cells([Text(size(letter.size)) for letter in letters])],
+        "Size": [Cells([Text(size(each.size)) for each in listed])],
         "Detail": [Cells(details, _WIDE_DETAIL), Cells(details, _LEAST_DETAIL)],
     }
     steps = ("Died (UTC)", "Key", "Key", "Detail", "Detail")
@@ -106,8 +94,9 @@ def _key(key: bytes | None, characters: int) -> Text:
     return Text(text if len(text) <= characters else text[: characters - 1] + "…")
 
 
-def brief_json(letter: Brief) -> dict[str, Json]:
+def brief_json(listed: Brief) -> dict[str, Json]:
     """Return what a list has of a letter, for programs."""
+    letter, session_id, size = listed
     origin = letter.origin
     return {
         "address": letter.address,
@@ -115,8 +104,8 @@ def brief_json(letter: Brief) -> dict[str, Json]:
         "reason": letter.reason,
         "detail": letter.detail,
         **_bytes_json("key", letter.key),
-        "session_id": letter.session_id,
-        "bytes": letter.size,
+        "session_id": session_id,
+        "bytes": size,
         "source": None
         if origin is None
         else {
@@ -297,28 +286,11 @@ def redrive_json(result: RedriveResult, *, sent: bool) -> dict[str, Json]:
     }
 
 
-class RedriveBar:
-    """Shows how much of the topic has been read, if standard error is a terminal."""
-
-    def __init__(self, action: str, *, shown: bool = True) -> None:
-        self._progress = Progress(
-            TextColumn(action),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            console=err,
-            transient=True,
-            disable=not (shown and err.is_terminal),
-        )
-        self._task = TaskID(0)
-
-    def __enter__(self) -> Self:
-        self._task = self._progress.add_task("", total=None)
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def show(self, read: int, of: int) -> None:
-        """Update the bar."""
-        self._progress.update(self._task, completed=read, total=of)
+@contextmanager
+def reading_bar(action: str, *, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
+    """Show how much of the topic has been read, if standard error is a terminal."""
+    columns = (TextColumn(action), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    hidden = not (shown and err.is_terminal)
+    with Progress(*columns, console=err, transient=True, disable=hidden) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda read, of: bar.update(task, completed=read, total=of)
