@@ -19,7 +19,6 @@ from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
-from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli.demo import pipeline as demo_pipeline
 from streams.cli.demo.page import serve_page
@@ -33,13 +32,14 @@ from streams.cli.demo.report import (
     say,
 )
 from streams.cli.exits import by_signal
+from streams.cli.publish.connection import publish_config
 from streams.cli.screen.figures import exact
 from streams.cli.screen.output import out
 from streams.cli.simulate import as_lines, ending_now
 from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
 from streams.flow.publish.follow import in_thread
-from streams.flow.publish.publish import PublishConfig, PublishCounts, paced, publish
+from streams.flow.publish.publish import PublishCounts, paced, publish
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.serve.views.sessions import active_sessions
 
@@ -200,13 +200,7 @@ async def _publish_and_watch(
 async def _publish(
     pipeline: Pipeline, blocks: _Blocks, show: Callable[[int], None]
 ) -> PublishCounts:
-    settings = pipeline.settings
-    config = PublishConfig(
-        topic=settings.topic(AGENT_MESSAGES).name,
-        partitions=settings.partitions,
-        partition_of=partition_of,
-        limit_bytes=settings.message_limit_bytes,
-    )
+    config = publish_config(pipeline.settings, pipeline.settings.partitions)
 
     def ignore(line: Line, letter: DeadLetter) -> None:
         del line, letter  # rejected lines are counted, and reported in one line at the end

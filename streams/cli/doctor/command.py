@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from contextgauge.clock import SystemClock
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
-from streams.cli.doctor.screen import show
+from streams.cli.doctor.report import show
 from streams.cli.exits import Exit
 from streams.cli.screen.output import out, write_json
 from streams.flow import doctor as flow

@@ -21,8 +21,8 @@ from contextgauge.errors import RetryError
 from contextgauge.state_folder import checkpoint_file, state_folder, text_key
 from streams import wiring
 from streams.cli import logs
-from streams.cli.publish.connection import Connection, config_of, connected
-from streams.cli.publish.progress import PublishBar, PublishStatus, print_summary, say
+from streams.cli.publish.connection import Connection, connected, publish_config
+from streams.cli.publish.progress import PublishStatus, print_summary, publish_bar, say
 from streams.cli.publish.rejected import RejectedLines
 from streams.edge.files import reading as files
 from streams.edge.files.checkpoint import (
@@ -80,7 +80,7 @@ async def run(settings: Settings, request: Request) -> Outcome:
         async with connected(settings, stop, status.say) as connection:
             state = state_folder(settings.state_folder)
             config = replace(
-                config_of(settings, connection),
+                publish_config(settings, connection.partitions or 0),
                 task_id=request.task_id,
                 agent_id=request.agent_id,
                 text_key=text_key(state) if request.no_text else None,
@@ -110,10 +110,10 @@ async def publish_blocks(
     logs.configure(settings)
     rejected = RejectedLines()
     async with connected(settings, asyncio.Event(), say) as connection:
-        config = replace(config_of(settings, connection), is_live=is_live)
+        config = replace(publish_config(settings, connection.partitions or 0), is_live=is_live)
         begin_s = time.monotonic()
-        with PublishBar(None) as bar:
-            done = await publish(connection.producer, config, blocks, rejected, bar.show)
+        with publish_bar(None) as show:
+            done = await publish(connection.producer, config, blocks, rejected, show)
     print_summary(done, time.monotonic() - begin_s, rejected.summary())
 
 

@@ -11,7 +11,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
 from streams import wiring
 from streams.cli.exits import Exit
-from streams.cli.rebuild.screen import Screen, print_result, print_status, result_json
+from streams.cli.rebuild.report import Screen, print_result, print_status, result_json
 from streams.cli.screen.output import err, write_json
 from streams.flow.rebuild.progress import Rebuilt
 from streams.flow.rebuild.rebuild import Rebuild

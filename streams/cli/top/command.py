@@ -18,9 +18,9 @@ from contextgauge.errors import ConfigError, RetryError
 from contextgauge.partitioner import partition_of
 from streams import wiring
 from streams.cli.screen.output import out
+from streams.cli.top.frame import Frame, ScreenContent, once
 from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.overview import Detail, Overviews
-from streams.cli.top.screen import Frame, ScreenContent, once
 from streams.cli.top.state import Chosen, matching, press
 from streams.ports import Clock
 from streams.serve.views.sessions import SessionLookupError
