@@ -51,9 +51,9 @@ class Commands(LazyGroup):
             "replay": ("replay", "Derive context records from transcripts, without a broker."),
         },
         "Operate": {
-            "doctor": ("doctor.command", "Examine Kafka, topics, publishers, workers and Redis."),
+            "doctor": ("doctor", "Examine Kafka, topics, publishers, workers and Redis."),
             "dead": ("dead.command", "List dead letters, and send them again."),
-            "rebuild": ("rebuild.command", "Rebuild all views, compare them and swap them in."),
+            "rebuild": ("rebuild", "Rebuild all views, compare them and swap them in."),
             "schemas": (
                 "schemas",
                 "Write the JSON Schemas of records and views, one file each.",
