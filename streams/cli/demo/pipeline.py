@@ -20,6 +20,7 @@ from contextlib import (
 )
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Self
 
 from contextgauge.clock import SystemClock
@@ -36,13 +37,13 @@ from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.flow.dead_letters.reading import DeadReading, Selection
 from streams.ports import Log, PartitionReader, ViewStore
 from streams.settings import CONNECTION_FIELDS, Settings
 from streams.wiring import workers
 from streams.wiring.context import WorkerContext
 
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, the default of kill, and a closed terminal."""
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 WORKERS = ("derive", "derive", "project")
 
@@ -91,14 +92,16 @@ class Progressed:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ignore signals: a second Ctrl-C would leave processes behind."""
-    former = {each: signal.signal(each, signal.SIG_IGN) for each in ENDING_SIGNALS}
+def on_ending_signals(
+    handler: Callable[[int, FrameType | None], None] | signal.Handlers,
+) -> Iterator[None]:
+    """Handle Ctrl-C, the default of kill and a closed terminal, while the context lasts."""
+    former = {each: signal.signal(each, handler) for each in _ENDING_SIGNALS}
     try:
         yield
     finally:
-        for each, handler in former.items():
-            signal.signal(each, handler)
+        for each, former_handler in former.items():
+            signal.signal(each, former_handler)
 
 
 @contextmanager
@@ -112,7 +115,8 @@ def real_services(progress: Callable[[str], None]) -> Iterator[tuple[Path, dict[
     try:
         yield folder, stack.start(progress=progress)
     finally:
-        with _uninterrupted():
+        # A second Ctrl-C would leave processes behind.
+        with on_ending_signals(signal.SIG_IGN):
             stack.stop()
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -130,7 +134,7 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _uninterrupted():
+        with on_ending_signals(signal.SIG_IGN):
             processes.stop(self._process, _STOP_TIMEOUT_S)
 
     def check(self) -> None:
@@ -280,14 +284,13 @@ async def _look(pipeline: Pipeline, readers: Sequence[PartitionReader]) -> Progr
 
 async def dead_letters(pipeline: Pipeline) -> Counter[str]:
     """Return the number of dead letters by reason."""
-    reasons: Counter[str] = Counter()
     async with _reader(pipeline, DEAD_LETTERS) as reader:
-        for partition in range(pipeline.settings.partitions):
-            position, end = await reader.bounds(partition)
-            reader.seek(partition, position)
-            while position < end:
-                batch = await reader.poll(partition, 1_000, LOOK_S)
-                position = batch.position
-                headers = [header for record in batch.records for header in record.headers]
-                reasons.update(value.decode() for name, value in headers if name == "dead_reason")
-    return reasons
+        reading = DeadReading(
+            reader,
+            SystemClock(),
+            Selection(),
+            take=lambda letter: letter.reason,
+            progress=lambda _read, _of: None,
+        )
+        await reading.begin(range(pipeline.settings.partitions))
+        return Counter([reason async for reason in reading.as_sent()])

@@ -30,7 +30,6 @@ from schemas.records import (
     SessionInfo,
 )
 from streams.cli.screen.figures import (
-    GUESS,
     UNKNOWN,
     count,
     duration,
@@ -161,40 +160,11 @@ def _style(data: RecordData) -> str:
     return _STYLES.get(data.kind, "")
 
 
-def describe(data: RecordData, *, guessed: bool = False) -> str:
+def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, PLR0912 -- a case per kind
     """Return a record's figures; `guessed` marks figures that rest on an assumed window.
 
     A record with a window has the mark in itself.
     """
-    match data:
-        case ContextReading() | ContextWarning() | ContextLimits():
-            return _describe_size(data)
-        case (
-            CompactionStart()
-            | CompactionProgress()
-            | CompactBoundary()
-            | CompactionSummary()
-            | CompactionComplete()
-            | CompactionFailed()
-        ):
-            return _describe_compaction(data, GUESS if guessed else "")
-        case ContextEdit():
-            cleared = data.cleared_input_tokens
-            tokens = "" if cleared is None else f" · {exact(cleared)} tokens cleared"
-            return f"{count(len(data.edits), 'edit')}{tokens}"
-        case ContextReset() | ContextExhausted():
-            return data.reason
-        case SessionInfo():
-            runtime = " ".join(part for part in (data.runtime, data.runtime_version) if part)
-            fork = None if data.forked_from is None else f"fork of {data.forked_from}"
-            agent = None if data.publisher_agent_id is None else f"agent {data.publisher_agent_id}"
-            parts = (runtime, data.model, data.cwd, fork, agent)
-            return " · ".join(part for part in parts if part)
-        case _:
-            assert_never(data)
-
-
-def _describe_size(data: ContextReading | ContextWarning | ContextLimits) -> str:
     match data:
         case ContextReading():
             used = guess(percent(data.used_percent), data.window_source)
@@ -213,26 +183,11 @@ def _describe_size(data: ContextReading | ContextWarning | ContextLimits) -> str
             if data.auto_compact_threshold is None:
                 return window
             return f"{window} · compacts at {thousands(data.auto_compact_threshold)}"
-        case _:
-            assert_never(data)
-
-
-def _describe_compaction(
-    data: CompactionStart
-    | CompactionProgress
-    | CompactBoundary
-    | CompactionSummary
-    | CompactionComplete
-    | CompactionFailed,
-    mark: str,
-) -> str:
-    match data:
         case CompactionStart():
-            reasons = {"manual": "manual", "threshold_exceeded": "threshold exceeded", None: ""}
-            used = percent(data.context_used_percent)
-            used = used if used == UNKNOWN else mark + used
+            reason = (data.trigger_reason or "").replace("_", " ")
+            used = guess(percent(data.context_used_percent), "default" if guessed else None)
             size = f"at {used} ({thousands(data.used_tokens)})"
-            return " · ".join(part for part in (reasons[data.trigger_reason], size) if part)
+            return f"{reason} · {size}" if reason else size
         case CompactionProgress():
             known = data.elapsed_ms is not None
             return "in progress" + (f" after {duration(data.elapsed_ms)}" if known else "")
@@ -253,5 +208,17 @@ def _describe_compaction(
             outcome = "outcome unknown" if data.outcome == "unknown" else data.outcome
             why = "" if data.error is None else f" · {data.error}"
             return f"{outcome} · after {duration(data.duration_ms)}{why}"
+        case ContextEdit():
+            cleared = data.cleared_input_tokens
+            tokens = "" if cleared is None else f" · {exact(cleared)} tokens cleared"
+            return f"{count(len(data.edits), 'edit')}{tokens}"
+        case ContextReset() | ContextExhausted():
+            return data.reason
+        case SessionInfo():
+            runtime = " ".join(part for part in (data.runtime, data.runtime_version) if part)
+            fork = data.forked_from and f"fork of {data.forked_from}"
+            agent = data.publisher_agent_id and f"agent {data.publisher_agent_id}"
+            parts = (runtime, data.model, data.cwd, fork, agent)
+            return " · ".join(part for part in parts if part)
         case _:
             assert_never(data)
