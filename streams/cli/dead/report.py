@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rich.console import Group, RenderableType
-from rich.panel import Panel
+from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
@@ -19,7 +18,7 @@ from schemas.records import Json
 from streams import codec
 from streams.cli.screen.figures import UNKNOWN, ago, count, exact, safe, size
 from streams.cli.screen.output import cell, err
-from streams.cli.screen.tables import Cells, fitted, plain_table
+from streams.cli.screen.tables import Cells, facts_box, fitted, plain_table
 from streams.flow.dead_letters.letters import REMEDIES, Letter
 from streams.flow.dead_letters.reading import Selection, Span, session_of_letter
 from streams.flow.dead_letters.redrive import SKIP_REMEDIES, RedriveResult
@@ -140,18 +139,13 @@ def letter_json(letter: Letter) -> dict[str, Json]:
 
 def letter_box(letter: Letter, now_ms: int, characters: int) -> RenderableType:
     """Return the whole letter: its properties, and the beginning of the message."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in _properties(letter, now_ms):
-        grid.add_row(name, Text(value))
     text = printable(letter.value)
-    parts: list[RenderableType] = [grid, Text(), Text(text[:characters], overflow="fold")]
+    parts: list[RenderableType] = [Text(), Text(text[:characters], overflow="fold")]
     if len(text) > characters:
         rest = exact(len(text) - characters)
         parts.append(Text(f"… {rest} more characters: --characters, --raw", style="dim"))
-    title = Text(f"Dead letter {letter.address}")
-    return Panel(Group(*parts), title=title, title_align="left", expand=False, padding=(1, 2))
+    facts = ((name, Text(value)) for name, value in _properties(letter, now_ms))
+    return facts_box(f"Dead letter {letter.address}", facts, *parts)
 
 
 def _properties(letter: Letter, now_ms: int) -> Iterator[tuple[str, str]]:

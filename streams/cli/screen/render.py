@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -22,7 +22,7 @@ from streams.cli.screen.figures import (
     thousands,
 )
 from streams.cli.screen.output import cell
-from streams.cli.screen.tables import plain_table
+from streams.cli.screen.tables import facts_box, plain_table
 from streams.core.session_status import (
     Severity,
     Status,
@@ -104,20 +104,15 @@ def status_line(view: SessionView, now_ms: int) -> str:
 def status_box(view: SessionView, now_ms: int, *, compactions: bool = True) -> Panel:
     """Return the box with all that is known of a session, with or without its compactions."""
     chain = shown_chain(view)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in _facts(view, chain, now_ms):
-        grid.add_row(name, value)
-    parts: list[RenderableType] = [grid]
+    parts: list[RenderableType] = []
     others = [each for each in view.chains.values() if each.chain != chain.chain]
     labels = chain_labels({*view.chains, *(brief.chain for brief in view.compactions.last)})
     if others:
         parts += [Text(), _other_chains(others, labels, now_ms)]
     if view.compactions.last and compactions:
         parts += [Text(), _last_compactions(view.compactions.last, labels, now_ms)]
-    title = Text(f"Context of {safe(view.session_id)}", overflow="ellipsis", no_wrap=True)
-    return Panel(Group(*parts), title=title, title_align="left", expand=False, padding=(1, 2))
+    title = f"Context of {safe(view.session_id)}"
+    return facts_box(title, _facts(view, chain, now_ms), *parts)
 
 
 def _facts(

@@ -1,9 +1,10 @@
-"""Tables without lines, as wide as the terminal has room for."""
+"""Tables without lines, as wide as the terminal has room for, and boxes of facts."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rich.console import JustifyMethod, OverflowMethod
+from rich.console import Group, JustifyMethod, OverflowMethod, RenderableType
+from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +21,19 @@ def plain_table(
         side: JustifyMethod = "right" if name in right else "left"
         table.add_column(name, no_wrap=True, overflow=overflow, justify=side)
     return table
+
+
+def facts_box(
+    title: str, facts: Iterable[tuple[str, RenderableType]], *more: RenderableType
+) -> Panel:
+    """Return a box with facts by name, and what follows them."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts:
+        grid.add_row(name, value)
+    shown = Text(title, overflow="ellipsis", no_wrap=True)
+    return Panel(Group(grid, *more), title=shown, title_align="left", expand=False, padding=(1, 2))
 
 
 class Cells(NamedTuple):

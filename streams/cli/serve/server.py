@@ -14,16 +14,16 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from contextgauge.errors import ConfigError, ContextgaugeError, RetryError
+from contextgauge.errors import ContextgaugeError, RetryError
 from contextgauge.kafka.connection import UnsafeConnectionWarning
 from contextgauge.partitioner import partition_of
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli import exits
 from streams.cli.serve.connections import bounded
-from streams.cli.workers.health_address import unavailable
+from streams.cli.workers.health_address import listener_of, url_of
 from streams.cli.workers.run import run
-from streams.edge.telemetry.server import answers, listening, port_of
+from streams.edge.telemetry.server import answers
 from streams.ports import Clock
 from streams.serve.api.app import Serving, create_app
 from streams.settings import Settings
@@ -79,7 +79,9 @@ async def _serve(worker: WorkerContext) -> None:
     )
     _warn_of_open_access(settings)
     _open_many_files()
-    listener = _listener(settings)
+    listener = listener_of("SERVE", settings.serve_host, settings.serve_port)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
     try:
         try:
             await views.start()
@@ -89,8 +91,7 @@ async def _serve(worker: WorkerContext) -> None:
         server = _Server(_config(settings, app))
         running = asyncio.create_task(server.serve([listener]))
         stopping = asyncio.create_task(stop.wait())
-        host = f"[{settings.serve_host}]" if ":" in settings.serve_host else settings.serve_host
-        logger.info("serving", address=f"http://{host}:{port_of(listener)}")
+        logger.info("serving", address=url_of(settings.serve_host, listener))
         health.worker("member")
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -128,19 +129,6 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def _listener(settings: Settings) -> socket.socket:
-    """Return a socket that listens at the settings' address. Raises ConfigError."""
-    host, port = settings.serve_host, settings.serve_port
-    try:
-        listener = listening(host, port)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
-    except OSError as error:
-        raise ConfigError(unavailable("SERVE", host, port, error)) from error
-    else:
-        return listener
 
 
 def _warn_of_open_access(settings: Settings) -> None:

@@ -7,12 +7,14 @@ from rich.layout import Layout
 from rich.segment import SegmentLines
 from rich.text import Text
 
+from schemas.views import Compaction, SessionView
 from streams.cli.screen.figures import ago, count, exact, safe
 from streams.cli.screen.render import compactions_table, shown_chain, status_box
 from streams.cli.screen.sessions_table import live_table
-from streams.cli.top.overview import Detail, Overview
 from streams.cli.top.state import Chosen, matching, place_of
 from streams.core.session_status import THRESHOLDS
+from streams.ports import Ranking
+from streams.serve.views.snapshot import STALE_MS, Snapshot
 
 _KEYS = "q quit · p pressure · r recent · / filter · ↑↓ select · Enter details"
 _FEW_KEYS = "q quit · p r sort · / filter · ↑↓ Enter"
@@ -20,6 +22,38 @@ _TYPING_KEYS = "Enter apply · Esc clear"
 _DETAIL_KEYS = "Esc back · ↑↓ scroll · q quit"
 
 NOTHING = "No sessions yet: publish some while a derive and a project worker run"
+
+
+class Overview(NamedTuple):
+    """The first sessions of a ranking, how many there are in all, and the age of the views.
+
+    `snapshot` is None before the first projection. `newest_ms` is the time of the latest record in
+    the views, None where there is none.
+    """
+
+    snapshot: Snapshot | None
+    ranking: Ranking
+    views: tuple[SessionView, ...] = ()
+    total: int = 0
+    newest_ms: int | None = None
+
+    def behind(self) -> str | None:
+        """Return why the views are stale; None: they are not."""
+        if self.snapshot is None or not self.snapshot.is_stale:
+            return None
+        age = self.snapshot.as_of()
+        silent_ms, lag_ms = age["silent_ms"], age["lag_ms"]
+        if not isinstance(silent_ms, int) or silent_ms > STALE_MS:
+            return "no project worker is at work on all partitions: these figures may be old"
+        seconds = lag_ms // 1_000 if isinstance(lag_ms, int) else 0
+        return f"the project worker is {seconds} s behind: these figures are old"
+
+
+class Detail(NamedTuple):
+    """One session, and all of its successful compactions, the newest first."""
+
+    view: SessionView
+    compactions: tuple[Compaction, ...]
 
 
 class ScreenContent(NamedTuple):

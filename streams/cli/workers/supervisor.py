@@ -25,7 +25,7 @@ from contextgauge.errors import StopError
 from streams.cli import logs
 from streams.cli.build import is_compiled
 from streams.cli.exits import Exit, by_signal
-from streams.cli.workers.health_address import address_of, listener_of
+from streams.cli.workers.health_address import listener_of, url_of
 from streams.edge.telemetry.combined import LOOPBACK, of_all
 from streams.edge.telemetry.server import METRICS, StatusServer, listening, port_of
 from streams.ports import Clock
@@ -58,7 +58,7 @@ def spread(name: str, settings: Settings, count: int) -> Part:
     It returns in the forks only; this process ends by `typer.Exit`. Call it before any thread or
     event loop is started. Raises ConfigError where the settings' port is not available.
     """
-    own = listener_of(settings)
+    own = listener_of("METRICS", settings.metrics_host, settings.metrics_port)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # by default it may be lost before sigwait
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     sys.stdout.flush()
@@ -91,7 +91,7 @@ def spread(name: str, settings: Settings, count: int) -> Part:
     StatusServer(own, of_all(name, ports)).start()
     logger.info(
         "started",
-        metrics=f"{address_of(settings, own)}{METRICS}",
+        metrics=f"{url_of(settings.metrics_host, own)}{METRICS}",
         processes={process.number: pid for pid, process in processes.items()},
         version=version("contextgauge"),
         compiled=is_compiled(),
