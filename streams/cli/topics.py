@@ -23,7 +23,7 @@ def create() -> None:
     Names, partitions and retention come from the settings. Existing topics are not changed.
     """
     settings = wiring.settings()
-    created, counts = asyncio.run(_create(settings))
+    created, counts = asyncio.run(_counted(settings, create=True))
     _show(settings, counts)
     existing = len(counts) - len(created)
     unchanged = f"; {existing} existing topics unchanged" if existing else ""
@@ -38,7 +38,7 @@ def list_topics(
 ) -> None:
     """List the topics, including missing ones. Exits with 1 if any is missing."""
     settings = wiring.settings()
-    counts = asyncio.run(_partition_counts(settings))
+    _, counts = asyncio.run(_counted(settings, create=False))
     if as_json:
         write_json([{"name": name, "partitions": count} for name, count in counts.items()])
     else:
@@ -47,17 +47,12 @@ def list_topics(
         raise typer.Exit(Exit.STOPPED)
 
 
-async def _create(settings: Settings) -> tuple[list[str], dict[str, int | None]]:
+async def _counted(settings: Settings, *, create: bool) -> tuple[list[str], dict[str, int | None]]:
     """Return the names of the created topics, and the partition counts of all topics."""
+    topics = [settings.topic(topic) for topic in TOPICS]
     async with wiring.started(wiring.kafka_log(settings)) as log:
-        topics = [settings.topic(topic) for topic in TOPICS]
-        created = await log.create_topics(topics, settings.partitions)
+        created = await log.create_topics(topics, settings.partitions) if create else []
         return created, await log.partition_counts([topic.name for topic in topics])
-
-
-async def _partition_counts(settings: Settings) -> dict[str, int | None]:
-    async with wiring.started(wiring.kafka_log(settings)) as log:
-        return await log.partition_counts([settings.topic(topic).name for topic in TOPICS])
 
 
 def _check_counts(settings: Settings, counts: dict[str, int | None]) -> None:

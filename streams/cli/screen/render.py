@@ -124,14 +124,14 @@ def _facts(
     yield "Model", cell(chain.model or identity.model)
     if chain.chain != MAIN_CHAIN:
         yield "Chain", Text(safe(chain.chain))
-    if identity.cwd is not None:
-        yield "Folder", Text(safe(identity.cwd))
-    if identity.forked_from is not None:
-        yield "Fork of", Text(safe(identity.forked_from))
-    if identity.publisher_agent_id is not None:
-        yield "Agent", Text(safe(identity.publisher_agent_id))
-    if identity.task_id is not None:
-        yield "Task", Text(safe(identity.task_id))
+    for name, value in (
+        ("Folder", identity.cwd),
+        ("Fork of", identity.forked_from),
+        ("Agent", identity.publisher_agent_id),
+        ("Task", identity.task_id),
+    ):
+        if value is not None:
+            yield name, Text(safe(value))
     yield "", ""
     yield "Usage", _usage(chain)
     yield "Current", Text(f"{exact(chain.used_tokens)} tokens · {_state(view, now_ms)}")

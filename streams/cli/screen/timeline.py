@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
@@ -59,11 +59,10 @@ _LEAST_FIGURES = 28
 LOG_ORDER = "in log order: some records are older than the ones before them"
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One record as text, safe for a terminal."""
+class _Line(NamedTuple):
+    """One record as text, safe for a terminal; `new_day` if it differs from the record before."""
 
-    day: str
+    new_day: str
     moment: str
     chain: Text
     kind: Text
@@ -96,6 +95,7 @@ def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> Rendera
     labels = chain_labels({*chains, *(record.subject for record in records)})
     guessed: dict[str, bool] = {}
     was_guessed = False
+    day = ""
     lines = []
     for record in records:
         data, chain = record.data, record.subject
@@ -104,13 +104,14 @@ def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> Rendera
             was_guessed = was_guessed or guessed[chain]
         moment = "" if record.time_ms is None else _moment(record.time_ms)
         line = _Line(
-            day=moment[:10],
+            new_day="" if moment.startswith(day) and day else moment[:10],
             moment=moment[11:] or UNKNOWN,
             chain=Text(labels[chain], style="dim" if chain == MAIN_CHAIN else ""),
             kind=Text(data.kind, style=_style(data)),
             figures=safe(describe(data, guessed=guessed.get(chain, False))),
         )
         lines.append(line)
+        day = moment[:10] or day
     times = [record.time_ms for record in records if record.time_ms is not None]
     notes = []
     if any(after < before for before, after in pairwise(times)):
@@ -123,31 +124,22 @@ def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> Rendera
 def _as_table(lines: Sequence[_Line]) -> Table:
     table = plain_table("UTC", "Chain", "What")
     table.add_column("Figures", overflow="fold")
-    for new_day, line in _with_days(lines):
-        if new_day:
-            table.add_row(Text(new_day, style="bold dim"))
+    for line in lines:
+        if line.new_day:
+            table.add_row(Text(line.new_day, style="bold dim"))
         table.add_row(Text(line.moment, style="dim"), line.chain, line.kind, Text(line.figures))
     return table
 
 
 def _as_pairs(lines: Sequence[_Line]) -> Iterator[RenderableType]:
     """Yield time and kind, then the chain, unless it is the main one, and figures."""
-    for new_day, line in _with_days(lines):
-        if new_day:
-            yield Text(f"{new_day} UTC", style="bold dim")
+    for line in lines:
+        if line.new_day:
+            yield Text(f"{line.new_day} UTC", style="bold dim")
         yield Text.assemble((line.moment, "dim"), "  ", line.kind)
         chain = "" if line.chain.plain == MAIN_CHAIN else line.chain.plain
         below = " · ".join(part for part in (chain, line.figures) if part)
         yield Padding(Text(below, overflow="fold"), (0, 0, 0, 2))
-
-
-def _with_days(lines: Sequence[_Line]) -> Iterator[tuple[str, _Line]]:
-    """Yield each line, with its day if that differs from the line before."""
-    day = ""
-    for line in lines:
-        new_day = line.day if line.day != day else ""
-        day = line.day or day
-        yield new_day, line
 
 
 def _moment(time_ms: int) -> str:
