@@ -72,7 +72,7 @@ def status(
 
 
 def _show(running: dict[Name, Service]) -> None:
-    table = plain_table("Service", "Address", "Process", "Log", overflow="fold")
+    table = plain_table("Service", "Address", "Process", "Log", wrap=("Log",))
     for service_name in SERVICES:
         service = running.get(service_name)
         if service is None:

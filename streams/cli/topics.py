@@ -67,7 +67,8 @@ def _check_counts(settings: Settings, counts: dict[str, int | None]) -> None:
 
 
 def _show(settings: Settings, counts: dict[str, int | None]) -> None:
-    table = plain_table("Topic", "Partitions", "Key", "Retention", overflow="fold")
+    others = ("Partitions", "Key", "Retention")
+    table = plain_table("Topic", *others, wrap=others)  # names are never cut
     for topic in map(settings.topic, TOPICS):
         count = counts[topic.name]
         partitions = "[red]missing[/red]" if count is None else str(count)

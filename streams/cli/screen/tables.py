@@ -3,23 +3,27 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rich.console import Group, JustifyMethod, OverflowMethod, RenderableType
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 
 def plain_table(
-    *names: str,
-    right: Collection[str] = (),
-    gap: int = 2,
-    overflow: OverflowMethod = "ellipsis",
+    *names: str, right: Collection[str] = (), wrap: Collection[str] = (), gap: int = 2
 ) -> Table:
-    """Return a table without lines and with these columns, `gap` characters between them."""
+    """Return a table without lines and with these columns, `gap` characters between them.
+
+    Where there is no room, cells are cut; with `wrap`, these columns are wrapped instead.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for name in names:
-        side: JustifyMethod = "right" if name in right else "left"
-        table.add_column(name, no_wrap=True, overflow=overflow, justify=side)
+        table.add_column(
+            name,
+            no_wrap=name not in wrap,
+            overflow="fold" if wrap else "ellipsis",
+            justify="right" if name in right else "left",
+        )
     return table
 
 

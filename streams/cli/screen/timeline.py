@@ -122,8 +122,7 @@ def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> Rendera
 
 
 def _as_table(lines: Sequence[_Line]) -> Table:
-    table = plain_table("UTC", "Chain", "What")
-    table.add_column("Figures", overflow="fold")
+    table = plain_table("UTC", "Chain", "What", "Figures", wrap=("Figures",))
     for line in lines:
         if line.new_day:
             table.add_row(Text(line.new_day, style="bold dim"))
