@@ -32,7 +32,7 @@ from streams.edge.files.window_catalog import bundled
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.edge.telemetry.health import HealthBoard
-from streams.flow.common.retry import RetryLoop
+from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState
 from streams.flow.project.partition import PartitionProjector, ViewPartition
@@ -93,7 +93,8 @@ async def measure(
     store, clock = _Counted(url), SystemClock()
     await store.start()
     health = HealthBoard("project", clock, _STUCK_S)
-    retry = RetryLoop(clock, NoTelemetry(), health, asyncio.Event(), "redis")
+    tools = WorkerTools(telemetry=NoTelemetry(), health=health, clock=clock, stop=asyncio.Event())
+    retry = RetryLoop(tools, "redis")
     projectors = []
     for partition in range(len(log)):
         place = ViewPartition(1, partition, len(log))

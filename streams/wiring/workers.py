@@ -5,9 +5,11 @@ from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS
 from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
 from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.partition_task import DerivePorts
 from streams.flow.derive.worker import run_derive
 from streams.flow.project.config import GROUP as PROJECT_GROUP
 from streams.flow.project.config import ProjectConfig
+from streams.flow.project.polling import ProjectPorts
 from streams.flow.project.worker import run_project
 from streams.ports import Log, ViewStore
 from streams.settings import Settings
@@ -52,17 +54,18 @@ def project_config(settings: Settings) -> ProjectConfig:
 async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = False) -> None:
     """Run a derive worker over a log until it is stopped. Raises StopError."""
     config = derive_config(worker.settings, allow_dead_letters=allow_dead_letters)
-    await run_derive(
+    ports = DerivePorts(
+        telemetry=worker.telemetry,
+        health=worker.health,
+        clock=worker.clock,
+        stop=worker.stop,
         log=log,
         state_store=ChangelogStateStore(log, config.state_topic),
         rules=rules(worker.settings),
         config=config,
-        telemetry=worker.telemetry,
-        health=worker.health,
-        clock=worker.clock,
         partition_of=partition_of,
-        stop=worker.stop,
     )
+    await run_derive(ports)
 
 
 async def project(worker: WorkerContext, log: Log, store: ViewStore) -> None:
@@ -70,12 +73,13 @@ async def project(worker: WorkerContext, log: Log, store: ViewStore) -> None:
 
     Raises StopError.
     """
-    await run_project(
-        log=log,
-        store=store,
-        config=project_config(worker.settings),
+    ports = ProjectPorts(
         telemetry=worker.telemetry,
         health=worker.health,
         clock=worker.clock,
         stop=worker.stop,
+        log=log,
+        store=store,
+        config=project_config(worker.settings),
     )
+    await run_project(ports)

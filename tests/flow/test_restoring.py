@@ -11,7 +11,7 @@ from schemas.topics import MIB
 from streams import codec
 from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.memory.log import MemoryLog
-from streams.flow.derive.restoring import LOG_EVERY_S, restore
+from streams.flow.derive.partition_task import LOG_EVERY_S, restore
 from streams.ports import ChangelogChunk, LogRecord
 from tests.flow.derive_kit import DeriveKit, Figures, samples, until
 from tests.flow.test_partition_state import START_MS, at, new_state, restored

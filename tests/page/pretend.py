@@ -23,7 +23,7 @@ from streams.flow.replay.replay import replay
 from streams.flow.replay.views import fold_records
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
-from streams.serve.api.statuses import served, status_of_document
+from streams.serve.api.answers import served, status_of_document
 
 _LIMIT_BYTES = 8 << 20
 

@@ -23,7 +23,8 @@ from streams.flow.project.fold import LoggedRecord
 from streams.flow.replay.views import ViewFold
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import Clock, Entry, Generations, ProjectorHeartbeat, ViewPosition, ViewReader
-from streams.serve.api.app import Serving, create_app
+from streams.serve.api.app import create_app
+from streams.serve.api.serving import Serving
 from tests.doubles.views import FaultyViews
 
 PARTITIONS = 3

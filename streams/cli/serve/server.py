@@ -25,7 +25,8 @@ from streams.cli.workers.health_address import listener_of, url_of
 from streams.cli.workers.run import run
 from streams.edge.telemetry.server import answers
 from streams.ports import Clock
-from streams.serve.api.app import Serving, create_app
+from streams.serve.api.app import create_app
+from streams.serve.api.serving import Serving
 from streams.settings import Settings
 from streams.wiring.context import WorkerContext
 from streams.wiring.serve import is_of_this_machine, readers

@@ -26,7 +26,7 @@ from streams.cli.workers.supervisor import Part, spread
 from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import METRICS
-from streams.flow.common.retry import RetryLoop
+from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.settings import Settings
 from streams.wiring.context import WorkerContext
 
@@ -99,7 +99,8 @@ async def _run(
             version=version("contextgauge"),
             compiled=is_compiled(),
         )
-        patience = RetryLoop(clock, telemetry, health, stop, "kafka")
+        tools = WorkerTools(telemetry=telemetry, health=health, clock=clock, stop=stop)
+        patience = RetryLoop(tools, "kafka")
         watching = asyncio.create_task(_watch_kafka(settings, patience, no_broker))
         working = asyncio.create_task(work(WorkerContext(settings, telemetry, health, clock, stop)))
         try:

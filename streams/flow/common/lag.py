@@ -1,20 +1,16 @@
 """How far behind a partition is, in offsets and in seconds."""
 
-from streams.ports import Clock, GaugeName, Telemetry
+from streams.flow.common.retry import WorkerTools
+from streams.ports import GaugeName
 
 
 class Lag:
     """Reports one partition's lag under the metric names of its worker."""
 
     def __init__(
-        self,
-        telemetry: Telemetry,
-        clock: Clock,
-        partition: int,
-        offsets: GaugeName,
-        seconds: GaugeName,
+        self, tools: WorkerTools, partition: int, offsets: GaugeName, seconds: GaugeName
     ) -> None:
-        self._telemetry, self._clock = telemetry, clock
+        self._telemetry, self._clock = tools.telemetry, tools.clock
         self._label = str(partition)
         self._offsets, self._seconds = offsets, seconds
         self._done_ms: int | None = None
