@@ -37,7 +37,7 @@ from streams.edge.files.window_catalog import bundled
 from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
-from streams.edge.telemetry.metrics import NoTelemetry
+from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.restoring import restore
@@ -269,7 +269,7 @@ async def measure_restore(sessions: int, bootstrap: str, topic: str) -> Result:
     store, clock = ChangelogStateStore(log, topic), SystemClock()
     state, before = new_state(), rss_mib()
     began, cpu = time.perf_counter(), time.process_time()
-    await restore(state, 0, state_store=store, telemetry=NoTelemetry(), clock=clock)
+    await restore(state, 0, state_store=store, telemetry=PrometheusTelemetry(), clock=clock)
     seconds, memory = time.perf_counter() - began, rss_mib() - before
     cpu = time.process_time() - cpu
     began = time.perf_counter()

@@ -26,8 +26,8 @@ from streams.core.alerts.rules import (
     Thrashing,
 )
 from streams.edge.alerts.rules_file import addresses, read_plan
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.ports import Health
 from streams.settings import Settings
 
 
@@ -86,7 +86,7 @@ def _run(rules: Path) -> None:
     async def work(
         settings: Settings,
         telemetry: PrometheusTelemetry,
-        health: HealthBoard,
+        health: Health,
         stop: asyncio.Event,
     ) -> None:
         from streams.wiring import control as worker  # noqa: PLC0415 -- Faust takes a second

@@ -9,8 +9,8 @@ from contextgauge.clock import SystemClock
 from contextgauge.kafka.connection import bootstrap_servers
 from streams import wiring
 from streams.cli.workers.run import run
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.ports import Health
 from streams.settings import Settings
 from streams.settings.workers import MOST_PROCESSES
 from streams.wiring import workers
@@ -48,7 +48,7 @@ def derive(
     async def work(
         settings: Settings,
         telemetry: PrometheusTelemetry,
-        health: HealthBoard,
+        health: Health,
         stop: asyncio.Event,
     ) -> None:
         log = wiring.kafka_log(settings, "contextgauge-derive")

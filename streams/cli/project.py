@@ -6,8 +6,8 @@ from contextgauge.clock import SystemClock
 from contextgauge.kafka.connection import bootstrap_servers
 from streams import wiring
 from streams.cli.workers.run import run
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.ports import Health
 from streams.settings import Settings
 from streams.wiring import workers
 
@@ -24,7 +24,7 @@ def project() -> None:
 async def _work(
     settings: Settings,
     telemetry: PrometheusTelemetry,
-    health: HealthBoard,
+    health: Health,
     stop: asyncio.Event,
 ) -> None:
     log = wiring.kafka_log(settings, "contextgauge-project")

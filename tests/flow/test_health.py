@@ -10,10 +10,9 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
 from streams.edge.kafka.changelog import ChangelogStateStore
-from streams.edge.telemetry.health import HealthBoard
 from streams.flow.derive.worker import run_derive
 from streams.flow.project import partition as project_partition
-from streams.ports import ApplyResult, ChangelogChunk, LogRecord, ViewChanges, ViewPosition
+from streams.ports import ApplyResult, ChangelogChunk, Health, LogRecord, ViewChanges, ViewPosition
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import RULES, DeriveKit, Figures, samples, until
@@ -93,7 +92,7 @@ async def test_of_two_workers_the_one_that_stands_by_is_ready_too() -> None:
     await kit.create_topics()
     async with kit.running():
         await until(lambda: kit.health.ready().ok)
-        first, kit.health = kit.health, HealthBoard("second", SystemClock(), 60.0)
+        first, kit.health = kit.health, Health("second", SystemClock(), 60.0)
         async with kit.running():
             await until(lambda: kit.health.ready().ok and first.ready().ok)
             shares = [board.ready().document["partitions"] for board in (first, kit.health)]
@@ -104,7 +103,7 @@ async def test_of_two_workers_the_one_that_stands_by_is_ready_too() -> None:
 async def test_a_poll_that_never_ends_is_not_live() -> None:
     clock = AheadClock()
     kit = _kit()
-    kit.health = HealthBoard("derive", clock, 60.0)
+    kit.health = Health("derive", clock, 60.0)
     kit.config = replace(kit.config, poll_timeout_s=3_600.0, revoke_timeout_s=0.1)
     await kit.create_topics()
     async with kit.running():
@@ -145,7 +144,7 @@ async def test_a_batch_that_takes_long_but_gets_on_is_live(
             )
 
     kit = ProjectKit(FaultyLog(SystemClock()), SlowViews())
-    kit.health = HealthBoard("project", clock, 60.0)
+    kit.health = Health("project", clock, 60.0)
     await kit.create_topic()
     records = [record for part in sample_records() for record in part]
     # All of one partition, so that no other one writes meanwhile.
@@ -209,7 +208,7 @@ async def test_a_worker_that_takes_idle_partitions_over_tells_what_it_holds() ->
     await kit.publish(samples())
     told: list[dict[str, float]] = []
     for _ in range(2):
-        kit.health = HealthBoard("derive", SystemClock(), 60.0)
+        kit.health = Health("derive", SystemClock(), 60.0)
         async with kit.running() as worker:
             await kit.caught_up(worker)
             await until(lambda: kit.health.ready().ok)

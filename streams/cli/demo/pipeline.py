@@ -29,9 +29,8 @@ from streams.edge.local_stack import processes
 from streams.edge.local_stack.stack import LocalStack, Name, Service
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
-from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import NoTelemetry
-from streams.ports import Log, PartitionReader, ViewStore
+from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.ports import Health, Log, PartitionReader, ViewStore
 from streams.settings import CONNECTION_FIELDS, Settings
 from streams.wiring import workers
 
@@ -179,11 +178,11 @@ async def real_pipeline(folder: Path, settings: Settings) -> AsyncIterator[Pipel
 @asynccontextmanager
 async def embedded_pipeline(settings: Settings) -> AsyncIterator[Pipeline]:
     """Run the same workers as tasks of this process, in memory."""
-    clock, telemetry, stop = SystemClock(), NoTelemetry(), asyncio.Event()
+    clock, telemetry, stop = SystemClock(), PrometheusTelemetry(), asyncio.Event()
     log, store = MemoryLog(clock), MemoryViews()
 
-    def health(name: str) -> HealthBoard:
-        return HealthBoard(name, clock, settings.stuck_after_s)
+    def health(name: str) -> Health:
+        return Health(name, clock, settings.stuck_after_s)
 
     await _create_topics(settings, log)
     tasks = [

@@ -24,10 +24,9 @@ from streams.cli import exits
 from streams.cli.serve.connections import bounded
 from streams.cli.workers.health_address import unavailable
 from streams.cli.workers.run import run
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers, listening, port_of
-from streams.ports import Clock
+from streams.ports import Clock, Health
 from streams.serve.api.app import Serving, create_app
 from streams.settings import Settings
 from streams.wiring.serve import is_of_this_machine, readers
@@ -64,7 +63,7 @@ def serve() -> None:
 async def _serve(
     settings: Settings,
     telemetry: PrometheusTelemetry,
-    health: HealthBoard,
+    health: Health,
     stop: asyncio.Event,
 ) -> None:
     """Serve until `stop` is set. Raises ConfigError, StopError."""

@@ -23,14 +23,14 @@ from streams.cli.exits import Exit, code_of
 from streams.cli.workers.health_address import serving
 from streams.cli.workers.stopping import Stopping
 from streams.cli.workers.supervisor import Part, spread
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import METRICS
 from streams.flow.common.retry import RetryLoop
+from streams.ports import Health
 from streams.settings import Settings
 
 Work: TypeAlias = Callable[
-    [Settings, PrometheusTelemetry, HealthBoard, asyncio.Event], Coroutine[None, None, None]
+    [Settings, PrometheusTelemetry, Health, asyncio.Event], Coroutine[None, None, None]
 ]
 """A worker: it runs until the event is set."""
 
@@ -92,7 +92,7 @@ async def _run(
 ) -> None:
     settings = part.settings
     telemetry, clock, stop = PrometheusTelemetry(name, "worker"), SystemClock(), asyncio.Event()
-    health = HealthBoard(name, clock, settings.stuck_after_s)
+    health = Health(name, clock, settings.stuck_after_s)
     stopping.listen(stop, lambda: health.worker("stopping"), health.doing)
     async with serving(settings, telemetry, health, part.listener) as address:
         logger.info(

@@ -1,14 +1,12 @@
 """The catalogue of metrics: name, help text, labels and use of each.
 
-The list is closed: `ports.Telemetry` accepts no other names, a test compares both lists with the
-code that reports them, and `docs/METRICS.md` is generated from it. All names are exported with the
+The list is closed: no other names are reported, a test compares it with the code that reports
+them, and `docs/METRICS.md` is generated from it. All names are exported with the
 prefix `contextgauge_`, counters with the suffix `_total`. `partition` is a number; no label ever
 contains a session, a file or message text.
 """
 
 from typing import NamedTuple
-
-from streams.ports import CounterName, GaugeName, HistogramName
 
 NAMESPACE = "contextgauge"
 
@@ -35,7 +33,7 @@ class Metric(NamedTuple):
     why: str
 
 
-COUNTERS: dict[CounterName, Metric] = {
+COUNTERS: dict[str, Metric] = {
     "derive_messages": Metric(
         "Messages read from agent.messages and committed",
         _PARTITION,
@@ -153,7 +151,7 @@ COUNTERS: dict[CounterName, Metric] = {
     ),
 }
 
-GAUGES: dict[GaugeName, Metric] = {
+GAUGES: dict[str, Metric] = {
     "derive_sessions": Metric(
         "Sessions held in memory", _PARTITION, "Determines the worker's memory use."
     ),
@@ -250,7 +248,7 @@ GAUGES: dict[GaugeName, Metric] = {
     ),
 }
 
-HISTOGRAMS: dict[HistogramName, tuple[Metric, tuple[float, ...]]] = {
+HISTOGRAMS: dict[str, tuple[Metric, tuple[float, ...]]] = {
     "derive_commit_seconds": (
         Metric("Duration of a transaction", (), "The broker's share of the delay."),
         _SECONDS,

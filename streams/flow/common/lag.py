@@ -1,6 +1,6 @@
 """How far behind a partition is, in offsets and in seconds."""
 
-from streams.ports import Clock, GaugeName, Telemetry
+from streams.ports import Clock, Telemetry
 
 
 class Lag:
@@ -11,8 +11,8 @@ class Lag:
         telemetry: Telemetry,
         clock: Clock,
         partition: int,
-        offsets: GaugeName,
-        seconds: GaugeName,
+        offsets: str,
+        seconds: str,
     ) -> None:
         self._telemetry, self._clock = telemetry, clock
         self._label = str(partition)

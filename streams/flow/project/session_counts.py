@@ -20,7 +20,7 @@ from streams.core.session_status import (
     leading_chain,
     status_of,
 )
-from streams.ports import Clock, GaugeName, Telemetry, ViewReader
+from streams.ports import Clock, Telemetry, ViewReader
 
 EVERY_S: Final = 15.0
 """As often as Prometheus asks, as a rule."""
@@ -31,7 +31,7 @@ _MOST_SESSIONS: Final = 2_000
 _PAGE: Final = 100
 """Sessions read at a time: the worker's event loop is held up by none for long."""
 
-_GAUGES: Final[tuple[GaugeName, ...]] = (
+_GAUGES: Final[tuple[str, ...]] = (
     "project_open_attempts",
     "project_silent_attempt_seconds",
     "project_thrashing_sessions",
