@@ -12,11 +12,14 @@ from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from schemas.messages import DeadLetter
 from schemas.records import Json
+from schemas.views import SessionView
 from streams import codec, wiring
 from streams.cli.exits import Exit
 from streams.cli.publish.rejected import report
 from streams.cli.screen.lines import quiet_pipe, write_lines
 from streams.cli.screen.options import FallbackSession, Paths, Strict
+from streams.codec import views as view_codec
+from streams.core.projection.project import project
 from streams.edge.files import reading as files
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import Derived
@@ -71,18 +74,15 @@ def _write_records(derived: Iterator[Derived]) -> int:
 
 
 def _write_views(derived: Iterator[Derived]) -> int:
-    from streams.flow.project.fold import LoggedRecord  # noqa: PLC0415 -- imports structlog
-    from streams.flow.replay.views import ViewFold  # noqa: PLC0415 -- as above
-
-    # Lines have no Kafka timestamps, so no session expires.
-    fold = ViewFold(only_views=True)
+    views: dict[str, SessionView] = {}
     rejected = position = 0
     for block in derived:
         rejected += len(block.dead)
         for record in block.records:
-            fold.add(LoggedRecord(position, None, record))
+            session = record.data.session_id
+            views[session] = project(views.get(session), record, position)
             position += 1
-    write_lines(list(fold.documents().views.values()))
+    write_lines([view_codec.encode(view) for view in views.values()])
     return rejected
 
 

@@ -4,10 +4,10 @@ import copy
 from typing import Any
 
 from schemas.views import EntryStream
-from streams.edge.memory.views import MemoryViews
+from streams.edge.memory.views import MemoryViews, PartitionDump
 from streams.edge.redis.reader import entries_of
 from streams.edge.redis.views import RedisViews
-from streams.ports import Entry, PartitionDump, ViewReader
+from streams.ports import Entry, ViewReader
 
 
 async def dump(store: ViewReader, generation: int, partition: int) -> PartitionDump:

@@ -19,7 +19,6 @@ from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.project.fold import LoggedRecord
-from streams.flow.replay.views import ViewFold
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
     Clock,
@@ -31,6 +30,7 @@ from streams.ports import (
     ViewReader,
 )
 from streams.serve.api.app import Serving, create_app
+from tests.doubles.fold import ViewFold
 from tests.doubles.views import FaultyViews
 
 PARTITIONS = 3

@@ -1,27 +1,19 @@
-"""The fold of records into all documents, in memory: what the projection must come to.
-
-`replay --view` prints its views, and what workers wrote to Redis must be equal to it.
-"""
+"""The fold of records into all documents, in memory: what workers write must be equal to it."""
 
 from collections.abc import Callable, Iterable
 
 from schemas.records import Record
 from schemas.views import SESSION_IDLE_MS
 from streams import codec
-from streams.edge.memory.views import MemoryPartition
+from streams.edge.memory.views import MemoryPartition, PartitionDump
 from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
 from streams.flow.project.partition import LEAVING_SESSIONS, ViewWrite
-from streams.ports import PartitionDump
 
 
 class ViewFold:
-    """Folds one partition's records, as they come, into documents.
+    """Folds one partition's records, as they come, into documents."""
 
-    `only_views`: the documents are not kept that grow with every record of a session.
-    """
-
-    def __init__(self, idle_ms: int = SESSION_IDLE_MS, *, only_views: bool = False) -> None:
-        self._only_views = only_views
+    def __init__(self, idle_ms: int = SESSION_IDLE_MS) -> None:
         self._fold = Fold(strict=False, idle_ms=idle_ms)
         self._idle_ms = idle_ms
         self._kept = MemoryPartition()
@@ -41,10 +33,7 @@ class ViewFold:
         documents = fold.add(placed)
         if documents is not None:
             call.add(documents)
-        changes = call.changes()
-        if self._only_views:
-            changes = changes._replace(compactions={}, entries=(), live=())
-        kept.write(changes)
+        kept.write(call.changes())
 
     def documents(self) -> PartitionDump:
         """Return all documents."""
