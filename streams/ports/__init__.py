@@ -21,14 +21,12 @@ from streams.ports.health import StepTimer as StepTimer
 from streams.ports.health import WorkerPhase as WorkerPhase
 from streams.ports.log import AssignmentCallback as AssignmentCallback
 from streams.ports.log import Batch as Batch
-from streams.ports.log import ChangelogChunk as ChangelogChunk
 from streams.ports.log import Ends as Ends
 from streams.ports.log import GroupReader as GroupReader
 from streams.ports.log import LineBatch as LineBatch
 from streams.ports.log import Log as Log
 from streams.ports.log import LogRecord as LogRecord
 from streams.ports.log import PartitionReader as PartitionReader
-from streams.ports.log import StateStore as StateStore
 from streams.ports.log import TransactionalProducer as TransactionalProducer
 from streams.ports.telemetry import Telemetry as Telemetry
 from streams.ports.views import ApplyResult as ApplyResult

@@ -15,9 +15,9 @@ from schemas.topics import TOPICS
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
-from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.state_store import StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
@@ -188,7 +188,7 @@ class DeriveKit:
         config = config or self.config
         work = run_derive(
             log=self.log,
-            state_store=ChangelogStateStore(self.log, config.state_topic),
+            state_store=StateStore(self.log, config.state_topic),
             rules=RULES,
             config=config,
             telemetry=figures,

@@ -9,17 +9,17 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
-from streams.edge.kafka.changelog import ChangelogStateStore
+from streams.flow.derive.state_store import ChangelogChunk, StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.project import partition as project_partition
-from streams.ports import ApplyResult, ChangelogChunk, Health, LogRecord, ViewChanges, ViewPosition
+from streams.ports import ApplyResult, Health, LogRecord, ViewChanges, ViewPosition
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import RULES, DeriveKit, Figures, samples, until
 from tests.flow.project_kit import ProjectKit, sample_records
 
 
-class SlowStore(ChangelogStateStore):
+class SlowStore(StateStore):
     """A changelog that is read back only as far as it is let."""
 
     def __init__(self, log: FaultyLog, topic: str) -> None:

@@ -25,13 +25,13 @@ from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.restoring import restore
+from streams.flow.derive.state_store import StateStore
 from streams.ports import (
     Batch,
     Clock,
     GroupReader,
     Health,
     Log,
-    StateStore,
     StepTimer,
     Telemetry,
     TransactionalProducer,

@@ -10,7 +10,8 @@ from contextlib import aclosing
 import structlog
 
 from streams.flow.derive.partition_state import PartitionState
-from streams.ports import ChangelogChunk, Clock, StateStore, Telemetry
+from streams.flow.derive.state_store import ChangelogChunk, StateStore
+from streams.ports import Clock, Telemetry
 
 LOG_EVERY_S = 5.0
 """How often progress is logged: often enough to see that it advances, without flooding the log."""

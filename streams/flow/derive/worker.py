@@ -33,7 +33,8 @@ from streams.flow.derive.partition_task import (
     ReaderLostError,
     ReleasedState,
 )
-from streams.ports import Clock, Health, Log, StateStore, Telemetry
+from streams.flow.derive.state_store import StateStore
+from streams.ports import Clock, Health, Log, Telemetry
 
 _WORKER: Final = "derive"
 
