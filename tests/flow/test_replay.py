@@ -19,6 +19,7 @@ from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files import reading as files
+from streams.edge.files import tail
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
@@ -229,7 +230,7 @@ def test_a_long_line_gives_its_records_without_its_content(tmp_path: Path) -> No
 def test_a_gigantic_line_of_garbage_is_told_by_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr(files, "HELD_LINE_BYTES", held)
+    monkeypatch.setattr(tail, "HELD_LINE_BYTES", held)
     garbage = b"g" * (MESSAGE_LIMIT_BYTES + 5)
     path = write(tmp_path / "a.jsonl", body("u1", 10_000), garbage, body("u2", 20_000))
     blocks = files.read(files.expand([str(path)]))
@@ -254,7 +255,7 @@ def test_the_limit_is_the_callers(tmp_path: Path) -> None:
 def test_where_a_reading_ends_does_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
 ) -> None:
-    monkeypatch.setattr(files, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(tail, "_BLOCK_BYTES", block_bytes)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"a":1}\r\n\n{"b":2}\n\r\n{"sessionId":"s"}')
     assert [(line.number, line.value, line.size) for line in lines_of(path)] == [
@@ -300,18 +301,18 @@ def test_a_projects_folder_is_every_session_each_with_its_subagents(tmp_path: Pa
     (tmp_path / "p" / "notes.txt").write_text("no transcript")
     found = lines_of(tmp_path)
     assert [str(Path(line.file).relative_to(tmp_path)) for line in found] == [
-        "r.jsonl",
+        "p/gone/subagents/agent-g.jsonl",
         "p/one.jsonl",
         "p/one/subagents/agent-a.jsonl",
         "p/zero.jsonl",
         "p/agent-loose.jsonl",
-        "p/gone/subagents/agent-g.jsonl",
         "q/two.jsonl",
+        "r.jsonl",
         "r/three.jsonl",
     ]
     assert [line.session_hint for line in lines_of(tmp_path / "r")] == ["three"]
     assert [line.session_hint for line in found] == [
-        "r", "one", "one", "zero", "agent-loose", "gone", "two", "three",
+        "gone", "one", "one", "zero", "agent-loose", "two", "r", "three",
     ]  # fmt: skip
 
 
@@ -362,9 +363,3 @@ def test_a_file_that_cannot_be_read_is_a_clear_error(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(ConfigError, match=r"a\.jsonl: No such file"):
         list(files.read(sources))
-
-
-def test_sizes_add_up_unless_a_pipe_is_among_them(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", b"{}", b"{}")
-    assert files.size_bytes(files.expand([str(path), str(path)])) == 12
-    assert files.size_bytes(files.expand([str(path), "-"])) is None

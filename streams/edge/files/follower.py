@@ -21,9 +21,8 @@ from pathlib import Path
 
 from streams.edge.files.pieces import FileEvent, FolderInodes, absolute, nothing, settling
 from streams.edge.files.positions import Position, StoredPositions, print_at
-from streams.edge.files.reading import source_of
 from streams.edge.files.tail import FileTail
-from streams.edge.files.watch import TranscriptFile
+from streams.edge.files.watch import TranscriptFile, source_of
 from streams.ports import Clock, LineBatch
 
 POLL_S = 0.2

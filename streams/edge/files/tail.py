@@ -15,12 +15,14 @@ from schemas.records import Json
 from schemas.topics import MIB
 from streams import codec
 from streams.edge.files.positions import Position, print_at
-from streams.edge.files.reading import (
-    HELD_LINE_BYTES,
-    LOOK_AHEAD_BYTES,
-    LOOK_AHEAD_LINES,
-    Source,
-)
+from streams.edge.files.watch import Source
+
+LOOK_AHEAD_LINES = 1_000
+LOOK_AHEAD_BYTES = 16 * MIB
+"""What a pipe's reader may wait for at most; a transcript names its session in its first lines."""
+
+HELD_LINE_BYTES = 256 * MIB
+"""Longest line that is held in memory whole; of a longer one only its beginning and size stay."""
 
 _BLOCK_BYTES = MIB
 
@@ -240,8 +242,8 @@ class FileTail:
                 container = self._container_after(container, body)
                 hint = container.hint
                 container.pass_over(body)
-                return _made(self.source.name, number, value, size, hint)
-        return _made(self.source.name, number, value, size, container.hint)
+                return line_of(self.source.name, number, value, size, hint)
+        return line_of(self.source.name, number, value, size, container.hint)
 
     def _container_after(self, container: Container, body: dict[str, Json]) -> Container:
         """Return the container, which this line may be the first to show."""
@@ -287,7 +289,8 @@ class FileTail:
         return True
 
 
-def _made(name: str, number: int, value: bytes, size: int, hint: str | None) -> Line:
+def line_of(name: str, number: int, value: bytes, size: int, hint: str | None) -> Line:
+    """Return a line without the rest of its end."""
     if value.endswith(b"\r"):
         return Line(name, number, value[:-1], size - 1, hint)
     return Line(name, number, value, size, hint)
