@@ -285,6 +285,16 @@ def test_a_session_without_subagents_is_named_by_its_folder_too(tmp_path: Path) 
     assert [Path(line.file).name for line in lines_of(tmp_path)] == ["one.jsonl"]
 
 
+@pytest.mark.parametrize("name", [".", "..", "../one", "subagents/.."])
+def test_a_folder_may_be_named_from_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    write(tmp_path / "one.jsonl", body("u1"))
+    write(tmp_path / "one" / "subagents" / "agent-a.jsonl", body("u2"))
+    monkeypatch.chdir(tmp_path / "one" / "subagents" if name == ".." else tmp_path / "one")
+    assert [line.session_hint for line in lines_of(name)] == ["one", "one"]
+
+
 def test_a_projects_folder_is_every_session_each_with_its_subagents(tmp_path: Path) -> None:
     for name in (
         "q/two.jsonl",

@@ -70,7 +70,9 @@ class TranscriptFinder:
     def _add(self, text: str) -> None:
         path = Path(text)
         if path.is_dir():
-            main = path.with_name(path.absolute().name + SUFFIX)
+            if path.name in {"", ".."}:  # `.`, and what else has no name of its own
+                path = path.resolve()
+            main = path.parent / (path.name + SUFFIX)
             if _is_session_folder(path, main):
                 self._files.append(str(main))
                 self._roots.append(str(path / _SUBAGENTS))
