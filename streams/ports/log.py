@@ -47,7 +47,7 @@ class LineBatch(NamedTuple):
 
     lines: Sequence[Line]
     live: bool
-    settle: Callable[[], None]
+    settle: Callable[[], None] = lambda: None
 
 
 class TransactionalProducer(Protocol):

@@ -249,7 +249,7 @@ def test_a_file_that_cannot_be_read_is_said_once(path: Path) -> None:
         add(path, told(2))
         assert bench.lines() == []
         assert bench.lines() == []
-    assert [event.what for event in bench.events] == ["cannot be read: Permission denied"]
+    assert bench.events == [f"{path}: cannot be read: Permission denied"]
     assert bench.lines() == [told(2)]
 
 

@@ -85,6 +85,11 @@ def print_at(descriptor: int, end: int) -> str:
     return print_of(os.pread(descriptor, end - begin, begin))
 
 
+def absolute(path: str) -> str:
+    """Return the path from the root, under which a checkpoint knows a file."""
+    return os.path.abspath(path)  # noqa: PTH100 -- without following links
+
+
 class StoredPositions:
     """Positions of files that are not read just now, or were not acknowledged further yet."""
 

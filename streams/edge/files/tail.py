@@ -7,6 +7,7 @@ goes on, and only what was acknowledged is ever remembered.
 import errno
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from contextgauge.containers import SIGN_FIELDS, Container, Line, Scout
@@ -16,6 +17,7 @@ from schemas.topics import MIB
 from streams import codec
 from streams.edge.files.positions import Position, print_at
 from streams.edge.files.watch import Source
+from streams.ports import LineBatch
 
 LOOK_AHEAD_LINES = 1_000
 LOOK_AHEAD_BYTES = 16 * MIB
@@ -31,7 +33,7 @@ _UNDECIDED_S = 2.0
 counts as a stream until a line shows otherwise."""
 
 
-class ReadLines(NamedTuple):
+class _Reading(NamedTuple):
     """Lines of one reading, and the position after them. `live`: seen when they were written."""
 
     lines: Sequence[Line]
@@ -130,7 +132,7 @@ class FileTail:
             os.fstat(descriptor).st_size >= end and print_at(descriptor, end) == self.read.print
         )
 
-    def pieces(self, now_s: float, *, final: bool) -> Iterator[ReadLines]:
+    def pieces(self, now_s: float, *, final: bool) -> Iterator[LineBatch]:
         """Yield the lines up to `size`. `final`: the last one is given though it has no end.
 
         The position moves when the next is asked for, and so not while the lines are being sent.
@@ -149,8 +151,11 @@ class FileTail:
             if lines is None:
                 self.waits = True
                 return
-            yield lines
+            yield LineBatch(lines.lines, lines.live, partial(self._acknowledge, lines.after))
             self.read = lines.after
+
+    def _acknowledge(self, after: Position) -> None:
+        self.acknowledged = after
 
     def _end_unfinished(self, descriptor: int) -> None:
         """Pass over a line that was sent without its end, if it has just got that."""
@@ -163,7 +168,7 @@ class FileTail:
         else:
             self.read = at._replace(unfinished=0, print=print_at(descriptor, at.offset))
 
-    def _next(self, descriptor: int, *, final: bool) -> ReadLines | None:
+    def _next(self, descriptor: int, *, final: bool) -> _Reading | None:
         """Return the next lines: those of one block, or a single one that is longer."""
         begin = self.read.offset
         is_live = begin >= self.live_from
@@ -207,7 +212,7 @@ class FileTail:
         length: int,
         is_live: bool,  # noqa: FBT001 -- the last of several, all by place
         size: int | None = None,
-    ) -> ReadLines:
+    ) -> _Reading:
         at = self.read
         lines = [
             self._line(value, number, len(value) if size is None else size)
@@ -215,11 +220,11 @@ class FileTail:
         ]
         end = at.offset + length
         after = self._after(descriptor, end, 0)._replace(offset=end, number=at.number + len(lines))
-        return ReadLines(lines, after, is_live)
+        return _Reading(lines, after, is_live)
 
-    def _unfinished(self, descriptor: int, value: bytes, size: int) -> ReadLines:
+    def _unfinished(self, descriptor: int, value: bytes, size: int) -> _Reading:
         line = self._line(value, self.read.number + 1, size)
-        return ReadLines([line], self._after(descriptor, self.read.offset + size, size), live=False)
+        return _Reading([line], self._after(descriptor, self.read.offset + size, size), live=False)
 
     def _after(self, descriptor: int, end: int, unfinished: int) -> Position:
         container = self._container

@@ -5,6 +5,7 @@ virtual ones, and have limits that a folder of thousands exceeds; metadata is ri
 folder is listed again only where its modification time shows that entries came or went.
 """
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -178,3 +179,26 @@ def _is_session_folder(folder: Path, main: Path) -> bool:
     if (folder / _SUBAGENTS).is_dir():
         return True
     return main.is_file() and folder.is_dir() and not any(folder.rglob(f"*{SUFFIX}"))
+
+
+class FolderInodes:
+    """Which files a folder holds, by inode; each folder is looked at once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[Path, dict[int, str]] = {}
+
+    def find(self, folder: Path, identity: tuple[int, int]) -> Path | None:
+        """Return the file of a folder that is this one, under whatever name."""
+        names = self._folders.get(folder)
+        if names is None:
+            names = self._folders[folder] = {}
+            with contextlib.suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_file(follow_symlinks=False):
+                        names[entry.inode()] = entry.path
+        device, inode = identity
+        path = names.get(inode)
+        try:
+            return Path(path) if path and os.stat(path).st_dev == device else None  # noqa: PTH116 -- as in the watch
+        except OSError:
+            return None
