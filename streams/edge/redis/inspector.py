@@ -9,9 +9,6 @@ import time
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
@@ -20,9 +17,8 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from contextgauge.errors import ConfigError
 from contextgauge.tls import refusal
-from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess
+from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import arguments_hidden
 from streams.edge.redis.keys import RedisKeys
 from streams.ports.inspection import ClockReading, Configs, Failure, StoreFacts
@@ -47,19 +43,8 @@ class RedisInspector:
     """One Redis. `url` as redis-py takes it, `prefix` the first part of every key."""
 
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
-        self._prefix = prefix
         self._keys = RedisKeys(prefix)
-        try:
-            pool = access.pool(
-                url,
-                socket_timeout=PATIENCE_S,
-                socket_connect_timeout=PATIENCE_S,
-                retry=Retry(NoBackoff(), 0),
-            )
-        except ValueError:
-            raise ConfigError(INVALID_URL) from None
-        # Untyped for the replies: redis-py's own types are unions of both its clients'.
-        self._redis: Any = Redis.from_pool(pool)
+        self._redis = access.client(url, PATIENCE_S, retries=0)
 
     async def look(self) -> StoreFacts | Failure:
         first = await _answer(self._redis.ping())
