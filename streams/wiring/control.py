@@ -12,10 +12,10 @@ from contextgauge.partitioner import partition_of
 from contextgauge.state_folder import state_folder
 from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
-from streams.core.alerts.rules import AlertPlan, MemoryPlace, Target
+from streams.core.alerts.rules import AlertPlan, MemoryPlace
 from streams.core.alerts.watch import Who
 from streams.edge.alerts.memories import FileAlertMemory, RedisAlertMemory
-from streams.edge.alerts.rules_file import Address, authorities_of
+from streams.edge.alerts.rules_file import Address
 from streams.edge.alerts.webhooks import HttpWebhook
 from streams.edge.faust.stream import FaustStream
 from streams.flow.common.retry import RetryLoop
@@ -41,9 +41,7 @@ async def control(
     """Run a control worker until `stop` is set. Raises StopError."""
     topic, group = settings.topic(CONTEXT_EVENTS).name, settings.group_prefix + GROUP
     options = wiring.kafka_options(settings, _CLIENT_ID)
-    webhooks = {
-        target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
-    }
+    webhooks = _webhooks(plan, addresses, clock)
     log = wiring.kafka_log(settings, _CLIENT_ID)
     memory = _memory(settings, plan.memory, clock)
     views = None if settings.redis_url is None else wiring.redis_views(settings)
@@ -88,9 +86,7 @@ async def try_targets(
     plan: AlertPlan, addresses: Mapping[str, Address], clock: Clock
 ) -> dict[str, WebhookResult]:
     """Send each target one test alert; return what each answered."""
-    webhooks = {
-        target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
-    }
+    webhooks = _webhooks(plan, addresses, clock)
     try:
         return await bodies.try_targets(plan, webhooks, clock)
     finally:
@@ -102,9 +98,13 @@ async def _nobody(_session_id: str) -> Who:
     return Who()
 
 
-def _webhook(target: Target, address: Address, clock: Clock) -> HttpWebhook:
-    context = authorities_of(target)
-    return HttpWebhook(address.url, address.secret, target.timeout_ms / 1_000, clock, context)
+def _webhooks(
+    plan: AlertPlan, addresses: Mapping[str, Address], clock: Clock
+) -> dict[str, HttpWebhook]:
+    return {
+        target.name: HttpWebhook(addresses[target.name], target.timeout_ms / 1_000, clock)
+        for target in plan.targets
+    }
 
 
 def _memory(settings: Settings, place: MemoryPlace, clock: Clock) -> AlertMemory:

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
-from streams.edge.alerts.rules_file import key_of
+from streams.edge.alerts.rules_file import Address, key_of
 from streams.edge.alerts.webhooks import HttpWebhook, signature_of
 from tests.secure.certificates import Authority
 from tests.web_kit import web_server
@@ -52,7 +52,7 @@ async def server() -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def webhook(server: Server) -> AsyncIterator[HttpWebhook]:
-    webhook = HttpWebhook(server.url, "s3cret", 2.0, At())
+    webhook = HttpWebhook(Address(server.url, b"s3cret"), 2.0, At())
     yield webhook
     await webhook.stop()
 
@@ -87,7 +87,7 @@ def test_a_secret_that_is_no_base64_is_told_and_not_shown() -> None:
 
 
 async def test_without_a_secret_nothing_is_signed(server: Server) -> None:
-    webhook = HttpWebhook(server.url, None, 2.0, At())
+    webhook = HttpWebhook(Address(server.url), 2.0, At())
     await webhook.call("the-id", b"{}")
     await webhook.stop()
     assert "webhook-signature" not in server.requests[0][1]
@@ -138,7 +138,7 @@ async def test_a_receiver_may_ask_for_a_pause(
 
 
 async def test_nobody_there_is_tried_again_and_the_address_is_not_told() -> None:
-    webhook = HttpWebhook("http://127.0.0.1:1/secret-token", None, 2.0, At())
+    webhook = HttpWebhook(Address("http://127.0.0.1:1/secret-token"), 2.0, At())
     answer = await webhook.call("the-id", b"{}")
     await webhook.stop()
     assert (answer.outcome, answer.reason) == (
@@ -148,7 +148,7 @@ async def test_nobody_there_is_tried_again_and_the_address_is_not_told() -> None
 
 
 async def _said(url: str, context: ssl.SSLContext | None = None) -> str:
-    webhook = HttpWebhook(url, None, 5.0, At(), context)
+    webhook = HttpWebhook(Address(url, context=context), 5.0, At())
     try:
         answer = await webhook.call("the-id", b"{}")
     finally:
@@ -214,7 +214,7 @@ async def test_one_that_does_not_answer_in_time_is_tried_again() -> None:
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    webhook = HttpWebhook(f"http://127.0.0.1:{port}/", None, 0.2, At())
+    webhook = HttpWebhook(Address(f"http://127.0.0.1:{port}/"), 0.2, At())
     answer = await webhook.call("the-id", b"{}")
     await webhook.stop()
     server.close()
@@ -236,6 +236,6 @@ async def test_an_answer_counts_once_its_status_is_known() -> None:
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as broken:
         port = broken.sockets[0].getsockname()[1]
-        webhook = HttpWebhook(f"http://127.0.0.1:{port}/", None, 5.0, At())
+        webhook = HttpWebhook(Address(f"http://127.0.0.1:{port}/"), 5.0, At())
         assert (await webhook.call("id", b"{}")).outcome == "delivered"
         await webhook.stop()
