@@ -62,23 +62,6 @@ class Service:
     log_file: str
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
-    """Where the stack's own files are. `root` is the project's source folder."""
-
-    root: Path
-
-    @property
-    def kafka(self) -> Path:
-        """`pom.xml`, templates, and `libs` once resolved."""
-        return self.root / "deploy" / "kafka"
-
-    @property
-    def redis_conf(self) -> Path:
-        """The configuration of the local Redis."""
-        return self.root / "deploy" / "redis" / "redis.conf"
-
-
 class LocalStack:
     """The services of one folder: started by `start`, known again later by the state file.
 
@@ -90,7 +73,9 @@ class LocalStack:
         self, folder: Path, *, root: Path = PROJECT_FOLDER, heap_mib: int = DEFAULT_HEAP_MIB
     ) -> None:
         self.folder = folder.resolve()
-        self._project = Project(root)
+        self._root = root
+        self._kafka = root / "deploy" / "kafka"
+        """`pom.xml`, templates, and `libs` once resolved."""
         self._heap_mib = heap_mib
 
     def start(
@@ -156,10 +141,10 @@ class LocalStack:
 
     def _prepare(self, name: Name, progress: Callable[[str], None]) -> str:
         """Make sure that all parts of a service are here; return its program."""
-        if not self._project.kafka.joinpath("pom.xml").exists():
+        if not self._kafka.joinpath("pom.xml").exists():
             raise MissingPartError(
                 "project",
-                f"no deploy/ folder in {self._project.root}: the local stack needs the project's "
+                f"no deploy/ folder in {self._root}: the local stack needs the project's "
                 "source; run it from a clone, or set CONTEXTGAUGE_BOOTSTRAP_SERVERS and "
                 "CONTEXTGAUGE_REDIS_URL to services of yours",
             )
@@ -171,7 +156,7 @@ class LocalStack:
 
     def _resolve_jars(self, progress: Callable[[str], None]) -> None:
         """Have Maven copy Kafka's jars, once per version of the pom."""
-        pom, libs = self._project.kafka / "pom.xml", self._project.kafka / "libs"
+        pom, libs = self._kafka / "pom.xml", self._kafka / "libs"
         mark = libs / "resolved-from.xml"
         if mark.exists() and mark.read_bytes() == pom.read_bytes():
             return
@@ -181,7 +166,7 @@ class LocalStack:
         arguments = ["-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={libs}"]
         done = subprocess.run(  # noqa: S603 -- a list of arguments, no shell
             [mvn, *arguments],
-            cwd=self._project.kafka,
+            cwd=self._kafka,
             capture_output=True,
             text=True,
             check=False,
@@ -218,7 +203,7 @@ class LocalStack:
     def _launch_kafka(self, java: str, log_file: Path) -> tuple[Service, Callable[[], bool]]:
         broker_port, controller_port = self._ports("kafka", 2)
         data, config = self.folder / "kafka", self.folder / "kafka.properties"
-        template = Template((self._project.kafka / "server.properties").read_text())
+        template = Template((self._kafka / "server.properties").read_text())
         config.write_text(
             template.substitute(
                 broker_port=broker_port,
@@ -227,7 +212,7 @@ class LocalStack:
                 data_folder=str(data).replace("\\", "/"),
             )
         )
-        java_command = [java, f"-Xmx{self._heap_mib}m", "-cp", f"{self._project.kafka / 'libs'}/*"]
+        java_command = [java, f"-Xmx{self._heap_mib}m", "-cp", f"{self._kafka / 'libs'}/*"]
         if not (data / "meta.properties").exists():
             cluster_id = str(uuid.uuid5(uuid.NAMESPACE_URL, str(data)))
             tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
@@ -243,7 +228,7 @@ class LocalStack:
             if formatted.returncode != 0:
                 reason = (formatted.stderr or formatted.stdout).strip().splitlines()[-1:]
                 raise StopError(f"could not format {data}: {' '.join(reason)}")
-        log4j = f"-Dlog4j2.configurationFile={self._project.kafka / 'log4j2.properties'}"
+        log4j = f"-Dlog4j2.configurationFile={self._kafka / 'log4j2.properties'}"
         command = [*java_command[:2], log4j, *java_command[2:], "kafka.Kafka", str(config)]
         log_start = log_file.stat().st_size if log_file.exists() else 0
         process = processes.start(command, log_file, folder=self.folder)
@@ -259,7 +244,13 @@ class LocalStack:
         (port,) = self._ports("redis", 1)
         data = self.folder / "redis"
         data.mkdir(exist_ok=True)
-        arguments = [str(self._project.redis_conf), "--port", str(port), "--dir", str(data)]
+        arguments = [
+            str(self._root / "deploy" / "redis" / "redis.conf"),
+            "--port",
+            str(port),
+            "--dir",
+            str(data),
+        ]
         process = processes.start([program, *arguments], log_file, folder=self.folder)
         service = Service(f"redis://127.0.0.1:{port}/0", process, str(log_file))
         return service, lambda: _redis_answers(port)
