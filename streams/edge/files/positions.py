@@ -95,13 +95,10 @@ class StoredPositions:
 
     def __init__(self, positions: Iterable[Position]) -> None:
         self._by_identity = {position.identity: position for position in positions}
-        self._by_path: dict[str, Position] = {}
-        # Files that had a path before the one that was there last, as rotation leaves them.
-        self._formers: dict[str, list[Position]] = {}
+        # The file that had a path last comes last; before it those that rotation left.
+        self._by_path: dict[str, list[Position]] = {}
         for position in self._by_identity.values():
-            if position.path in self._by_path:
-                self._formers.setdefault(position.path, []).append(self._by_path[position.path])
-            self._by_path[position.path] = position
+            self._by_path.setdefault(position.path, []).append(position)
 
     def all(self) -> dict[tuple[int, int], Position]:
         """Return a copy of all, by file."""
@@ -109,17 +106,19 @@ class StoredPositions:
 
     def may_be(self, identity: tuple[int, int], path: str) -> list[Position]:
         """Return what may be this file's: that of the file, and that of what had its path last."""
-        candidates = (self._by_identity.get(identity), self._by_path.get(path))
+        candidates = (self._by_identity.get(identity), *self._by_path.get(path, ())[-1:])
         return [position for position in candidates if position is not None]
 
     def take_formers(self, path: str) -> list[Position]:
         """Return, once, the files that had a path before; the last one last, and each time."""
-        last = self._by_path.get(path)
-        return [*self._formers.pop(path, ()), *([] if last is None else [last])]
+        formers = self._by_path.get(path, [])
+        self._by_path[path] = formers[-1:]
+        return formers
 
     def remember(self, at: Position) -> None:
         """Keep a position."""
-        self._by_identity[at.identity] = self._by_path[at.path] = at
+        self._by_identity[at.identity] = at
+        self._by_path[at.path] = [*self._by_path.get(at.path, ())[:-1], at]
 
     def drop(self, identity: tuple[int, int]) -> None:
         """Drop a file's position."""
@@ -127,7 +126,6 @@ class StoredPositions:
 
     def forget(self, identity: tuple[int, int], path: str) -> None:
         """Drop a file's position, and those of all that had its path."""
-        for former in self.take_formers(path):
+        for former in self._by_path.pop(path, ()):
             self.drop(former.identity)
-        self._by_path.pop(path, None)
         self.drop(identity)

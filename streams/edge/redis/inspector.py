@@ -7,7 +7,7 @@ and whether it would take a write at all, when the command is queued; DISCARD dr
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from redis.exceptions import (
     AuthenticationError,
@@ -117,9 +117,9 @@ class RedisInspector:
             denied: dict[str, str] = {}
             try:
                 for command in self._commands():
-                    refused = await _refusal(alone.execute_command(*command))
-                    if refused is not None:
-                        denied[command[0]] = refused
+                    reply = await _answer(alone.execute_command(*command))
+                    if isinstance(reply, Failure):
+                        denied[command[0]] = reply.text
             finally:
                 await _answer(alone.execute_command("DISCARD"))
         return denied
@@ -156,19 +156,6 @@ class RedisInspector:
             ("EVAL", "return 0", "1", key),
             ("EVALSHA", "0" * 40, "1", key),
         )
-
-
-async def _refusal(answer: Awaitable[Any]) -> str | None:
-    """Return Redis's error for a command; None where it was queued."""
-    try:
-        with arguments_hidden():
-            async with asyncio.timeout(PATIENCE_S):
-                await answer
-    except (NoPermissionError, ResponseError) as error:
-        return str(error)
-    except (RedisError, OSError) as error:
-        return str(error) or type(error).__name__
-    return None
 
 
 async def _answer(request: Awaitable[_T]) -> _T | Failure:
