@@ -53,13 +53,9 @@ def test_the_code_reports_no_other_metrics() -> None:
 
 
 def test_every_metric_says_what_it_is_and_what_for() -> None:
-    buckets = [buckets for _, buckets in HISTOGRAMS.values()]
-    assert all(list(edges) == sorted(set(edges)) for edges in buckets)
-    described = [
-        *COUNTERS.values(),
-        *GAUGES.values(),
-        *(metric for metric, _ in HISTOGRAMS.values()),
-    ]
+    buckets = [metric.buckets for metric in HISTOGRAMS.values()]
+    assert all(edges and list(edges) == sorted(set(edges)) for edges in buckets)
+    described = [*COUNTERS.values(), *GAUGES.values(), *HISTOGRAMS.values()]
     assert all(not metric.help.endswith(".") and metric.why.endswith(".") for metric in described)
     labels = {label for metric in described for label in metric.labels}
     assert labels == {

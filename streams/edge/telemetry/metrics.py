@@ -43,8 +43,8 @@ class PrometheusTelemetry:
             if wanted(name)
         }
         self._histograms = {
-            name: Histogram(name, metric.help, metric.labels, buckets=buckets, **own)
-            for name, (metric, buckets) in HISTOGRAMS.items()
+            name: Histogram(name, metric.help, metric.labels, buckets=metric.buckets, **own)
+            for name, metric in HISTOGRAMS.items()
             if wanted(name)
         }
         # CPU, memory and file descriptors, under the names that all processes' have.
