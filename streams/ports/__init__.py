@@ -33,6 +33,7 @@ from streams.ports.views import ApplyResult as ApplyResult
 from streams.ports.views import Entry as Entry
 from streams.ports.views import Generations as Generations
 from streams.ports.views import LiveBounds as LiveBounds
+from streams.ports.views import PartitionDump as PartitionDump
 from streams.ports.views import PartitionSnapshot as PartitionSnapshot
 from streams.ports.views import ProjectorHeartbeat as ProjectorHeartbeat
 from streams.ports.views import Ranking as Ranking

@@ -103,6 +103,20 @@ class ViewChanges(NamedTuple):
     agents: Mapping[tuple[bytes, bytes], int | None]
 
 
+class PartitionDump(NamedTuple):
+    """All documents of one partition of a generation; its position is not among them."""
+
+    views: dict[bytes, bytes]
+    compactions: dict[bytes, dict[bytes, bytes]]
+    entries: dict[EntryStream, dict[bytes, list[Entry]]]
+    rankings: dict[Ranking, dict[bytes, float]]
+    idle: dict[bytes, float]
+    left: dict[bytes, float]
+    stats: dict[bytes, bytes]
+    live: list[Entry]
+    agents: dict[bytes, dict[bytes, float]]
+
+
 class SessionSnapshot(NamedTuple):
     """A session in one generation: its view, and digests that show whether all else is the same.
 

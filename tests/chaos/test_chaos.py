@@ -26,8 +26,7 @@ from streams.flow.project.fold import LoggedRecord
 from streams.flow.simulator import SimulationOptions, simulate
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, Chaos, Plan, WorkerProcess
 from tests.conftest import LONG
-from tests.doubles.dump import dump
-from tests.doubles.fold import fold_views
+from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import DeriveKit, Sent, expected, until
 
 pytestmark = pytest.mark.has_long_form

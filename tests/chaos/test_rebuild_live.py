@@ -36,8 +36,7 @@ from streams.ports import NewRecord
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.chaos.test_chaos import read_events, until_projected
 from tests.conftest import LONG, Command
-from tests.doubles.dump import dump
-from tests.doubles.fold import fold_views
+from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import DeriveKit, until
 from tests.flow.rebuild_kit import polling
 

@@ -22,7 +22,7 @@ from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import SimulationOptions, simulate
 from tests import captures
-from tests.doubles.fold import fold_records
+from tests.doubles.dump import fold_records
 
 NOW_MS = 1_800_000_000_000
 RULES = Rules(bundled())

@@ -11,7 +11,7 @@ from streams.edge.redis.views import RedisViews
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.ports import ViewChanges, ViewPosition
 from streams.ports.views import ProjectorHeartbeat
-from tests.doubles.fold import fold_records
+from tests.doubles.dump import fold_records
 
 PARTITIONS = 2
 GENERATION = 1

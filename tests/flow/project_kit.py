@@ -19,7 +19,7 @@ from schemas.views import SESSION_IDLE_MS
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
-from streams.edge.memory.views import MemoryViews, PartitionDump
+from streams.edge.memory.views import MemoryViews
 from streams.flow.common.retry import RetryLoop
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.project.config import ProjectConfig
@@ -32,12 +32,12 @@ from streams.ports import (
     Log,
     LogRecord,
     NewRecord,
+    PartitionDump,
     ViewStore,
 )
 from tests.core.history import START_MS
 from tests.core.strategies import SESSIONS, write
-from tests.doubles.dump import dump
-from tests.doubles.fold import fold_views
+from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, until
 
 PARTITIONS = 4

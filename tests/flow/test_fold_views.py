@@ -11,7 +11,7 @@ from streams.codec import views as view_codec
 from streams.flow.project.fold import PARTITION_KEY, Fold
 from streams.flow.project.partition import ViewWrite
 from streams.ports import LogRecord
-from tests.doubles.fold import fold_records
+from tests.doubles.dump import fold_records
 from tests.flow.project_kit import logs, placed, sample_records
 
 

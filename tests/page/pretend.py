@@ -18,12 +18,12 @@ from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.core.session_status import THRESHOLDS
 from streams.edge.files.window_catalog import bundled
-from streams.edge.memory.views import PartitionDump
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
+from streams.ports import PartitionDump
 from streams.serve.api.statuses import served, status_of_document
-from tests.doubles.fold import fold_records
+from tests.doubles.dump import fold_records
 
 _LIMIT_BYTES = 8 << 20
 

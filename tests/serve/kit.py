@@ -30,7 +30,7 @@ from streams.ports import (
     ViewReader,
 )
 from streams.serve.api.app import Serving, create_app
-from tests.doubles.fold import ViewFold
+from tests.doubles.dump import ViewFold
 from tests.doubles.views import FaultyViews
 
 PARTITIONS = 3

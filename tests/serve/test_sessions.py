@@ -12,7 +12,7 @@ from streams.edge.memory.views import MemoryPartition, MemoryViews
 from streams.ports import Generations, ViewPosition
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
-from tests.doubles.fold import fold_records
+from tests.doubles.dump import fold_records
 
 PARTITIONS = 3
 

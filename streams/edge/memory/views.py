@@ -5,7 +5,6 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from schemas.views import LEFT_KEPT_MS, LIVE_ENTRIES, STREAM_ENTRIES, EntryStream
 from streams.ports import (
@@ -13,6 +12,7 @@ from streams.ports import (
     Entry,
     Generations,
     LiveBounds,
+    PartitionDump,
     PartitionSnapshot,
     ProjectorHeartbeat,
     Ranking,
@@ -25,20 +25,6 @@ from streams.ports import (
 
 _LOOK_S = 0.005
 """Polling interval of who waits for the feed, which is written in this process."""
-
-
-class PartitionDump(NamedTuple):
-    """All documents of one partition of a generation; its position is not among them."""
-
-    views: dict[bytes, bytes]
-    compactions: dict[bytes, dict[bytes, bytes]]
-    entries: dict[EntryStream, dict[bytes, list[Entry]]]
-    rankings: dict[Ranking, dict[bytes, float]]
-    idle: dict[bytes, float]
-    left: dict[bytes, float]
-    stats: dict[bytes, bytes]
-    live: list[Entry]
-    agents: dict[bytes, dict[bytes, float]]
 
 
 def _empty() -> PartitionDump:
