@@ -16,7 +16,7 @@ from contextgauge.errors import ConfigError
 from schemas.topics import MIB
 from streams import codec
 from streams.edge.files.follower import Follower
-from streams.edge.files.positions import Position, from_entry, to_entry
+from streams.edge.files.positions import Position, from_entry
 from streams.ports import Clock, LineBatch
 
 if sys.platform != "win32":
@@ -132,7 +132,7 @@ class Checkpoint:
             "cluster": self._target.cluster,
             "topic": self._target.topic,
             "offsets": {str(partition): at for partition, at in sorted(offsets.items())},
-            "files": [to_entry(position) for position in positions],
+            "files": [position._asdict() for position in positions],
         }
         new = self.path.with_name(self.path.name + ".new")
         try:

@@ -170,7 +170,7 @@ class Follower:
             if former is not None:
                 former.was_replaced = True
                 self._orphan(former)
-            tail.source = source_of(Path(path))
+            tail.source = source_of(path)
             tail.was_replaced = False
             self._tails[path] = tail
             self._renamed.append(tail)
@@ -181,7 +181,7 @@ class Follower:
         status = file.stat
         identity = (status.st_dev, status.st_ino)
         named = absolute(file.path)
-        tail = FileTail(source_of(Path(file.path)), Position(named, *identity), self._fallback)
+        tail = FileTail(source_of(file.path), Position(named, *identity), self._fallback)
         age_s = max(0.0, self._clock.now_ms() / 1_000 - status.st_mtime)
         tail.size, tail.looked_s, tail.changed_s = status.st_size, now_s, now_s - age_s
         tail.signature = (status.st_mtime_ns, status.st_size)
@@ -231,7 +231,7 @@ class Follower:
         path = self._inodes.find(Path(file.path).parent, former.identity)
         if path is None:
             return
-        tail = FileTail(source_of(Path(file.path)), former, self._fallback)
+        tail = FileTail(source_of(file.path), former, self._fallback)
         tail.looked_s = tail.changed_s = now_s
         try:
             tail.size = path.stat().st_size

@@ -54,11 +54,6 @@ class Position(NamedTuple):
         return self.device, self.inode
 
 
-def to_entry(position: Position) -> dict[str, Any]:
-    """Return a position as a checkpoint's entry."""
-    return position._asdict()
-
-
 def from_entry(entry: Mapping[str, Any]) -> Position:
     """Read a checkpoint's entry. Raises ValueError where it is none."""
     for name, kind in Position.__annotations__.items():
@@ -74,15 +69,11 @@ def from_entry(entry: Mapping[str, Any]) -> Position:
     return Position(**{name: entry[name] for name in Position._fields})
 
 
-def print_of(content: bytes) -> str:
-    """Return the hash of the last bytes of what was sent."""
-    return hashlib.blake2b(content[-PRINT_BYTES:], digest_size=_DIGEST_BYTES).hexdigest()
-
-
 def print_at(descriptor: int, end: int) -> str:
     """Return the hash of the bytes before a place of an open file."""
     begin = max(0, end - PRINT_BYTES)
-    return print_of(os.pread(descriptor, end - begin, begin))
+    content = os.pread(descriptor, end - begin, begin)
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def absolute(path: str) -> str:

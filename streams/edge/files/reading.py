@@ -58,9 +58,9 @@ def expand(paths: Iterable[str]) -> list[Source]:
             transcripts = TranscriptFinder([text]).look(0.0)
             if not transcripts:
                 raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
-            sources.extend(source_of(Path(each.path)) for each in transcripts)
+            sources.extend(source_of(each.path) for each in transcripts)
         elif path.exists():
-            sources.append(source_of(path))
+            sources.append(source_of(text))
         else:
             raise ConfigError(f"{text}: no such file or folder")
     return sources

@@ -155,8 +155,9 @@ def _found(path: str) -> TranscriptFile | None:
     return TranscriptFile(path, status) if stat.S_ISREG(status.st_mode) else None
 
 
-def source_of(path: Path) -> Source:
+def source_of(name: str) -> Source:
     """Return a file's source; a subagent's file belongs to the session whose folder holds it."""
+    path = Path(name)
     folders = path.absolute().parts
     if path.name.startswith(_AGENT_PREFIX) and _SUBAGENTS in folders[:-1]:
         inner = len(folders) - 1 - folders[::-1].index(_SUBAGENTS)

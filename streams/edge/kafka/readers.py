@@ -132,7 +132,7 @@ class KafkaPartitionReader:
 
 
 class KafkaGroupReader(KafkaPartitionReader, ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed
-    """Reads as a member of a group: eager rebalances, of which it is told, the sticky assignor."""
+    """Reads as a member of a group, and listens to its rebalances: eager, the sticky assignor."""
 
     _on_revoked: AssignmentCallback
     _on_assigned: AssignmentCallback

@@ -41,16 +41,11 @@ its port would be taken by one of its own clients that tries to connect."""
 _START_ATTEMPTS = 3
 """A free port may be taken by another process before the service binds it."""
 
-Part: TypeAlias = Literal["project", "java", "mvn", "kafka-jars", "redis-server"]
 Name: TypeAlias = Literal["kafka", "redis"]
 
 
 class MissingPartError(StopError):
     """The machine lacks a part of the stack; the message is one line and names the remedy."""
-
-    def __init__(self, part: Part, message: str) -> None:
-        super().__init__(message)
-        self.part = part
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +138,6 @@ class LocalStack:
         """Make sure that all parts of a service are here; return its program."""
         if not self._kafka.joinpath("pom.xml").exists():
             raise MissingPartError(
-                "project",
                 f"no deploy/ folder in {self._root}: the local stack needs the project's "
                 "source; run it from a clone, or set CONTEXTGAUGE_BOOTSTRAP_SERVERS and "
                 "CONTEXTGAUGE_REDIS_URL to services of yours",
@@ -175,7 +169,6 @@ class LocalStack:
             log = self.folder / "maven.log"
             log.write_text(done.stdout + done.stderr)
             raise MissingPartError(
-                "kafka-jars",
                 f"Maven could not fetch Kafka's jars ({_first_error(done.stdout)}): connect to "
                 f"the network, or copy deploy/kafka/libs from another machine; see {log}",
             )
@@ -221,7 +214,6 @@ class LocalStack:
             )
             if "UnsupportedClassVersionError" in formatted.stderr:
                 raise MissingPartError(
-                    "java",
                     f"{java} is too old for Kafka: install Java 17 or later "
                     "(Debian and Ubuntu: apt-get install default-jre-headless)",
                 )
@@ -276,11 +268,10 @@ class LocalStack:
         return ports
 
 
-def _program(name: Part, title: str, debian: str) -> str:
+def _program(name: str, title: str, debian: str) -> str:
     program = shutil.which(name)
     if program is None:
         raise MissingPartError(
-            name,
             f"no `{name}` on this machine: install {title} (Debian and Ubuntu: {debian})",
         )
     return program
