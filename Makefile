@@ -73,7 +73,7 @@ COMPILED := build/compiled
 TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/flow/test_derive.py \
 	tests/flow/test_derive_dead_letters.py tests/flow/test_partition_state.py \
 	tests/flow/test_replay.py tests/flow/test_restoring.py \
-	tests/flow/test_derive_kafka.py::test_records_are_the_funnels_own_over_restarts
+	tests/flow/test_derive_kafka.py::test_records_equal_direct_derivation_across_restarts
 SOURCES := hatch_build.py pyproject.toml $(shell find contextgauge schemas streams -type f -not -name '*.pyc')
 
 # Never next to the sources: a stale library there would hide what is edited.

@@ -1,7 +1,7 @@
 """Compiles the deriver's hot modules into the wheel, where CONTEXTGAUGE_COMPILE=1 asks for it.
 
 Without it the wheel is pure Python, needs no compiler and runs everywhere. The sources are the same
-(docs/adr/0023-the-deriver-can-be-compiled.md), and no library ever lies beside them in a working
+(docs/adr/0023-the-deriver-can-be-compiled.md), and no library is ever put next to them in a working
 tree: it would hide what is edited there. Hatchling runs the hook; by hand, from this folder:
 
     python hatch_build.py          # says what is missing for compiling, with exit code 1
@@ -63,7 +63,7 @@ READER = "streams/codec/usual.pyx"
 """Written in Cython, and there only where it is compiled; see docs/adr/0036-*."""
 
 NEEDED = ("mypy>=2.0", "cython>=3.1", "setuptools>=70.1", "orjson", "pydantic")
-"""What compiling needs beside a C compiler; the last two for the types that the modules import."""
+"""What compiling needs besides a C compiler; the last two for the types that the modules import."""
 
 
 def missing() -> str | None:
@@ -112,7 +112,7 @@ def compile_into(folder: Path) -> None:
 
 
 class CompilingHook(BuildHookInterface[Any]):
-    """Puts the compiled modules beside their sources in the wheel, which is then a platform's."""
+    """Puts the compiled modules next to their sources in the wheel, which is then a platform's."""
 
     _folder: str | None = None
 
@@ -120,7 +120,7 @@ class CompilingHook(BuildHookInterface[Any]):
         return self.target_name == "wheel" and os.environ.get(ASKED, "") not in ("", "0")
 
     def dependencies(self) -> list[str]:
-        """Return what a build environment of its own must have beside hatchling."""
+        """Return what a build environment of its own must have besides hatchling."""
         return list(NEEDED) if self._is_asked() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Compares the output topics of two systems record by record, so that nobody wins by doing less.
+"""Compares the output topics of two systems record by record, so that no system wins by doing less.
 
     python -m bench.compare BOOTSTRAP TOPIC OTHER
 
@@ -20,7 +20,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from bench.workload import PARTITIONS
 
 SHOWN = 5
-"""Differences told in full; the rest is counted."""
+"""So many differences are printed in full; the rest are counted."""
 
 _SHORT = 160
 
@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
     compared: int
     differences: Sequence[Difference]
 
-    def told(self, ours: str, theirs: str) -> str:
+    def summary(self, ours: str, theirs: str) -> str:
         """Return the outcome for people."""
         if not self.differences:
             return f"{theirs}: {self.compared:,} records, each equal to that of {ours}"
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("theirs")
     given = parser.parse_args()
     outcome = asyncio.run(compare_topics(given.bootstrap, given.ours, given.theirs))
-    print(outcome.told(given.ours, given.theirs))
+    print(outcome.summary(given.ours, given.theirs))
     sys.exit(1 if outcome.differences else 0)
 
 

@@ -4,12 +4,12 @@
 
 One derive and one project worker with default settings. The highest load is what the whole chain
 carries while messages are being published: publisher, broker, workers and Redis share the machine.
-It is looked for below what the workers carry from a backlog, when nobody publishes: a load is
+It is looked for below what the workers carry from a backlog, without a publisher: a load is
 carried if after some seconds of it all is readable within `_CARRIED_S`.
 
 Then messages go out at a steady rate, come what may; each is timed from being handed to the
 producer until the projector's position in Redis is past its records. Position and documents change
-in one step, so past it they are readable. How late the publisher itself was is told beside.
+in one step, so past it they are readable. How late the publisher itself was is reported too.
 """
 
 import argparse
@@ -87,7 +87,7 @@ class Pipeline:
         generation = RedisKeys(_KEYS).of
         self._positions = [generation(1, number).position for number in range(workload.PARTITIONS)]
         pack: Any = HiredisRespSerializer().pack
-        # One piece, packed once: whoever looks so often must not cost what it looks at.
+        # One piece, packed once: what polls so often must not load what it measures.
         self._look = b"".join(pack("HGET", key, "offset")[0] for key in self._positions)
         self.seen: list[list[tuple[int, float]]] = [[] for _ in self._positions]
         """By partition: positions as they were seen to come, and when, seconds."""

@@ -5,7 +5,7 @@
 
 CPU time of deriving and of making what is committed, `bench.state`; the sizes take turns, each
 measurement in a process of its own. With every size as many sessions get messages, 1 000 spread
-over all, one message of each in a batch: what differs is how many are open beside them.
+over all, one message of each in a batch: what differs is how many others are open.
 """
 
 import argparse

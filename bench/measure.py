@@ -1,8 +1,9 @@
 """Runs one system over the backlog and measures it from outside, all in the same way.
 
-What is committed is told by the offsets of the system's consumer group. The peers' become visible
-with the records of the same transaction, ours up to 0.1 s later (ADR 0027). The first part of the
-backlog warms the process up and is not counted; the rate is that of the rest, to its last commit.
+What is committed is known from the offsets of the system's consumer group. The peers' become
+visible with the records of the same transaction, ours up to 0.1 s later (ADR 0027). The first part
+of the backlog warms the process up and is not counted; the rate is that of the rest, to its last
+commit.
 """
 
 import asyncio
@@ -93,7 +94,7 @@ class Broker:
             if not error.retriable:
                 raise
             return 0  # the broker is making its offsets topic: nothing is committed yet
-        return sum(told.offset for tp, told in offsets.items() if tp.topic == topic)
+        return sum(committed.offset for tp, committed in offsets.items() if tp.topic == topic)
 
     async def left_over(self, run: str) -> list[str]:
         """Return the topics that a run made for itself."""

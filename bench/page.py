@@ -140,7 +140,7 @@ async def look(address: str, seconds: float) -> None:
         await page.wait_for_selector(".row[data-id]")
         await page.wait_for_selector(".live[data-state=live]")
         await asyncio.sleep(3)
-        told = await page.locator("#summary").inner_text()
+        summary = await page.locator("#summary").inner_text()
         found = await page.evaluate(MEASURE, seconds * 1_000)
         await browser.close()
     frames = sorted(found["frames"][1:])
@@ -148,7 +148,7 @@ async def look(address: str, seconds: float) -> None:
         part: frames[min(int(len(frames) * part), len(frames) - 1)] for part in (0.5, 0.95, 0.99)
     }
     short = sum(frame < 50 for frame in frames) / len(frames)  # noqa: PLR2004 -- ms, as asked
-    print(f"sessions: {told}; {len(frames):,} frames in {seconds:g} s")
+    print(f"sessions: {summary}; {len(frames):,} frames in {seconds:g} s")
     print(
         f"frame: median {spot[0.5]:.0f} ms, p95 {spot[0.95]:.0f} ms, p99 {spot[0.99]:.0f} ms, "
         f"longest {frames[-1]:.0f} ms; {short:.1%} under 50 ms"

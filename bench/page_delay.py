@@ -4,7 +4,7 @@
 
 Kafka, a derive and a project worker, Redis and a server with default settings, and a Chromium that
 shows the overview. One session's responses are published by `contextgauge.Publisher` at a steady
-pace; each makes the window one per cent fuller, so each is told apart on the page. Timed is from
+pace; each makes the window one per cent fuller, so each shows on the page. Timed is from
 before `publish` until the page has written the figure, which is painted with that frame.
 """
 

@@ -3,7 +3,7 @@
     python -m bench.projection [--messages 100000] [--batches 2000 200 20]
 
 The records are those of the workload's messages, by partition as the deriver writes them. Batches
-of each size are folded and written to a Redis of its own, all partitions in turn. Told are CPU
+of each size are folded and written to a Redis of its own, all partitions in turn. Reported are CPU
 microseconds per record, of the worker and of Redis, what Redis is asked per batch (each waits for
 its reply), and records per second where both have a core of their own.
 """

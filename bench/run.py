@@ -118,8 +118,8 @@ async def one(
     """Run a system once, and tell what it did."""
     place = folder / f"{system.name}-{number}"
     place.mkdir()
-    told = job._replace(run=f"{system.name}-{number}-{folder.name}", folder=place)
-    done = await measure(broker, system, told, size.messages, size.warm_up)
+    measured_job = job._replace(run=f"{system.name}-{number}-{folder.name}", folder=place)
+    done = await measure(broker, system, measured_job, size.messages, size.warm_up)
     shutil.rmtree(place, ignore_errors=True)
     say(
         f"  {system.title:42} {done.messages_per_s:10,.0f} messages/s "
@@ -147,7 +147,7 @@ async def first_round(
             run = f"{system.name}-0-{folder.name}"
             target = system.command(job._replace(run=run)).target
             outcome = await compare_topics(broker.bootstrap, OURS, target)
-            say("  " + outcome.told(OUR_NAME, system.title))
+            say("  " + outcome.summary(OUR_NAME, system.title))
             is_equal = is_equal and not outcome.differences
         if system.name != OUR_NAME:
             await broker.delete(await broker.left_over(f"-{folder.name}"))
@@ -271,7 +271,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="runs of each system")
     parser.add_argument("--only", nargs="*", default=[], help="these systems, and ours")
     given = parser.parse_args()
-    # Told to stop, it stops what it started.
+    # On SIGTERM too, it stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     size = QUICK if given.quick else FULL
     messages = given.messages or size.messages

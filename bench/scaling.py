@@ -5,7 +5,7 @@
 One broker, one workload; the numbers of processes take turns, with `--peer` those of stream threads
 of a Kafka Streams process too: what the machine as a whole carries with each. Deriver and broker
 share this machine, so the CPU seconds per million of both say how far it can go here: where they
-use all cores, more processes bring nothing. What one core of each carries is told too: by that
+use all cores, more processes bring nothing. What one core of each carries is reported too: by that
 a cluster is calculated. Its brokers have more to do than this one, which keeps no copies.
 """
 
@@ -68,7 +68,7 @@ async def measure(size: Size, rows: Sequence[Row]) -> Mapping[Row, Sequence[Meas
     return found
 
 
-def told(runs: Sequence[Measured]) -> dict[str, Any]:
+def figures_of(runs: Sequence[Measured]) -> dict[str, Any]:
     """Return the figures of a row; `cores_busy` is of its processes and the broker."""
     rate = median(runs, "messages_per_s")
     own, broker = median(runs, "cpu_s_per_million"), median(runs, "broker_cpu_s_per_million")
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--peer", action="store_true", help="Kafka Streams, as many threads")
     given = parser.parse_args()
-    # Told to stop, it stops what it started.
+    # On SIGTERM too, it stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     size = FULL._replace(
         messages=given.messages, warm_up=given.messages // _WARM_UP_PART, runs=given.runs
@@ -103,7 +103,7 @@ def main() -> None:
     )
     names = (OUR_NAME, PEER) if given.peer else (OUR_NAME,)
     rows = [(name, count) for name in names for count in given.processes]
-    found = {row: told(runs) for row, runs in asyncio.run(measure(size, rows)).items()}
+    found = {row: figures_of(runs) for row, runs in asyncio.run(measure(size, rows)).items()}
     say("")
     for row, figures in found.items():
         ratio = figures["messages_per_s"] / found[OUR_NAME, given.processes[0]]["messages_per_s"]
@@ -118,10 +118,8 @@ def main() -> None:
         f"one core carries {1e6 / most['cpu_s_per_million']:,.0f} messages/s of deriving, or "
         f"{1e6 / most['broker_cpu_s_per_million']:,.0f} of the broker's work for it"
     )
-    told_of = {
-        name: {str(count): found[name, count] for count in given.processes} for name in names
-    }
-    print(json.dumps(told_of))
+    by_row = {name: {str(count): found[name, count] for count in given.processes} for name in names}
+    print(json.dumps(by_row))
 
 
 if __name__ == "__main__":

@@ -100,10 +100,10 @@ class Writer:
                 number += due
             await asyncio.sleep(_BATCH_S)
 
-    async def _add(self, told: Sequence[RecordData]) -> None:
+    async def _add(self, added: Sequence[RecordData]) -> None:
         now_ms = SystemClock().now_ms()
         parts: list[list[LogRecord]] = [[] for _ in range(PARTITIONS)]
-        for data in told:
+        for data in added:
             name = data.session_id
             sequence = self._sequences[name] = self._sequences.get(name, 0) + 1
             record = Record(f"{name}-{sequence}", data.chain, now_ms, sequence, "bench", data)
@@ -193,8 +193,8 @@ async def ask(port: int, path: str, headers: str, until_s: float) -> Asked:
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
         statuses.add(int(head[9:12]))
-        told = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-        length = int(told[1]) if told else 0
+        length_header = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+        length = int(length_header[1]) if length_header else 0
         await reader.readexactly(length)
         delays_s.append(time.monotonic() - now_s)
     writer.close()
@@ -202,10 +202,10 @@ async def ask(port: int, path: str, headers: str, until_s: float) -> Asked:
 
 
 async def measure_route(
-    port: int, pid: int, name: str, told: tuple[str, str], seconds: float
+    port: int, pid: int, name: str, route: tuple[str, str], seconds: float
 ) -> Result:
     """Return what one route carries, with `_ASKERS` that ask at once."""
-    path, headers = told
+    path, headers = route
     await ask(port, path, headers, time.monotonic() + 0.5)
     before, began_s = cost(pid).cpu_s, time.monotonic()
     found = await asyncio.gather(
@@ -241,8 +241,8 @@ class Reader(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask for the feed."""
-        told = cast("asyncio.WriteTransport", transport)  # uvloop's own is none by its class
-        told.write(f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        writer = cast("asyncio.WriteTransport", transport)  # uvloop's own is none by its class
+        writer.write(f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         self._transport, self.is_open = transport, True
 
     def close(self) -> None:
@@ -346,8 +346,8 @@ async def measure(url: str, sessions: int, seconds: float, readers: int, updates
             "an agent's events": (f"/api/agents/{session}/events", ""),
             "aggregates": ("/v1/stats", ""),
         }
-        for name, told in routes.items():
-            result = await measure_route(port, server.pid, name, told, seconds)
+        for name, route in routes.items():
+            result = await measure_route(port, server.pid, name, route, seconds)
             found["routes"].append(result)
             print(json.dumps(result), file=sys.stderr, flush=True)
         for count in (1, readers // 10, readers):

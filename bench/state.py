@@ -208,7 +208,7 @@ def measure_cost(sessions: int, at_work: int = AT_WORK) -> Result:
 
     `at_work` of them, spread evenly over all, get messages in turn, the others rest. A batch has
     one message for each of `BATCH_MESSAGES` sessions, however many are open. The first message
-    of each unpacks it, as after a restore, and is told apart.
+    of each unpacks it, as after a restore, and is reported separately.
     """
     with ProcessPoolExecutor(1) as other:  # so that their memory is not ours
         kinds = other.submit(templates).result()

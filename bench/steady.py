@@ -89,10 +89,10 @@ def _batches(
     """Yield batches of one partition's messages, with how many each has."""
     now_ms, batch, count = time.time_ns() // 1_000_000, producer.create_batch(), 0
     for message in messages:
-        told = {"timestamp": now_ms, "key": message.key, "value": message.value}
-        if batch.append(**told, headers=_HEADERS) is None:
+        record = {"timestamp": now_ms, "key": message.key, "value": message.value}
+        if batch.append(**record, headers=_HEADERS) is None:
             yield batch, count
             batch, count = producer.create_batch(), 0
-            batch.append(**told, headers=_HEADERS)
+            batch.append(**record, headers=_HEADERS)
         count += 1
     yield batch, count

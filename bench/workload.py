@@ -138,10 +138,10 @@ async def publish(bootstrap: str, topic: str, messages: Iterator[Message]) -> li
     try:
         for partition, at_ms, key, value in messages:
             counts[partition] += 1
-            told = {"timestamp": at_ms, "key": key, "value": value, "headers": _HEADERS}
-            if batches[partition].append(**told) is None:
+            record = {"timestamp": at_ms, "key": key, "value": value, "headers": _HEADERS}
+            if batches[partition].append(**record) is None:
                 await send(partition)
-                batches[partition].append(**told)
+                batches[partition].append(**record)
         for partition in range(PARTITIONS):
             if batches[partition].record_count():
                 await send(partition)

@@ -30,7 +30,7 @@ def _in_child(publisher: BlockingPublisher, made: Publisher) -> int:
     return 4
 
 
-def test_a_forked_process_is_told_and_can_end() -> None:
+def test_a_forked_process_gets_an_error_and_can_exit() -> None:
     made = opened_in()
     with made as publisher:
         child = os.fork()
@@ -46,7 +46,7 @@ def test_a_forked_process_is_told_and_can_end() -> None:
         assert publisher.publish(MESSAGE) == "queued"
 
 
-def test_on_problem_may_not_publish_and_hears_so() -> None:
+def test_publishing_from_on_problem_raises_an_error() -> None:
     told: Future[str] = Future()
     entered = threading.Event()
 
@@ -64,7 +64,7 @@ def test_on_problem_may_not_publish_and_hears_so() -> None:
         assert "cannot wait for itself" in told.result(PATIENCE_S)
 
 
-def test_threads_that_wait_for_room_hear_of_the_end() -> None:
+def test_close_raises_in_threads_waiting_for_room() -> None:
     with ThreadPoolExecutor(4) as pool:
         with opened_in(max_messages=1) as publisher:
             assert publisher.publish(MESSAGE) == "queued"
@@ -75,8 +75,8 @@ def test_threads_that_wait_for_room_hear_of_the_end() -> None:
                 each.result(PATIENCE_S)
 
 
-def test_who_publishes_while_it_ends_is_answered() -> None:
-    """Threads that publish on and on are each told of the end, whenever it comes."""
+def test_publishing_during_close_raises_in_every_thread() -> None:
+    """Threads that keep publishing each get an error, whenever the publisher closes."""
     for _ in range(20):
         begun = threading.Barrier(4)
 

@@ -25,16 +25,16 @@ def test_a_run_is_compiled_or_pure_as_a_whole(path: str) -> None:
     assert Path(found).is_relative_to(ROOT / "build") == COMPILED_RUN
 
 
-def test_the_version_says_which_build_it_is() -> None:
+def test_the_version_names_the_build() -> None:
     assert build.is_compiled() == COMPILED_RUN
     assert build.mark() == (" (compiled)" if COMPILED_RUN else "")
 
 
-def test_the_reader_of_usual_messages_is_there_where_it_was_compiled() -> None:
+def test_the_fast_path_is_available_if_compiled() -> None:
     assert (read_usual is not None) == COMPILED_RUN
 
 
-def test_no_library_lies_beside_the_sources() -> None:
+def test_no_compiled_library_is_next_to_the_sources() -> None:
     folders = [ROOT / name for name in ("contextgauge", "schemas", "streams")]
     beside = [path for folder in folders for path in folder.rglob("*.so")]
     assert [*beside, *ROOT.glob("*.so")] == []

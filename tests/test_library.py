@@ -107,7 +107,7 @@ def test_a_publisher_works_without_the_packages_of_the_pipeline(tmp_path: Path) 
     assert printed.split() == ["queued", "1", "True"]
 
 
-def test_settings_of_the_pipeline_are_no_concern_of_a_publisher(
+def test_a_publisher_ignores_settings_of_the_pipeline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in set(Settings.model_fields) - set(PublisherSettings.model_fields):

@@ -16,12 +16,12 @@ from schemas.records import DATA_CLASSES
 PACKAGE = Path(contextgauge.__file__).parent
 
 
-def test_what_is_named_is_there() -> None:
+def test_public_names_exist() -> None:
     assert all(hasattr(contextgauge, name) for name in contextgauge.__all__)
     assert dir(contextgauge) == sorted(contextgauge.__all__)
 
 
-def test_what_is_not_named_is_not_there() -> None:
+def test_other_names_do_not_exist() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Subscriber'"):
         _ = contextgauge.Subscriber  # type: ignore[attr-defined]
 

@@ -38,11 +38,11 @@ def test_no_address_is_guessed() -> None:
     assert (chosen.bootstrap_servers, chosen.redis_url) == (None, None)
 
 
-def test_every_setting_says_what_it_is_for() -> None:
+def test_every_setting_has_a_description() -> None:
     assert all(field.description for field in Settings.model_fields.values())
 
 
-def test_what_is_set_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = _set(
         monkeypatch,
         WINDOWS='{"my-model": 128000}',
@@ -64,7 +64,7 @@ def test_thresholds_may_be_a_json_list(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _set(monkeypatch, WARNING_THRESHOLDS="[50,75]").warning_thresholds == (50, 75)
 
 
-def test_what_was_found_serves_only_what_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_discovered_addresses_apply_only_to_unset_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTEXTGAUGE_REDIS_URL", "redis://mine:6379/0")
     chosen = load_settings(
         {"bootstrap_servers": "127.0.0.1:4711", "redis_url": "redis://127.0.0.1:4712/0"}
@@ -97,7 +97,7 @@ def test_what_was_found_serves_only_what_is_not_set(monkeypatch: pytest.MonkeyPa
         ("LOG_LEVEL", "loud", "'debug'"),
     ],
 )
-def test_a_wrong_value_is_named_with_what_to_do(
+def test_a_wrong_value_is_reported_with_a_remedy(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
 ) -> None:
     with pytest.raises(ConfigError, match="unset it for the default") as caught:
@@ -108,13 +108,13 @@ def test_a_wrong_value_is_named_with_what_to_do(
     assert "\n" not in text
 
 
-def test_all_wrong_values_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_wrong_values_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError) as caught:
         _set(monkeypatch, PARTITIONS="0", LOG_FORMAT="xml")
     assert len(str(caught.value).splitlines()) == 2
 
 
-def test_a_typing_error_is_no_silent_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelled_setting_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="did you mean CONTEXTGAUGE_PARTITIONS"):
         _set(monkeypatch, PARTITION="8")
     monkeypatch.delenv("CONTEXTGAUGE_PARTITION")
@@ -122,11 +122,11 @@ def test_a_typing_error_is_no_silent_setting(monkeypatch: pytest.MonkeyPatch) ->
         _set(monkeypatch, XYZ="1")
 
 
-def test_what_asked_for_a_compiled_build_may_still_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compile_setting_is_accepted_and_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _set(monkeypatch, COMPILE="1") == _set(monkeypatch)
 
 
-def test_a_password_is_never_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError) as caught:
         _set(monkeypatch, REDIS_URL="http://user:hunter2@host")
     assert "hunter2" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Generate `docs/attempts.md`, the state machine of compaction attempts, from its table.
+"""Generate `docs/ATTEMPTS.md`, the state machine of compaction attempts, from its table.
 
     python tools/draw_attempts.py
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from streams.core.derivation.transitions import TABLE, AttemptEvent, Effect, Move, Phase
 
-TARGET = Path(__file__).parent.parent / "docs" / "attempts.md"
+TARGET = Path(__file__).parent.parent / "docs" / "ATTEMPTS.md"
 
 _TEXT = """\
 # Compaction attempts
@@ -79,7 +79,7 @@ def table() -> str:
 
 
 def document() -> str:
-    """Return the whole text of `docs/attempts.md`."""
+    """Return the whole text of `docs/ATTEMPTS.md`."""
     return _TEXT.format(
         diagram=diagram(),
         table=table(),

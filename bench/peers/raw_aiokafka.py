@@ -19,7 +19,7 @@ from bench.peers.filler import HEADERS, filler
 
 _IN_FLIGHT = 16
 _COMMIT_S = 0.2
-"""How often the position is told: the harness measures by it."""
+"""How often the position is committed: the harness measures by it."""
 
 
 async def run(
@@ -50,11 +50,11 @@ async def run(
                 due += ratio
                 while due >= 1.0:
                     due -= 1.0
-                    told = {"timestamp": None, "key": message.key, "value": value}
-                    if batch.append(**told, headers=HEADERS) is None:
+                    record = {"timestamp": None, "key": message.key, "value": value}
+                    if batch.append(**record, headers=HEADERS) is None:
                         flying.append(await send(producer, batch, target, tp))
                         batch = producer.create_batch()
-                        batch.append(**told, headers=HEADERS)
+                        batch.append(**record, headers=HEADERS)
             if batch.record_count():
                 flying.append(await send(producer, batch, target, tp))
         while len(flying) > _IN_FLIGHT or (flying and not fetched):

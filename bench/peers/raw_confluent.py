@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer
 from bench.peers.filler import HEADERS, filler
 
 _COMMIT_S = 0.2
-"""How often the position is told: the harness measures by it."""
+"""How often the position is committed: the harness measures by it."""
 
 
 def main() -> None:

@@ -19,20 +19,20 @@ def test_equal_records_have_no_difference() -> None:
 
     assert outcome.compared == 3
     assert not outcome.differences
-    assert outcome.told("ours", "theirs") == "theirs: 3 records, each equal to that of ours"
+    assert outcome.summary("ours", "theirs") == "theirs: 3 records, each equal to that of ours"
 
 
-def test_the_order_of_fields_is_no_difference() -> None:
+def test_the_order_of_fields_is_ignored() -> None:
     ours = Written({"x": "1"}, {"a": 1, "b": 2.0})
 
     assert not compare({"s": [ours]}, {"s": [Written({"x": "1"}, {"b": 2, "a": 1})]}).differences
 
 
-def test_a_field_that_differs_is_told_with_both_values() -> None:
+def test_a_differing_field_is_reported_with_both_values() -> None:
     outcome = compare({"s": [written(1)]}, {"s": [written(1, used_tokens=101)]})
 
     assert outcome.differences[0].details == ("data.used_tokens: ours 100, theirs 101",)
-    assert "session s, record 1" in outcome.told("ours", "theirs")
+    assert "session s, record 1" in outcome.summary("ours", "theirs")
 
 
 def test_a_field_that_is_null_differs_from_one_that_is_absent() -> None:
@@ -41,13 +41,13 @@ def test_a_field_that_is_null_differs_from_one_that_is_absent() -> None:
     assert outcome.differences[0].details == ("data.model: ours None, theirs '(absent)'",)
 
 
-def test_a_header_that_differs_is_told() -> None:
+def test_a_differing_header_is_reported() -> None:
     outcome = compare({"s": [written(1)]}, {"s": [written(2)]})
 
     assert outcome.differences[0].details == ("ce_sequence: ours '1', theirs '2'",)
 
 
-def test_a_record_too_many_and_one_too_few_are_told() -> None:
+def test_extra_and_missing_records_are_reported() -> None:
     more = compare({"s": [written(1)]}, {"s": [written(1), written(2)]})
     fewer = compare({"s": [written(1)]}, {})
 
@@ -55,7 +55,7 @@ def test_a_record_too_many_and_one_too_few_are_told() -> None:
     assert fewer.differences[0].details == ("only ours: context_reading.v1 #1 of main",)
 
 
-def test_of_a_session_only_the_first_difference_is_told() -> None:
+def test_only_the_first_difference_of_a_session_is_reported() -> None:
     ours = {"s": [written(1), written(2), written(3)]}
 
     outcome = compare(ours, {"s": [written(1), written(3), written(4)]})
@@ -63,13 +63,13 @@ def test_of_a_session_only_the_first_difference_is_told() -> None:
     assert [each.place for each in outcome.differences] == [1]
 
 
-def test_many_differences_are_counted_and_some_told() -> None:
+def test_all_differences_are_counted_and_some_are_shown() -> None:
     ours = {f"session-{number:03}": [written(1)] for number in range(50)}
 
-    told = compare(ours, {}).told("ours", "theirs")
+    summary = compare(ours, {}).summary("ours", "theirs")
 
-    assert "differs from ours in 50 sessions" in told
-    assert told.count("only ours") == SHOWN
+    assert "differs from ours in 50 sessions" in summary
+    assert summary.count("only ours") == SHOWN
 
 
 def test_long_values_are_cut() -> None:

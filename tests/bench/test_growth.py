@@ -23,7 +23,7 @@ def test_a_long_session_is_measured_step_by_step() -> None:
     assert min(steps) > 0
 
 
-def test_growth_is_the_end_by_the_beginning() -> None:
+def test_growth_is_the_ratio_of_end_to_beginning() -> None:
     assert growth_of([10.0] * 50 + [12.0] * 10) == 1.2
 
 
@@ -41,7 +41,7 @@ def test_a_plot_has_a_point_for_each_figure(is_log: bool) -> None:
     assert {"a & b", "few <", "many", "100"} <= set(texts)
 
 
-async def test_the_highest_load_is_what_does_not_fall_behind(
+async def test_the_highest_load_is_the_last_that_does_not_fall_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tried: list[float] = []

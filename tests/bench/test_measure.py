@@ -22,12 +22,12 @@ def measured(system: str, rate: float, cpu: float = 10.0) -> Measured:
 
 
 def test_the_warm_up_is_not_counted() -> None:
-    told = figures("x", ran((1, 0, 3.0), (2, 100, 4.0), (4, 200, 5.0), (8, 1_000, 6.0)), 150)
+    measured = figures("x", ran((1, 0, 3.0), (2, 100, 4.0), (4, 200, 5.0), (8, 1_000, 6.0)), 150)
 
-    assert told.messages_per_s == pytest.approx(800 / 4)
-    assert told.cpu_s_per_million == pytest.approx(1.0 / 800 * 1e6)
-    assert told.broker_cpu_s_per_million == pytest.approx(2.0 / 800 * 1e6)
-    assert told.start_s == 2
+    assert measured.messages_per_s == pytest.approx(800 / 4)
+    assert measured.cpu_s_per_million == pytest.approx(1.0 / 800 * 1e6)
+    assert measured.broker_cpu_s_per_million == pytest.approx(2.0 / 800 * 1e6)
+    assert measured.start_s == 2
 
 
 def test_a_run_that_committed_once_gives_no_rate() -> None:
@@ -42,9 +42,9 @@ def test_ratios_are_of_medians_ours_divided_by_theirs() -> None:
         "raw_aiokafka": [measured("raw_aiokafka", 120_000)],
     }
 
-    told = verdict(runs, 41.5, 1.04)
+    given = verdict(runs, 41.5, 1.04)
 
-    assert told == {
+    assert given == {
         "ratios": {
             "quix_eos": 2.0,
             "kafka_streams_eos_v2": None,

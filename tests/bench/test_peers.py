@@ -81,7 +81,7 @@ def test_the_workload_exercises_every_kind_of_record_of_a_stream() -> None:
     }  # fmt: skip
 
 
-def test_the_workload_is_the_same_again_and_is_cached_as_it_is(
+def test_the_workload_is_reproducible_and_cached_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workload, "CACHE", tmp_path)
@@ -116,4 +116,4 @@ async def test_through_kafka_a_peer_writes_our_records(name: str, tmp_path: Path
     finally:
         stack.stop()
     assert outcome.compared > 1_000
-    assert not outcome.differences, outcome.told("ours", name)
+    assert not outcome.differences, outcome.summary("ours", name)

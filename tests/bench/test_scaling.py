@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench.measure import Measured
-from bench.scaling import PEER, system, told
+from bench.scaling import PEER, figures_of, system
 from bench.systems import OUR_NAME, Job
 
 
@@ -20,12 +20,12 @@ def test_the_peer_has_threads_in_one_process() -> None:
     assert "-Dbench.threads=2" in two.command(Job("127.0.0.1:9092", "run", Path())).arguments
 
 
-def test_the_figures_are_medians_and_say_what_is_busy() -> None:
+def test_figures_are_medians_and_include_busy_cores() -> None:
     runs = [
         Measured("contextgauge", rate, cpu_s, 5.0, 300.0, 1.0, 0.5)
         for rate, cpu_s in ((60_000, 15.0), (50_000, 20.0), (40_000, 25.0))
     ]
-    figures = told(runs)
+    figures = figures_of(runs)
     assert (figures["messages_per_s"], figures["lowest"], figures["highest"]) == (
         50_000,
         40_000,

@@ -15,8 +15,8 @@ async def test_a_reader_counts_events_and_their_delay() -> None:
     transport = Mock(spec=asyncio.WriteTransport)
     reader.connection_made(transport)
     assert transport.write.call_args.args[0].startswith(b"GET /v1/stream HTTP/1.1\r\n")
-    told = b'{"version":2,"time_ms":%d,"sequence":1}' % (SystemClock().now_ms() - 40)
-    event = encoded(b"record", "1:0", told)
+    record = b'{"version":2,"time_ms":%d,"sequence":1}' % (SystemClock().now_ms() - 40)
+    event = encoded(b"record", "1:0", record)
     reader.data_received(event)
     assert reader.events == 0
     reader.is_counting = True

@@ -92,7 +92,7 @@ def workers(
         worker.discard()
 
 
-async def test_records_and_views_are_complete_and_single(
+async def test_records_and_views_are_complete_without_duplicates(
     kit: DeriveKit, views: RedisViews, workers: list[WorkerProcess]
 ) -> None:
     options = SimulationOptions(seed=PLAN.seed, sessions=40)

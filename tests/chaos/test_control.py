@@ -220,7 +220,7 @@ def _messages(kind: str) -> list[dict[str, Any]]:
     return [assistant(f"r{tokens}", read=tokens) for tokens in used]
 
 
-async def test_every_alert_comes_and_none_twice_to_who_heeds_the_id(
+async def test_every_alert_is_delivered_and_deduplicated_by_its_id(
     log: KafkaLog, receivers: Receivers, worker: WorkerProcess, prefix: str, tmp_path: Path
 ) -> None:
     writer = Writer(log, prefix + CONTEXT_EVENTS.name)

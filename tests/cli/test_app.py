@@ -87,7 +87,7 @@ def test_an_unknown_command_is_exit_2(command: Command) -> None:
     assert command("gauge").returncode == 2
 
 
-def test_a_broker_that_is_away_is_exit_75_with_the_remedy(command: Command) -> None:
+def test_an_unavailable_broker_is_exit_75_with_the_remedy(command: Command) -> None:
     done = command("topics", "create")
     assert done.returncode == 75
     assert "127.0.0.1:1: no broker answers\n" in done.stderr
@@ -173,7 +173,7 @@ def test_a_worker_serves_metrics_and_stops_gracefully(
     assert [json.loads(line)["event"] for line in rest.splitlines()][-1] == "stopped"
 
 
-def test_a_worker_waits_for_a_broker_that_is_away(command: Command) -> None:
+def test_a_worker_waits_for_an_unavailable_broker(command: Command) -> None:
     worker = command.start("derive", LOG_FORMAT="json")
     assert worker.stderr is not None
     tries = (json.loads(line) for line in worker.stderr)

@@ -21,7 +21,7 @@ from tests.cli.test_render import BRIEF, NOW_MS, VIEW, _shown
         (("succeeded",), 1, "1 not done"),  # it is longer ago than the views list
     ],
 )
-def test_only_what_is_known_to_have_failed_is_called_failed(
+def test_only_known_failures_are_called_failed(
     outcomes: tuple[CompactionOutcome, ...], failed: int, told: str
 ) -> None:
     last = tuple(replace(BRIEF, outcome=outcome) for outcome in outcomes)

@@ -50,7 +50,7 @@ def test_a_worker_logs_its_own_lines_only(capsys: pytest.CaptureFixture[str]) ->
     assert "destroyed" in of_tasks
 
 
-def test_the_kafka_client_is_heard_when_debugging(capsys: pytest.CaptureFixture[str]) -> None:
+def test_kafka_client_logs_are_shown_at_debug_level(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(Settings(log_format="json", log_level="debug"))
     _say()
     assert "Failed fetch" in capsys.readouterr().err

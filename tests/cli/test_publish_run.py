@@ -21,7 +21,7 @@ class Reconnecting:
         self.errors.append(str(error))
 
 
-async def test_a_broker_that_goes_away_before_the_checkpoint_is_validated_is_awaited(
+async def test_publish_waits_for_a_broker_lost_before_checkpoint_validation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers: list[RetryError | CheckpointContent] = [

@@ -112,7 +112,7 @@ def test_an_equal_rebuild_is_reported(console: Console) -> None:
     ]
 
 
-def test_differences_are_reported_with_what_to_do(console: Console) -> None:
+def test_differences_are_reported_with_a_remedy(console: Console) -> None:
     print_result(DIFFERENT, 12.3)
     output = lines(console)
     assert output[:4] == [

@@ -144,11 +144,11 @@ def test_the_status_line_is_that_of_the_manual() -> None:
         ),
     ],
 )
-def test_the_status_line_never_makes_a_zero_of_the_unknown(view: SessionView, line: str) -> None:
+def test_the_status_line_never_shows_unknown_as_zero(view: SessionView, line: str) -> None:
     assert status_line(view, NOW_MS) == line
 
 
-def test_the_box_tells_bar_breakdown_messages_and_compactions() -> None:
+def test_the_status_box_shows_bar_breakdown_messages_and_compactions() -> None:
     box = _shown(status_box(VIEW, NOW_MS))
     for part in (
         "█████████░░░░░░░░░░░  45.6%",
@@ -165,7 +165,7 @@ def test_the_box_tells_bar_breakdown_messages_and_compactions() -> None:
         assert part in box
 
 
-def test_the_box_of_a_session_of_which_nothing_is_known() -> None:
+def test_the_status_box_shows_unknown_for_an_empty_session() -> None:
     empty = replace(
         VIEW,
         identity=Identity(),
@@ -182,19 +182,19 @@ def test_the_box_of_a_session_of_which_nothing_is_known() -> None:
 @pytest.mark.parametrize(
     ("quiet_ms", "told"), [(30_000, "compacting;"), (600_000, "compaction stalled 10 min ago")]
 )
-def test_an_attempt_without_a_sign_is_shown_as_stalled(quiet_ms: int, told: str) -> None:
+def test_an_attempt_without_a_heartbeat_is_shown_as_stalled(quiet_ms: int, told: str) -> None:
     attempt = replace(ATTEMPT, started_ms=NOW_MS - quiet_ms)
     view = _with(replace(CHAIN, state="compacting"), attempt=attempt)
     assert told in _shown(status_box(view, NOW_MS))
 
 
-def test_a_heartbeat_is_a_sign() -> None:
+def test_a_recent_heartbeat_prevents_a_stalled_status() -> None:
     attempt = replace(ATTEMPT, started_ms=NOW_MS - 600_000, last_heartbeat_ms=NOW_MS - 20_000)
     view = _with(replace(CHAIN, state="compacting"), attempt=attempt)
     assert "stalled" not in _shown(status_box(view, NOW_MS))
 
 
-def test_text_from_outside_cannot_command_the_terminal() -> None:
+def test_external_text_cannot_control_the_terminal() -> None:
     hostile = replace(
         VIEW,
         session_id="\x1b[2J[red]x",
@@ -243,7 +243,7 @@ def test_a_narrow_table_keeps_ids_percentages_and_compactions(width: int) -> Non
     assert ("█" in text) <= (width == 70)
 
 
-def test_the_bar_goes_before_the_model_and_the_model_before_the_tokens() -> None:
+def test_narrow_tables_drop_the_bar_then_the_model_then_the_tokens() -> None:
     def has(width: int) -> tuple[bool, bool, bool]:
         text = _shown(sessions_table([VIEW], NOW_MS, width), width)
         return "█" in text, "claude-opus-4-5" in text, "58K/128K" in text
@@ -264,7 +264,7 @@ def test_a_guessed_window_is_marked_and_explained() -> None:
     assert "~200,000 tokens · default, assumed" in _shown(status_box(_with(GUESSED), NOW_MS))
 
 
-def test_responses_are_left_until_something() -> None:
+def test_responses_left_count_to_compaction_or_a_full_window() -> None:
     chain = replace(CHAIN, growth_tokens=100, responses_left=335)
     assert "335 responses left until the window is full" in _shown(status_box(_with(chain), NOW_MS))
     assert "1 response left until compaction" in _shown(
@@ -272,7 +272,7 @@ def test_responses_are_left_until_something() -> None:
     )
 
 
-def test_a_chain_is_called_the_same_on_every_screen(records: list[Record]) -> None:
+def test_a_chain_has_the_same_name_on_every_screen(records: list[Record]) -> None:
     chain = "toolu_01AbCdEfGhIjKlMnOp"
     chains = {
         name: replace(CHAIN, chain=name)
@@ -293,7 +293,7 @@ def test_a_chain_is_called_the_same_on_every_screen(records: list[Record]) -> No
     assert "toolu_01AbCdE" in lines[-1].split()
 
 
-def test_ids_are_as_short_as_they_can_be_told_apart() -> None:
+def test_ids_are_shortened_to_a_unique_prefix() -> None:
     ids = ["abcdefgh-1", "abcdefgh-2", "zyxwvutsr", "ab"]
     assert short_ids(ids) == ["abcdefgh-1", "abcdefgh-2", "zyxwvuts", "ab"]
     assert short_ids(["same", "same"]) == ["same", "same"]
@@ -324,7 +324,7 @@ def records() -> list[Record]:
     ]
 
 
-def test_every_kind_of_record_is_told_in_words(records: list[Record]) -> None:
+def test_every_kind_of_record_has_a_description(records: list[Record]) -> None:
     told = {type(record.data): describe(record.data) for record in records}
     assert set(told) == set(DATA_CLASSES)
     assert all(told.values())
@@ -358,7 +358,7 @@ def test_on_a_narrow_screen_figures_are_below_the_rest(records: list[Record], wi
     assert all(size in words for size in sizes if len(size) < width - 2)
 
 
-def test_times_that_run_backwards_are_said_to(records: list[Record]) -> None:
+def test_a_timeline_notes_times_that_run_backwards(records: list[Record]) -> None:
     first = replace(records[0], time_ms=NOW_MS)
     earlier = replace(first, time_ms=NOW_MS - 60_000)
     assert LOG_ORDER in _shown(timeline([first, earlier]))
@@ -366,7 +366,7 @@ def test_times_that_run_backwards_are_said_to(records: list[Record]) -> None:
     assert LOG_ORDER not in _shown(timeline([earlier, replace(first, time_ms=None), first]))
 
 
-def test_a_timeline_marks_what_rests_on_a_guessed_window(records: list[Record]) -> None:
+def test_a_timeline_marks_figures_based_on_a_guessed_window(records: list[Record]) -> None:
     def of(kind: type) -> Record:
         return next(record for record in records if isinstance(record.data, kind))
 
@@ -386,7 +386,7 @@ def test_a_timeline_marks_what_rests_on_a_guessed_window(records: list[Record]) 
     assert "~" not in _shown(timeline([told, start]))
 
 
-def test_the_sample_has_views_that_all_can_be_shown(records: list[Record]) -> None:
+def test_all_views_of_the_sample_can_be_shown(records: list[Record]) -> None:
     views: dict[str, SessionView] = {}
     for position, record in enumerate(records):
         session_id = record.data.session_id

@@ -59,7 +59,7 @@ def _event(data: ContextReading | SessionInfo) -> dict[str, Any]:
     return event
 
 
-def test_the_stored_schemas_are_those_of_the_code() -> None:
+def test_the_stored_schemas_match_the_code() -> None:
     kept = {path.name: path.read_bytes() for path in SCHEMA_FOLDER.glob("*.json")}
     assert kept == documents(), "stale: run make schemas"
 
@@ -93,7 +93,7 @@ def test_a_missing_field_does_not_fit() -> None:
         _validator("context_reading.v1.json").validate(event)
 
 
-def test_write_replaces_what_is_stale(tmp_path: Path) -> None:
+def test_write_replaces_stale_files(tmp_path: Path) -> None:
     (tmp_path / "gone.v1.json").write_text("{}")
     schemas(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == documents()

@@ -86,7 +86,7 @@ def test_controls_are_escaped() -> None:
     ("encoding", "shown"),
     [("ascii", b"##-- 1 > 2 ?"), ("ascii:ignore", b" 1  2 "), ("utf-8", "██░░ 1 → 2 é".encode())],
 )
-def test_what_an_encoding_lacks_is_replaced(encoding: str, shown: bytes) -> None:
+def test_characters_missing_from_an_encoding_are_replaced(encoding: str, shown: bytes) -> None:
     script = (
         "from streams.cli.screen.output import forgive_encodings, out\n"
         "forgive_encodings()\n"

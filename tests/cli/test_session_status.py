@@ -51,7 +51,7 @@ def leading(case: Case) -> ChainView:
 
 
 @EACH
-def test_top_draws_the_verdict(case: Case) -> None:
+def test_top_shows_the_verdict(case: Case) -> None:
     header, row = header_and_rows([case.view], NOW_MS, 200, 0, 1)
     start, end = header.plain.index("State"), header.plain.index("Comp.")
     assert row.plain[start:end].split()[0] == case.state
@@ -62,7 +62,7 @@ def test_top_draws_the_verdict(case: Case) -> None:
 
 
 @EACH
-def test_the_table_of_sessions_draws_the_verdict(case: Case) -> None:
+def test_the_table_of_sessions_shows_the_verdict(case: Case) -> None:
     table = sessions_table([case.view], NOW_MS, 200)
     assert bar_colour(printed(table, colour=True)) == COLOURS[case.severity]
     words = printed(table)
@@ -73,7 +73,7 @@ def test_the_table_of_sessions_draws_the_verdict(case: Case) -> None:
 
 
 @EACH
-def test_the_status_of_a_session_draws_the_verdict(case: Case) -> None:
+def test_the_status_of_a_session_shows_the_verdict(case: Case) -> None:
     box = status_box(case.view, NOW_MS)
     assert bar_colour(printed(box, colour=True)) == COLOURS[case.severity]
     words = printed(box)
@@ -86,7 +86,7 @@ def test_the_status_of_a_session_draws_the_verdict(case: Case) -> None:
 
 
 @EACH
-def test_the_lines_for_prompts_draw_the_verdict(case: Case) -> None:
+def test_the_lines_for_prompts_show_the_verdict(case: Case) -> None:
     figures = figures_of(codec.loads(codec.dumps(case.view)))
     lines = (
         status_line(case.view, NOW_MS),

@@ -71,7 +71,7 @@ def test_no_redis_is_guessed(arguments: list[str], monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_needs_no_service_needs_no_address(tmp_path: Path) -> None:
+def test_commands_without_services_need_no_address(tmp_path: Path) -> None:
     file = tmp_path / "some.jsonl"
     run = CliRunner()
     assert run.invoke(app, ["simulate", "--sample", "--out", str(file)]).exit_code == 0

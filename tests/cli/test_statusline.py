@@ -114,7 +114,7 @@ def test_a_transcript_cut_anywhere_gives_the_line_of_its_view(name: str, tmp_pat
 
 
 @pytest.mark.parametrize("tail_bytes", [3_000, 40_000])
-def test_a_tail_tells_what_the_whole_file_does(
+def test_a_tail_gives_the_same_line_as_the_whole_file(
     transcripts: list[tuple[Path, str]], tail_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_tail, "TAIL_BYTES", (tail_bytes, 4 * tail_bytes, 2**23))
@@ -179,7 +179,7 @@ def transcript(tmp_path: Path) -> Callable[..., str]:
     return line_of
 
 
-def test_after_a_boundary_the_size_is_unknown_and_never_nothing(
+def test_after_a_boundary_the_size_is_unknown_and_never_zero(
     transcript: Callable[..., str],
 ) -> None:
     line = transcript(_response(1, 160_000), _boundary(1, durationMs=42_500))
@@ -225,7 +225,7 @@ def test_compactions_before_the_tail_are_counted(
     assert transcript(*lines, _response(1, 20_000)).endswith("at least 1 compaction, last 9.0 s")
 
 
-def test_a_size_that_lies_too_far_back_is_unknown(
+def test_a_size_before_the_tail_is_unknown(
     transcript: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_tail, "TAIL_BYTES", (5_000, 20_000))
@@ -235,7 +235,7 @@ def test_a_size_that_lies_too_far_back_is_unknown(
     assert "30K" not in line
 
 
-def test_a_line_that_is_being_written_is_passed_over(transcript: Callable[..., str]) -> None:
+def test_a_line_that_is_being_written_is_skipped(transcript: Callable[..., str]) -> None:
     assert " 30% " in transcript(_response(1, 60_000), _response(2, 99_000)[:-30])
 
 
@@ -263,7 +263,7 @@ def test_lines_of_other_sessions_do_not_count(transcript: Callable[..., str]) ->
     assert " 30% " in transcript(_response(1, 60_000), session_id="resumed")
 
 
-def test_what_claude_code_tells_of_window_and_model_is_taken(
+def test_the_window_and_model_from_claude_code_are_used(
     transcript: Callable[..., str],
 ) -> None:
     model = {"id": "claude-sonnet-4-5[1m]", "display_name": "Sonnet 4.5"}
@@ -277,7 +277,7 @@ def test_what_claude_code_tells_of_window_and_model_is_taken(
     assert "%" not in wrong
 
 
-def test_without_redis_and_transcript_the_input_itself_tells() -> None:
+def test_without_redis_and_transcript_the_input_is_used() -> None:
     usage = {"input_tokens": 500, "cache_read_input_tokens": 79_500, "output_tokens": 9_000}
     context = {"context_window_size": 200_000, "current_usage": usage, "used_percentage": 44}
     model = {"id": "claude-opus-4-5", "display_name": "Opus 4.5"}
@@ -298,7 +298,7 @@ ODD: list[Any] = [None, 0, -1, True, 1.5, 10**400, "", "\x1b[2J\n", [], [{}], {}
 
 
 @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
-def test_any_field_of_a_wrong_type_is_as_none(odd: Any) -> None:
+def test_a_field_of_a_wrong_type_is_ignored(odd: Any) -> None:
     fields = ("session_id", "transcript_path", "cwd", "model", "context_window", "workspace")
     for name in fields:
         line, _, _ = told({"session_id": "s", name: odd})
@@ -315,13 +315,13 @@ def test_any_field_of_a_wrong_type_is_as_none(odd: Any) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000])
-def test_what_is_no_object_gives_a_short_line(text: bytes) -> None:
+def test_input_that_is_not_an_object_gives_a_short_line(text: bytes) -> None:
     line, _, complaints = told(text)
     assert line == "contextgauge: no session was given"
     assert "docs/STATUSLINE.md" in complaints[0]
 
 
-def test_what_a_name_holds_cannot_command_the_terminal() -> None:
+def test_a_name_cannot_control_the_terminal() -> None:
     line, _, _ = told({"model": {"display_name": "\x1b]0;x\x07\nnext"}})
     assert "\x1b" not in line
     assert "\n" not in line

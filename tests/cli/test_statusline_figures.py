@@ -80,7 +80,7 @@ def test_a_view_of_another_version_or_shape_is_refused(change: dict[str, Any]) -
         figures_of({})
 
 
-def test_a_window_that_claude_code_tells_comes_after_those_that_are_known() -> None:
+def test_a_claude_code_window_overrides_only_assumed_windows() -> None:
     told = NOBODY._replace(window=100_000)
     assert with_input(measured("configured"), told).window == 200_000
     assert with_input(measured("runtime"), told).window == 200_000
@@ -95,7 +95,7 @@ def test_a_window_that_claude_code_tells_comes_after_those_that_are_known() -> N
     assert with_input(measured(), NOBODY) == measured()
 
 
-def test_a_window_that_is_smaller_than_what_is_used_was_wrong() -> None:
+def test_a_window_smaller_than_the_used_size_is_discarded() -> None:
     found = with_input(measured(), NOBODY._replace(window=50_000))
     assert (found.window, found.window_source, found.used_percent) == (None, "exceeded", None)
     exact = with_input(measured(), NOBODY._replace(window=60_000))
@@ -108,12 +108,12 @@ def test_a_percentage_is_floored_as_in_the_records(window: int) -> None:
     assert found.used_percent == used_percent(60_000, window)
 
 
-def test_without_a_measured_size_only_the_window_is_told() -> None:
+def test_without_a_measured_size_only_the_window_is_used() -> None:
     found = with_input(Figures(window=None), NOBODY._replace(window=5_000, used_tokens=900))
     assert (found.state, found.used_tokens, found.window) == ("unknown", None, 5_000)
 
 
-def test_what_is_told() -> None:
+def test_claude_code_input_is_parsed() -> None:
     usage = {
         "input_tokens": 5,
         "output_tokens": 7_000,

@@ -44,7 +44,7 @@ def test_the_line_fits_its_width(width: int, line: str) -> None:
     assert len(drawn) <= max(1, width)
 
 
-def test_states_are_told_in_words() -> None:
+def test_states_are_shown_as_text() -> None:
     begun = FIGURES._replace(state="compacting", attempt_started_ms=NOW_MS - 34_900)
     assert " compacting 34 s at 78% 156K/200K" in draw(begun, NOW_MS, 200, in_colour=False)
     ahead = begun._replace(attempt_started_ms=NOW_MS + 5_000)
@@ -61,7 +61,7 @@ def test_states_are_told_in_words() -> None:
     assert " ~78% 156K/~200K" in draw(assumed, NOW_MS, 200, in_colour=False)
 
 
-def test_colours_say_how_urgent_it_is() -> None:
+def test_colours_follow_urgency() -> None:
     def drawn(percent: float) -> str:
         return draw(FIGURES._replace(used_percent=percent), NOW_MS, 200, in_colour=True)
 

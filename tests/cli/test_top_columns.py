@@ -66,7 +66,7 @@ def test_a_row_has_all_figures() -> None:
     )
 
 
-def test_what_is_not_known_is_no_figure() -> None:
+def test_unknown_values_are_not_shown_as_figures() -> None:
     unknown = view(
         model=None,
         state="unknown",
@@ -92,7 +92,7 @@ def test_a_stale_row_is_dim() -> None:
     assert Span(0, len(live), "dim") not in live.spans
 
 
-def test_what_is_known_to_have_failed_is_called_failed() -> None:
+def test_known_failures_are_called_failed() -> None:
     failed = CompactionBrief(
         record_id="r",
         chain="main",
@@ -127,7 +127,7 @@ def test_an_open_attempt_shows_its_duration(attempt: AttemptView, state: str) ->
 
 
 @pytest.mark.parametrize("width", [160, 120, 100, 80, 70, 60, 50, 44])
-def test_rows_fit_and_keep_what_matters(width: int) -> None:
+def test_rows_fit_and_keep_the_essential_columns(width: int) -> None:
     lines = header_and_rows([view(), view("other-2")], NOW_MS, width, 0, 10)
     assert all(line.cell_len <= width for line in lines)
     assert all(

@@ -130,7 +130,7 @@ def test_the_filter_finds_a_session_by_its_state() -> None:
     assert matching([stalled], "compacting stalled", NOW_MS) == [stalled]
 
 
-def test_of_those_that_are_equally_full_the_live_ones_come_first() -> None:
+def test_equally_full_sessions_are_sorted_live_first() -> None:
     old, older = measured("old", 75.0, HALF_AN_HOUR_MS), measured("older", 75.0, 10**10)
     live, fuller = measured("live", 75.0, 1_000), measured("fuller", 80.0, 10**10)
     less = measured("less", 10.0, 1_000)
@@ -157,7 +157,7 @@ def test_bytes_are_keys(data: bytes, keys: list[str]) -> None:
     assert list(Keys().read(data)) == keys
 
 
-def test_what_is_cut_in_two_is_put_together() -> None:
+def test_split_key_sequences_are_joined() -> None:
     keys = Keys()
     assert list(keys.read(b"\x1b[")) == []
     assert list(keys.read(b"6~x")) == ["page down", "x"]

@@ -18,10 +18,10 @@ from tests.conftest import Command
 _PATIENCE_S = 60.0
 
 
-def _until(happened: Callable[[], bool]) -> None:
+def _until(happened: Callable[[], bool], log: Path) -> None:
     until = time.monotonic() + _PATIENCE_S
     while not happened():
-        assert time.monotonic() < until
+        assert time.monotonic() < until, log.read_text()
         time.sleep(0.1)
 
 
@@ -57,14 +57,14 @@ def test_an_outage_and_its_end_are_logged_in_a_few_lines(
         return errors.read_text().count(words)
 
     running = "partition is running" if name == "derive" else '"following"'
-    _until(lambda: times(running) == 2)
+    _until(lambda: times(running) == 2, errors)
     stack.kill("kafka")
-    _until(lambda: times("trying again") >= 2)
+    _until(lambda: times("trying again") >= 2, errors)
     stack.start(["kafka"])
-    _until(lambda: times("it works again") >= 1 or times("joined the group") >= 2)
+    _until(lambda: times("it works again") >= 1 or times("joined the group") >= 2, errors)
     stack.kill("kafka")
     before = times("trying again")
-    _until(lambda: times("trying again") > before)
+    _until(lambda: times("trying again") > before, errors)
     worker.send_signal(signal.SIGINT)
     assert worker.wait(_PATIENCE_S) == 0, errors.read_text()
     assert times('"stopped"') == 1
@@ -102,9 +102,9 @@ def test_a_worker_whose_broker_hangs_stops_in_time(
     assert command("topics", "create", **settings).returncode == 0
     errors = tmp_path / "errors"
     worker = command.start_logging(errors, name, **settings)
-    _until(lambda: bool(_started(errors)))
+    _until(lambda: bool(_started(errors)), errors)
     address = _started(errors)
-    _until(lambda: _ask(address, "/readyz")[0] == 200)
+    _until(lambda: _ask(address, "/readyz")[0] == 200, errors)
     _, ready = _ask(address, "/readyz")
     assert ready["partitions"].keys() == {"0", "1"}  # type: ignore[attr-defined]  # a JSON object
     assert _ask(address, "/healthz")[0] == 200

@@ -41,7 +41,7 @@ async def again(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         await memory.stop()
 
 
-async def test_what_is_remembered_is_known_and_nothing_else(again: Again) -> None:
+async def test_only_remembered_alerts_are_known(again: Again) -> None:
     memory = again()
     await memory.start()
     assert not await memory.knows("ops:1")
@@ -73,7 +73,7 @@ async def test_redis_forgets_in_time(redis_url: str, key_prefix: str) -> None:
     assert KEPT_S - 60 < left_s <= KEPT_S
 
 
-async def test_redis_that_is_away_is_told() -> None:
+async def test_an_unavailable_redis_raises_a_retry_error() -> None:
     memory = RedisAlertMemory("redis://127.0.0.1:1/0", "cg")
     with pytest.raises(RetryError):
         await memory.knows("ops:1")
@@ -82,7 +82,7 @@ async def test_redis_that_is_away_is_told() -> None:
     await memory.stop()
 
 
-async def test_a_file_forgets_what_is_old(tmp_path: Path) -> None:
+async def test_a_file_forgets_old_alerts(tmp_path: Path) -> None:
     class Later(SystemClock):
         def now_ms(self) -> int:
             return super().now_ms() + (KEPT_S + 60) * 1_000
@@ -98,14 +98,14 @@ async def test_a_file_forgets_what_is_old(tmp_path: Path) -> None:
     await later.stop()
 
 
-async def test_a_file_that_cannot_be_used_is_told_at_the_start(tmp_path: Path) -> None:
+async def test_an_unusable_file_raises_a_config_error_at_start(tmp_path: Path) -> None:
     path = tmp_path / "alerted.sqlite"
     path.write_bytes(b"this is no database" * 100)
     with pytest.raises(ConfigError, match="CONTEXTGAUGE_STATE_FOLDER"):
         await FileAlertMemory(path, SystemClock()).start()
 
 
-async def test_a_file_that_is_locked_is_asked_again(
+async def test_a_locked_file_raises_a_retry_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.edge.alerts.memories._BUSY_S", 0.01)
@@ -123,7 +123,7 @@ async def test_a_file_that_is_locked_is_asked_again(
     await memory.stop()
 
 
-async def test_what_one_group_sent_another_has_to_send(redis_url: str, key_prefix: str) -> None:
+async def test_groups_do_not_share_sent_alerts(redis_url: str, key_prefix: str) -> None:
     one = RedisAlertMemory(redis_url, key_prefix, group="one-")
     other, none = (
         RedisAlertMemory(redis_url, key_prefix, group="other-"),
@@ -137,7 +137,7 @@ async def test_what_one_group_sent_another_has_to_send(redis_url: str, key_prefi
         await memory.stop()
 
 
-async def test_a_file_that_is_used_for_long_forgets_what_is_too_old(tmp_path: Path) -> None:
+async def test_a_file_in_long_use_forgets_old_alerts(tmp_path: Path) -> None:
     class Given(SystemClock):
         at_ms = 1_793_534_400_000
 

@@ -25,7 +25,7 @@ async def joined(under_test: LogUnderTest, instance: str | None = None) -> Async
         await member.reader.stop()
 
 
-async def test_a_member_tells_how_far_its_partitions_are(under_test: LogUnderTest) -> None:
+async def test_a_member_commits_offsets_of_its_partitions(under_test: LogUnderTest) -> None:
     group, topic = under_test.prefix + "group", under_test.topic
     assert await under_test.log.committed(group, topic) == {}
     async with joined(under_test) as member:
@@ -36,7 +36,7 @@ async def test_a_member_tells_how_far_its_partitions_are(under_test: LogUnderTes
         assert await under_test.log.committed(group, "another") == {}
 
 
-async def test_what_is_told_while_partitions_are_revoked_counts(under_test: LogUnderTest) -> None:
+async def test_offsets_committed_during_revocation_count(under_test: LogUnderTest) -> None:
     class Telling(Member):
         async def on_revoked(self, partitions: frozenset[int]) -> None:
             if partitions:
@@ -125,8 +125,8 @@ async def test_a_rebalance_ends_a_poll(under_test: LogUnderTest) -> None:
     await member.reader.stop()
 
 
-async def test_a_partition_of_anothers_is_where_it_was_sought(under_test: LogUnderTest) -> None:
-    """One that is revoked while it is taken over must not be told an older position."""
+async def test_a_revoked_partition_keeps_its_sought_position(under_test: LogUnderTest) -> None:
+    """A partition revoked while it is taken over must not get an older position."""
     async with joined(under_test) as member:
         await member.until(2)
         member.reader.seek(0, 100)
@@ -137,7 +137,7 @@ async def test_a_partition_of_anothers_is_where_it_was_sought(under_test: LogUnd
             assert await member.reader.poll(gone, 10, PATIENCE_S) == ((), 50)
 
 
-async def test_a_static_member_comes_back_to_its_partitions(under_test: LogUnderTest) -> None:
+async def test_a_static_member_gets_its_partitions_back(under_test: LogUnderTest) -> None:
     async with joined(under_test, "one") as first:
         await first.until(2)
     async with joined(under_test, "one") as again:
@@ -156,7 +156,7 @@ async def test_a_watch_ends_with_the_membership_only(under_test: LogUnderTest) -
     assert watch.cancelled()
 
 
-async def test_where_a_partition_of_anothers_ends_is_not_known(under_test: LogUnderTest) -> None:
+async def test_the_end_of_an_unassigned_partition_is_unknown(under_test: LogUnderTest) -> None:
     await under_test.write(b"one")
     async with joined(under_test) as member:
         await member.until(2)

@@ -21,7 +21,7 @@ _OF_THE_TOPIC = 1
 """Kafka's source of a config that was set for the topic, and is no default."""
 
 
-async def test_kafka_tells_a_member_that_its_group_is_anothers(kafka: str, prefix: str) -> None:
+async def test_a_group_of_another_consumer_raises_a_config_error(kafka: str, prefix: str) -> None:
     log = KafkaLog(KafkaOptions(kafka, session_timeout_ms=6_000))
     await log.start()
     topic = Topic(prefix + "records", "any", "delete", -1, MIB)
@@ -70,7 +70,7 @@ async def test_kafka_keeps_topics_as_they_are_described(kafka: str, prefix: str)
     await log.stop()
 
 
-async def test_kafka_takes_the_largest_message_and_names_what_is_too_large(
+async def test_kafka_accepts_the_largest_message_and_names_one_that_is_too_large(
     kafka: str, prefix: str
 ) -> None:
     log = KafkaLog(KafkaOptions(kafka, compression=None))

@@ -62,7 +62,7 @@ async def test_markers_take_offsets(under_test: LogUnderTest) -> None:
         assert (await reader.poll(0, 10, PATIENCE_S)).position == ends[1]
 
 
-async def test_an_open_transaction_hides_itself_and_what_follows(under_test: LogUnderTest) -> None:
+async def test_an_open_transaction_hides_itself_and_later_records(under_test: LogUnderTest) -> None:
     await under_test.write(b"before")
     lost = NewRecord(under_test.topic, 0, b"key", b"lost")
     await under_test.leave_open(under_test.prefix + "dead", [lost])
@@ -109,7 +109,7 @@ async def test_published_records_keep_their_order(under_test: LogUnderTest) -> N
     assert await under_test.values(1) == values[1::2]
 
 
-async def test_a_poll_takes_no_more_than_it_was_told(under_test: LogUnderTest) -> None:
+async def test_a_poll_returns_at_most_the_requested_number(under_test: LogUnderTest) -> None:
     await under_test.write(*[b"%d" % number for number in range(10)])
     async with under_test.reading(0) as reader:
         first = await reader.poll(0, 4, PATIENCE_S)
@@ -119,7 +119,7 @@ async def test_a_poll_takes_no_more_than_it_was_told(under_test: LogUnderTest) -
     assert [record.value for record in second.records] == [b"4", b"5", b"6", b"7"]
 
 
-async def test_a_poll_ends_when_something_comes(under_test: LogUnderTest) -> None:
+async def test_a_poll_returns_when_a_record_arrives(under_test: LogUnderTest) -> None:
     async with under_test.reading(0) as reader:
         assert (await reader.poll(0, 10, 0.0)).records == []
         poll = asyncio.create_task(reader.poll(0, 10, 10 * PATIENCE_S))
@@ -150,7 +150,7 @@ async def test_a_position_out_of_range_is_an_error(under_test: LogUnderTest) -> 
             await reader.poll(0, 10, PATIENCE_S)
 
 
-async def test_a_reader_knows_where_its_partition_ended(under_test: LogUnderTest) -> None:
+async def test_a_reader_knows_the_end_of_its_partition(under_test: LogUnderTest) -> None:
     await under_test.write(b"one", b"two")
     async with under_test.reading(0) as reader:
         assert (await reader.poll(0, 10, PATIENCE_S)).position == 2
@@ -177,7 +177,7 @@ async def test_a_record_keeps_the_time_that_it_is_given(under_test: LogUnderTest
     assert times[1] >= begin_ms
 
 
-async def test_a_time_leads_to_an_offset(under_test: LogUnderTest) -> None:
+async def test_offsets_are_found_by_time(under_test: LogUnderTest) -> None:
     async with under_test.transactional("a") as producer:
         for times in ((1_000, 2_000), (3_000,), (2_500, 5_000)):
             await producer.commit(
@@ -201,7 +201,7 @@ async def test_a_time_leads_to_an_offset(under_test: LogUnderTest) -> None:
         assert await reader.offset_at(1, 0) == 0
 
 
-async def test_a_broker_that_is_away_is_a_retry() -> None:
+async def test_an_unavailable_broker_raises_a_retry_error() -> None:
     memory = FaultyLog(SystemClock())
     memory.away = True
     kafka = KafkaLog(KafkaOptions("127.0.0.1:1", start_timeout_s=5))

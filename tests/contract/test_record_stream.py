@@ -133,7 +133,7 @@ async def kit(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[Kit]
     await log.stop()
 
 
-async def test_records_come_in_order_with_all_that_they_have(kit: Kit) -> None:
+async def test_records_arrive_in_order_with_all_their_fields(kit: Kit) -> None:
     await kit.commit(b"1", b"2")
     await kit.commit(b"3")
     await kit.commit(b"other", partition=1)
@@ -146,7 +146,7 @@ async def test_records_come_in_order_with_all_that_they_have(kit: Kit) -> None:
     assert abs(first.timestamp_ms - SystemClock().now_ms()) < HOUR_MS
 
 
-async def test_what_was_acknowledged_does_not_come_again(kit: Kit) -> None:
+async def test_acknowledged_records_are_not_redelivered(kit: Kit) -> None:
     await kit.commit(b"1", b"2", b"3", b"4")
     async with kit.reading() as taking:
         await until(lambda: len(taking.arrivals) == 4)
@@ -166,7 +166,7 @@ async def test_what_was_acknowledged_does_not_come_again(kit: Kit) -> None:
     assert taking.values() == [b"6"]
 
 
-async def test_markers_between_records_are_no_gap(kit: Kit) -> None:
+async def test_markers_between_records_are_not_a_gap(kit: Kit) -> None:
     for number in range(5):
         await kit.commit(b"%d" % number)
     async with kit.reading() as taking:
@@ -179,7 +179,7 @@ async def test_markers_between_records_are_no_gap(kit: Kit) -> None:
     assert taking.values() == [b"last"]
 
 
-async def test_what_is_behind_is_told(kit: Kit) -> None:
+async def test_the_lag_is_reported(kit: Kit) -> None:
     await kit.commit(b"1")
     handler, stop = Taking(), asyncio.Event()
     stream = kit.stream()
@@ -190,7 +190,7 @@ async def test_what_is_behind_is_told(kit: Kit) -> None:
     await asyncio.wait_for(task, 30)
 
 
-async def test_what_the_handler_has_not_taken_yet_is_behind(kit: Kit) -> None:
+async def test_unhandled_records_count_as_lag(kit: Kit) -> None:
     handler, stop, stream = Taking(), asyncio.Event(), kit.stream()
     handler.gate = gate = asyncio.Event()
     task = asyncio.create_task(stream.run(handler, stop))
@@ -218,7 +218,7 @@ async def test_a_handler_that_raises_ends_the_stream_and_nothing_is_acknowledged
     assert taking.values() == [b"1", b"2"]
 
 
-async def test_what_came_before_a_rebalance_is_not_current_and_comes_again(kit: Kit) -> None:
+async def test_records_from_before_a_rebalance_are_stale_and_redelivered(kit: Kit) -> None:
     handler, stop, stream = Taking(), asyncio.Event(), kit.stream()
     handler.gate = gate = asyncio.Event()
     task = asyncio.create_task(stream.run(handler, stop))

@@ -28,7 +28,7 @@ async def test_an_empty_changelog_restores_nothing(under_test: LogUnderTest) -> 
     assert await store.end(1) == 0
 
 
-async def test_what_was_committed_comes_back_in_order(under_test: LogUnderTest) -> None:
+async def test_committed_entries_are_restored_in_order(under_test: LogUnderTest) -> None:
     store = StateStore(under_test.log, under_test.topic)
     async with under_test.transactional("a") as producer:
         for changes in ({b"a": b"1", b"b": b"2"}, {b"a": b"3", b"b": None}):
@@ -54,7 +54,7 @@ async def test_an_open_transaction_is_not_restored(under_test: LogUnderTest) -> 
         assert await store.end(0) > end
 
 
-async def test_a_long_changelog_comes_back_whole(under_test: LogUnderTest) -> None:
+async def test_a_long_changelog_is_restored_completely(under_test: LogUnderTest) -> None:
     """Longer than one poll takes, with markers at the end of what is fetched."""
     store = StateStore(under_test.log, under_test.topic)
     changes: dict[bytes, bytes | None] = {b"%05d" % n: b"x" * 100 for n in range(10_000)}

@@ -44,7 +44,7 @@ async def look(under_test: StoreUnderTest, generation: int, session: bytes) -> S
     return (await under_test.store.look(generation, 0, [session])).sessions[0]
 
 
-async def test_equal_sessions_look_equal_in_whatever_order_they_were_written(
+async def test_equal_sessions_compare_equal_in_any_write_order(
     under_test: StoreUnderTest,
 ) -> None:
     await fill(under_test, 1, FULL)
@@ -76,7 +76,7 @@ async def test_equal_sessions_look_equal_in_whatever_order_they_were_written(
         ("idle", FULL._replace(idle={b"a": 11, b"b": 10})),
     ],
 )
-async def test_a_part_that_differs_is_named(
+async def test_a_differing_part_is_named(
     under_test: StoreUnderTest, part: str, changed: ViewChanges
 ) -> None:
     await fill(under_test, 1, FULL)
@@ -86,7 +86,7 @@ async def test_a_part_that_differs_is_named(
     assert [name for name in PARTS if one.parts[name] != other.parts[name]] == [part]
 
 
-async def test_a_session_that_left_looks_so(under_test: StoreUnderTest) -> None:
+async def test_a_session_that_left_has_only_its_mark(under_test: StoreUnderTest) -> None:
     await fill(under_test, 1, FULL)
     await under_test.apply(5, 6, NOTHING._replace(leaving={b"a": DAY_MS}))
     found = await look(under_test, 1, b"a")

@@ -40,7 +40,7 @@ async def test_an_empty_store_has_nothing(under_test: StoreUnderTest) -> None:
     assert await store.live_bounds(1, 0) == LiveBounds(None, is_whole=True)
 
 
-async def test_a_partition_is_begun_once(under_test: StoreUnderTest) -> None:
+async def test_a_partition_is_created_once(under_test: StoreUnderTest) -> None:
     assert await under_test.apply(None, 7, one_view(b"a", b"1")) == "applied"
     position = await under_test.store.position(1, 0)
     assert position == ViewPosition(7, 0, 2, caught_up=False)
@@ -83,7 +83,7 @@ async def test_documents_and_position_are_written_together(under_test: StoreUnde
     assert (await dump(store, 1, 0)).live == list(changes.live)
 
 
-async def test_a_lost_reply_is_settled_by_the_same_call(under_test: StoreUnderTest) -> None:
+async def test_repeating_a_call_after_a_lost_reply_is_safe(under_test: StoreUnderTest) -> None:
     await under_test.apply(None, 0)
     entry = NOTHING._replace(live=[Entry(0, b"x")])
     assert await under_test.apply(0, 3, entry) == "applied"
@@ -145,7 +145,7 @@ async def test_streams_are_capped_exactly(under_test: StoreUnderTest) -> None:
     assert len((await dump(under_test.store, 1, 0)).live) == many < LIVE_ENTRIES
 
 
-async def test_rankings_and_stats_take_back(under_test: StoreUnderTest) -> None:
+async def test_rankings_and_stats_can_be_removed(under_test: StoreUnderTest) -> None:
     await under_test.apply(None, 0)
     first = NOTHING._replace(
         recent={b"a": 1, b"b": 3, b"c": 2},
@@ -162,7 +162,7 @@ async def test_rankings_and_stats_take_back(under_test: StoreUnderTest) -> None:
     assert await store.stats(1, 0) == {b"y": b"2"}
 
 
-async def test_idle_sessions_leave_with_all_they_have(under_test: StoreUnderTest) -> None:
+async def test_idle_sessions_leave_with_all_their_documents(under_test: StoreUnderTest) -> None:
     await under_test.apply(None, 0)
     full = ViewChanges(
         leaving={},
@@ -203,7 +203,7 @@ async def test_idle_sessions_leave_with_all_they_have(under_test: StoreUnderTest
     assert await store.left(1, 0, [b"a", b"b", b"c"]) == [True, False, True]
 
 
-async def test_who_left_is_forgotten_in_the_end(under_test: StoreUnderTest) -> None:
+async def test_sessions_that_left_are_eventually_forgotten(under_test: StoreUnderTest) -> None:
     await under_test.apply(None, 0)
     await under_test.apply(0, 1, NOTHING._replace(leaving={b"a": 5}))
     await under_test.apply(1, 2, NOTHING._replace(leaving={b"b": 4 + LEFT_KEPT_MS}))
@@ -233,7 +233,7 @@ async def test_a_session_id_may_be_any_bytes(under_test: StoreUnderTest, session
     assert (await dump(store, 2, 0)).views == {}
 
 
-async def test_a_generation_is_begun_once_and_goes_live_once(
+async def test_a_generation_begins_once_and_is_activated_once(
     under_test: StoreUnderTest,
 ) -> None:
     store = under_test.store
@@ -325,7 +325,7 @@ async def test_a_large_batch_is_one_call(under_test: StoreUnderTest) -> None:
     assert await under_test.view(b"499") == document
 
 
-async def test_the_live_feed_is_read_from_a_place_on(under_test: StoreUnderTest) -> None:
+async def test_the_live_feed_is_read_from_an_offset(under_test: StoreUnderTest) -> None:
     await under_test.apply(None, 0)
     store, entries = under_test.store, [Entry(n, b"%d" % n) for n in (0, 1, 5, 9)]
     await under_test.apply(0, 10, NOTHING._replace(live=entries))
@@ -337,7 +337,7 @@ async def test_the_live_feed_is_read_from_a_place_on(under_test: StoreUnderTest)
     assert await store.live_bounds(1, 0) == LiveBounds(0, is_whole=True)
 
 
-async def test_who_waits_for_the_live_feed_hears_at_once(under_test: StoreUnderTest) -> None:
+async def test_a_waiting_live_feed_reader_is_woken_at_once(under_test: StoreUnderTest) -> None:
     await under_test.apply(None, 0)
     store = under_test.store
     waiting = asyncio.create_task(store.live(1, 0, 3, 10, 2.0))
@@ -347,7 +347,7 @@ async def test_who_waits_for_the_live_feed_hears_at_once(under_test: StoreUnderT
     assert await waiting == [Entry(4, b"x")]
 
 
-async def test_a_capped_feed_says_where_it_begins(under_test: StoreUnderTest) -> None:
+async def test_a_capped_feed_reports_its_first_offset(under_test: StoreUnderTest) -> None:
     await under_test.apply(None, 0)
     store, offset = under_test.store, 0
     while offset < LIVE_ENTRIES + 2:
@@ -359,7 +359,7 @@ async def test_a_capped_feed_says_where_it_begins(under_test: StoreUnderTest) ->
     assert (bounds.reaches(2), bounds.reaches(1)) == (True, False)
 
 
-async def test_what_is_told_stands_beside_the_position(under_test: StoreUnderTest) -> None:
+async def test_a_heartbeat_is_stored_with_the_position(under_test: StoreUnderTest) -> None:
     store, told = under_test.store, ProjectorHeartbeat(1_793_534_400_123, 7, 250)
     await store.report_heartbeat(1, 0, "", told)
     assert await store.position(1, 0) is None

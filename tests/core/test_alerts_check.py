@@ -90,7 +90,7 @@ def faults(text: str) -> list[Fault]:
     return wrong
 
 
-def test_a_file_with_all_that_there_is() -> None:
+def test_a_file_with_every_option_is_read() -> None:
     found = plan(WHOLE)
     ops, slack = found.targets
     assert (ops.format, ops.timeout_ms, ops.give_up_after_ms) == ("json", 5_000, 7_200_000)
@@ -125,7 +125,7 @@ def test_a_file_with_all_that_there_is() -> None:
     assert found.memory_ms == 600_000 + 3_600_000
 
 
-def test_what_is_left_out_has_a_default() -> None:
+def test_omitted_options_have_defaults() -> None:
     found = plan(TARGET + PRESSURE)
     assert (found.max_age_ms, found.memory_ms, found.memory) == (900_000, 900_000, "auto")
     (target,) = found.targets
@@ -205,7 +205,7 @@ def test_what_is_left_out_has_a_default() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_by_its_place(
+def test_a_fault_is_reported_with_its_location(
     text: str, path: tuple[str | int, ...], said: str
 ) -> None:
     found = {fault.path: fault.problem for fault in faults(text)}
@@ -213,7 +213,7 @@ def test_what_is_wrong_is_named_by_its_place(
     assert said in found[path]
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     wrong = faults('[[targets]]\n[[rules]]\nname = "x"\nwhen = "thrash"\n')
     assert [fault.path[-1] for fault in wrong] == ["name", "url", "count", "within", "targets"]
     assert "name one or more of the targets" not in wrong[-1].problem
@@ -239,7 +239,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         ("https://ctx.example/?x", "has more than an address: leave out user, password, ? and #"),
     ],
 )
-def test_the_pages_address_is_one(page: str, said: str) -> None:
+def test_an_invalid_page_address_is_a_fault(page: str, said: str) -> None:
     assert faults(f'page = "{page}"\n' + TARGET + PRESSURE) == [Fault(("page",), said)]
 
 

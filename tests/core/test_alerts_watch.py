@@ -76,7 +76,7 @@ def at(percent: float, seconds: float, response: str) -> Any:
     return assistant(response, read=int(200_000 * percent / 100), at=seconds)
 
 
-def test_pressure_is_told_once_an_epoch_whatever_comes_between() -> None:
+def test_pressure_is_alerted_once_per_epoch() -> None:
     watched = Watched(rule(Pressure(85)))
     assert watched.take(user(at=0), at(84.9, 1, "a")) == []
     (alert,) = watched.take(at(85, 2, "b"))
@@ -101,7 +101,7 @@ def test_pressure_is_told_once_an_epoch_whatever_comes_between() -> None:
     assert [found.id in {alert.id, again.id} for found in watched.take(at(95, 10, "h"))] == [False]
 
 
-def test_the_id_of_pressure_is_the_epochs_whichever_reading_raises_it() -> None:
+def test_the_id_of_a_pressure_alert_depends_only_on_its_epoch() -> None:
     watched = Watched(rule(Pressure(80)))
     first = watched.given.take(user(at=0), at(80, 1, "a"))
     second = watched.given.take(at(90, 2, "b"))
@@ -130,7 +130,7 @@ def test_without_a_window_there_is_no_pressure() -> None:
     assert watched.observe(records) == []
 
 
-def test_what_has_no_time_is_never_fresh() -> None:
+def test_an_alert_without_a_time_is_never_fresh() -> None:
     watched = Watched(rule(Pressure(50)))
     (alert,) = watched.take(assistant("a", read=180_000))
     assert alert.time_ms is None
@@ -155,7 +155,7 @@ def test_a_rule_is_for_some_chains(filters: dict[str, Any], told: bool) -> None:
     assert bool(Watched(replace(rule(Pressure(50)), **filters)).take(at(60, 1, "a"))) is told
 
 
-def test_a_model_that_is_not_known_fits_no_pattern() -> None:
+def test_an_unknown_model_matches_no_pattern() -> None:
     assert not Patterns(("*",)).fit(None)
     assert Patterns().fit(None)
 
@@ -167,7 +167,7 @@ def test_a_subagent_is_a_chain_of_its_own() -> None:
     assert ", subagent a1b2 (" in sentence(alert)
 
 
-def test_a_failure_is_told_with_its_error() -> None:
+def test_a_failure_alert_includes_the_error() -> None:
     watched = Watched(rule(Failed(frozenset({"failed", "blocked"}))))
     assert watched.take(compacting(at=0)) == []
     (alert,) = watched.take(failed("too_few_groups", at=9))
@@ -182,13 +182,13 @@ def test_a_failure_is_told_with_its_error() -> None:
     assert len(sentence(blocked)) < 600
 
 
-def test_an_end_that_is_not_known_is_told_where_it_is_asked_for() -> None:
+def test_an_unknown_outcome_is_alerted_if_the_rule_selects_it() -> None:
     watched = Watched(rule(Failed(frozenset({"unknown"}))))
     (alert,) = watched.take(compacting(at=10), result(at=11))
     assert sentence(alert).endswith("a compaction ended, and how is not known")
 
 
-def test_a_silent_attempt_is_told_once_and_a_heartbeat_delays_it() -> None:
+def test_a_stalled_attempt_is_alerted_once_and_a_heartbeat_delays_it() -> None:
     watched = Watched(rule(Stalled(2 * MINUTE_MS)), rule(Pressure(99), "other"))
     watched.take(at(80, 0, "a"), compacting(at=10))
     start_ms = START_MS + 10_000
@@ -228,7 +228,7 @@ def test_a_heartbeat_without_a_time_counts_by_the_logs_clock() -> None:
     assert alert.time_ms == START_MS + 10_000
 
 
-def test_attempts_of_long_ago_are_forgotten() -> None:
+def test_old_attempts_are_forgotten() -> None:
     watched = Watched(rule(Stalled(MINUTE_MS)))
     watched.take(compacting(at=10))
     watched.watch.forget(START_MS + 10_000)
@@ -243,14 +243,14 @@ def compactions(watched: Watched, *seconds: float) -> list[int]:
     return [len(watched.take(user(at=second - 1), boundary(AUTO, at=second))) for second in seconds]
 
 
-def test_thrash_is_told_once_until_it_is_less_again() -> None:
+def test_thrash_is_alerted_once_until_it_subsides() -> None:
     watched = Watched(rule(Thrashing(3, 10 * MINUTE_MS)))
     assert compactions(watched, 1, 100, 200, 300, 400) == [0, 0, 1, 0, 0]
     assert compactions(watched, 2_000, 2_001, 2_002) == [0, 0, 1]
     assert compactions(watched, 4_000) == [0]
 
 
-def test_thrash_says_how_many_within_which_time() -> None:
+def test_a_thrash_alert_includes_count_and_time_span() -> None:
     watched = Watched(rule(Thrashing(2, 90 * MINUTE_MS)))
     (alert,) = watched.take(boundary(AUTO, at=1), user(at=2), boundary(AUTO, at=3))
     assert alert.facts == {
@@ -266,7 +266,7 @@ def test_boundaries_without_a_time_are_no_thrash() -> None:
     assert watched.take(boundary(AUTO), boundary(AUTO), boundary(AUTO)) == []
 
 
-def test_no_room_is_told_with_the_reason() -> None:
+def test_an_exhaustion_alert_includes_the_reason() -> None:
     watched = Watched(rule(Exhaustion(frozenset({"prompt_too_long"}))))
     assert watched.take(result(at=1, terminal_reason="blocking_limit")) == []
     (alert,) = watched.take(result(at=2, terminal_reason="prompt_too_long"))
@@ -274,7 +274,7 @@ def test_no_room_is_told_with_the_reason() -> None:
     assert sentence(alert).endswith("a turn ended for lack of room (prompt_too_long)")
 
 
-def test_what_is_recalled_raises_nothing_but_is_known() -> None:
+def test_recalled_records_raise_no_alert_but_are_known() -> None:
     rules = (
         rule(Stalled(MINUTE_MS)),
         rule(Thrashing(2, MINUTE_MS), "often"),
@@ -316,7 +316,7 @@ def test_the_same_records_give_the_same_alerts() -> None:
     assert len({alert.id for alert in alerts}) == 2
 
 
-def test_a_long_id_is_cut_in_the_sentence_and_whole_beside_it() -> None:
+def test_a_long_id_is_truncated_only_in_the_sentence() -> None:
     watched = Watched(rule(Pressure(50)))
     (alert,) = watched.take({**at(60, 1, "a"), "session_id": "s" * 500})
     assert len(sentence(alert)) < 400
@@ -347,9 +347,7 @@ def test_a_clock_that_is_ahead_hides_no_silence() -> None:
     assert len(watched.watch.due(START_MS + MINUTE_MS)) == 1
 
 
-def test_an_attempt_that_was_too_old_to_be_told_is_told_once_it_is_heard_of_and_silent_again() -> (
-    None
-):
+def test_an_attempt_too_old_to_alert_is_alerted_after_a_new_heartbeat_and_silence() -> None:
     watched = Watched(rule(Stalled(MINUTE_MS)))
     (start,) = watched.given.take(compacting(at=0))
     watched.watch.observe(start, START_MS, START_MS)
@@ -363,7 +361,7 @@ def test_an_attempt_that_was_too_old_to_be_told_is_told_once_it_is_heard_of_and_
     ("time_s", "elapsed_ms", "started_ms"),
     [(2_000, 2_000_000, START_MS), (2_000, None, None), (None, 2_000_000, None)],
 )
-def test_an_attempt_whose_start_was_too_long_ago_to_be_read_back_is_known_by_its_heartbeat(
+def test_an_attempt_whose_start_is_not_read_back_is_known_by_its_heartbeat(
     time_s: int | None, elapsed_ms: int | None, started_ms: int | None
 ) -> None:
     watched, other = Watched(rule(Stalled(MINUTE_MS))), Watched(rule(Stalled(MINUTE_MS)))

@@ -9,7 +9,7 @@ from tests.core.given import MODEL, SESSION, init
 from tests.core.test_alerts_watch import Watched, at, rule
 
 
-def test_the_agent_is_told_once_the_session_named_it() -> None:
+def test_alerts_name_the_agent_once_it_is_known() -> None:
     watched = Watched(rule(Pressure(50)))
     watched.take(init(at=0), agent_id="builder")
     (alert,) = watched.take(at(60, 1, "a"))
@@ -21,7 +21,7 @@ def test_the_agent_is_told_once_the_session_named_it() -> None:
     assert unknown.of(Who("other", "elsewhere")).who == Who("other", "elsewhere")
 
 
-def test_what_a_session_told_once_is_known_on() -> None:
+def test_the_agent_of_a_session_is_remembered() -> None:
     watched = Watched(rule(Pressure(50)))
     watched.take(init(at=0), agent_id="builder")
     watched.take(init(at=1) | {"cwd": "/src/other"})

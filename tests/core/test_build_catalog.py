@@ -56,7 +56,7 @@ def test_conversation_models_are_read_without_dates_and_vendors(litellm: Path) -
     }
 
 
-def test_a_model_takes_from_its_base_what_it_does_not_tell(models_dev: Path) -> None:
+def test_a_model_inherits_missing_limits_from_its_base(models_dev: Path) -> None:
     assert read_models_dev(models_dev) == {
         "gpt-5": Limits(400_000, 272_000, 7, "models.dev"),
         "gpt-5-mini": Limits(400_000, 272_000, None, "models.dev"),

@@ -32,13 +32,13 @@ class RateLimitInfo:
 USAGE = {"input_tokens": 3, "cache_read_input_tokens": 9, "iterations": [{"type": "message"}]}
 
 
-def test_a_system_message_is_the_frame_that_it_keeps() -> None:
+def test_a_system_message_gives_its_stored_frame() -> None:
     frame = {"type": "system", "subtype": "status", "status": None, "compact_result": "success"}
     assert stream_body(made("SystemMessage", subtype="status", data=frame)) == frame
     assert stream_body(made("HookEventMessage", subtype="hook_started", data=frame)) == frame
 
 
-def test_a_response_keeps_what_its_class_has_and_gets_nothing_else() -> None:
+def test_a_response_gives_exactly_the_fields_of_its_class() -> None:
     blocks = [
         made("TextBlock", text="hi"),
         made("ThinkingBlock", thinking="t", signature="s"),
@@ -113,7 +113,7 @@ def test_a_users_message_is_text_or_blocks() -> None:
     }
 
 
-def test_a_results_windows_get_their_own_name_back() -> None:
+def test_a_results_windows_get_their_original_name_back() -> None:
     windows = {"claude-sonnet-5": {"contextWindow": 200_000}}
     message = made(
         "ResultMessage", subtype="success", session_id="s", usage={}, model_usage=windows
@@ -129,7 +129,7 @@ def test_a_results_windows_get_their_own_name_back() -> None:
     assert stream_body(early) == {"type": "result", "subtype": "success", "session_id": "s"}
 
 
-def test_events_and_resets_are_as_they_were() -> None:
+def test_events_and_resets_are_restored() -> None:
     event = {"type": "message_start", "message": {"id": "msg_1"}}
     assert stream_body(made("StreamEvent", uuid="u", session_id="s", event=event)) == {
         "type": "stream_event",
@@ -161,7 +161,7 @@ def test_a_rate_limit_keeps_its_frame_where_the_class_does(
     }
 
 
-def test_what_is_no_message_is_none() -> None:
+def test_other_objects_return_none() -> None:
     assert stream_body(made("ClaudeAgentOptions", model="m")) is None
     plain = type("UserMessage", (), {"__module__": MODULE})()
     assert stream_body(plain) is None
@@ -191,7 +191,7 @@ FRAMES: list[dict[str, object]] = [
 ]
 
 
-def test_what_the_sdks_own_parser_keeps_comes_back() -> None:
+def test_frames_round_trip_through_the_sdk_parser() -> None:
     parser = pytest.importorskip("claude_agent_sdk._internal.message_parser")
     for frame in FRAMES:
         parsed = parser.parse_message(frame)

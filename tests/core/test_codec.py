@@ -60,7 +60,7 @@ def test_r05_every_reason(value: bytes, expected: str) -> None:
     assert reason(value) == expected
 
 
-def test_r05_a_reason_says_what_to_do_without_the_messages_text() -> None:
+def test_r05_a_reason_has_detail_without_the_messages_text() -> None:
     for value in (b'{"secret": \xff}', b'{"secret": tru', b'["secret"]', b"\xef\xbb\xbfsecret"):
         read = codec.decode(value)
         assert isinstance(read, DeadLetter)
@@ -69,7 +69,7 @@ def test_r05_a_reason_says_what_to_do_without_the_messages_text() -> None:
 
 
 @pytest.mark.parametrize("kind", ["object", "array", "string", "number", "boolean", "null"])
-def test_r05_what_is_no_object_is_named(kind: str) -> None:
+def test_r05_a_reason_names_the_type_of_a_value_that_is_not_an_object(kind: str) -> None:
     values = {"array": b"[]", "string": b'""', "number": b"1", "boolean": b"false", "null": b"null"}
     read = codec.decode(values.get(kind, b"{}"))
     assert read == {} if kind == "object" else kind in str(read)
@@ -85,13 +85,13 @@ def test_r05_nesting_up_to_1024_is_read(depth: int) -> None:
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 3_000, 200_000])
-def test_r05_deeper_nesting_is_dead_by_whichever_parser(depth: int) -> None:
+def test_r05_deeper_nesting_is_a_dead_letter_with_either_parser(depth: int) -> None:
     assert reason(nested(depth)) == "too_deep"
     assert reason(nested(depth, rb'"\ud800"')) == "too_deep"
     assert reason(nested_lists(depth)) == "too_deep"
 
 
-def test_r05_the_interpreters_limit_is_left_as_it_was() -> None:
+def test_r05_the_interpreters_limit_is_unchanged() -> None:
     before = sys.getrecursionlimit()
     codec.decode(nested(500, rb'"\ud800"'))
     codec.decode(nested(9_000))
@@ -128,7 +128,7 @@ def test_r19_a_number_of_any_length_is_kept_where_a_record_may_take_it() -> None
         (b'{"a": -Infinity}', {"a": -math.inf}),
     ],
 )
-def test_r05_what_pythons_standard_parser_reads_is_read(
+def test_r05_everything_the_standard_parser_reads_is_read(
     value: bytes, expected: dict[str, Any]
 ) -> None:
     assert codec.decode(value) == expected == json.loads(value)
@@ -170,7 +170,7 @@ def test_any_object_is_written_and_read_back(value: dict[str, Any]) -> None:
     assert codec.decode(json.dumps(value).encode()) == _joined(value)
 
 
-def test_loads_raises_for_what_is_no_json() -> None:
+def test_loads_raises_for_invalid_json() -> None:
     with pytest.raises(ValueError, match="Expecting"):
         codec.loads(b"{")
 

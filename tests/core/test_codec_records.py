@@ -51,7 +51,7 @@ def records_of_every_kind() -> list[Record]:
     return given.records
 
 
-def test_every_kind_goes_through_both_modes() -> None:
+def test_every_kind_round_trips_in_both_modes() -> None:
     records = records_of_every_kind()
     assert {record.kind for record in records} == set(DATA_CLASS_BY_KIND)
     for record in records:
@@ -118,7 +118,7 @@ def deep_boundary(inner: bytes) -> Record:
 
 
 @pytest.mark.parametrize("inner", [b"1", rb'"\ud800"', b"NaN"])
-def test_metadata_nested_as_deeply_as_is_read_goes_through_both_modes(inner: bytes) -> None:
+def test_metadata_of_maximum_depth_round_trips_in_both_modes(inner: bytes) -> None:
     record = deep_boundary(inner)
     written = codec.to_structured(record)
     again = codec.from_structured(codec.loads(written))
@@ -130,7 +130,7 @@ def test_metadata_nested_as_deeply_as_is_read_goes_through_both_modes(inner: byt
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, 2**64 - 1, -(2**63), 1.5, 1e300])
-def test_numbers_of_metadata_go_through_both_modes(number: float) -> None:
+def test_metadata_numbers_round_trip_in_both_modes(number: float) -> None:
     record = record_of(session().take(boundary({"odd": number})), CompactBoundary)
     for again in (
         codec.from_structured(codec.loads(codec.to_structured(record))),
@@ -225,7 +225,7 @@ def test_a_binary_event_whose_value_is_no_json_is_a_version_error() -> None:
         codec.from_binary(headers, b"{")
 
 
-def test_a_field_that_is_not_known_is_passed_over() -> None:
+def test_an_unknown_field_is_ignored() -> None:
     event = structured()
     known = json.dumps(event["data"])
     event["data"]["later"] = 1
@@ -233,7 +233,7 @@ def test_a_field_that_is_not_known_is_passed_over() -> None:
     assert json.dumps(again["data"]) == known
 
 
-def test_a_record_that_cannot_be_read_is_told_without_its_text() -> None:
+def test_an_unreadable_record_is_reported_without_its_text() -> None:
     headers, _ = codec.to_binary(session().take(assistant(read=9))[0])
     data = json.dumps({"session_id": ["a message's own text"]}).encode()
     with pytest.raises(VersionError, match="session_id") as caught:

@@ -26,7 +26,7 @@ def hints(
     return found
 
 
-def test_r01_a_transcript_is_its_first_session_wherever_it_stands() -> None:
+def test_r01_a_transcript_belongs_to_its_first_session() -> None:
     lines: list[Body] = [
         {"type": "summary"},
         {"parentUuid": None},
@@ -37,13 +37,13 @@ def test_r01_a_transcript_is_its_first_session_wherever_it_stands() -> None:
 
 
 @pytest.mark.parametrize("sign", ["parentUuid", "isSidechain", "sessionId"])
-def test_r01_a_transcript_without_a_session_goes_by_its_files_name(sign: str) -> None:
+def test_r01_a_transcript_without_a_session_is_named_after_its_file(sign: str) -> None:
     assert hints([{"type": "user"}, {sign: None}]) == ["file", "file"]
     assert hints([{sign: 5}], name=None, fallback="given") == ["given"]
     assert hints([{sign: 5}], name=None) == [None]
 
 
-def test_r01_a_rollout_is_its_first_head() -> None:
+def test_r01_a_rollout_belongs_to_its_first_head() -> None:
     lines: list[Body] = [
         {"type": "event_msg"},
         {"type": "session_meta", "payload": {"id": "one"}},
@@ -60,7 +60,7 @@ def test_r01_a_head_without_an_id_is_none() -> None:
     assert hints([meta], fallback="given") == ["given"]
 
 
-def test_r01_a_stream_is_the_last_id_seen() -> None:
+def test_r01_a_stream_belongs_to_the_last_id_seen() -> None:
     lines: list[Body] = [
         {"type": "control_response"},
         {"session_id": "one"},

@@ -55,7 +55,7 @@ def test_exactly_the_last_4096_are_known(added: int) -> None:
     assert KEPT == 4_096
 
 
-def test_a_cause_added_again_after_it_was_forgotten_is_known_anew() -> None:
+def test_a_forgotten_cause_is_known_once_it_is_added_again() -> None:
     causes = with_causes([*range(KEPT + 200), 0])
     assert known.is_known(causes, cause(0))
     assert known.is_known(causes, cause(KEPT + 199))
@@ -84,7 +84,7 @@ def test_the_last_4096_boundaries_are_known_and_a_repeated_one_as_long_as_a_new_
     assert causes.added == 0
 
 
-def test_old_causes_that_share_a_filters_bit_are_told_apart() -> None:
+def test_old_causes_that_share_a_filter_bit_are_distinguished() -> None:
     causes = with_causes(range(0, KEPT << 16, 1 << 16))
     assert known.is_known(causes, cause(3 << 16))
     assert not known.is_known(causes, cause((KEPT + 3) << 16))
@@ -98,7 +98,7 @@ def test_a_repeated_cause_is_known_as_long_as_a_new_one() -> None:
     assert not known.is_known(causes, cause(1))
 
 
-def test_what_was_just_added_and_a_boundary_are_not_added_again() -> None:
+def test_the_latest_cause_and_a_boundary_are_not_added_again() -> None:
     causes = known.add_boundary(with_causes(range(9)), cause(99))
     assert known.refresh(causes, cause(8)) is causes
     assert known.refresh(causes, cause(99)) is causes
@@ -142,7 +142,7 @@ def test_a_batch_stores_the_chunks_that_it_added_to() -> None:
     }
 
 
-def test_a_batch_larger_than_what_is_kept_stores_no_more_than_the_ring_holds() -> None:
+def test_an_oversized_batch_stores_no_more_than_the_ring_holds() -> None:
     found = known.chunks(NOTHING_KNOWN, with_causes(range(3 * KEPT + 17)))
     assert len(found) == SLOTS
     assert all(0 <= slot < SLOTS for slot in found)
@@ -152,7 +152,7 @@ def test_a_batch_larger_than_what_is_kept_stores_no_more_than_the_ring_holds() -
     st.lists(st.integers(1, 700), min_size=1, max_size=25),
     st.lists(st.booleans(), min_size=25, max_size=25),
 )
-def test_what_was_stored_in_any_batches_is_what_was_known(
+def test_stored_causes_equal_the_known_ones_for_any_batching(
     batches: list[int], restarts: list[bool]
 ) -> None:
     stored: dict[int, tuple[int, bytes]] = {}
@@ -180,7 +180,7 @@ def layout(seen: KnownCauses) -> tuple[list[int], int]:
 
 
 @pytest.mark.parametrize("added", [1, 63, 64, 65, 500, 511, 512, 513, 4_096, 4_100, 5_120, 5_555])
-def test_what_was_read_back_goes_on_growing_as_it_would_have(added: int) -> None:
+def test_a_restored_memory_grows_like_the_original(added: int) -> None:
     seen = with_causes(range(added))
     restored = known.from_chunks(b"", added, ring(known.chunks(NOTHING_KNOWN, seen)))
     assert layout(restored) == layout(seen)
@@ -233,7 +233,7 @@ def test_the_last_32_responses_are_remembered() -> None:
         assert responses.find(memory, responses.key_hash(f"r{number}", "")) is not None
 
 
-def test_a_response_keeps_its_place_when_it_is_remembered_anew() -> None:
+def test_an_updated_response_is_remembered_once() -> None:
     memory = memory_of("a", "b")
     key = responses.key_hash("a", "")
     found = responses.find(memory, key)

@@ -189,7 +189,7 @@ UNKNOWN = st.recursive(
 
 
 @given(UNKNOWN, UNKNOWN)
-def test_no_word_is_left_wherever_it_stands(one: Any, other: Any) -> None:
+def test_text_is_removed_from_every_position(one: Any, other: Any) -> None:
     bodies = [
         user(one, toolUseResult=other, attachment=one, summary=other),
         user([{"type": "tool_result", "tool_use_id": "t", "content": one, "extra": other}]),
@@ -219,7 +219,7 @@ def test_no_word_is_left_wherever_it_stands(one: Any, other: Any) -> None:
         check_same_records([codec.dumps(body | {"session_id": "s"})])
 
 
-def test_a_name_that_is_a_text_goes_where_names_may_be_words() -> None:
+def test_field_names_that_may_be_text_are_removed() -> None:
     assert "S3cret" not in json.dumps(stripped(user(answers={"S3cret": {"S3cret": 1}})))
     told = stripped({"type": "user", "my own words": {"more words": "x"}, "uuid": "u"})
     assert told == {"type": "user", "uuid": "u", LEFT_OUT: 23, MARK: True}
@@ -245,11 +245,11 @@ def test_a_text_is_replaced_by_its_length() -> None:
         ("no command", ""),
     ],
 )
-def test_the_beginning_by_which_a_command_is_known_stays(text: str, begin: str) -> None:
+def test_the_prefix_that_identifies_a_command_is_kept(text: str, begin: str) -> None:
     assert stripped(user(text))["message"]["content"] == begin + stub(text)
 
 
-def test_a_command_by_itself_is_no_text() -> None:
+def test_a_command_without_arguments_is_kept() -> None:
     assert stripped(user("/compact"))["message"]["content"] == "/compact"
 
 
@@ -271,7 +271,7 @@ def test_a_type_keeps_its_type() -> None:
     assert (told["imagePasteIds"], told["meta"]) == ([], {})
 
 
-def test_what_is_too_deep_to_be_known_goes_whole() -> None:
+def test_content_nested_too_deeply_is_removed_whole() -> None:
     content: Any = "deep"
     for _ in range(5):
         content = [{"type": "tool_result", "content": content}]
@@ -285,7 +285,7 @@ def test_what_is_too_deep_to_be_known_goes_whole() -> None:
     assert LEFT_OUT in json.dumps(told_metadata)
 
 
-def test_ids_in_metadata_stay_and_other_strings_go() -> None:
+def test_ids_in_metadata_are_kept_and_other_strings_removed() -> None:
     uuid = "258c7280-ae70-4798-800f-63464d01a85d"
     metadata = {
         "trigger": "manual",
@@ -303,7 +303,7 @@ def test_ids_in_metadata_stay_and_other_strings_go() -> None:
     }
 
 
-def test_an_error_keeps_that_a_hook_blocked() -> None:
+def test_an_error_still_shows_that_a_hook_blocked() -> None:
     body = {"type": "system", "subtype": "status", "status": None, "compact_result": "failed"}
     blocked = stripped(body | {"compact_error": "Blocked by the hook of Ann"})
     assert blocked["compact_error"] == f"blocked by a hook {stub('Blocked by the hook of Ann')}"
@@ -311,12 +311,12 @@ def test_an_error_keeps_that_a_hook_blocked() -> None:
     assert blocked["status"] is None
 
 
-def test_a_summary_has_a_record_still() -> None:
+def test_a_stripped_summary_still_gives_a_record() -> None:
     lines = [json.dumps(body).encode() for body in (compacting(), boundary(), summary("Done: x."))]
     assert one(derived(sent(lines)), CompactionSummary).summary == stub("Done: x.")
 
 
-def test_names_too_long_to_be_names_stay_so() -> None:
+def test_overlong_names_remain_overlong() -> None:
     told = stripped({"session_id": "s" * 20_000, "uuid": "u" * 2_000, "cwd": "/x", "version": 3})
     assert set(told["session_id"]) == set(told["uuid"]) == {"."}
     assert (len(told["session_id"]), len(told["uuid"])) == (16_385, 1_025)
@@ -331,14 +331,14 @@ def test_names_too_long_to_be_names_stay_so() -> None:
     assert stripped({"type": "result", "modelUsage": "none"})["modelUsage"] == stub("none")
 
 
-def test_a_time_stays_and_what_is_none_goes() -> None:
+def test_timestamps_are_kept_and_other_text_is_removed() -> None:
     assert stripped({"timestamp": "2026-11-01T12:00:00.000Z"})["timestamp"].startswith("2026")
     assert stripped({"timestamp": "tomorrow at noon"})["timestamp"] == stub("tomorrow at noon")
     assert stripped({"timestamp": "2" * 90})["timestamp"] == stub("2" * 90)
     assert stripped({"timestamp": 3})["timestamp"] == 3
 
 
-def test_a_providers_object_is_known_still() -> None:
+def test_a_providers_object_type_is_kept() -> None:
     assert stripped({"object": "chat.completion"})["object"] == "chat.completion"
     assert stripped({"object": "response of mine"})["object"] == "response" + stub(
         "response of mine"
@@ -353,7 +353,7 @@ def test_a_fork_keeps_its_origin() -> None:
     assert told["forkedFrom"] == "b"
 
 
-def test_what_json_has_no_number_for_is_no_null() -> None:
+def test_nan_does_not_become_null() -> None:
     line = b'{"type":"system","subtype":"status","status":NaN,"session_id":"s"}'
     assert json.loads(sent([line])[0])["status"] == 0.0
     check_same_records([line])
@@ -371,14 +371,14 @@ def test_two_messages_that_differ_in_their_texts_alone_still_differ() -> None:
     assert other_key.size == len(other_key.value)
 
 
-def test_the_message_itself_is_left_alone() -> None:
+def test_the_input_message_is_not_modified() -> None:
     body = user([{"type": "text", "text": "x"}], request={"input": {"a": "b"}})
     before = json.dumps(body)
     stripped(body)
     assert json.dumps(body) == before
 
 
-def test_what_cannot_be_read_is_told_from_what_can() -> None:
+def test_unreadable_lines_become_dead_letters_with_a_reason() -> None:
     for value, reason in ((b"no json", "not_json"), (b"[]", "not_object"), (b"\xff", "not_utf8")):
         found = strip_text(Line("f", 1, value, len(value), "s"), KEY)
         assert isinstance(found, DeadLetter)

@@ -61,7 +61,7 @@ def test_a_record_below_the_views_position_is_in_it_already() -> None:
     assert main(project(view, again, 3)).used_tokens == 70_000
 
 
-def test_times_are_the_records_own() -> None:
+def test_times_are_those_of_the_records() -> None:
     told = History()
     view = view_of(told.reading(1, at=None), told.reading(2, at=50), told.reading(3, at=20))
     assert view.first_ms == START_MS + 50_000
@@ -72,7 +72,7 @@ def test_times_are_the_records_own() -> None:
     assert view_of(told.reading(2, at=50), told.reading(3, at=None)).last_ms == START_MS + 50_000
 
 
-def test_identity_is_as_last_told() -> None:
+def test_identity_holds_the_latest_reported_facts() -> None:
     told = History()
     view = view_of(
         told.info(runtime="claude-code", runtime_version="2.1.0", cwd="/a", model="m[1m]"),
@@ -94,7 +94,7 @@ def test_identity_is_as_last_told() -> None:
     assert not view_of(told.info(cwd="/c")).chains
 
 
-def test_chains_are_apart() -> None:
+def test_chains_are_independent() -> None:
     told = History()
     view = view_of(
         told.reading(50_000),
@@ -110,7 +110,7 @@ def test_chains_are_apart() -> None:
     )
 
 
-def test_the_least_recent_chain_leaves_and_never_main() -> None:
+def test_the_least_recent_chain_leaves_but_never_main() -> None:
     told = History()
     records = [told.reading(1)]
     records += [told.reading(1, chain=f"a{number}") for number in range(MAX_CHAINS - 1)]
@@ -153,7 +153,7 @@ def test_growth_knows_the_last_ten_differences_only() -> None:
     )
 
 
-def test_growth_begins_anew_with_an_epoch() -> None:
+def test_growth_restarts_with_an_epoch() -> None:
     told = History()
     before = [told.reading(1_000), told.reading(2_000)]
     for ends in (told.boundary, told.reset):
@@ -192,7 +192,7 @@ def test_r27_after_a_reset_the_size_is_unknown() -> None:
     assert view.compactions.last == ()
 
 
-def test_limits_tell_when_compaction_comes() -> None:
+def test_limits_determine_when_compaction_is_due() -> None:
     told = History()
     view = view_of(
         told.limits(threshold=160_000, enabled=True), told.reading(100_000), told.reading(110_000)
@@ -269,7 +269,7 @@ def test_another_chains_boundary_ends_no_attempt() -> None:
     assert view.chains["a1"].state == "unknown"
 
 
-def test_a_heartbeat_of_no_attempt_changes_no_attempt() -> None:
+def test_a_heartbeat_of_an_unknown_attempt_is_ignored() -> None:
     told = History()
     start = told.start()
     other = replace(start, id="other")
@@ -280,7 +280,7 @@ def test_a_heartbeat_of_no_attempt_changes_no_attempt() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(None, "unknown"), (150_000, "measured")])
-def test_a_failed_attempt_gives_the_state_before_back(sizes: tuple[int | None, str]) -> None:
+def test_a_failed_attempt_restores_the_previous_state(sizes: tuple[int | None, str]) -> None:
     used, state = sizes
     told = History()
     before = [] if used is None else [told.reading(used)]
@@ -290,7 +290,7 @@ def test_a_failed_attempt_gives_the_state_before_back(sizes: tuple[int | None, s
     assert view.compactions.failed == 1
 
 
-def test_compactions_are_counted_and_told_in_short() -> None:
+def test_compactions_are_counted_and_summarised() -> None:
     told = History()
     boundary = told.boundary("manual", messages=40)
     view = view_of(
@@ -325,7 +325,7 @@ def test_compactions_are_counted_and_told_in_short() -> None:
 @pytest.mark.parametrize(
     ("reason", "trigger"), [("manual", "manual"), ("threshold_exceeded", "auto"), (None, None)]
 )
-def test_a_failure_is_told_in_short(reason: TriggerReason | None, trigger: Trigger | None) -> None:
+def test_a_failure_is_summarised(reason: TriggerReason | None, trigger: Trigger | None) -> None:
     told = History()
     (brief,) = view_of(told.start(reason), told.failed("blocked", "by a hook")).compactions.last
     assert (brief.outcome, brief.error, brief.trigger) == ("blocked", "by a hook", trigger)
@@ -334,7 +334,7 @@ def test_a_failure_is_told_in_short(reason: TriggerReason | None, trigger: Trigg
     assert (orphan.trigger, orphan.tokens_before) == (None, None)
 
 
-def test_the_last_five_compactions_are_told() -> None:
+def test_the_last_five_compactions_are_kept() -> None:
     told = History()
     records = [told.boundary(number=number) for number in range(1, LAST_COMPACTIONS + 2)]
     view = view_of(*records, told.complete(records[0]))

@@ -90,7 +90,7 @@ def test_a_completion_is_that_of_its_own_boundary() -> None:
     assert touched_compaction(view_of(first), told.reading(5)) is None
 
 
-def test_nothing_is_made_of_a_compaction_that_never_began() -> None:
+def test_records_of_an_unknown_compaction_are_ignored() -> None:
     told = History()
     boundary = told.boundary()
     assert compaction(None, told.summary(boundary)) is None
@@ -114,7 +114,7 @@ def test_sessions_are_ranked_by_their_own_time_else_the_logs() -> None:
     assert recency(view_of(told.reading(1, at=None)), None) == 0
 
 
-def test_a_live_entry_tells_who_what_and_how_large() -> None:
+def test_a_live_entry_contains_session_kind_and_size() -> None:
     told = History()
     reading = told.reading(50_000)
     assert live_entry(view_of(reading), reading) == LiveEntry(

@@ -29,14 +29,14 @@ def agents(given: Given) -> list[str | None]:
 
 
 @pytest.mark.parametrize("body", [init(), assistant(read=9), user(), compacting(), line(user())])
-def test_agent_is_told_with_the_first_message_that_bears_it_and_once(body: Body) -> None:
+def test_agent_is_recorded_once_with_the_first_message_that_names_it(body: Body) -> None:
     given = Given()
     given.take(body, agent_id="a-1")
     given.take(user(uuid="another"), assistant("b", read=10), agent_id="a-1")
     assert agents(given) == ["a-1"]
 
 
-def test_agent_is_told_again_when_it_changes_and_stays_where_it_is_not_told() -> None:
+def test_agent_is_recorded_again_when_it_changes_and_kept_when_absent() -> None:
     given = Given()
     given.take(init(), agent_id="a-1")
     given.take(init(model="claude-haiku-4-5"))
@@ -49,7 +49,7 @@ def test_agent_of_a_message_with_facts_gives_one_record_of_both() -> None:
     assert (told.runtime, told.publisher_agent_id) == ("claude-code", "a-1")
 
 
-def test_agent_comes_later_and_the_other_facts_stay() -> None:
+def test_agent_may_be_added_later_and_other_facts_are_kept() -> None:
     given = session(init())
     told = one(given.take(user(), agent_id="a-1"), SessionInfo)
     assert (told.runtime, told.publisher_agent_id) == ("claude-code", "a-1")
@@ -66,7 +66,7 @@ def test_agent_with_a_subagents_message_is_the_sessions_and_changes_nothing() ->
     assert agents(given) == ["a-1"]
 
 
-def test_agent_of_a_line_that_says_nothing_else_only_fills_what_is_not_known() -> None:
+def test_agent_of_an_otherwise_ignored_line_only_fills_an_unknown_agent() -> None:
     flood = line(any_message("progress"))
     given = Given()
     given.take(flood, agent_id="a-1")
@@ -74,17 +74,17 @@ def test_agent_of_a_line_that_says_nothing_else_only_fills_what_is_not_known() -
     assert agents(given) == ["a-1"]
 
 
-def test_agent_of_a_known_message_tells_nothing() -> None:
+def test_agent_of_a_duplicate_message_is_ignored() -> None:
     told = assistant(read=9)
     assert session(told).take(told, agent_id="a-1") == []
 
 
-def test_agent_does_not_make_a_message_of_one_that_says_nothing() -> None:
+def test_agent_alone_does_not_make_an_ignored_message_relevant() -> None:
     assert Given().take(any_message("progress"), agent_id="a-1") == []
 
 
 @pytest.mark.parametrize("agent_id", ["", "x" * 1_025])
-def test_agent_is_none_where_the_name_is_none(agent_id: str) -> None:
+def test_agent_is_none_for_an_invalid_name(agent_id: str) -> None:
     given = Given()
     given.take(init(), agent_id=agent_id)
     assert agents(given) == [None]
@@ -97,14 +97,14 @@ def test_agent_of_the_chain_is_another_thing() -> None:
     assert record_of(given.records, ContextReading).subject == "of-the-chain"
 
 
-def test_agent_goes_through_the_state() -> None:
+def test_agent_is_restored_from_the_state() -> None:
     given = Given()
     given.take(init(), agent_id="a-1")
     parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
     assert unpack(SESSION, parts).facts.publisher_agent_id == "a-1"
 
 
-def test_agent_that_is_not_told_leaves_the_bytes_of_the_record_as_they_were() -> None:
+def test_agent_is_omitted_from_the_record_when_unknown() -> None:
     given = session(init(), user())
     (info,) = (record for record in given.records if record.kind == "session_info")
     _, value = codec.to_binary(info)
@@ -115,7 +115,7 @@ def test_agent_that_is_not_told_leaves_the_bytes_of_the_record_as_they_were() ->
     assert list(codec.loads(codec.to_structured(info))["data"]) == list(codec.loads(value))
 
 
-def test_agent_goes_through_both_modes_of_a_record() -> None:
+def test_agent_round_trips_in_both_modes() -> None:
     given = Given()
     given.take(init(), agent_id="a-\ud800")
     info = record_of(given.records, SessionInfo)

@@ -50,7 +50,7 @@ from tests.core.given import (
         rollout("session_meta", {"id": "r", "cwd": "/repo", "cli_version": "0.40"}),
     ],
 )
-def test_r04_a_message_again_is_ignored(body: Body) -> None:
+def test_r04_a_duplicate_message_is_ignored(body: Body) -> None:
     given = Given()
     given.take(body, hint="r")
     before = dict(given.deriver.sessions)
@@ -66,7 +66,7 @@ def test_r04_a_message_delta_is_relevant_too() -> None:
     assert one(given.take(assistant("c", read=30)), ContextReading).previous_output_tokens is None
 
 
-def test_r04_what_is_known_is_the_cause_and_never_the_text() -> None:
+def test_r04_duplicates_are_detected_by_cause_and_never_by_text() -> None:
     given = Given()
     first = user("the same words")
     given.take(first, user("the same words"), first | {"message": {"content": "others"}})
@@ -133,7 +133,7 @@ def test_r04_an_ignorable_flood_does_not_push_known_causes_out() -> None:
         (b" " * (8 * 1024 * 1024) + b"{}", "too_large"),
     ],
 )
-def test_r05_what_cannot_be_read_is_a_dead_letter(value: bytes, reason: str) -> None:
+def test_r05_an_unreadable_message_is_a_dead_letter(value: bytes, reason: str) -> None:
     given = Given()
     assert given.dead(value, "s") == reason
     assert given.deriver.sessions == {}

@@ -109,7 +109,7 @@ def test_r16_other_frames_may_come_between_success_and_boundary() -> None:
     assert one(given.take(boundary()), CompactBoundary).attempt_id == attempt
 
 
-def test_r17_a_failure_is_told_at_once_with_its_error() -> None:
+def test_r17_a_failure_is_reported_at_once_with_its_error() -> None:
     given, attempt = opened(at=0)
     records = given.take(failed("too_few_groups", at=4))
     assert kinds(records) == ["compaction_failed"]
@@ -129,7 +129,7 @@ def test_r17_a_failure_is_told_at_once_with_its_error() -> None:
         (None, "failed"),
     ],
 )
-def test_r17_blocked_where_the_error_says_that_a_hook_blocked_it(
+def test_r17_only_an_error_that_names_a_blocking_hook_means_blocked(
     error: str | None, outcome: str
 ) -> None:
     given, _ = opened()
@@ -198,7 +198,7 @@ def test_r18_user_lines_synthetic_frames_and_summaries_close_nothing() -> None:
     assert given.session().attempt.phase == "open"
 
 
-def test_r18_compacting_anew_loses_the_attempt_before() -> None:
+def test_r18_compacting_again_loses_the_previous_attempt() -> None:
     for end in (succeeded(at=10), cleared(at=10)):
         given, first = opened(at=0)
         given.take(end)
@@ -221,7 +221,7 @@ def test_r18_a_gap_of_6_hours_does_not() -> None:
     assert not every(given.take(user(at=6 * HOUR)), CompactionFailed)
 
 
-def test_r18_the_gap_is_looked_at_before_the_message_itself() -> None:
+def test_r18_the_gap_is_checked_before_the_message() -> None:
     given, first = opened(at=0)
     records = given.take(boundary({"trigger": "auto"}, at=7 * HOUR))
     assert kinds(records) == ["compaction_failed", "compact_boundary"]

@@ -34,7 +34,7 @@ def test_r19_a_boundary_always_emits() -> None:
         assert every(session(*before).take(boundary(AUTO)), CompactBoundary)
 
 
-def test_r19_what_was_reported_is_kept_whole() -> None:
+def test_r19_reported_facts_are_kept_unchanged() -> None:
     told = one(
         session(assistant(read=9)).take(boundary(AUTO | {"later": {"x": [1, None]}})),
         CompactBoundary,
@@ -72,7 +72,7 @@ def test_r19_without_metadata_it_is_empty_with_a_null_trigger(metadata: Body | N
 
 
 @pytest.mark.parametrize("trigger", ["later", 5, None, ["auto"]])
-def test_r19_a_trigger_that_is_not_known_is_null(trigger: object) -> None:
+def test_r19_an_unknown_trigger_is_null(trigger: object) -> None:
     assert one(session().take(boundary({"trigger": trigger})), CompactBoundary).trigger is None
 
 

@@ -97,7 +97,7 @@ def test_warning_any_ascending_list_may_be_configured() -> None:
     assert told.thresholds_crossed == (80, 90)
 
 
-def test_warning_parts_that_were_not_told_count_0() -> None:
+def test_warning_unreported_parts_count_0() -> None:
     told = one(
         session().take(assistant(inside={"usage": {"input_tokens": 50_000}})), ContextWarning
     )
@@ -132,7 +132,7 @@ def test_exhausted_by_a_message_deltas_stop_reason() -> None:
     assert given.take(stream_event(delta)) == []
 
 
-def test_info_init_tells_the_sessions_facts() -> None:
+def test_info_init_reports_the_sessions_facts() -> None:
     told = one(Given().take(init(f"{MODEL}[1m]")), SessionInfo)
     assert (told.runtime, told.runtime_version, told.model, told.cwd, told.forked_from) == (
         "claude-code", "2.1.329", f"{MODEL}[1m]", "/repo", None
@@ -146,14 +146,14 @@ def test_info_init_may_name_its_runtime(runtime: str, expected: str) -> None:
     assert one(Given().take(init(runtime=runtime)), SessionInfo).runtime == expected
 
 
-def test_info_a_transcript_line_tells_version_and_cwd() -> None:
+def test_info_a_transcript_line_reports_version_and_cwd() -> None:
     told = one(Given().take(line(user())), SessionInfo)
     assert (told.runtime, told.runtime_version, told.model, told.cwd) == (
         "claude-code", "2.1.329", None, "/repo"
     )  # fmt: skip
 
 
-def test_info_a_rollouts_head_and_turns_tell_theirs() -> None:
+def test_info_a_rollouts_head_and_turns_report_facts() -> None:
     given = Given()
     meta = {"id": "r", "cwd": "/repo", "cli_version": "0.40.0"}
     told = one(given.take(rollout("session_meta", meta), hint="r"), SessionInfo)
@@ -176,13 +176,13 @@ def test_info_once_and_again_when_a_fact_changes() -> None:
     assert (told.cwd, told.runtime_version) == ("/elsewhere", "2.2.0")
 
 
-def test_info_is_never_told_by_a_messages_model() -> None:
+def test_info_ignores_a_messages_model() -> None:
     given = session(init())
     assert not every(given.take(assistant("b", read=9, model="gpt-4")), SessionInfo)
     assert not every(session().take(assistant("a", read=9)), SessionInfo)
 
 
-def test_info_a_line_that_tells_nothing_tells_nothing() -> None:
+def test_info_a_line_without_facts_gives_no_record() -> None:
     given = session()
     assert not every(given.take(line(user(), cwd=None, version=5)), SessionInfo)
     assert every(given.take(line(boundary())), SessionInfo)
@@ -195,7 +195,7 @@ def test_info_a_subagents_folder_is_its_own() -> None:
     assert one(first.records, SessionInfo).chain == "main"
 
 
-def test_order_of_a_compaction_lost_and_begun_anew() -> None:
+def test_order_of_a_compaction_lost_and_started_again() -> None:
     given = session(compacting(at=0))
     assert kinds(given.take(line(compacting(), at=8 * 3600))) == [
         "session_info", "compaction_failed", "compaction_start"
@@ -236,7 +236,7 @@ def test_order_of_a_reset_over_an_open_attempt_and_an_unmeasured_boundary() -> N
     ]  # fmt: skip
 
 
-def test_order_of_a_result_that_loses_an_attempt_and_tells_a_window() -> None:
+def test_order_of_a_result_that_loses_an_attempt_and_reports_a_window() -> None:
     given = session(init(), compacting())
     told = result({MODEL: {"contextWindow": 9}}, terminal_reason="prompt_too_long")
     assert kinds(given.take(told)) == [

@@ -49,7 +49,7 @@ def pre_compact(trigger: str, how: str) -> Body:
 @pytest.mark.parametrize(
     ("trigger", "reason"), [("manual", "manual"), ("auto", "threshold_exceeded"), ("later", None)]
 )
-def test_r24_a_pre_compact_hook_tells_the_next_starts_trigger(
+def test_r24_a_pre_compact_hook_sets_the_next_starts_trigger(
     trigger: str, reason: str | None, how: str
 ) -> None:
     given = session(init(), pre_compact(trigger, how))
@@ -69,13 +69,13 @@ def test_r24_at_the_start_the_trigger_is_usually_unknown() -> None:
         [{"type": "text", "text": "/compact"}],
     ],
 )
-def test_r24_a_compact_command_tells_manual(content: object) -> None:
+def test_r24_a_compact_command_means_manual(content: object) -> None:
     given = session(user(content))
     assert one(given.take(compacting()), CompactionStart).trigger_reason == "manual"
 
 
 @pytest.mark.parametrize("content", ["/compactify", "do /compact", "compact", "/clear", [], [5]])
-def test_r24_other_texts_tell_nothing(content: object) -> None:
+def test_r24_other_texts_give_no_hint(content: object) -> None:
     given = session(user(content))
     assert one(given.take(compacting()), CompactionStart).trigger_reason is None
 
@@ -96,7 +96,7 @@ def test_r24_a_hint_is_dropped_at_a_boundary_result_or_reset(ender: Body) -> Non
     assert one(given.take(compacting()), CompactionStart).trigger_reason is None
 
 
-def test_r24_the_boundary_and_the_reset_that_drop_a_hint_are_the_main_chains() -> None:
+def test_r24_only_a_boundary_or_reset_of_the_main_chain_drops_a_hint() -> None:
     given = session(user("/compact"), side(boundary({"trigger": "auto"})), side(clear()))
     assert one(given.take(compacting()), CompactionStart).trigger_reason == "manual"
 
@@ -140,7 +140,7 @@ def test_r24_a_hook_callback_belongs_to_the_streams_session() -> None:
         system("hook_started", hook_event="PreCompact"),
     ],
 )
-def test_r25_other_hooks_say_nothing(body: Body) -> None:
+def test_r25_other_hooks_give_no_record(body: Body) -> None:
     given = Given()
     assert given.take(body, hint=SESSION) == []
     assert given.deriver.sessions == {}

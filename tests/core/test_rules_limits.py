@@ -53,7 +53,7 @@ def test_r12_the_first_record_comes_with_the_main_chains_first_model_by_response
     assert limits(one(records, ContextLimits)) == (OTHER_WINDOW, "catalog")
 
 
-def test_r12_what_is_known_already_is_not_told_again() -> None:
+def test_r12_known_facts_are_not_announced_again() -> None:
     assert not every(session(init()).take(init(), assistant(read=10)), ContextLimits)
 
 
@@ -64,7 +64,7 @@ def test_r12_a_reading_without_any_model_assumes_the_default() -> None:
     assert (reading.window, reading.window_source, reading.model) == (200_000, "default", None)
 
 
-def test_r12_a_subagents_first_window_is_not_told_but_its_change_is() -> None:
+def test_r12_a_subagents_first_window_is_not_announced_but_a_change_is() -> None:
     given = session(init())
     assert not every(given.take(side(assistant("s", read=10, model=OTHER_MODEL))), ContextLimits)
     records = given.take(side(assistant("t", read=10, model=MODEL)))
@@ -72,12 +72,12 @@ def test_r12_a_subagents_first_window_is_not_told_but_its_change_is() -> None:
     assert (told.chain, told.model, *limits(told)) == ("a1b2", MODEL, WINDOW, "catalog")
 
 
-def test_r12_a_subagents_changed_source_alone_is_not_told() -> None:
+def test_r12_a_changed_source_of_a_subagents_window_is_not_announced() -> None:
     given = session(init(), side(assistant("s", read=10, model=OTHER_MODEL)))
     assert not every(given.take(result({OTHER_MODEL: model_window(OTHER_WINDOW)})), ContextLimits)
 
 
-def test_r12_model_usage_tells_a_chains_window_by_its_models_name() -> None:
+def test_r12_model_usage_reports_a_chains_window_by_model_name() -> None:
     given = session(init(), assistant("a", read=10))
     records = given.take(result({MODEL: model_window(MILLION)}))
     assert limits(one(records, ContextLimits)) == (MILLION, "runtime")
@@ -118,7 +118,7 @@ def test_r12_of_several_suffixes_that_of_the_latest_init(model: str, window: int
         assert one(given.take(assistant(read=10)), ContextReading).window == window
 
 
-def test_r12_a_later_init_chooses_anew_among_the_suffixes() -> None:
+def test_r12_a_later_init_selects_again_among_the_suffixes() -> None:
     both = {MODEL: model_window(200_001), LARGE: model_window(MILLION)}
     given = session(init(LARGE), result(both), init(MODEL))
     assert one(given.take(assistant(read=10)), ContextReading).window == 200_001
@@ -149,7 +149,7 @@ def test_r12_several_for_one_message_are_main_first_then_by_subject() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "200000", None, 1.5])
-def test_r12_a_window_that_is_no_count_is_not_told(wrong: object) -> None:
+def test_r12_an_invalid_window_is_ignored(wrong: object) -> None:
     assert not every(session(init()).take(result({MODEL: model_window(wrong)})), ContextLimits)
     assert not every(session(init()).take(result({MODEL: 5})), ContextLimits)
 
@@ -167,18 +167,18 @@ def test_r12_a_window_that_is_no_count_is_not_told(wrong: object) -> None:
             "enabled": True, "effective_window": 180_000, "threshold": 167_000}),
     ],
 )  # fmt: skip
-def test_r12_autocompact_state_tells_more(body: Body) -> None:
+def test_r12_autocompact_state_reports_auto_compact_facts(body: Body) -> None:
     told = one(session(init()).take(body), ContextLimits)
     facts = (told.auto_compact_enabled, told.auto_compact_threshold, told.effective_window)
     assert facts == (True, 167_000, 180_000)
     assert (limits(told), told.total_tokens, told.categories) == ((WINDOW, "catalog"), None, None)
 
 
-def test_r12_an_autocompact_state_that_says_nothing_is_ignored() -> None:
+def test_r12_an_autocompact_state_without_facts_is_ignored() -> None:
     assert session(init()).take(any_message("autocompact_state", enforced=True)) == []
 
 
-def test_r12_facts_not_told_again_stay() -> None:
+def test_r12_facts_that_are_not_repeated_are_kept() -> None:
     given = session(init(), any_message("autocompact_state", enabled=True, threshold=167_000))
     records = given.take(any_message("autocompact_state", effective_window=180_000))
     told = one(records, ContextLimits)
@@ -195,7 +195,7 @@ def test_r12_auto_compact_facts_are_the_main_chains() -> None:
     assert (of_side.chain, of_side.auto_compact_threshold) == ("a1b2", None)
 
 
-def test_r12_facts_told_before_the_first_model_come_with_it() -> None:
+def test_r12_facts_reported_before_the_first_model_are_announced_with_it() -> None:
     given = session(any_message("autocompact_state", enabled=False))
     assert not every(given.records, ContextLimits)
     assert one(given.take(init()), ContextLimits).auto_compact_enabled is False
@@ -213,7 +213,7 @@ ANSWER: Body = {
 }
 
 
-def test_r12_a_context_usage_answer_tells_more() -> None:
+def test_r12_a_context_usage_answer_reports_totals_and_categories() -> None:
     told = one(session(init()).take(usage_answer(**ANSWER), hint=SESSION), ContextLimits)
     assert told.total_tokens == 122_300
     assert told.categories == (
@@ -229,7 +229,7 @@ def test_r12_a_context_usage_answer_is_no_reading() -> None:
     assert kinds(records) == ["context_limits"]
 
 
-def test_r12_context_usage_on_a_synthetic_frame_tells_the_same() -> None:
+def test_r12_context_usage_on_a_synthetic_frame_is_read_like_an_answer() -> None:
     told = {
         "model": MODEL,
         "total_tokens": 122_300,
@@ -242,7 +242,7 @@ def test_r12_context_usage_on_a_synthetic_frame_tells_the_same() -> None:
     assert answered.categories == (Category(id=None, name="Messages", kind="used", tokens=113_400),)
 
 
-def test_r12_raw_max_tokens_is_the_window_only_where_no_context_window_was_told() -> None:
+def test_r12_raw_max_tokens_is_the_window_only_if_no_context_window_was_reported() -> None:
     given = session(init())
     records = given.take(usage_answer(**ANSWER), hint=SESSION)
     assert limits(one(records, ContextLimits)) == (180_000, "runtime")
@@ -253,13 +253,13 @@ def test_r12_raw_max_tokens_is_the_window_only_where_no_context_window_was_told(
     assert (*limits(again), again.effective_window) == (300_000, "runtime", 150_000)
 
 
-def test_r12_an_answer_without_a_model_speaks_of_the_main_chains() -> None:
+def test_r12_an_answer_without_a_model_applies_to_the_main_chains_model() -> None:
     answer = {key: told for key, told in ANSWER.items() if key != "model"}
     records = session(init()).take(usage_answer(**answer), hint=SESSION)
     assert limits(one(records, ContextLimits)) == (180_000, "runtime")
 
 
-def test_r12_windows_told_before_any_model_are_the_first_models() -> None:
+def test_r12_windows_reported_before_any_model_belong_to_the_first_model() -> None:
     answer = {key: told for key, told in ANSWER.items() if key != "model"}
     asked = Given()
     asked.take(usage_answer(**answer), hint=SESSION)
@@ -276,7 +276,7 @@ def test_r12_windows_told_before_any_model_are_the_first_models() -> None:
     )
 
 
-def test_r12_an_answer_that_says_the_same_again_changes_nothing() -> None:
+def test_r12_a_repeated_answer_changes_nothing() -> None:
     given = session(init())
     given.take(usage_answer(**ANSWER), hint=SESSION)
     again = usage_answer(**(ANSWER | {"percentage": 61}))
@@ -315,7 +315,7 @@ def test_r12_an_answer_may_lack_its_categories() -> None:
         {"type": "control_request", "request": {"subtype": "get_context_usage"}},
     ],
 )
-def test_r12_other_control_messages_say_nothing(body: Body) -> None:
+def test_r12_other_control_messages_are_ignored(body: Body) -> None:
     assert session(init()).take(body, hint=SESSION) == []
 
 
@@ -338,7 +338,7 @@ def test_r12_a_change_of_model_within_the_main_chain_is_a_change_of_limits() -> 
     assert one(records, ContextReading).used_percent == 50.0
 
 
-def test_r12_a_codex_rollout_tells_the_window_of_its_model() -> None:
+def test_r12_a_codex_rollout_reports_the_window_of_its_model() -> None:
     given = Given()
     given.take(rollout("turn_context", {"model": "gpt-5-codex", "cwd": "/repo"}), hint="r")
     assert limits(one(given.records, ContextLimits)) == (200_000, "default")

@@ -56,7 +56,7 @@ def test_r01_a_transcript_line_names_it_in_camel_case() -> None:
     assert one(records, ContextReading).session_id == SESSION
 
 
-def test_r01_else_the_container_says_it() -> None:
+def test_r01_else_the_container_names_the_session() -> None:
     body = assistant(read=100)
     del body["session_id"]
     assert one(Given().take(body, hint="key"), ContextReading).session_id == "key"
@@ -83,7 +83,7 @@ def test_r01_a_session_of_a_wrong_type_is_none(wrong: object) -> None:
     "body", [assistant(read=100), user(), compacting(), boundary(), init(), reset()]
 )
 @pytest.mark.parametrize("hint", [None, ""])
-def test_r01_a_message_that_could_emit_and_has_no_session_is_dead(
+def test_r01_a_message_that_could_emit_and_has_no_session_is_a_dead_letter(
     body: Body, hint: str | None
 ) -> None:
     without = {key: value for key, value in body.items() if key != "session_id"}
@@ -322,7 +322,7 @@ def test_r03_a_uuid_of_a_wrong_type_is_absent() -> None:
     assert len(every(Given().take(first, second), ContextReading)) == 2
 
 
-def test_r01_a_session_id_of_10_kb_is_one_and_a_longer_one_than_16_k_is_none() -> None:
+def test_r01_a_session_id_has_at_most_16_k_characters() -> None:
     long, longer = "語" * 10_000, "語" * 16_385
     kept = Given().take(user(session_id=long), init(session_id=long))
     assert one(kept, SessionInfo).session_id == long
@@ -336,7 +336,7 @@ def test_r01_a_session_id_of_10_kb_is_one_and_a_longer_one_than_16_k_is_none() -
         assert taken.dead.reason == "no_session"
 
 
-def test_r03_a_name_that_is_no_name_is_absent() -> None:
+def test_r03_an_overlong_name_is_absent() -> None:
     fits, longer = "m" * 1_024, "m" * 1_025
     assert one(Given().take(init(model=fits)), SessionInfo).model == fits
     told = one(Given().take(init(model=longer, cwd="/" * 16_385, version="x")), SessionInfo)
@@ -360,7 +360,7 @@ def test_r05_a_message_whose_record_could_not_be_written_is_too_large() -> None:
     assert len(deriver.derive(InputMessage(small, "s")).records) == 1
 
 
-def test_r12_more_categories_than_anyone_has_are_none() -> None:
+def test_r12_an_excessive_number_of_categories_is_ignored() -> None:
     rows = [{"id": "x"}] * 1_001
     body = {"totalTokens": 5, "categories": rows}
     answer = {"type": "control_response", "response": {"response": body}}

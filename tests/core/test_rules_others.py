@@ -65,11 +65,11 @@ def test_r26_once_per_response() -> None:
     assert every(given.take(edited("b", TOOLS)), ContextEdit)
 
 
-def test_r26_a_later_line_of_the_response_may_tell_them() -> None:
+def test_r26_a_later_line_of_the_response_may_report_edits() -> None:
     assert every(session(assistant("a", read=60_000)).take(edited("a", TOOLS)), ContextEdit)
 
 
-def test_r26_a_message_delta_may_tell_them() -> None:
+def test_r26_a_message_delta_may_report_edits() -> None:
     given = session(message_start("a", read=60_000))
     delta = message_delta(None, context_management={"applied_edits": [TOOLS]})
     assert one(given.take(delta), ContextEdit).cleared_input_tokens == 15_000
@@ -78,7 +78,7 @@ def test_r26_a_message_delta_may_tell_them() -> None:
     assert not every(given.take(again), ContextEdit)
 
 
-def test_r26_edits_that_tell_no_count_have_none() -> None:
+def test_r26_edits_without_a_count_have_none() -> None:
     told = one(session().take(edited("a", {"type": "later"}, 5)), ContextEdit)
     assert (told.edits, told.cleared_input_tokens) == (({"type": "later"},), None)
 
@@ -337,7 +337,7 @@ def test_r29_other_blocks_are_no_compactions() -> None:
     assert not every(session().take(frame), CompactBoundary)
 
 
-def test_r30_a_fork_that_repeats_old_uuids_is_derived_anew_under_its_id() -> None:
+def test_r30_a_fork_that_repeats_old_uuids_is_derived_again_under_its_id() -> None:
     given = Given()
     lines = [line(user(), 0), line(assistant("a", read=90_000), 5), line(boundary(), 9)]
     first = given.take(*lines)
@@ -356,9 +356,9 @@ def test_r30_a_fork_that_repeats_old_uuids_is_derived_anew_under_its_id() -> Non
         rollout("session_meta", {"id": SESSION, "forked_from_id": "parent"}),
     ],
 )
-def test_r30_forked_from_where_told(body: Body) -> None:
+def test_r30_forked_from_is_recorded_where_reported(body: Body) -> None:
     assert one(Given().take(body, hint=SESSION), SessionInfo).forked_from == "parent"
 
 
-def test_records_a_result_that_is_no_exhaustion_says_nothing() -> None:
+def test_records_a_result_without_exhaustion_gives_no_record() -> None:
     assert session(init()).take(result(terminal_reason="completed")) == []

@@ -47,7 +47,7 @@ def test_r06_model_usage_sums_a_session_and_is_no_reading() -> None:
     assert kinds(Given().take(result(told))) == []
 
 
-def test_r07_anthropic_reports_the_three_beside_each_other() -> None:
+def test_r07_anthropic_reports_the_three_parts_separately() -> None:
     assert counts(reading(assistant("a", 2, 26_768, 24_018, output=999))) == (
         50_788, 2, 26_768, 24_018
     )  # fmt: skip
@@ -130,13 +130,13 @@ def test_r07_a_raw_response_of_a_provider_is_read_as_it_is() -> None:
     assert told.model == "gemini-2.5-pro"
 
 
-def test_r07_what_looks_like_no_response_of_any_provider_is_ignored() -> None:
+def test_r07_messages_of_no_known_provider_are_ignored() -> None:
     given = Given()
     assert given.take({"session_id": "s", "object": "list"}, {"session_id": "s", "object": 1}) == []
     assert given.deriver.sessions == {}
 
 
-def test_r07_usage_may_stand_beside_the_message() -> None:
+def test_r07_usage_may_be_next_to_the_message() -> None:
     frame = any_message("assistant", usage={"prompt_tokens": 50}, message={"id": "m"})
     assert reading(frame).used_tokens == 50
 
@@ -154,7 +154,7 @@ def test_r07_more_cached_than_prompt_tokens_do_not_make_the_input_negative() -> 
         {"total_tokens": 400},
     ],
 )
-def test_r07_a_usage_that_tells_no_input_is_no_reading(told: Body) -> None:
+def test_r07_usage_without_input_tokens_is_no_reading(told: Body) -> None:
     given = Given()
     assert not every(given.take(plain(told)), ContextReading)
     assert given.chain().total == 1

@@ -44,7 +44,7 @@ def test_envelope_subject_type_and_rules() -> None:
     assert record.rules == RULES.tag
 
 
-def test_envelope_rules_change_with_what_is_in_force() -> None:
+def test_envelope_rules_change_with_the_configuration() -> None:
     others = [
         Rules(CATALOG, thresholds=(80, 90)),
         Rules(CATALOG, configured_windows={"x": 5}),
@@ -66,7 +66,7 @@ def test_envelope_rules_change_with_what_is_in_force() -> None:
         {"configured_windows": {"m": 5, "m[1m]": 6}},
     ],
 )
-def test_envelope_rules_that_cannot_be_meant_are_refused(wrong: dict[str, object]) -> None:
+def test_envelope_invalid_rules_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"threshold|window"):
         Rules(CATALOG, **wrong)  # type: ignore[arg-type]
 
@@ -98,7 +98,7 @@ def test_common_a_subagents_type_stays_with_its_chain() -> None:
     assert one(changed, ContextReading).subagent_type == "planner"
 
 
-def test_common_main_has_no_subagent_type_whatever_a_message_says() -> None:
+def test_common_main_never_has_a_subagent_type() -> None:
     given = session(assistant("m", read=9, subagent_type="explorer"))
     assert one(given.records, ContextReading).subagent_type is None
 

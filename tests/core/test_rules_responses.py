@@ -122,13 +122,13 @@ def test_r09_message_delta_never_is_a_reading() -> None:
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}},
     ],
 )
-def test_r09_other_stream_events_say_nothing(event: Body) -> None:
+def test_r09_other_stream_events_are_ignored(event: Body) -> None:
     given = Given()
     assert given.take(stream_event(event), any_message("stream_event", event=1)) == []
     assert given.deriver.sessions == {}
 
 
-def test_r09_stop_reason_says_nothing_about_which_line_is_last() -> None:
+def test_r09_stop_reason_does_not_mark_the_last_line() -> None:
     given = Given()
     given.take(assistant("msg_1", read=100, inside={"stop_reason": "tool_use"}))
     assert given.take(assistant("msg_1", read=100, inside={"stop_reason": None})) == []
@@ -196,7 +196,7 @@ def test_r10_codex_info_null_is_no_reading() -> None:
     assert Given().take(rollout("event_msg", {"type": "agent_message"}), hint="r") == []
 
 
-def test_r10_codex_info_without_a_usage_tells_its_window_only() -> None:
+def test_r10_codex_info_without_a_usage_reports_only_its_window() -> None:
     given = Given()
     body = rollout("event_msg", {"type": "token_count", "info": {"model_context_window": 272_000}})
     assert not every(given.take(body, hint="r"), ContextReading)

@@ -192,7 +192,7 @@ def test_records_tokens_saved_may_be_negative() -> None:
     assert told.tokens_saved == -200
 
 
-def test_records_without_tokens_before_nothing_was_saved_that_is_known() -> None:
+def test_records_without_tokens_before_tokens_saved_is_unknown() -> None:
     given = session(boundary())
     told = one(given.take(assistant("b", read=700)), CompactionComplete)
     assert (told.tokens_before, told.tokens_after, told.tokens_saved) == (None, 700, None)

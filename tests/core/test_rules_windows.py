@@ -79,7 +79,7 @@ def test_numbers_a_reading_of_exactly_the_window_does_not_void_it() -> None:
     assert (told.window, told.used_percent) == (WINDOW, 100.0)
 
 
-def test_numbers_a_voided_window_is_null_until_a_runtime_tells_one() -> None:
+def test_numbers_a_voided_window_is_null_until_a_runtime_reports_one() -> None:
     given = session(init(), assistant("a", read=250_000), init(LARGE))
     assert one(given.take(assistant("b", read=10)), ContextReading).window is None
     records = given.take(result({MODEL: model_window(MILLION)}))
@@ -103,7 +103,7 @@ def test_numbers_a_voided_window_is_void_for_every_chain_of_the_model() -> None:
     ]  # fmt: skip
 
 
-def test_r13_a_window_that_was_told_is_never_voided_and_nothing_is_clamped() -> None:
+def test_r13_a_reported_window_is_never_voided_and_nothing_is_clamped() -> None:
     given = session(init(), result({MODEL: model_window(100_000)}))
     records = given.take(assistant(read=150_000))
     reading, warning = one(records, ContextReading), one(records, ContextWarning)

@@ -123,7 +123,7 @@ def test_restoring_after_every_message_gives_the_same_records(
 
 
 @given(SESSIONS)
-def test_a_state_stays_as_it_was_whatever_follows(plan: tuple[list[Action], bool]) -> None:
+def test_a_state_is_not_modified_by_later_messages(plan: tuple[list[Action], bool]) -> None:
     """What a batch began with is compared with what it ended with, and must not move meanwhile."""
     actions, transcript = plan
     deriver = Deriver(RULES)
@@ -152,7 +152,7 @@ def rich() -> Given:
     return session(*odd, *others)
 
 
-def test_a_session_is_read_back_as_it_was_put_away() -> None:
+def test_a_session_round_trips_through_storage() -> None:
     before = rich().session()
     store = Store()
     store.put(None, before)
@@ -181,7 +181,7 @@ def test_a_session_of_one_message_is_read_back(first: dict[str, Any]) -> None:
     assert store.get() == state
 
 
-def test_only_what_changed_is_stored() -> None:
+def test_only_changed_parts_are_stored() -> None:
     told = rich()
     before = told.session()
     told.take(side(user(), "b2"))
@@ -191,7 +191,7 @@ def test_only_what_changed_is_stored() -> None:
     assert list(pack(told.session(), told.session())) == [SESSION_PART]
 
 
-def test_a_chain_that_left_is_a_part_that_is_gone() -> None:
+def test_the_part_of_a_chain_that_left_is_removed() -> None:
     told = session(*(side(user(), f"agent{number}") for number in range(64)))
     before = told.session()
     told.take(side(user(), "newcomer"))
@@ -220,7 +220,7 @@ def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
     assert sorted(part_names(small)) == sorted(pack(None, small))
 
 
-def test_a_restored_session_knows_exactly_what_it_knew() -> None:
+def test_a_restored_session_knows_exactly_the_same_causes() -> None:
     told = Given()
     store = Store()
     bodies = [user(str(number)) for number in range(KEPT + 300)]

@@ -44,7 +44,7 @@ def test_the_largest_text_becomes_a_marked_stub() -> None:
     assert len(codec.dumps(told)) <= 10_000
 
 
-def test_the_message_itself_is_left_alone() -> None:
+def test_the_input_message_is_not_modified() -> None:
     body = response("x" * 9_000)
     before = json.dumps(body)
     short(body, 6_000)
@@ -57,14 +57,14 @@ def test_command_tags_at_a_texts_beginning_stay() -> None:
     assert told["message"].startswith("<local-command-stdout>x")
 
 
-def test_what_is_read_is_never_shortened() -> None:
+def test_fields_used_by_rules_are_never_shortened() -> None:
     metadata = {"trigger": "auto", "note": "n" * 9_000}
     assert short({"type": "system", "uuid": "u", "compact_metadata": metadata}, 4_000) is None
     assert short({"type": "user", "uuid": "u" * 9_000, "message": "x"}, 4_000) is None
     assert short({"message": {"usage": {"n": "n" * 9_000}, "content": []}}, 4_000) is None
 
 
-def test_a_list_of_many_small_things_goes_whole() -> None:
+def test_a_list_of_many_small_items_is_replaced_whole() -> None:
     body = response([{"n": n} for n in range(3_000)]) | {"toolUseResult": {"kept": [1, 2, 3]}}
     told = short(body, 6_000)
     assert told is not None
@@ -73,7 +73,7 @@ def test_a_list_of_many_small_things_goes_whole() -> None:
     assert told["message"]["usage"] == body["message"]["usage"]
 
 
-def test_the_smallest_branch_that_is_enough_goes() -> None:
+def test_the_smallest_sufficient_branch_is_replaced() -> None:
     numbers = list(range(1_000))
     body = {"type": "x", "more": {"first": numbers * 5, "second": numbers * 3, "third": numbers}}
     size = len(codec.dumps(body))
@@ -82,7 +82,7 @@ def test_the_smallest_branch_that_is_enough_goes() -> None:
     assert [type(told["more"][name]) for name in ("first", "second", "third")] == [list, str, list]
 
 
-def test_several_branches_go_where_one_is_not_enough() -> None:
+def test_several_branches_are_replaced_if_one_is_not_enough() -> None:
     numbers = list(range(2_000))
     body = {"a": numbers, "b": [numbers], "c": numbers, "type": "x"}
     told = short(body, 12_000)
@@ -129,7 +129,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=6), st.integers(300, 5_000))
-def test_what_comes_out_fits_and_the_same_goes_in_and_out(body: dict[str, Any], limit: int) -> None:
+def test_a_stub_fits_the_limit_and_is_deterministic(body: dict[str, Any], limit: int) -> None:
     told = short(body, limit)
     assert told == short(body, limit)
     if told is not None:
@@ -138,7 +138,7 @@ def test_what_comes_out_fits_and_the_same_goes_in_and_out(body: dict[str, Any], 
 
 
 @pytest.mark.parametrize("limit", [0, 10])
-def test_an_impossible_limit_is_told(limit: int) -> None:
+def test_an_impossible_limit_returns_none(limit: int) -> None:
     assert short({"type": "user"}, limit) is None
 
 

@@ -21,7 +21,7 @@ from streams.core.derivation.transitions import (
 )
 from tools.draw_attempts import diagram, document, table
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "attempts.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "ATTEMPTS.md"
 
 SPEC = """
 | Idle      | start → Open          | -           | -       | failed        | boundary        | -              | -              | -              | -              |
@@ -66,7 +66,7 @@ def spec() -> dict[tuple[Phase, AttemptEvent], Move]:
 
 
 @pytest.mark.parametrize(("phase", "event"), PAIRS)
-def test_the_table_has_every_pair_and_is_the_specs(phase: Phase, event: AttemptEvent) -> None:
+def test_every_pair_of_the_table_matches_the_spec(phase: Phase, event: AttemptEvent) -> None:
     assert TABLE[phase][event] == spec()[phase, event]
 
 
@@ -76,7 +76,7 @@ def test_the_table_has_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("phase", "event"), PAIRS)
-def test_only_an_attempt_that_is_there_can_beat_or_be_lost(
+def test_only_an_open_attempt_can_have_heartbeats_or_be_lost(
     phase: Phase, event: AttemptEvent
 ) -> None:
     move = TABLE[phase][event]
@@ -115,7 +115,7 @@ def test_without_a_start_there_is_no_attempt(phase: Phase) -> None:
 
 def test_the_document_is_drawn_from_the_table() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == document(), (
-        "docs/attempts.md is stale: run `python tools/draw_attempts.py`"
+        "docs/ATTEMPTS.md is stale: run `python tools/draw_attempts.py`"
     )
 
 

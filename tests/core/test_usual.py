@@ -14,7 +14,7 @@ pytestmark = pytest.mark.compiled
 
 
 @pytest.mark.parametrize("number", range(len(USUAL)))
-def test_a_usual_message_is_read_in_short(number: int) -> None:
+def test_a_usual_message_takes_the_fast_path(number: int) -> None:
     for value in (dump(USUAL[number]), json.dumps(USUAL[number], indent=1).encode() + b"\r\n "):
         assert same(value)
 
@@ -30,12 +30,12 @@ def test_its_fields_may_come_in_any_order(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(UNUSUAL)))
-def test_an_unusual_message_is_left_to_a_full_reading(number: int) -> None:
+def test_an_unusual_message_is_left_to_the_full_parser(number: int) -> None:
     assert short(dump(UNUSUAL[number])) is None
 
 
 @pytest.mark.parametrize("number", range(len(BROKEN)))
-def test_what_is_broken_escaped_or_said_twice_is_left_to_a_full_reading(number: int) -> None:
+def test_broken_escaped_or_duplicate_content_is_left_to_the_full_parser(number: int) -> None:
     assert short(BROKEN[number]) is None
 
 
@@ -78,7 +78,7 @@ def test_what_is_broken_escaped_or_said_twice_is_left_to_a_full_reading(number: 
         *(b'"%s"' % wrong for wrong in (b"\xe0\x80\x80", b"\xf0\x80\x80\x80", b"\xf4\x90\x80\x80")),
     ],
 )
-def test_what_is_passed_over_is_looked_at_too(written: bytes) -> None:
+def test_skipped_fields_are_validated(written: bytes) -> None:
     value = b'{"tool_use_result":%s,' % written + TEXT[1:]
     assert short(value) is None
     nested = TEXT.replace(b'"content":', b'"container":[{"a":%s}],"content":' % written)
@@ -107,5 +107,5 @@ def test_what_is_passed_over_is_looked_at_too(written: bytes) -> None:
         *(b'"%s\xc3\xa9%s"' % (b"x" * n, b"y" * (9 - n)) for n in range(10)),
     ],
 )
-def test_what_is_passed_over_may_be_anything_valid(written: bytes) -> None:
+def test_skipped_fields_may_have_any_valid_value(written: bytes) -> None:
     assert same(b'{"tool_use_result":%s,' % written + TEXT[1:])

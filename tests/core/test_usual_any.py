@@ -23,7 +23,7 @@ MARKS = b'\x00\t\n\x0b\x0c\r\x1f "\\/<,:{}[]-0129.eEu\x7f\x80\xbf\xc3\xe2\xed\xf
 
 
 @pytest.mark.parametrize("number", range(len(USUAL)))
-def test_a_message_cut_short_or_changed_in_one_place_is_said_rightly_or_not(number: int) -> None:
+def test_a_truncated_or_altered_message_is_read_correctly_or_declined(number: int) -> None:
     value = dump(USUAL[number])
     for place in range(len(value)):
         assert not same(value[:place])
@@ -65,7 +65,7 @@ def _doubled(written: bytes, body: dict[str, Any], begin: int) -> Iterator[bytes
 
 
 @pytest.mark.parametrize("number", range(len(USUAL)))
-def test_what_is_said_twice_is_said_rightly_or_not(number: int) -> None:
+def test_duplicate_fields_are_read_correctly_or_declined(number: int) -> None:
     values = list(doubled(dump(USUAL[number])))
     assert len(values) > 2 * len(SECOND) * len(USUAL[number])
     for value in values:
@@ -125,13 +125,13 @@ def variations(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=1_500)
 @given(variations())
-def test_whatever_a_message_says_it_is_said_rightly_or_not(value: bytes) -> None:
+def test_any_message_is_read_correctly_or_declined(value: bytes) -> None:
     same(value)
 
 
 @settings(max_examples=500)
 @given(st.data(), st.sampled_from(USUAL))
-def test_whatever_bytes_come_they_are_said_rightly_or_not(
+def test_any_bytes_are_read_correctly_or_declined(
     data: st.DataObject, message: dict[str, Any]
 ) -> None:
     value = bytearray(dump(message))
@@ -148,7 +148,7 @@ def simulated() -> Iterator[bytes]:
         yield one.value
 
 
-def test_what_runtimes_send_is_said_rightly_and_most_of_it_in_short() -> None:
+def test_runtime_messages_are_read_correctly_and_mostly_by_the_fast_path() -> None:
     all_of, in_short = Counter[bool](), Counter[bool]()
     for value in simulated():
         is_transcript = b'"sessionId"' in value
@@ -160,7 +160,7 @@ def test_what_runtimes_send_is_said_rightly_and_most_of_it_in_short() -> None:
 
 
 @pytest.mark.shared
-def test_what_samples_and_transcripts_hold_is_said_rightly(shared: Path) -> None:
+def test_samples_and_transcripts_are_read_correctly(shared: Path) -> None:
     counted = 0
     for path in sorted(shared.rglob("*.jsonl")):
         for value in path.read_bytes().splitlines():

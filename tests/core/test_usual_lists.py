@@ -76,21 +76,21 @@ def passed_over(place: str) -> set[str]:
 
 
 @pytest.mark.parametrize("place", ["", "message", "usage", "event"])
-def test_what_is_passed_over_is_asked_for_by_no_rule(place: str) -> None:
+def test_skipped_fields_are_used_by_no_rule(place: str) -> None:
     asked, passed = asked_for()[place], passed_over(place)
     assert len(asked) > 1
     assert len(passed) > 1
     assert asked & passed == set()
 
 
-def test_of_what_is_open_rules_ask_for_what_is_read() -> None:
+def test_rules_use_only_fields_that_the_fast_path_reads() -> None:
     asked = asked_for()
     assert asked["delta"] == {"stop_reason"}
     # Of a block: whether it is a compaction, whose other fields count then, and a command's text.
     assert {"type", "text"} <= asked["content"] <= {"type", "text", "content", "encrypted_content"}
 
 
-def test_all_names_are_as_long_as_is_said() -> None:
+def test_name_lengths_are_correct() -> None:
     names = re.findall(r'b"([^"]+)", (\d+)\)', SOURCE.read_text())
     assert len(names) > 50
     assert [name for name, size in names if len(name) != int(size)] == []

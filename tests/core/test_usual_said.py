@@ -93,7 +93,7 @@ SAID: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
 @pytest.mark.parametrize("publisher_agent_id", [None, "agent-9"])
 @pytest.mark.parametrize("received_ms", [None, 1_790_000_000_000])
 @pytest.mark.parametrize("number", range(len(SAID)))
-def test_it_is_what_a_full_reading_makes(
+def test_the_expected_result_equals_a_full_reading(
     number: int, received_ms: int | None, publisher_agent_id: str | None
 ) -> None:
     message, said = SAID[number]
@@ -103,7 +103,7 @@ def test_it_is_what_a_full_reading_makes(
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("number", range(len(SAID)))
-def test_the_reader_says_just_that(number: int) -> None:
+def test_the_fast_path_returns_the_expected_result(number: int) -> None:
     message, said = SAID[number]
     assert read_usual is not None
     assert read_usual(dump(message)) == said

@@ -80,11 +80,11 @@ def test_the_longest_prefix_wins() -> None:
         ("x[1m]-b", ("x[1m]-b", None)),
     ],
 )
-def test_a_suffix_tells_the_window(model: str, split: tuple[str, int | None]) -> None:
+def test_a_suffix_determines_the_window(model: str, split: tuple[str, int | None]) -> None:
     assert base_name(model) == split
 
 
-def test_vendors_and_dots_are_no_part_of_a_name() -> None:
+def test_names_are_normalised_across_vendors() -> None:
     assert plain_name("global.anthropic.claude-opus-4-1-v1:0") == "claude-opus-4-1-v1:0"
     assert plain_name("us-gov.anthropic.claude-3") == "claude-3"
     assert plain_name("vertex_ai/Claude-Opus-4.5") == "claude-opus-4-5"

@@ -22,7 +22,7 @@ OWN = {name: service for name, service in SERVICES.items() if service["image"] =
 CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
 
 
-def test_the_whole_pipeline_is_there() -> None:
+def test_all_services_of_the_pipeline_are_present() -> None:
     assert set(OWN) == {"topics", "derive", "project", "serve", "publish"}
     assert set(SERVICES) - set(OWN) == {"kafka", "redis"}
 
@@ -77,7 +77,7 @@ def test_redis_is_configured_as_the_local_one() -> None:
     }
 
 
-def test_what_the_image_copies_is_in_the_project_and_not_ignored() -> None:
+def test_files_copied_into_the_image_exist_and_are_not_ignored() -> None:
     text = CONTAINERFILE.read_text(encoding="utf-8")
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     sources = [

@@ -68,11 +68,11 @@ def test_the_configuration_and_all_rules_are_valid(promtool: str) -> None:
     run(promtool, "check", "rules", "--lint=all", "--lint-fatal", *map(str, RULE_FILES))
 
 
-def test_the_rules_do_what_they_say(promtool: str) -> None:
+def test_the_alert_rules_pass_their_unit_tests(promtool: str) -> None:
     assert "SUCCESS" in run(promtool, "test", "rules", str(UNIT_TESTS))
 
 
-def test_every_alert_is_tried_both_ways() -> None:
+def test_every_alert_is_tested_firing_and_silent() -> None:
     """Each fires in a test, and does not in another or at another moment."""
     text = UNIT_TESTS.read_text(encoding="utf-8")
     assert len(ALERTS) == len(set(ALERTS)) > 20
@@ -83,7 +83,7 @@ def test_every_alert_is_tried_both_ways() -> None:
     assert len(quiet) >= 12
 
 
-def test_every_alert_leads_to_its_section_of_the_runbook() -> None:
+def test_every_alert_links_to_its_section_of_the_runbook() -> None:
     named = re.findall(r'runbook: "docs/RUNBOOK\.md#([\w-]+)"', RULES_TEXT)
     assert len(named) == len(ALERTS)
     assert set(named) - _anchors(RUNBOOK) == set()
@@ -106,7 +106,7 @@ def test_every_metric_and_label_that_is_named_is_exported(text: str) -> None:
     assert set(re.findall(r"\bprocess_[a-z_]+", text)) <= usual
 
 
-def test_every_value_of_a_label_that_is_named_can_come() -> None:
+def test_every_label_value_in_the_rules_exists_in_the_code() -> None:
     """Kinds of records, bands, workers and outcomes are words of the code."""
     text = RULES_TEXT + "".join(expressions())
     told = {

@@ -202,7 +202,7 @@ def _unknown(words: list[str]) -> str | None:
     return None
 
 
-def test_commands_and_options_that_are_named_are_there() -> None:
+def test_documented_commands_and_options_exist() -> None:
     wrong = [
         f"{_name(path)}: {' '.join(words)}: {unknown}"
         for path in DOCUMENTS
@@ -212,7 +212,7 @@ def test_commands_and_options_that_are_named_are_there() -> None:
     assert wrong == []
 
 
-def test_a_command_and_an_option_that_are_not_there_are_seen() -> None:
+def test_an_unknown_command_and_option_are_detected() -> None:
     assert _unknown(["replay", "--view", "x.jsonl"]) is None
     assert _unknown(["topics", "create"]) is None
     assert _unknown(["topics", "forget"]) == "forget"

@@ -47,7 +47,7 @@ def test_every_service_that_can_be_connected_to_has_an_example() -> None:
     assert all(service.startswith(name) for service, name in zip(services, told, strict=True))
 
 
-def test_every_setting_of_a_connection_is_spoken_of_and_no_other_is() -> None:
+def test_every_connection_setting_is_documented() -> None:
     named = set(re.findall(rf"{PREFIX}[A-Z_]+[A-Z]", TEXT))
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     assert named <= known

@@ -82,7 +82,7 @@ def _rows(text: str) -> list[list[str]]:
     return [row for number, row in enumerate(cells) if number not in skipped]
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_have_valid_targets() -> None:
     broken = [
         f"{_name(path)}: {target}"
         for path in DOCUMENTS
@@ -98,7 +98,7 @@ def _leads_somewhere(path: Path, target: str) -> bool:
     return aim.exists() and (not anchor or anchor in _anchors(aim.read_text(encoding="utf-8")))
 
 
-def test_files_that_are_named_are_there() -> None:
+def test_files_named_in_documents_exist() -> None:
     missing = [
         f"{_name(path)}: {text}"
         for path in DOCUMENTS
@@ -111,7 +111,7 @@ def test_files_that_are_named_are_there() -> None:
     assert missing == []
 
 
-def test_a_wrong_link_and_a_wrong_anchor_are_seen() -> None:
+def test_a_wrong_link_and_a_wrong_anchor_are_detected() -> None:
     assert "the-rules-r1-to-r30" in _anchors("# The rules\n## The rules R1 to R30\n")
     assert _anchors("# `a_b`, c\n# `a_b`, c\n") == {"a_b-c", "a_b-c-1"}
     assert _LINK.findall("see [x](y.md#z) and ![i](p.png)") == ["y.md#z"]
@@ -152,7 +152,7 @@ def test_the_common_fields_and_the_parts_of_a_category_are_listed() -> None:
     assert all(f"`{field.name}`" in limits for field in fields(Category))
 
 
-def test_the_order_of_the_records_of_one_message_is_the_codes() -> None:
+def test_the_documented_order_of_records_matches_the_code() -> None:
     sentence = re.search(r"Their order is: (.*?)\.\n", RULES_TEXT, re.DOTALL)
     assert sentence is not None
     kinds = {
@@ -211,7 +211,7 @@ def test_diagrams_have_the_phases_and_the_topics_of_the_code() -> None:
         assert [name for name in used if name not in block] == []
 
 
-def test_the_union_of_signals_is_told_by_its_size() -> None:
+def test_the_documented_number_of_signals_is_correct() -> None:
     told = re.search(r"union of (\d+)\s+signals", ARCHITECTURE_TEXT)
     assert told is not None
     assert int(told[1]) == len(get_args(Signal))
@@ -221,7 +221,7 @@ EXAMPLES = re.findall(r"```json message\n([^`]*)```\n\n```json record\n([^`]*)``
 
 
 @pytest.mark.parametrize(("messages", "shown"), EXAMPLES)
-def test_the_examples_give_the_records_that_are_shown(messages: str, shown: str) -> None:
+def test_the_examples_give_the_records_shown(messages: str, shown: str) -> None:
     """All records of the kinds shown are shown, in their order; of each, some of its fields."""
     deriver = Deriver(Rules(bundled()))
     wanted = [json.loads(line) for line in shown.splitlines()]
@@ -238,7 +238,7 @@ def test_the_examples_give_the_records_that_are_shown(messages: str, shown: str)
         assert plain == {name: value for name, value in line.items() if name != "kind"}
 
 
-def test_the_whole_record_that_is_shown_is_what_is_printed() -> None:
+def test_the_whole_record_shown_equals_the_output() -> None:
     """All but `rules`, which is another whenever the bundled windows are."""
     (shown,) = _blocks(RULES_TEXT, "json event")
     before = RULES_TEXT[: RULES_TEXT.index(shown)]

@@ -15,13 +15,13 @@ from tests.docs.test_docs import DOCS, _rows, _section
 RUNBOOK = (DOCS / "RUNBOOK.md").read_text(encoding="utf-8")
 
 
-def test_the_exit_codes_are_the_tables() -> None:
+def test_the_exit_codes_match_the_table() -> None:
     section = _section(RUNBOOK, "Probes, stopping, exit codes")
     told = {row[0]: row[1] for row in _rows(section) if row[0].isdigit()}
     assert told == {str(int(code)): code.meaning for code in Exit}
 
 
-def test_the_metrics_that_are_named_are_there() -> None:
+def test_documented_metrics_exist() -> None:
     known = {f"{NAMESPACE}_{name}_total" for name in COUNTERS}
     known |= {f"{NAMESPACE}_{name}" for name in (*GAUGES, *HISTOGRAMS)}
     known |= {f"{NAMESPACE}_{name}_{part}" for name in HISTOGRAMS for part in ("bucket", "sum")}
@@ -29,7 +29,7 @@ def test_the_metrics_that_are_named_are_there() -> None:
     assert named - known == set()
 
 
-def test_every_reason_to_stop_leads_somewhere() -> None:
+def test_every_stop_error_has_an_entry() -> None:
     rows = {row[0].strip("`"): row[1] for row in _rows(_section(RUNBOOK, "Problems"))}
     stops = {
         name: str(int(code_of(kind("why"))))
@@ -39,7 +39,7 @@ def test_every_reason_to_stop_leads_somewhere() -> None:
     assert {name: rows.get(name) for name in stops} == stops
 
 
-def test_the_sections_that_errors_name_are_there() -> None:
+def test_sections_named_by_errors_exist() -> None:
     named = {
         name: runbook_title(kind("why"))
         for name, kind in inspect.getmembers(errors, inspect.isclass)
@@ -58,7 +58,7 @@ def test_the_sections_that_errors_name_are_there() -> None:
             assert f"[{title}]" in rows[name]
 
 
-def test_every_complaint_of_a_worker_is_in_the_table() -> None:
+def test_every_warning_and_error_of_a_worker_is_in_the_table() -> None:
     """Complaints are the log's warnings and errors, with the literal that names them."""
     complaint = re.compile(r"logger\.(?:warning|error)\(\s*\"([^\"]+)\"")
     folder = Path(streams.__file__ or "").parent

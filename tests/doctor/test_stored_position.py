@@ -100,8 +100,8 @@ class ShortClock(SystemClock):
 
 
 @pytest.mark.parametrize("looks", range(1, 8))
-async def test_an_old_position_is_not_taken_for_the_newest_where_time_is_over(looks: int) -> None:
-    """Rather none of the state: what is committed beside it, or the newest after all."""
+async def test_an_old_position_is_not_taken_for_the_newest_after_a_timeout(looks: int) -> None:
+    """Rather none of the state: what is committed next to it, or the newest after all."""
     log = await log_of(*[[positioned(number)] for number in range(60)])
     log.cut_commits = 1
     dying = log.transactional_producer("u")

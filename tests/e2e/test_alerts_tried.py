@@ -16,7 +16,7 @@ from tests.flow.derive_kit import until
 TRY_IT = _section((DOCS / "ALERTS.md").read_text(encoding="utf-8"), "Try it")
 
 
-async def test_alerts_are_seen_by_whoever_follows_the_document(
+async def test_the_documented_commands_deliver_alerts(
     kafka: str, prefix: str, command: Command, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -120,7 +120,7 @@ async def end(worker: "subprocess.Popen[str]") -> int:
     return await asyncio.to_thread(worker.wait, 30)
 
 
-async def test_workers_share_the_partitions_and_one_that_ends_leaves_nothing_undone(
+async def test_workers_share_the_partitions_and_a_stopped_one_leaves_no_alert_unsent(
     kafka: str, prefix: str, command: Command, tmp_path: Path, hook: Hook
 ) -> None:
     log = KafkaLog(KafkaOptions(kafka))
@@ -148,7 +148,7 @@ async def test_workers_share_the_partitions_and_one_that_ends_leaves_nothing_und
     await log.stop()
 
 
-async def test_a_broker_that_goes_away_is_waited_for(
+async def test_control_waits_for_an_unavailable_broker(
     killable_kafka: LocalStack, prefix: str, command: Command, tmp_path: Path, hook: Hook
 ) -> None:
     stack = killable_kafka

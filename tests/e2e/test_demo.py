@@ -103,7 +103,7 @@ def test_an_embedded_demo_that_is_interrupted_ends_without_a_traceback(
     assert not LOG_LINE.search(shown)
 
 
-def test_the_readers_own_transcripts(command: Command, tmp_path: Path) -> None:
+def test_the_demo_runs_on_given_transcripts(command: Command, tmp_path: Path) -> None:
     own = tmp_path / "projects"
     made = command("simulate", "--sessions", "3", "--turns", "5", "--out", str(own))
     assert made.returncode == 0, made.stderr
@@ -114,7 +114,7 @@ def test_the_readers_own_transcripts(command: Command, tmp_path: Path) -> None:
     _shown(done.stdout, "messages of 3 sessions became", STOPPED)
 
 
-def test_a_path_that_is_not_there_starts_nothing(command: Command, tmp_path: Path) -> None:
+def test_a_missing_path_starts_no_service(command: Command, tmp_path: Path) -> None:
     done = command("demo", str(tmp_path / "none"))
     assert done.returncode == 2
     assert "starting" not in done.stdout

@@ -89,7 +89,7 @@ def end(process: "subprocess.Popen[str]", by: signal.Signals = signal.SIGTERM) -
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
-def test_what_is_added_is_sent_live_and_a_second_run_sends_the_rest(
+def test_added_lines_are_sent_live_and_a_second_run_sends_the_rest(
     command: Command, settings: dict[str, str], tmp_path: Path, by: signal.Signals
 ) -> None:
     folder = tmp_path / "projects"
@@ -131,7 +131,7 @@ def test_a_second_publisher_is_refused_and_another_checkpoint_is_not(
     end(process)
 
 
-def test_without_text_no_text_leaves(
+def test_without_text_no_text_is_sent(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "a.jsonl"

@@ -108,7 +108,7 @@ async def test_messages_arrive_in_order_marked_and_named(kafka: str, topic_prefi
     assert headers == {usual, (usual[0], ("task_id", b"t-1"), usual[1])}
 
 
-async def test_what_is_published_is_derived_with_its_agent(kafka: str, topic_prefix: str) -> None:
+async def test_published_messages_are_derived_with_the_agent(kafka: str, topic_prefix: str) -> None:
     await create(kafka, topic_prefix)
     usage = {"input_tokens": 5, "cache_read_input_tokens": 20_000}
     answer = {"type": "assistant", "message": {"id": "m", "model": "claude-x", "usage": usage}}
@@ -140,7 +140,7 @@ async def test_settings_come_from_the_environment(
     assert publisher.stats.sent == 1
 
 
-async def test_without_texts_the_words_stay_here_and_the_secret_is_the_commands(
+async def test_no_text_is_sent_without_text_and_the_secret_is_the_commands(
     kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create(kafka, topic_prefix)
@@ -157,7 +157,7 @@ async def test_without_texts_the_words_stay_here_and_the_secret_is_the_commands(
     assert b"secret" not in record.value
 
 
-async def test_a_broker_that_is_nowhere_lets_the_agent_work_and_end(
+async def test_an_unreachable_broker_does_not_block_the_agent(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING, "contextgauge"):
@@ -178,7 +178,7 @@ async def test_a_broker_that_is_nowhere_lets_the_agent_work_and_end(
         await publisher.publish(message(9))
 
 
-async def test_a_strict_publisher_raises_where_no_broker_is(
+async def test_a_strict_publisher_raises_without_a_broker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("contextgauge.publisher._CONNECT_TIMEOUT_S", 0.5)
@@ -187,7 +187,7 @@ async def test_a_strict_publisher_raises_where_no_broker_is(
             pytest.fail("entered")
 
 
-async def test_a_strict_publisher_raises_at_its_end_unless_the_agent_failed_itself(
+async def test_a_strict_publisher_raises_on_close_unless_the_agent_failed(
     killable_kafka: LocalStack,
     topic_prefix: str,
 ) -> None:
@@ -215,7 +215,7 @@ async def test_a_strict_publisher_raises_at_its_end_unless_the_agent_failed_itse
         await lose(ZeroDivisionError())
 
 
-async def test_a_broker_may_be_away_at_the_start_and_die_in_the_middle(
+async def test_a_publisher_survives_broker_outages_at_start_and_later(
     killable_kafka: LocalStack,
     topic_prefix: str,
 ) -> None:
@@ -273,7 +273,7 @@ async def test_a_cancelled_agent_leaves_nothing_running(kafka: str, topic_prefix
     assert first_numbers(await written(kafka, topic_prefix)) == [1]
 
 
-async def test_no_kafka_that_is_named_is_an_error_at_the_start(
+async def test_a_missing_kafka_address_is_an_error_at_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", raising=False)
@@ -322,7 +322,7 @@ def test_a_blocking_publisher_that_cannot_be_opened_leaves_no_thread() -> None:
     assert not [each for each in threading.enumerate() if "contextgauge" in each.name]
 
 
-async def test_a_blocking_publisher_would_hold_an_event_loop_up() -> None:
+async def test_a_blocking_publisher_is_refused_in_an_event_loop() -> None:
     with (
         pytest.raises(ClosedError, match="async with"),
         Publisher(when_full="wait", bootstrap_servers="127.0.0.1:1"),
@@ -338,7 +338,7 @@ class Frames:
             yield message(number)
 
 
-async def test_a_tap_that_outlives_its_publisher_tells_it_once() -> None:
+async def test_a_tap_that_outlives_its_publisher_reports_it_once() -> None:
     problems: list[str] = []
     async with Publisher(
         when_full="drop_oldest",

@@ -97,7 +97,7 @@ async def test_a_damaged_view_is_found_and_repaired(
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_interrupted_it_says_how_to_go_on(command: Command, rebuilding: Rebuilding) -> None:
+async def test_an_interrupt_shows_how_to_resume(command: Command, rebuilding: Rebuilding) -> None:
     kit, _, settings = rebuilding
     process = command.start("rebuild", **settings)
 
@@ -117,7 +117,7 @@ async def test_interrupted_it_says_how_to_go_on(command: Command, rebuilding: Re
     assert await kit.documents(2) == await kit.expected()
 
 
-def test_without_views_or_with_options_that_exclude_each_other_nothing_is_done(
+def test_without_views_or_with_exclusive_options_nothing_is_done(
     command: Command, redis_url: str, prefix: str
 ) -> None:
     settings = {"REDIS_URL": redis_url, "KEY_PREFIX": prefix}

@@ -40,7 +40,7 @@ def run(*arguments: str, given: str, **settings: str) -> subprocess.CompletedPro
     )
 
 
-def test_the_command_never_fails_and_tells_why_on_request() -> None:
+def test_the_command_never_fails_and_explains_on_request() -> None:
     done = run(given="nonsense")
     assert (done.returncode, done.stdout) == (0, "contextgauge: no session was given\n")
     assert "docs/STATUSLINE.md" in done.stderr
@@ -83,7 +83,7 @@ sys.stderr.write(" ".join(sys.modules))
 """
 
 
-def test_nothing_is_imported_that_takes_long(transcript: Path) -> None:
+def test_no_slow_modules_are_imported(transcript: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROBE],
         env=command_environment({"REDIS_URL": "redis://127.0.0.1:1/0"}),
@@ -110,7 +110,7 @@ def test_a_terminal_without_these_characters_gets_others(transcript: Path) -> No
     assert done.stdout == "claude-sonnet-4-5 ###------- 30% 60K/200K\n"
 
 
-def test_a_reader_that_is_gone_is_no_error() -> None:
+def test_a_closed_output_pipe_is_not_an_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     process = subprocess.Popen(
@@ -176,7 +176,7 @@ def test_a_compaction_under_way_is_shown_from_redis(
     assert " at 80% 160K/200K · compacts in 7K" in line
 
 
-def test_a_redis_that_hangs_does_not_hold_the_line(
+def test_a_hanging_redis_does_not_delay_the_line(
     own_stack: Callable[..., LocalStack], transcript: Path
 ) -> None:
     stack = own_stack("redis")

@@ -137,7 +137,7 @@ def test_all_compactions_of_a_session_can_be_scrolled_to(
     opened.wait(lambda text: "Context of " in text)
 
 
-def test_it_follows_what_happens(
+def test_top_follows_new_records(
     terminal: Callable[..., Terminal],
     settings: dict[str, str],
     redis_url: str,
@@ -193,7 +193,7 @@ def test_a_resized_terminal_is_redrawn(
     assert opened.end() == 0
 
 
-def test_a_redis_that_goes_away_and_comes_back(
+def test_top_survives_a_redis_outage(
     terminal: Callable[..., Terminal],
     own_stack: Callable[..., LocalStack],
     records: list[Record],
@@ -214,16 +214,14 @@ def test_a_redis_that_goes_away_and_comes_back(
     assert opened.end() == 0
 
 
-def test_a_redis_that_is_away_at_first(terminal: Callable[..., Terminal]) -> None:
+def test_an_unavailable_redis_is_shown_at_start(terminal: Callable[..., Terminal]) -> None:
     opened = terminal(100, 30, {})
     opened.wait(lambda text: "Redis is away" in text)
     opened.press("q")
     assert opened.end() == 0
 
 
-def test_an_error_that_waiting_does_not_mend_ends_it(
-    terminal: Callable[..., Terminal], redis_url: str
-) -> None:
+def test_a_permanent_error_ends_top(terminal: Callable[..., Terminal], redis_url: str) -> None:
     wrong = redis_url.replace("://", "://nobody:nothing@")
     opened = terminal(100, 30, {"REDIS_URL": wrong})
     assert opened.end() == 2
@@ -233,7 +231,7 @@ def test_an_error_that_waiting_does_not_mend_ends_it(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_gives_the_terminal_back(
+def test_a_signal_restores_the_terminal(
     terminal: Callable[..., Terminal], settings: dict[str, str], number: signal.Signals
 ) -> None:
     opened = terminal(80, 24, settings)
@@ -244,7 +242,7 @@ def test_a_signal_gives_the_terminal_back(
     assert opened.settings_now == opened.modes
 
 
-def test_it_ends_with_its_window(
+def test_top_exits_when_its_terminal_closes(
     terminal: Callable[..., Terminal], settings: dict[str, str]
 ) -> None:
     opened = terminal(80, 24, settings)
@@ -253,7 +251,7 @@ def test_it_ends_with_its_window(
     assert opened.end() == 0
 
 
-def test_stopping_it_gives_the_terminal_back_meanwhile(
+def test_suspending_top_restores_the_terminal(
     terminal: Callable[..., Terminal], settings: dict[str, str]
 ) -> None:
     opened = terminal(80, 24, settings)

@@ -36,7 +36,7 @@ def told(path: Path) -> list[str]:
     return str(error.value).splitlines()
 
 
-def test_a_plan_and_where_its_targets_are(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_and_its_addresses_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPS_URL", "https://hooks.example/token")
     found = addresses(read_plan(file))["ops"]
     assert (found.url, found.key) == ("https://hooks.example/token", b"s3cret")
@@ -44,7 +44,7 @@ def test_a_plan_and_where_its_targets_are(file: Path, monkeypatch: pytest.Monkey
     assert "s3cret" not in repr(found)
 
 
-def test_faults_are_told_by_line(file: Path) -> None:
+def test_faults_are_reported_by_line(file: Path) -> None:
     text = file.read_text().replace("at_percent = 80", 'at_percent = "80"')
     file.write_text(text.replace('targets = ["ops"]', "") + '\n[[rules]]\nname = "x"\n')
     assert told(file) == [
@@ -58,7 +58,7 @@ def test_faults_are_told_by_line(file: Path) -> None:
     ]
 
 
-def test_what_is_no_toml_is_told_with_its_line(file: Path) -> None:
+def test_invalid_toml_is_reported_with_its_line(file: Path) -> None:
     file.write_text('[[rules]]\nname = "x\n')
     (line,) = told(file)
     assert "is not valid TOML" in line
@@ -73,12 +73,12 @@ def test_what_is_no_toml_is_told_with_its_line(file: Path) -> None:
         (b"", "targets is missing"),
     ],
 )
-def test_what_is_no_file_of_rules(file: Path, content: bytes, said: str) -> None:
+def test_an_invalid_rules_file_is_reported(file: Path, content: bytes, said: str) -> None:
     file.write_bytes(content)
     assert said in told(file)[0]
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     (line,) = told(tmp_path / "none.toml")
     assert line.endswith(
         "none.toml cannot be read (No such file or directory): name the file of alert rules"
@@ -93,7 +93,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ("https://host:port/s3cret-token", "target 'ops': its url is not a valid webhook address"),
     ],
 )
-def test_an_address_that_is_none_is_not_shown(
+def test_an_invalid_address_is_reported_and_not_shown(
     file: Path, monkeypatch: pytest.MonkeyPatch, url: str | None, said: str
 ) -> None:
     monkeypatch.delenv("OPS_URL", raising=False)
@@ -119,7 +119,7 @@ def test_lines_of_tables_written_inline() -> None:
     assert line_of(text, ("targets",)) is None
 
 
-def test_secrets_and_authorities_are_proved_before_anything_is_sent(
+def test_secrets_and_authorities_are_checked_before_anything_is_sent(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = read_plan(file)

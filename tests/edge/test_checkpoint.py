@@ -35,7 +35,7 @@ def save(path: Path, *positions: Position) -> None:
         checkpoint.save(positions, {3: 7})
 
 
-def test_what_was_saved_is_loaded_and_nothing_else_lies_about(path: Path) -> None:
+def test_a_saved_checkpoint_is_loaded_and_leaves_no_other_files(path: Path) -> None:
     assert load(path) == CheckpointContent([], {})
     kept = position(path)
     save(path, kept)
@@ -60,7 +60,7 @@ def _full(_descriptor: int) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_files_that_are_gone_for_long_are_forgotten(path: Path) -> None:
+def test_files_missing_for_long_are_forgotten(path: Path) -> None:
     gone, long_gone = path.with_name("gone"), path.with_name("long-gone")
     old = NOW_S - 91 * DAY_S
     kept = path.with_name("kept")
@@ -71,7 +71,7 @@ def test_files_that_are_gone_for_long_are_forgotten(path: Path) -> None:
     assert [at.path for at in load(path).positions] == [str(gone), str(kept)]
 
 
-def test_a_second_publisher_is_told_to_take_another(path: Path) -> None:
+def test_a_second_publisher_is_refused_with_a_remedy(path: Path) -> None:
     with Checkpoint(path, TARGET), pytest.raises(ConfigError, match=r"another .*--checkpoint FILE"):
         load(path)
     assert load(path).positions == []
@@ -88,7 +88,7 @@ def test_a_second_publisher_is_told_to_take_another(path: Path) -> None:
         '{"format":1,"cluster":"cluster","topic":"agent.messages","files":[],"offsets":{"a":1}}',
     ],
 )
-def test_a_damaged_one_is_not_guessed_at(path: Path, content: str) -> None:
+def test_a_damaged_checkpoint_raises_a_config_error(path: Path, content: str) -> None:
     path.parent.mkdir()
     path.write_text(content)
     with pytest.raises(ConfigError, match="damaged: delete it"):
@@ -96,7 +96,7 @@ def test_a_damaged_one_is_not_guessed_at(path: Path, content: str) -> None:
 
 
 @pytest.mark.parametrize(("field", "wrong"), [("offset", -1), ("kind", "x"), ("hint", 3)])
-def test_a_position_that_is_none_is_damage(path: Path, field: str, wrong: object) -> None:
+def test_an_invalid_position_is_damage(path: Path, field: str, wrong: object) -> None:
     save(path, position(path))
     content = json.loads(path.read_bytes())
     content["files"][0][field] = wrong
@@ -105,7 +105,7 @@ def test_a_position_that_is_none_is_damage(path: Path, field: str, wrong: object
         load(path)
 
 
-def test_one_of_another_cluster_topic_or_version_is_refused(path: Path) -> None:
+def test_a_checkpoint_of_another_cluster_topic_or_version_is_refused(path: Path) -> None:
     save(path)
     with pytest.raises(ConfigError, match=r"the cluster cluster, not for agent\.messages of other"):
         load(path, CheckpointTarget("other", "agent.messages"))
@@ -116,13 +116,13 @@ def test_one_of_another_cluster_topic_or_version_is_refused(path: Path) -> None:
         load(path)
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):
         load(tmp_path / "file" / "checkpoint.json")
 
 
-def test_the_state_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_state_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
     assert state_folder(None) == tmp_path / ".local" / "state" / "contextgauge"

@@ -67,7 +67,7 @@ class Ear:
         self.missed += 1
 
 
-async def test_a_client_reads_what_it_would_and_the_tap_has_it_too() -> None:
+async def test_a_client_and_its_tap_read_the_same_messages() -> None:
     ear = Ear()
     client = Client()
     assert tap(client, ear.hand, ear.miss) is client
@@ -96,7 +96,7 @@ async def test_other_clients_are_left_alone() -> None:
     assert ear.frames == []
 
 
-async def test_a_client_that_works_in_another_way_is_told_of_and_works() -> None:
+async def test_an_incompatible_client_is_reported_and_keeps_working() -> None:
     ear = Ear()
     client = tap(Client("_of_a_later_version"), ear.hand, ear.miss)
     await client.connect()
@@ -121,6 +121,6 @@ async def test_a_connected_client_is_refused() -> None:
         tap(client, Ear().hand, Ear().miss)
 
 
-def test_what_is_neither_is_refused() -> None:
+def test_other_objects_are_refused() -> None:
     with pytest.raises(TypeError, match="ClaudeSDKClient or a Transport"):
         tap(object(), Ear().hand, Ear().miss)

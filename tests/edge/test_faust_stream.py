@@ -21,7 +21,7 @@ class _Told:
         """Nothing comes."""
 
 
-async def test_a_member_that_joins_again_in_the_same_generation_is_told_its_partitions() -> None:
+async def test_a_member_that_rejoins_in_the_same_generation_is_assigned_its_partitions() -> None:
     stream = FaustStream(KafkaOptions("nowhere:1"), "topic", "group", None, lambda: 0, lambda: 0)
     stream._handler = told = _Told()  # noqa: SLF001 -- it runs without a broker
     app = stream._create_app()  # noqa: SLF001 -- as above

@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "s.jsonl"
 
 
-def test_lines_come_as_they_are_written_and_each_once(path: Path) -> None:
+def test_each_line_is_read_once_as_it_is_written(path: Path) -> None:
     add(path, told(1), told(2))
     bench = Bench([str(path)])
     assert bench.places() == [("s.jsonl", 1, "s"), ("s.jsonl", 2, "s")]
@@ -42,7 +42,7 @@ def test_half_a_line_waits_for_its_end(path: Path) -> None:
     assert bench.lines() == ['{"half":""}']
 
 
-def test_once_a_line_without_an_end_is_sent_and_not_again(path: Path) -> None:
+def test_a_single_run_sends_a_line_without_an_end_once(path: Path) -> None:
     add(path, told(1), told(2), end="")
     bench = Bench([str(path)], follow=False)
     assert bench.lines() == [told(1), told(2)]
@@ -54,7 +54,7 @@ def test_once_a_line_without_an_end_is_sent_and_not_again(path: Path) -> None:
     assert bench.places() == [("s.jsonl", 3, "s")]
 
 
-def test_once_a_half_line_is_sent_whole_when_it_was_finished(path: Path) -> None:
+def test_a_single_run_sends_a_completed_line_whole(path: Path) -> None:
     add(path, told(1), '{"half":', end="")
     bench = Bench([str(path)], follow=False)
     assert bench.lines() == [told(1), '{"half":']
@@ -63,7 +63,7 @@ def test_once_a_half_line_is_sent_whole_when_it_was_finished(path: Path) -> None
     assert bench.lines() == ['{"half":"x"}']
 
 
-def test_what_was_not_acknowledged_comes_again(path: Path) -> None:
+def test_unacknowledged_lines_are_read_again(path: Path) -> None:
     add(path, told(1))
     bench = Bench([str(path)])
     assert bench.lines() == [told(1)]
@@ -110,7 +110,7 @@ def test_new_files_and_folders_and_late_subagents_are_found(tmp_path: Path) -> N
     assert bench.follower.files == 3
 
 
-def test_a_sessions_folder_is_followed_with_what_comes_later(tmp_path: Path) -> None:
+def test_a_sessions_folder_is_followed_including_later_files(tmp_path: Path) -> None:
     add(tmp_path / "one.jsonl", told(1, "one"))
     (tmp_path / "one").mkdir()
     bench = Bench([str(tmp_path / "one")])
@@ -120,7 +120,7 @@ def test_a_sessions_folder_is_followed_with_what_comes_later(tmp_path: Path) -> 
     assert bench.places() == [("agent-a.jsonl", 1, "one")]
 
 
-def test_a_file_that_is_not_there_yet_is_waited_for(path: Path, tmp_path: Path) -> None:
+def test_a_file_that_does_not_exist_yet_is_followed_later(path: Path, tmp_path: Path) -> None:
     assert TranscriptFinder([str(path)]).missing == [str(path)]
     bench = Bench([str(path)])
     assert bench.lines() == []
@@ -130,7 +130,7 @@ def test_a_file_that_is_not_there_yet_is_waited_for(path: Path, tmp_path: Path) 
         TranscriptFinder([str(tmp_path / "nowhere" / "s.jsonl")])
 
 
-def test_only_what_is_seen_when_it_is_written_is_live(path: Path) -> None:
+def test_only_lines_seen_as_they_are_written_are_live(path: Path) -> None:
     add(path, told(1))
     clock = Hands(path.stat().st_mtime)
     bench = Bench([str(path)], clock=clock)
@@ -161,7 +161,7 @@ def test_a_new_file_is_live_and_one_that_was_moved_here_is_not(tmp_path: Path) -
     assert [piece.live for piece in bench.pieces()] == [False]
 
 
-def test_a_line_that_was_half_there_at_the_start_is_live(path: Path) -> None:
+def test_a_line_completed_after_the_start_is_live(path: Path) -> None:
     add(path, told(1), '{"half":', end="")
     bench = Bench([str(path)])
     assert [piece.live for piece in bench.pieces()] == [False]
@@ -174,7 +174,7 @@ def test_a_line_that_was_half_there_at_the_start_is_live(path: Path) -> None:
     assert {piece.live for piece in found} == {True}
 
 
-def test_a_stream_goes_on_with_the_session_that_was_told_last(path: Path) -> None:
+def test_a_stream_continues_with_the_last_reported_session(path: Path) -> None:
     add(path, '{"type":"system","session_id":"a"}', '{"type":"x"}')
     bench = Bench([str(path)])
     assert bench.places() == [("s.jsonl", 1, None), ("s.jsonl", 2, "a")]
@@ -185,7 +185,7 @@ def test_a_stream_goes_on_with_the_session_that_was_told_last(path: Path) -> Non
     assert bench.places() == [("s.jsonl", 5, "b")]
 
 
-def test_lines_before_the_first_that_tells_wait_for_it(path: Path) -> None:
+def test_lines_before_the_first_session_id_wait_for_it(path: Path) -> None:
     add(path, '{"type":"summary"}')
     bench = Bench([str(path)])
     assert bench.places() == []
@@ -197,9 +197,7 @@ def test_lines_before_the_first_that_tells_wait_for_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_lines_that_tell_nothing_are_waited_for_a_moment_only(
-    path: Path, is_restarted: bool
-) -> None:
+def test_lines_without_a_session_wait_only_briefly(path: Path, is_restarted: bool) -> None:
     add(path, '{"type":"summary"}')
     bench = Bench([str(path)], fallback="given")
     assert bench.places() == []
@@ -211,7 +209,7 @@ def test_lines_that_tell_nothing_are_waited_for_a_moment_only(
     assert bench.places() == [("s.jsonl", 2, "s"), ("s.jsonl", 3, "s")]
 
 
-def test_a_line_longer_than_a_block_comes_whole(
+def test_a_line_longer_than_a_block_is_read_whole(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.edge.files.tail._BLOCK_BYTES", 64)
@@ -230,12 +228,12 @@ def test_a_line_longer_than_a_block_comes_whole(
     assert (second.size, second.value) == (len(long), long[:100].encode())
 
 
-def test_a_windows_line_end_is_no_part_of_the_line(path: Path) -> None:
+def test_a_windows_line_end_is_not_part_of_the_line(path: Path) -> None:
     add(path, told(1) + "\r")
     assert Bench([str(path)]).lines() == [told(1)]
 
 
-def test_a_file_that_cannot_be_read_is_said_once(path: Path) -> None:
+def test_an_unreadable_file_is_reported_once(path: Path) -> None:
     add(path, told(1))
     bench = Bench([str(path)])
     bench.lines()

@@ -39,7 +39,7 @@ def test_a_rotated_file_is_finished_before_the_new_one(
     assert bench.events == []
 
 
-def test_in_a_folder_a_rotated_file_goes_on_under_its_new_name(tmp_path: Path) -> None:
+def test_a_rotated_file_in_a_folder_is_followed_under_its_new_name(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     add(path, told(1))
     bench = Bench([str(tmp_path)])
@@ -56,7 +56,7 @@ def test_in_a_folder_a_rotated_file_goes_on_under_its_new_name(tmp_path: Path) -
     assert bench.lines() == []
 
 
-def test_the_last_line_of_a_rotated_file_may_lack_its_end(path: Path) -> None:
+def test_the_last_line_of_a_rotated_file_may_lack_a_line_end(path: Path) -> None:
     add(path, told(1), told(2), end="")
     bench = Bench([str(path)])
     assert bench.lines() == [told(1)]
@@ -70,7 +70,7 @@ def test_the_last_line_of_a_rotated_file_may_lack_its_end(path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_a_file_cut_off_is_read_from_its_beginning_and_said(path: Path, is_restarted: bool) -> None:
+def test_a_truncated_file_is_reported_and_read_again(path: Path, is_restarted: bool) -> None:
     add(path, told(1), told(2))
     bench = Bench([str(path)])
     bench.lines()
@@ -92,7 +92,7 @@ def test_a_file_rewritten_and_longer_than_before_is_noticed(path: Path) -> None:
     assert len(bench.events) == 1
 
 
-def test_a_copy_in_its_place_goes_on_where_the_file_was(path: Path) -> None:
+def test_a_copy_that_replaces_the_file_is_read_from_the_same_position(path: Path) -> None:
     add(path, told(1), told(2))
     bench = Bench([str(path)])
     bench.lines()
@@ -119,7 +119,7 @@ def test_another_file_in_its_place_is_read_from_its_beginning(path: Path) -> Non
     assert bench.lines() == [told(5), told(6), told(7)]
 
 
-def test_what_was_written_before_a_file_was_deleted_is_sent(path: Path) -> None:
+def test_lines_written_before_a_deletion_are_sent(path: Path) -> None:
     add(path, told(1))
     bench = Bench([str(path)])
     bench.lines()
@@ -130,7 +130,7 @@ def test_what_was_written_before_a_file_was_deleted_is_sent(path: Path) -> None:
     assert bench.lines() == [told(3)]
 
 
-def test_files_that_come_back_with_their_disk_are_not_sent_again(tmp_path: Path) -> None:
+def test_files_of_a_remounted_disk_are_not_sent_again(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     add(disk / "s.jsonl", told(1))
     bench = Bench([str(tmp_path / "disk")])
@@ -147,7 +147,7 @@ def test_files_that_come_back_with_their_disk_are_not_sent_again(tmp_path: Path)
     assert bench.lines() == []
 
 
-def test_a_rotated_file_is_finished_though_the_new_one_was_begun_before_a_restart(
+def test_a_rotated_file_is_finished_even_if_the_new_one_was_read_before_a_restart(
     path: Path,
 ) -> None:
     add(path, told(1))
@@ -163,7 +163,7 @@ def test_a_rotated_file_is_finished_though_the_new_one_was_begun_before_a_restar
 
 
 @pytest.mark.parametrize("follow", [False, True])
-def test_the_end_of_a_rotated_file_comes_again_until_it_is_acknowledged(
+def test_the_end_of_a_rotated_file_is_read_again_until_acknowledged(
     path: Path, follow: bool
 ) -> None:
     add(path, told(1))
@@ -207,7 +207,7 @@ def test_a_finished_file_that_was_rotated_leaves_no_position(path: Path) -> None
     assert len(bench.follower.positions()) == 1
 
 
-def test_many_files_that_lose_their_names_take_few_descriptors(tmp_path: Path) -> None:
+def test_many_renamed_files_use_few_descriptors(tmp_path: Path) -> None:
     for number in range(400):
         add(tmp_path / f"{number}.jsonl", told(number))
     bench = Bench([str(tmp_path)])

@@ -35,9 +35,7 @@ def _pass(clock: FakeClock, board: Health, seconds: float) -> None:
     board.beat()
 
 
-def test_an_idle_worker_is_live_and_one_that_stands_by_is_ready(
-    clock: FakeClock, board: Health
-) -> None:
+def test_an_idle_worker_is_live_and_a_standby_is_ready(clock: FakeClock, board: Health) -> None:
     board.worker("member")
     _pass(clock, board, 100_000)
     assert board.live() == (
@@ -50,7 +48,7 @@ def test_an_idle_worker_is_live_and_one_that_stands_by_is_ready(
     )
 
 
-def test_a_loop_that_stands_still_is_not_live(clock: FakeClock, board: Health) -> None:
+def test_a_blocked_event_loop_is_not_live(clock: FakeClock, board: Health) -> None:
     clock.now_s += 60
     assert board.live().ok
     clock.now_s += 1
@@ -61,7 +59,7 @@ def test_a_loop_that_stands_still_is_not_live(clock: FakeClock, board: Health) -
     assert board.live().ok
 
 
-def test_before_the_loop_runs_it_is_not_waited_for(clock: FakeClock) -> None:
+def test_before_the_loop_runs_the_worker_counts_as_live(clock: FakeClock) -> None:
     board = Health("derive", clock, 60.0)
     clock.now_s += 1_000
     assert board.live().ok
@@ -85,7 +83,7 @@ def test_a_step_that_does_not_end_is_not_live(clock: FakeClock, board: Health) -
     assert board.doing() == []
 
 
-def test_steps_wait_while_a_service_is_away(clock: FakeClock, board: Health) -> None:
+def test_step_limits_pause_while_a_service_is_down(clock: FakeClock, board: Health) -> None:
     """Restarting does not bring it back; and once it is there the step has its time again."""
     board.worker("member")
     with board.step("write", 0):
@@ -107,7 +105,7 @@ def test_steps_wait_while_a_service_is_away(clock: FakeClock, board: Health) -> 
         assert not board.live().ok
 
 
-def test_a_partition_that_restores_is_not_ready_and_tells_how_far(
+def test_a_restoring_partition_is_not_ready_and_reports_progress(
     clock: FakeClock, board: Health
 ) -> None:
     board.partition(10, "running")
@@ -128,7 +126,7 @@ def test_a_partition_that_restores_is_not_ready_and_tells_how_far(
     assert board.ready().ok
 
 
-def test_what_was_let_go_of_is_not_told_of(board: Health) -> None:
+def test_released_partitions_are_not_reported(board: Health) -> None:
     board.worker("member")
     for number in range(3):
         board.partition(number, "building")

@@ -103,7 +103,7 @@ async def test_send_waits_at_the_bound_for_a_broker_that_does_not_answer(
     await producer.stop()
 
 
-async def test_a_batch_waits_for_its_place_however_long(
+async def test_a_batch_waits_for_the_broker_without_a_time_limit(
     kafka: str, prefix: str, broker: Broker
 ) -> None:
     """After 30 s aiokafka gives up, as long as a broker may well be away."""

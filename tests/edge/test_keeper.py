@@ -34,7 +34,7 @@ def numbers(piece: LineBatch) -> list[int]:
     return [line.number for line in piece.lines]
 
 
-def test_what_was_not_acknowledged_is_read_again_and_no_second_reader_goes_on(
+def test_unacknowledged_lines_are_read_again_and_former_readers_stop(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "s.jsonl"
@@ -56,7 +56,7 @@ def test_what_was_not_acknowledged_is_read_again_and_no_second_reader_goes_on(
     assert numbers(next(pieces)) == [2]
 
 
-def test_what_is_sent_again_after_a_failure_is_not_marked_as_live(tmp_path: Path) -> None:
+def test_lines_sent_again_after_a_failure_are_not_marked_as_live(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     add(path, told(1))
     bench = Bench([str(path)])
@@ -67,7 +67,7 @@ def test_what_is_sent_again_after_a_failure_is_not_marked_as_live(tmp_path: Path
     assert [piece.live for piece in bench.pieces()] == [False]
 
 
-def test_saves_come_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saves_do_not_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s.jsonl"
     add(path, told(1))
     bench = Bench([str(path)])
@@ -95,7 +95,7 @@ def test_saves_come_one_after_the_other(tmp_path: Path, monkeypatch: pytest.Monk
     assert most == [1, 1]
 
 
-def test_small_pieces_go_together_and_are_settled_together() -> None:
+def test_small_pieces_are_merged_and_settled_together() -> None:
     settled: list[int] = []
 
     def piece(number: int, *, live: bool = False, size: int = 1) -> LineBatch:

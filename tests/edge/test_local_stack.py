@@ -27,7 +27,7 @@ def test_kafka_and_redis_answer(kafka: str, redis_url: str) -> None:
     assert _connects(redis_url)
 
 
-def test_a_killed_service_comes_back_on_its_port(own_stack: Callable[..., LocalStack]) -> None:
+def test_a_killed_service_restarts_on_its_port(own_stack: Callable[..., LocalStack]) -> None:
     stack = own_stack("redis")
     before = stack.services()["redis"]
     stack.kill("redis")
@@ -41,7 +41,7 @@ def test_a_killed_service_comes_back_on_its_port(own_stack: Callable[..., LocalS
     assert _connects(again.address)
 
 
-def test_stop_ends_what_another_process_started(own_stack: Callable[..., LocalStack]) -> None:
+def test_stop_ends_services_of_another_process(own_stack: Callable[..., LocalStack]) -> None:
     stack = own_stack("redis")
     service = stack.services()["redis"]
     assert LocalStack(stack.folder).stop() == ["redis"]
@@ -86,9 +86,7 @@ def _program(folder: Path, name: str, script: str) -> None:
     program.chmod(0o755)
 
 
-def test_jars_that_cannot_be_fetched_are_said_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_jar_download_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "project"
     (root / "deploy" / "kafka").mkdir(parents=True)
     (root / "deploy" / "kafka" / "pom.xml").write_text("<project/>")
@@ -99,7 +97,7 @@ def test_jars_that_cannot_be_fetched_are_said_so(
         LocalStack(tmp_path / "stack", root=root).start(["kafka"])
 
 
-def test_a_java_that_is_too_old_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outdated_java_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "project"
     shutil.copytree(PROJECT_FOLDER / "deploy", root / "deploy")
     (root / "deploy" / "kafka" / "libs").mkdir(exist_ok=True)
@@ -115,7 +113,7 @@ def test_without_the_source_folder_the_settings_are_named(tmp_path: Path) -> Non
         LocalStack(tmp_path / "stack", root=tmp_path).start(["kafka"])
 
 
-def test_a_service_that_ends_at_once_tells_its_last_line(
+def test_the_last_line_of_a_service_that_fails_to_start_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _program(tmp_path, "redis-server", "echo 'Bad directive'; exit 1")

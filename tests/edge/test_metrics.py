@@ -52,7 +52,7 @@ def test_the_code_reports_no_other_metrics() -> None:
     assert [(how, name) for how, name in reported if name not in known[how]] == []
 
 
-def test_every_metric_says_what_it_is_and_what_for() -> None:
+def test_every_metric_has_help_and_a_purpose() -> None:
     buckets = [metric.buckets for metric in HISTOGRAMS.values()]
     assert all(edges and list(edges) == sorted(set(edges)) for edges in buckets)
     described = [*COUNTERS.values(), *GAUGES.values(), *HISTOGRAMS.values()]
@@ -90,7 +90,7 @@ def test_the_figures_are_as_prometheus_reads_them() -> None:
     assert any(line.startswith("process_cpu_seconds_total ") for line in lines)
 
 
-def test_a_worker_tells_nothing_of_anothers_names() -> None:
+def test_a_worker_exports_no_metrics_of_other_workers() -> None:
     lines = generate_latest(PrometheusTelemetry("derive", "worker").registry).decode()
     assert "contextgauge_derive_commit_seconds" in lines
     assert "contextgauge_worker_build" in lines

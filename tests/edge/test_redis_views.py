@@ -119,7 +119,7 @@ async def test_an_unknown_format_is_refused(
     assert await apply(store, 0, 1, SOMETHING) == "mismatch"
 
 
-async def test_a_full_redis_is_waited_for_and_nothing_is_written(
+async def test_a_full_redis_raises_a_retry_error_and_nothing_is_written(
     own_stack: Callable[..., LocalStack],
 ) -> None:
     url = own_stack("redis").services()["redis"].address
@@ -136,7 +136,7 @@ async def test_a_full_redis_is_waited_for_and_nothing_is_written(
     await store.stop()
 
 
-async def test_a_redis_that_is_away_is_waited_for(
+async def test_an_unavailable_redis_raises_a_retry_error(
     own_stack: Callable[..., LocalStack],
 ) -> None:
     stack = own_stack("redis")
@@ -152,7 +152,7 @@ async def test_a_redis_that_is_away_is_waited_for(
     await store.stop()
 
 
-async def test_a_user_without_rights_is_told(redis_url: str, redis: Redis) -> None:
+async def test_a_user_without_rights_raises_a_config_error(redis_url: str, redis: Redis) -> None:
     await redis.acl_setuser("reader", enabled=True, passwords=["+secret"], commands=["+get"])
     url = redis_url.replace("redis://", "redis://reader:secret@")
     store = RedisViews(url, "other")
@@ -167,7 +167,7 @@ async def test_a_user_without_rights_is_told(redis_url: str, redis: Redis) -> No
     await redis.acl_deluser("reader")
 
 
-async def test_a_drop_that_was_cut_off_leaves_no_position_and_something_to_drop(
+async def test_an_interrupted_drop_leaves_no_position_and_can_be_repeated(
     store: RedisViews, redis: Redis, key_prefix: str
 ) -> None:
     await apply(store, None, 0, SOMETHING)
@@ -181,14 +181,14 @@ async def test_a_drop_that_was_cut_off_leaves_no_position_and_something_to_drop(
     assert await apply(store, None, 0) == "applied"
 
 
-async def test_a_partition_of_another_format_is_there_to_be_dropped(
+async def test_a_partition_of_another_format_can_be_dropped(
     store: RedisViews, redis: Redis, key_prefix: str
 ) -> None:
     await redis.hset(f"{key_prefix}:{{1:0}}:pos", mapping={"offset": 1, "format": 99})
     assert await store.is_there(1, 0)
 
 
-async def test_what_redis_refuses_for_good_stops(
+async def test_a_permanent_redis_error_raises_a_stop_error(
     store: RedisViews, redis: Redis, key_prefix: str
 ) -> None:
     await redis.set(f"{key_prefix}:{{1:0}}:pos", "not a hash")

@@ -67,7 +67,7 @@ def test_a_view_is_found_where_the_projector_writes_it(
         read_view(settings, redis_url, "another", LIMIT_S)
 
 
-def test_without_a_projection_there_is_none(redis_url: str, key_prefix: str) -> None:
+def test_without_a_projection_there_is_no_view(redis_url: str, key_prefix: str) -> None:
     settings = StatusLineSettings(key_prefix=key_prefix)
     with pytest.raises(ViewUnavailableError, match="no projection in Redis yet"):
         read_view(settings, redis_url, "s", LIMIT_S)
@@ -159,13 +159,13 @@ def _says(text: bytes) -> Callable[[socket.socket], None]:
         b"+OK\r\n" + b"x" * MIB,
     ],
 )
-def test_what_is_no_redis_gives_no_view_and_tells_no_secret(text: bytes) -> None:
+def test_a_server_other_than_redis_gives_no_view_and_leaks_no_secret(text: bytes) -> None:
     with _server(_says(text)) as url, pytest.raises(ViewUnavailableError) as refused:
         read_view(StatusLineSettings(), url, "s", LIMIT_S)
     assert "secret" not in str(refused.value)
 
 
-def test_who_does_not_answer_is_not_waited_for() -> None:
+def test_an_unresponsive_server_times_out() -> None:
     refused = threading.Event()
 
     def never(_: socket.socket) -> None:
@@ -179,7 +179,7 @@ def test_who_does_not_answer_is_not_waited_for() -> None:
 @pytest.mark.parametrize(
     "url", ["redis://127.0.0.1:1/0", "redis://[::1", "redis://h:port/0", "unix:///nowhere", "x"]
 )
-def test_a_url_that_leads_nowhere_gives_no_view(url: str) -> None:
+def test_an_unreachable_url_gives_no_view(url: str) -> None:
     with pytest.raises(ViewUnavailableError):
         read_view(StatusLineSettings(), url, "s", LIMIT_S)
 

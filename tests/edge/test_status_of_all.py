@@ -42,7 +42,7 @@ def two() -> Iterator[Two]:
         server.stop()
 
 
-def test_figures_of_all_are_told_apart_by_a_label(two: Two) -> None:
+def test_figures_of_processes_are_distinguished_by_a_label(two: Two) -> None:
     two.telemetries[1].count("derive_messages", 3, partition="0")
     two.telemetries[2].count("derive_messages", 4, partition="1")
     two.telemetries[2].observe("derive_commit_seconds", 0.1)
@@ -60,7 +60,7 @@ def test_figures_of_all_are_told_apart_by_a_label(two: Two) -> None:
     }
 
 
-def test_figures_are_there_in_the_other_form_too(two: Two) -> None:
+def test_figures_are_available_in_openmetrics_format(two: Two) -> None:
     two.telemetries[2].count("derive_messages", 4, partition="1")
     answer = two.ask("/metrics", "application/openmetrics-text; version=1.0.0")
     assert answer.content_type.startswith("application/openmetrics-text")
@@ -69,7 +69,7 @@ def test_figures_are_there_in_the_other_form_too(two: Two) -> None:
     assert text.endswith("# EOF\n")
 
 
-def test_health_is_good_where_that_of_all_is(two: Two) -> None:
+def test_health_is_good_if_all_processes_are_healthy(two: Two) -> None:
     two.boards[1].worker("member")
     answer = two.ask("/readyz")
     document = json.loads(answer.body)
@@ -83,7 +83,7 @@ def test_health_is_good_where_that_of_all_is(two: Two) -> None:
     assert (answer.status, json.loads(answer.body)["live"]) == (HTTPStatus.OK, True)
 
 
-def test_a_process_that_does_not_answer_is_told(two: Two) -> None:
+def test_an_unresponsive_process_is_reported(two: Two) -> None:
     two.telemetries[1].count("derive_messages", 3, partition="0")
     two.servers[2].stop()
     answer = two.ask("/healthz")
@@ -97,6 +97,6 @@ def test_a_process_that_does_not_answer_is_told(two: Two) -> None:
     assert b'process="2"' not in figures.body
 
 
-def test_other_paths_are_told_what_there_is(two: Two) -> None:
+def test_the_root_lists_the_endpoints_and_other_paths_are_not_found(two: Two) -> None:
     assert two.ask("/").status == HTTPStatus.OK
     assert two.ask("/metric").status == HTTPStatus.NOT_FOUND

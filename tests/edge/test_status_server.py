@@ -53,7 +53,7 @@ def test_figures_are_served_for_prometheus(served: Served) -> None:
     assert 'contextgauge_derive_messages_total{partition="1"} 3.0\n' in body
 
 
-def test_health_is_json_with_a_status_of_its_own(served: Served) -> None:
+def test_health_is_json_with_a_matching_status_code(served: Served) -> None:
     status, content_type, body = served.ask("/healthz")
     assert (status, content_type, json.loads(body)["live"]) == (200, "application/json", True)
     status, _, body = served.ask("/readyz")
@@ -62,14 +62,14 @@ def test_health_is_json_with_a_status_of_its_own(served: Served) -> None:
     assert served.ask("/readyz")[0] == 200
 
 
-def test_other_paths_are_told_what_there_is(served: Served) -> None:
+def test_the_root_lists_the_endpoints_and_other_paths_are_not_found(served: Served) -> None:
     assert served.ask("/") == (200, "text/plain; charset=utf-8", "/metrics\n/healthz\n/readyz\n")
     assert served.ask("/metric")[0] == 404
     assert served.ask("/metric", "HEAD") == (404, "text/plain; charset=utf-8", "")
     assert served.ask("/healthz", "POST")[0] == 501
 
 
-async def test_it_answers_while_the_event_loop_stands_still(served: Served) -> None:
+async def test_it_answers_while_the_event_loop_is_blocked(served: Served) -> None:
     served.health.beat()
     served.clock.now_s += 61
     told: list[tuple[int, str, str]] = []
@@ -82,7 +82,7 @@ async def test_it_answers_while_the_event_loop_stands_still(served: Served) -> N
     assert "the event loop has stood still" in answer[2]
 
 
-def test_a_prober_that_goes_away_is_no_error(
+def test_a_prober_that_disconnects_causes_no_error(
     served: Served, capfd: pytest.CaptureFixture[str]
 ) -> None:
     hurt = struct.pack("ii", 1, 0)  # closing with this resets the connection

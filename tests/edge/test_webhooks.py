@@ -57,9 +57,7 @@ async def webhook(server: Server) -> AsyncIterator[HttpWebhook]:
     await webhook.stop()
 
 
-async def test_a_call_is_signed_as_the_specification_says(
-    server: Server, webhook: HttpWebhook
-) -> None:
+async def test_a_call_is_signed_per_the_specification(server: Server, webhook: HttpWebhook) -> None:
     answer = await webhook.call("the-id", b'{"a":1}')
     assert answer.outcome == "delivered"
     ((path, headers, body),) = server.requests
@@ -71,7 +69,7 @@ async def test_a_call_is_signed_as_the_specification_says(
     assert headers["webhook-signature"] == "v1," + base64.b64encode(mac).decode()
 
 
-def test_the_specifications_own_example() -> None:
+def test_the_example_of_the_specification_is_reproduced() -> None:
     """The test vector that the specification's libraries share."""
     key = key_of("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     signature = signature_of(
@@ -80,7 +78,7 @@ def test_the_specifications_own_example() -> None:
     assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_a_secret_that_is_no_base64_is_told_and_not_shown() -> None:
+def test_an_invalid_base64_secret_is_reported_and_not_shown() -> None:
     with pytest.raises(ConfigError) as error:
         key_of("whsec_not base64!")
     assert "not base64!" not in str(error.value)
@@ -109,7 +107,7 @@ async def test_without_a_secret_nothing_is_signed(server: Server) -> None:
         (503, "retry"),
     ],
 )
-async def test_what_an_answer_means(
+async def test_the_status_code_determines_the_outcome(
     server: Server, webhook: HttpWebhook, status: int, outcome: str
 ) -> None:
     server.status = status
@@ -130,14 +128,14 @@ async def test_what_an_answer_means(
         ("soon", None),
     ],
 )
-async def test_a_receiver_may_ask_for_a_pause(
+async def test_the_retry_after_header_of_a_receiver_is_read(
     server: Server, webhook: HttpWebhook, asked: str, pause_s: float | None
 ) -> None:
     server.status, server.headers = 429, {"retry-after": asked}
     assert (await webhook.call("the-id", b"{}")).retry_after_s == pause_s
 
 
-async def test_nobody_there_is_tried_again_and_the_address_is_not_told() -> None:
+async def test_a_refused_connection_is_retried_and_the_address_is_not_shown() -> None:
     webhook = HttpWebhook(Address("http://127.0.0.1:1/secret-token"), 2.0, At())
     answer = await webhook.call("the-id", b"{}")
     await webhook.stop()
@@ -157,11 +155,11 @@ async def _said(url: str, context: ssl.SSLContext | None = None) -> str:
     return answer.reason.removeprefix("it cannot be reached: ")
 
 
-async def test_a_name_that_is_not_found_is_told() -> None:
+async def test_an_unknown_host_name_is_reported() -> None:
     assert await _said("http://secret.name.invalid/hook") == "its name is not found"
 
 
-async def test_a_proxy_that_is_away_is_told_to_be_the_proxy(
+async def test_an_unavailable_proxy_is_reported_as_the_proxy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
@@ -169,7 +167,7 @@ async def test_a_proxy_that_is_away_is_told_to_be_the_proxy(
 
 
 @pytest.mark.parametrize("secure", [False, True])
-async def test_one_that_says_nothing_is_told_by_why(secure: bool) -> None:
+async def test_a_closed_connection_is_reported_with_the_cause(secure: bool) -> None:
     async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"no TLS" if secure else b"")
@@ -189,7 +187,7 @@ async def test_one_that_says_nothing_is_told_by_why(secure: bool) -> None:
         (True, "localhost", -1, "has expired"),
     ],
 )
-async def test_a_certificate_that_is_refused_is_told_by_why(
+async def test_a_rejected_certificate_is_reported_with_the_cause(
     tmp_path: Path, is_trusted: bool, host: str, days: int, why: str
 ) -> None:
     authority = Authority.make(tmp_path, "authority")
@@ -207,7 +205,7 @@ async def test_a_certificate_that_is_refused_is_told_by_why(
     assert said == f"TLS: its certificate {why}"
 
 
-async def test_one_that_does_not_answer_in_time_is_tried_again() -> None:
+async def test_a_timeout_is_retried() -> None:
     async def hang(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(5)
         writer.close()
@@ -222,7 +220,7 @@ async def test_one_that_does_not_answer_in_time_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize("secret", ["", "whsec_"])
-def test_an_empty_secret_proves_nothing(secret: str) -> None:
+def test_an_empty_secret_is_refused(secret: str) -> None:
     with pytest.raises(ConfigError, match="empty"):
         key_of(secret)
 

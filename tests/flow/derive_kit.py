@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from contextgauge.clock import SystemClock
@@ -54,7 +54,12 @@ def samples(seed: int = 1) -> list[Sent]:
 
 
 def expected(messages: Iterable[Sent], partitions: int = 4) -> list[list[Record]]:
-    """Return what one funnel derives, by partition, in order."""
+    """Return what one deriver makes of them, by partition, in order."""
+    return [list(records) for records in _expected(tuple(messages), partitions)]
+
+
+@lru_cache(maxsize=32)
+def _expected(messages: tuple[Sent, ...], partitions: int) -> list[list[Record]]:
     deriver = Deriver(RULES)
     records: list[list[Record]] = [[] for _ in range(partitions)]
     for session_id, value in messages:

@@ -60,7 +60,7 @@ async def test_a_session_keeps_its_order_and_all_is_sent_at_the_end() -> None:
     assert stats.sent_bytes == sum(len(record.value or b"") for record in written(log))
 
 
-async def test_a_conversation_lends_its_last_session() -> None:
+async def test_a_message_without_a_session_gets_the_conversations_last_one() -> None:
     log = await memory()
     async with opened(log) as (delivery, _):
         one = conversation()
@@ -75,7 +75,7 @@ async def test_a_conversation_lends_its_last_session() -> None:
 
 
 @pytest.mark.parametrize("text_key", [None, b"key"])
-async def test_a_conversation_knows_the_session_of_a_message_that_is_still_shortened(
+async def test_a_conversation_knows_the_session_of_a_message_still_being_shortened(
     text_key: bytes | None,
 ) -> None:
     log = await memory()
@@ -97,7 +97,7 @@ async def test_a_conversation_knows_the_session_of_a_message_that_is_still_short
         (b"\xff", "UTF-8"),
     ],
 )
-async def test_what_cannot_be_sent_is_counted_and_told_without_its_words(
+async def test_refused_messages_are_counted_and_reported_without_their_text(
     given: object, said: str
 ) -> None:
     log = await memory()
@@ -110,7 +110,7 @@ async def test_what_cannot_be_sent_is_counted_and_told_without_its_words(
     assert any(part in line for part in said.split("|"))
 
 
-async def test_a_circle_and_a_class_of_the_sdk_that_is_no_message_are_refused() -> None:
+async def test_circular_references_and_other_sdk_classes_are_refused() -> None:
     circle: dict[str, object] = {"session_id": "s"}
     circle["self"] = circle
     options = type("ClaudeAgentOptions", (), {"__module__": "claude_agent_sdk.types"})()
@@ -126,7 +126,7 @@ class Broken:
         raise LookupError(mode, exclude_unset)
 
 
-async def test_an_answer_that_cannot_be_written_is_refused() -> None:
+async def test_a_response_that_cannot_be_serialised_is_refused() -> None:
     async with opened(await memory()) as (delivery, told):
         assert await delivery.submit(Broken(), conversation("s")) == "refused"
     assert "LookupError" in told[0]
@@ -145,14 +145,14 @@ class Unreadable(Mapping[str, object]):
         return 1
 
 
-async def test_a_mapping_that_cannot_be_read_is_refused() -> None:
+async def test_an_unreadable_mapping_is_refused() -> None:
     async with opened(await memory()) as (delivery, told):
         assert await delivery.submit(Unreadable(), conversation("s")) == "refused"
     assert "LookupError" in told[0]
     assert "secret" not in told[0]
 
 
-async def test_a_message_that_cannot_be_shortened_for_an_unknown_reason_holds_no_other_up(
+async def test_an_unexpected_error_in_shortening_blocks_no_other_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> None:
@@ -168,7 +168,7 @@ async def test_a_message_that_cannot_be_shortened_for_an_unknown_reason_holds_no
     assert told == ["a message cannot be sent: not_json: reading it raised RecursionError"]
 
 
-async def test_what_means_nothing_is_ignored() -> None:
+async def test_irrelevant_messages_are_ignored() -> None:
     async with opened(await memory()) as (delivery, told):
         assert await delivery.submit({"type": "progress"}, conversation()) == "ignored"
         assert await delivery.submit(b" \n", conversation()) == "ignored"
@@ -177,13 +177,13 @@ async def test_what_means_nothing_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("given", [5, None, ["a"], object()])
-async def test_what_is_no_message_is_the_callers_error(given: object) -> None:
+async def test_a_value_that_is_not_a_message_raises_a_type_error(given: object) -> None:
     async with opened(await memory()) as (delivery, _):
         with pytest.raises(TypeError, match="a message is a mapping"):
             await delivery.submit(given, conversation())
 
 
-async def test_a_message_before_and_after_is_an_error() -> None:
+async def test_publishing_before_start_or_after_close_raises_an_error() -> None:
     delivery, _ = delivery_over(await memory())
     with pytest.raises(ClosedError, match="not open"):
         await delivery.submit(message(1), conversation())
@@ -226,7 +226,7 @@ async def test_an_over_long_line_that_cannot_be_shortened_is_refused_later() -> 
     assert "too_large" in told[0]
 
 
-async def test_without_texts_no_text_leaves() -> None:
+async def test_without_text_no_text_is_sent() -> None:
     log = await memory()
     async with opened(log, text_key=b"key") as (delivery, _):
         await delivery.submit({**message(1), "message": {"content": "secret"}}, conversation())
@@ -258,7 +258,7 @@ async def test_without_texts_no_text_leaves() -> None:
         ({"type": "transcript_mirror", "entries": []}, False),
     ],
 )
-def test_of_the_control_frames_only_those_of_the_context_are_published(
+def test_only_context_control_frames_are_published(
     frame: Mapping[str, object], told: object
 ) -> None:
     assert belongs_to_conversation(frame) is told

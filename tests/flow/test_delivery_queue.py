@@ -32,7 +32,7 @@ from tests.flow.delivery_kit import (
 )
 
 
-async def test_a_broker_that_is_away_at_the_start_is_waited_for() -> None:
+async def test_delivery_waits_for_a_broker_unavailable_at_start() -> None:
     log = await memory()
     log.away = True
     async with opened(log) as (delivery, told):
@@ -46,7 +46,7 @@ async def test_a_broker_that_is_away_at_the_start_is_waited_for() -> None:
     assert numbers(log) == [1]
 
 
-async def test_a_broker_that_never_comes_is_given_up_at_the_end() -> None:
+async def test_close_gives_up_on_a_broker_that_never_answers() -> None:
     log = await memory()
     log.away = True
     delivery, _ = delivery_over(log)
@@ -68,7 +68,7 @@ class EndlessClock(SystemClock):
         await asyncio.Event().wait()
 
 
-async def test_a_close_does_not_wait_for_the_pause_between_two_tries() -> None:
+async def test_close_does_not_wait_for_the_pause_between_retries() -> None:
     log = await memory()
     log.away = True
     delivery, told = delivery_over(log, clock=EndlessClock())
@@ -81,9 +81,7 @@ async def test_a_close_does_not_wait_for_the_pause_between_two_tries() -> None:
 
 
 @pytest.mark.parametrize("away", [False, True])
-async def test_a_sender_that_was_cancelled_with_all_other_tasks_still_sends_what_waits(
-    *, away: bool
-) -> None:
+async def test_close_sends_queued_messages_after_the_sender_was_cancelled(*, away: bool) -> None:
     """`asyncio.run` cancels all tasks of a program that ends, an agent's and the sender's."""
     log = await memory()
     log.away = True
@@ -99,7 +97,7 @@ async def test_a_sender_that_was_cancelled_with_all_other_tasks_still_sends_what
     assert sender.cancelled()
 
 
-async def test_a_slow_shortening_is_not_taken_for_a_broker_that_is_silent(
+async def test_slow_shortening_is_not_mistaken_for_a_silent_broker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("contextgauge.delivery.sender._SILENCE_S", 0.05)
@@ -121,7 +119,7 @@ async def test_a_slow_shortening_is_not_taken_for_a_broker_that_is_silent(
     assert numbers(log) == [1]
 
 
-async def test_a_missing_topic_is_told_and_found_when_it_is_there() -> None:
+async def test_a_missing_topic_is_reported_and_used_once_it_exists() -> None:
     log = FaultyLog(SystemClock())
     async with opened(log) as (delivery, told):
         await delivery.submit(message(1), conversation())
@@ -131,7 +129,7 @@ async def test_a_missing_topic_is_told_and_found_when_it_is_there() -> None:
     assert numbers(log) == [1]
 
 
-async def test_one_record_that_the_broker_refuses_does_not_hold_the_others() -> None:
+async def test_a_record_that_the_broker_refuses_does_not_block_others() -> None:
     log = await memory(replace(AGENT_MESSAGES, max_message_bytes=300))
     async with opened(log) as (delivery, told):
         for number in range(6):
@@ -142,7 +140,7 @@ async def test_one_record_that_the_broker_refuses_does_not_hold_the_others() -> 
     assert "max.message.bytes" in told[-1]
 
 
-async def test_what_fails_in_the_sender_is_told_by_its_type_and_tried_again(
+async def test_a_sender_error_is_reported_by_type_and_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log = await memory()
@@ -169,7 +167,7 @@ async def test_what_fails_in_the_sender_is_told_by_its_type_and_tried_again(
         {"max_bytes": 0},
     ],
 )
-async def test_options_that_cannot_be_meant_are_refused(wrong: dict[str, Any]) -> None:
+async def test_invalid_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"when_full is|at least 1"):
         delivery_over(await memory(), **wrong)
 
@@ -188,7 +186,7 @@ async def full(when_full: WhenFull, count: int = 6) -> tuple[Delivery, FaultyLog
 @pytest.mark.parametrize(
     ("when_full", "left"), [("drop_new", [0, 1, 2]), ("drop_oldest", [3, 4, 5])]
 )
-async def test_a_full_queue_drops_what_was_chosen(when_full: WhenFull, left: list[int]) -> None:
+async def test_a_full_queue_drops_messages_by_policy(when_full: WhenFull, left: list[int]) -> None:
     delivery, log, told = await full(when_full)
     stats = delivery.stats
     assert (stats.dropped, stats.waiting) == (3, 3)
@@ -201,7 +199,7 @@ async def test_a_full_queue_drops_what_was_chosen(when_full: WhenFull, left: lis
     assert told[-1] == "the queue was full, messages were dropped: 3 in all"
 
 
-async def test_a_full_queue_holds_the_caller_up_where_that_was_chosen() -> None:
+async def test_a_full_queue_blocks_the_caller_by_policy() -> None:
     delivery, log, _ = await full("wait", 3)
     waiting = [
         asyncio.create_task(delivery.submit(message(number), conversation()))
@@ -217,7 +215,7 @@ async def test_a_full_queue_holds_the_caller_up_where_that_was_chosen() -> None:
     assert numbers(log) == list(range(9))
 
 
-async def test_who_waits_for_room_hears_of_the_end() -> None:
+async def test_close_raises_in_callers_waiting_for_room() -> None:
     delivery, _, _ = await full("wait", 3)
     waiting = asyncio.create_task(delivery.submit(message(9), conversation()))
     await asyncio.sleep(0.01)
@@ -235,7 +233,7 @@ async def test_bytes_are_bounded_and_a_single_larger_message_fits() -> None:
     assert (outbox.bytes, len(outbox), outbox.dropped) == (100, 2, 2)
 
 
-async def test_a_caller_that_never_waits_leaves_the_sender_its_turn() -> None:
+async def test_a_caller_that_never_waits_does_not_starve_the_sender() -> None:
     log = await memory()
     async with opened(log, when_full="drop_new", max_messages=200) as (delivery, _):
         for number in range(5_000):
@@ -244,7 +242,7 @@ async def test_a_caller_that_never_waits_leaves_the_sender_its_turn() -> None:
     assert numbers(log) == list(range(5_000))
 
 
-async def test_nobody_passes_one_that_waits_for_room() -> None:
+async def test_a_message_cannot_overtake_one_that_waits_for_room() -> None:
     outbox = SendQueue("wait", 2, 100)
     items = [OutgoingMessage("s", bytes([number]), None, ()) for number in range(4)]
     assert await outbox.put(items[0])

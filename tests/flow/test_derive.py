@@ -18,7 +18,7 @@ from tests.flow.derive_kit import DeriveKit, HastyClock, Sent, expected, samples
 MESSAGES = samples()
 
 
-async def test_records_are_the_funnels_own(kit: DeriveKit) -> None:
+async def test_records_equal_direct_derivation(kit: DeriveKit) -> None:
     await kit.publish(MESSAGES)
     figures = await kit.run_until_caught_up()
     events = await kit.events()
@@ -29,7 +29,7 @@ async def test_records_are_the_funnels_own(kit: DeriveKit) -> None:
     assert figures.total("derive_records") == sum(map(len, events))
 
 
-async def test_a_record_tells_where_it_came_from(kit: DeriveKit) -> None:
+async def test_a_record_names_its_source_message(kit: DeriveKit) -> None:
     await kit.publish(MESSAGES)
     await kit.run_until_caught_up()
     for partition in range(4):
@@ -65,7 +65,7 @@ async def test_a_compacted_changelog_restores_the_same(kit: DeriveKit, log: Faul
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_a_cut_commit_is_derived_anew(kit: DeriveKit, log: FaultyLog) -> None:
+async def test_a_failed_commit_is_derived_again(kit: DeriveKit, log: FaultyLog) -> None:
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:
         for start in range(0, len(MESSAGES), 200):
             log.cut_commits = 2
@@ -75,7 +75,7 @@ async def test_a_cut_commit_is_derived_anew(kit: DeriveKit, log: FaultyLog) -> N
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_a_fenced_partition_is_left_and_taken_over_again(
+async def test_a_fenced_partition_is_released_and_taken_over_again(
     kit: DeriveKit, log: FaultyLog
 ) -> None:
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:
@@ -89,7 +89,7 @@ async def test_a_fenced_partition_is_left_and_taken_over_again(
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_workers_come_and_go(kit: DeriveKit) -> None:
+async def test_records_are_complete_while_workers_join_and_leave(kit: DeriveKit) -> None:
     config = replace(kit.config, batch_messages=10)
     stay = kit.start_worker(config)
     for start in range(0, len(MESSAGES), 150):
@@ -119,7 +119,7 @@ async def test_a_returned_partition_keeps_its_state(kit: DeriveKit) -> None:
     assert await kit.events() == expected([*MESSAGES, *MESSAGES])
 
 
-async def test_a_kept_state_is_dropped_when_another_wrote(kit: DeriveKit, log: FaultyLog) -> None:
+async def test_a_stale_kept_state_is_dropped(kit: DeriveKit, log: FaultyLog) -> None:
     """The changelog's end tells; here another writes while the partition is let go."""
     half = len(MESSAGES) // 2
     await kit.publish(MESSAGES[:half])
@@ -160,7 +160,7 @@ async def test_a_kept_state_is_used_once(kit: DeriveKit, log: FaultyLog) -> None
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_a_broker_that_is_away_is_waited_for(kit: DeriveKit, log: FaultyLog) -> None:
+async def test_a_worker_waits_for_an_unavailable_broker(kit: DeriveKit, log: FaultyLog) -> None:
     log.away = True
     async with kit.running() as worker:
         await until(lambda: worker.figures.total("worker_retries") > 3)
@@ -249,7 +249,7 @@ async def test_a_position_that_retention_overtook_stops_the_worker(
     assert "deleted before they were derived" in str(error)
 
 
-async def test_a_topic_created_anew_stops_the_worker(kit: DeriveKit) -> None:
+async def test_a_recreated_topic_stops_the_worker(kit: DeriveKit) -> None:
     await kit.publish(MESSAGES)
     await kit.run_until_caught_up()
     fresh = FaultyLog(SystemClock())
@@ -303,7 +303,7 @@ async def test_an_unknown_version_refuses_the_partition(
     assert await kit.events() == [[], [], [], []]
 
 
-async def test_stopping_finishes_what_runs(kit: DeriveKit) -> None:
+async def test_stopping_finishes_the_work_in_progress(kit: DeriveKit) -> None:
     """Every message that was polled is committed or will be derived again: no third way."""
     config = replace(kit.config, batch_messages=25)
     await kit.publish(MESSAGES)

@@ -12,7 +12,7 @@ from tests.flow.derive_kit import DeriveKit, expected, samples
 MESSAGES = samples()
 
 
-async def test_dead_letters_keep_everything_and_say_why(kit: DeriveKit) -> None:
+async def test_dead_letters_keep_the_message_and_the_reason(kit: DeriveKit) -> None:
     right = partition_of("s", 4)
     topic, wrong = kit.config.messages_topic, (right + 1) % 4
     line = codec.dumps({"type": "assistant", "message": {"id": "m"}, "session_id": "s"})
@@ -50,7 +50,7 @@ async def test_dead_letters_keep_everything_and_say_why(kit: DeriveKit) -> None:
     assert b"partitioner=murmur2_random" in dict(found["misrouted"].headers)["dead_detail"]
 
 
-async def test_a_message_without_a_session_is_dead(kit: DeriveKit) -> None:
+async def test_a_message_without_a_session_is_a_dead_letter(kit: DeriveKit) -> None:
     line = codec.dumps({"type": "assistant", "message": {"usage": {"input_tokens": 1}}})
     await kit.append([NewRecord(kit.config.messages_topic, 3, b"\xff", line)])
     await kit.run_until_caught_up()
@@ -89,7 +89,7 @@ async def test_a_flood_of_dead_letters_stops_the_worker_after_they_are_kept(
     assert sum(committed.values()) == 501
 
 
-async def test_half_of_the_messages_dead_is_no_flood_yet(kit: DeriveKit) -> None:
+async def test_dead_letters_for_half_of_the_messages_are_not_a_flood(kit: DeriveKit) -> None:
     await kit.append(garbage(kit, 500))
     await kit.run_until_caught_up()
     assert len(await kit.dead_letters()) == 500

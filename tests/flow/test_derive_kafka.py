@@ -29,7 +29,7 @@ async def kit(kafka: str, prefix: str) -> AsyncIterator[DeriveKit]:
     await kit.log.stop()
 
 
-async def test_records_are_the_funnels_own_over_restarts(kit: DeriveKit) -> None:
+async def test_records_equal_direct_derivation_across_restarts(kit: DeriveKit) -> None:
     third = len(MESSAGES) // 3
     restored = 0
     for start in range(0, len(MESSAGES), third):
@@ -40,7 +40,7 @@ async def test_records_are_the_funnels_own_over_restarts(kit: DeriveKit) -> None
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_workers_come_and_go(kit: DeriveKit) -> None:
+async def test_records_are_complete_while_workers_join_and_leave(kit: DeriveKit) -> None:
     config = replace(kit.config, batch_messages=25)
     half = len(MESSAGES) // 2
     async with kit.running(config) as first:
@@ -56,7 +56,7 @@ async def test_workers_come_and_go(kit: DeriveKit) -> None:
     assert await kit.events() == expected([*MESSAGES, *MESSAGES])
 
 
-async def test_a_fenced_partition_is_left_and_taken_over_again(kit: DeriveKit) -> None:
+async def test_a_fenced_partition_is_released_and_taken_over_again(kit: DeriveKit) -> None:
     async with kit.running() as worker:
         await kit.publish(MESSAGES[:100])
         await kit.caught_up(worker)
@@ -88,7 +88,7 @@ async def test_dead_letters_are_kept_whole(kit: DeriveKit) -> None:
     assert [dict(r.headers)["dead_reason"] for r in dead] == [b"not_utf8", b"too_large"]
 
 
-async def test_a_broker_that_is_away_is_waited_for(killable_kafka: LocalStack, prefix: str) -> None:
+async def test_a_worker_survives_broker_outages(killable_kafka: LocalStack, prefix: str) -> None:
     """At the start, and when it crashes with batches under way."""
     stack = killable_kafka
     kit = DeriveKit(KafkaLog(options(stack.services()["kafka"].address)), prefix)

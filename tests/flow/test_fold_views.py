@@ -29,7 +29,7 @@ def test_records_of_a_replay_are_folded_by_partition() -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs(), st.integers(1, 30))
-def test_no_call_is_larger_than_it_was_taken_for(log: list[LogRecord], records: int) -> None:
+def test_no_call_exceeds_its_estimated_size(log: list[LogRecord], records: int) -> None:
     fold, call = Fold(strict=False), ViewWrite()
     for number, item in enumerate(placed(log), 1):
         session = codec.key_bytes(item.record.data.session_id)

@@ -71,7 +71,7 @@ async def test_pieces_are_settled_after_their_acknowledgement() -> None:
     assert sender.done.messages == 4
 
 
-async def test_what_was_not_acknowledged_is_not_settled() -> None:
+async def test_unacknowledged_pieces_are_not_settled() -> None:
     notes: list[str] = []
     with pytest.raises(RetryError):
         await run(Noted(notes, is_away=True), of([piece(notes), piece(notes, lines=0)]))
@@ -81,7 +81,7 @@ async def test_what_was_not_acknowledged_is_not_settled() -> None:
 @pytest.mark.parametrize(
     ("chosen", "marks"), [(None, [False, True]), (True, [True, True]), (False, [False, False])]
 )
-async def test_what_the_reader_saw_is_marked_unless_another_choice_was_made(
+async def test_live_pieces_are_marked_unless_overridden(
     chosen: bool | None, marks: list[bool]
 ) -> None:
     producer = Noted([])
@@ -111,7 +111,7 @@ async def test_until_ends_with_its_items() -> None:
     assert [item async for item in until(asyncio.Event(), in_thread([1, 2]))] == [1, 2]
 
 
-async def test_what_fails_in_the_thread_is_raised_where_it_is_read() -> None:
+async def test_an_exception_in_the_thread_is_raised_in_the_consumer() -> None:
     def items() -> Iterator[int]:
         yield 1
         raise ValueError("broken")

@@ -45,7 +45,7 @@ def _kit() -> DeriveKit:
     return DeriveKit(FaultyLog(SystemClock()), "health-", SystemClock())
 
 
-async def test_a_worker_that_restores_is_not_ready_until_it_has() -> None:
+async def test_a_worker_is_not_ready_until_it_has_restored() -> None:
     kit = _kit()
     await kit.create_topics()
     await kit.publish(samples())
@@ -86,7 +86,7 @@ async def test_a_worker_that_restores_is_not_ready_until_it_has() -> None:
     assert kit.health.ready().document["partitions"] == {}
 
 
-async def test_of_two_workers_the_one_that_stands_by_is_ready_too() -> None:
+async def test_a_standby_worker_is_ready() -> None:
     kit = _kit()
     kit.partitions = 1
     await kit.create_topics()
@@ -118,7 +118,7 @@ async def test_a_poll_that_never_ends_is_not_live() -> None:
         assert "poll of partition 0 has not ended" in str(told.document["reasons"])
 
 
-async def test_a_batch_that_takes_long_but_gets_on_is_live(
+async def test_a_slow_batch_that_makes_progress_is_live(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As one of thousands of large documents does, in a Redis that is slow."""
@@ -156,7 +156,7 @@ async def test_a_batch_that_takes_long_but_gets_on_is_live(
     assert all(lives)
 
 
-async def test_a_log_that_is_away_is_live_and_not_ready() -> None:
+async def test_a_worker_with_an_unavailable_log_is_live_and_not_ready() -> None:
     kit = _kit()
     await kit.create_topics()
     assert isinstance(kit.log, FaultyLog)
@@ -171,7 +171,7 @@ async def test_a_log_that_is_away_is_live_and_not_ready() -> None:
         await until(lambda: kit.health.ready().ok)
 
 
-async def test_a_store_that_is_away_is_live_and_not_ready() -> None:
+async def test_a_worker_with_an_unavailable_store_is_live_and_not_ready() -> None:
     store = FaultyViews()
     kit = ProjectKit(FaultyLog(SystemClock()), store)
     await kit.create_topic()
@@ -187,7 +187,7 @@ async def test_a_store_that_is_away_is_live_and_not_ready() -> None:
         assert worker.figures.gauges["project_generation_active",] == 1
 
 
-async def test_the_lag_is_told_and_is_gone_when_all_is_done() -> None:
+async def test_the_lag_is_reported_and_removed_when_the_worker_stops() -> None:
     kit = _kit()
     await kit.create_topics()
     await kit.publish(samples())
@@ -202,7 +202,7 @@ async def test_the_lag_is_told_and_is_gone_when_all_is_done() -> None:
     assert not [name for name, *_ in gauges if "lag" in name]
 
 
-async def test_a_worker_that_takes_idle_partitions_over_tells_what_it_holds() -> None:
+async def test_a_worker_reports_the_state_of_idle_partitions_it_takes_over() -> None:
     kit = _kit()
     await kit.create_topics()
     await kit.publish(samples())
@@ -219,7 +219,7 @@ async def test_a_worker_that_takes_idle_partitions_over_tells_what_it_holds() ->
     assert min(told[0].values()) > 0
 
 
-async def test_records_behind_an_open_transaction_are_a_lag_that_is_not_settled() -> None:
+async def test_records_behind_an_open_transaction_count_as_unsettled() -> None:
     log = FaultyLog(SystemClock())
     kit = ProjectKit(log, FaultyViews())
     await kit.create_topic()
@@ -241,7 +241,7 @@ async def test_records_behind_an_open_transaction_are_a_lag_that_is_not_settled(
         await until(told)
 
 
-async def test_the_age_of_the_message_behind_a_view_is_told() -> None:
+async def test_the_age_of_a_views_source_message_is_reported() -> None:
     """The deriver passes the message's Kafka time on; the projector takes it from there."""
 
     class Late(SystemClock):

@@ -131,7 +131,7 @@ def test_a_session_within_its_time_stays() -> None:
 
 
 @pytest.mark.parametrize(("batch", "restore_every"), [(1, 0), (67, 1), (5_000, 0)])
-def test_idleness_is_judged_alike_in_any_batches(batch: int, restore_every: int) -> None:
+def test_idleness_does_not_depend_on_batching(batch: int, restore_every: int) -> None:
     """Also of a session that comes back, and of one whose whole life is within one batch."""
     day = DAY_MS
     steps = [("a", 0), ("b", 0), ("c", 50 * day), ("a", 60 * day), ("b", 95 * day)]
@@ -146,14 +146,14 @@ def test_idleness_is_judged_alike_in_any_batches(batch: int, restore_every: int)
     assert len(sequences) == 5
 
 
-def test_a_timestamp_from_the_past_moves_nothing() -> None:
+def test_a_timestamp_from_the_past_evicts_no_session() -> None:
     done = run(at([("a", 0), ("b", -400 * DAY_MS), ("b", 1)], OFTEN), 50)
     assert done.evicted == 0
 
 
 @pytest.mark.parametrize(("batch", "restore_every"), [(13, 1), (5_000, 0)])
 @pytest.mark.parametrize("wrong", [1, CLAIMS - 1])
-def test_a_wrong_clock_evicts_nobody_and_time_goes_on(
+def test_a_wrong_clock_evicts_no_session_and_time_advances(
     batch: int, restore_every: int, wrong: int
 ) -> None:
     busy = [("busy", ms) for ms in range(OFTEN)]
@@ -170,7 +170,7 @@ def test_a_wrong_clock_evicts_nobody_and_time_goes_on(
 
 
 @pytest.mark.parametrize(("batch", "restore_every"), [(13, 1), (5_000, 0)])
-def test_a_pause_is_believed_and_those_who_came_back_stay(batch: int, restore_every: int) -> None:
+def test_a_pause_advances_time_and_resumed_sessions_stay(batch: int, restore_every: int) -> None:
     """Also with a clock of the year 9999 and one of 1970 among those that are right."""
     before = [(session, ms) for ms in range(OFTEN) for session in ("idle", "back")]
     after = [("back", DAYS_100_MS), ("wrong", YEAR_9999_MS), ("stuck", -START_MS)]
@@ -186,13 +186,13 @@ def test_a_pause_is_believed_and_those_who_came_back_stay(batch: int, restore_ev
     assert _time_ms(done) == START_MS + DAYS_100_MS
 
 
-def test_the_first_message_of_all_is_not_believed_alone() -> None:
+def test_the_first_timestamp_of_a_partition_is_not_trusted_alone() -> None:
     done = run(at([("wrong", YEAR_9999_MS), *[("busy", ms) for ms in range(CLAIMS)]]), 1)
     assert _time_ms(done) == START_MS + CLAIMS - 1
     assert done.evicted == 0
 
 
-def test_a_claim_that_cannot_be_read_refuses_the_partition() -> None:
+def test_an_unreadable_claim_raises_a_version_error() -> None:
     document = {"v": 1, "position": 1, "partitions": 1, "kafka_time_ms": 1, "claim": {"begin": 1}}
     with pytest.raises(VersionError):
         restored([(codec.dumps(["position"]), codec.dumps(document))])

@@ -23,7 +23,7 @@ MESSAGES = samples()
 
 
 @pytest.mark.parametrize(("batch_messages", "batch_bytes"), [(50, 1 << 20), (5_000, 20_000)])
-async def test_what_comes_while_one_commits_joins_the_next_batch_up_to_its_limits(
+async def test_messages_received_during_a_commit_join_the_next_batch(
     kit: DeriveKit, monkeypatch: pytest.MonkeyPatch, batch_messages: int, batch_bytes: int
 ) -> None:
     monkeypatch.setattr("streams.flow.derive.partition_task._BATCH_BYTES", batch_bytes)
@@ -53,7 +53,7 @@ async def test_what_comes_while_one_commits_joins_the_next_batch_up_to_its_limit
     assert await kit.events() == expected(ours)
 
 
-async def test_the_group_is_told_how_far_it_is_however_often_that_fails(
+async def test_failed_offset_commits_to_the_group_do_not_disturb_derivation(
     kit: DeriveKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tell, failures = MemoryGroupReader.commit_offsets, ["away", "no member", "away"]
@@ -71,7 +71,7 @@ async def test_the_group_is_told_how_far_it_is_however_often_that_fails(
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_the_group_knows_the_last_position_once_a_worker_has_stopped(
+async def test_the_last_position_is_committed_to_the_group_on_stop(
     kit: DeriveKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.flow.derive.group_offsets.COMMIT_EVERY_S", 1_000.0)
@@ -107,7 +107,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[Partitio
     gc.enable()
 
 
-async def test_what_a_failed_commit_leaves_is_let_go_of_at_once(
+async def test_a_task_is_released_at_once_after_a_failed_commit(
     kit: DeriveKit, log: FaultyLog, tasks: list[weakref.ref[PartitionTask]]
 ) -> None:
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:
@@ -118,7 +118,7 @@ async def test_what_a_failed_commit_leaves_is_let_go_of_at_once(
         assert len([task for task in tasks if task() is not None]) == 4
 
 
-async def test_what_a_failed_membership_leaves_is_let_go_of_before_the_next(
+async def test_tasks_of_a_failed_membership_are_released_before_the_next(
     kit: DeriveKit, tasks: list[weakref.ref[PartitionTask]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poll, lost = PartitionTask._poll, ["lost"]  # noqa: SLF001 -- to fail in its place
@@ -137,7 +137,7 @@ async def test_what_a_failed_membership_leaves_is_let_go_of_before_the_next(
     assert await kit.events() == expected(MESSAGES)
 
 
-async def test_what_was_told_of_an_assignment_before_does_not_count_for_the_next() -> None:
+async def test_offsets_of_a_previous_assignment_do_not_count_for_the_next() -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
     told: list[dict[int, int]] = []
 

@@ -44,7 +44,7 @@ async def kit(log: FaultyLog, store: FaultyViews) -> AsyncIterator[ProjectKit]:
     assert [task for task in asyncio.all_tasks() if "flow/project" in repr(task)] == []
 
 
-async def test_with_nothing_there_the_first_generation_is_active_at_once(kit: ProjectKit) -> None:
+async def test_on_an_empty_log_the_first_generation_is_active_at_once(kit: ProjectKit) -> None:
     async with kit.running() as worker:
         assert await kit.active() == 1
         assert await kit.store.generations() == Generations(1, None)
@@ -61,7 +61,7 @@ async def test_with_nothing_there_the_first_generation_is_active_at_once(kit: Pr
     }
 
 
-async def test_what_is_there_already_is_built_before_anyone_sees_it(kit: ProjectKit) -> None:
+async def test_existing_records_are_projected_before_activation(kit: ProjectKit) -> None:
     await kit.append(RECORDS)
     async with kit.running():
         generation = await kit.active()
@@ -69,7 +69,7 @@ async def test_what_is_there_already_is_built_before_anyone_sees_it(kit: Project
         assert await kit.documents(generation) == await kit.expected()
 
 
-async def test_a_worker_goes_on_where_the_last_one_ended(kit: ProjectKit) -> None:
+async def test_a_worker_continues_where_the_last_one_stopped(kit: ProjectKit) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
@@ -80,7 +80,7 @@ async def test_a_worker_goes_on_where_the_last_one_ended(kit: ProjectKit) -> Non
     assert await kit.documents(1) == await kit.expected()
 
 
-async def test_killed_workers_leave_nothing_half_done(kit: ProjectKit) -> None:
+async def test_killed_workers_leave_no_partial_writes(kit: ProjectKit) -> None:
     await kit.append(SOME)
     for pause in range(12):
         worker = kit.start_worker()
@@ -107,7 +107,7 @@ def has_half(figures: Figures) -> bool:
     return figures.gauges.get(("worker_partitions", "project")) == PARTITIONS / 2
 
 
-async def test_a_generation_goes_live_when_all_partitions_have_caught_up(
+async def test_a_generation_is_activated_when_all_partitions_have_caught_up(
     store: FaultyViews,
 ) -> None:
     generations = GenerationTracker(store, SystemClock())
@@ -128,14 +128,14 @@ async def test_a_generation_goes_live_when_all_partitions_have_caught_up(
     assert generations.current == Generations(1, None)
 
 
-async def test_a_generation_left_between_two_steps_is_settled(store: FaultyViews) -> None:
+async def test_a_partially_activated_generation_is_completed(store: FaultyViews) -> None:
     store.numbers = Generations(2, 2, "build")
     generations = GenerationTracker(store, SystemClock())
     await generations.refresh()
     assert generations.current == Generations(2, None)
 
 
-async def test_an_emptied_store_is_built_anew(kit: ProjectKit, store: FaultyViews) -> None:
+async def test_an_emptied_store_is_rebuilt(kit: ProjectKit, store: FaultyViews) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
@@ -146,7 +146,7 @@ async def test_an_emptied_store_is_built_anew(kit: ProjectKit, store: FaultyView
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_lost_documents_are_built_anew_beside_the_live_ones(
+async def test_lost_documents_are_rebuilt_alongside_the_live_ones(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
@@ -167,7 +167,7 @@ async def test_lost_documents_are_built_anew_beside_the_live_ones(
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_a_lost_position_is_built_anew(kit: ProjectKit, store: FaultyViews) -> None:
+async def test_a_lost_position_triggers_a_rebuild(kit: ProjectKit, store: FaultyViews) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
@@ -177,7 +177,7 @@ async def test_a_lost_position_is_built_anew(kit: ProjectKit, store: FaultyViews
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_a_store_that_goes_back_in_time_is_read_for_again(
+async def test_records_are_read_again_for_a_store_that_went_back_in_time(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME[:50])
@@ -196,7 +196,7 @@ async def test_a_store_that_goes_back_in_time_is_read_for_again(
     assert await kit.documents(1) == await kit.expected()
 
 
-async def test_leftovers_of_an_emptied_store_are_not_built_on(
+async def test_leftovers_of_an_emptied_store_are_not_reused(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
@@ -212,7 +212,7 @@ async def test_leftovers_of_an_emptied_store_are_not_built_on(
     assert await kit.documents(generation) == await kit.expected()
 
 
-async def test_what_another_build_left_under_the_number_is_not_gone_on_from(
+async def test_documents_of_another_build_with_the_same_number_are_not_reused(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
@@ -228,7 +228,7 @@ async def test_what_another_build_left_under_the_number_is_not_gone_on_from(
     assert await kit.documents(1) == await kit.expected()
 
 
-async def test_a_document_lost_while_building_is_built_over(
+async def test_a_build_that_lost_documents_is_started_over(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
     await kit.append(SOME)
@@ -249,7 +249,7 @@ async def test_a_document_lost_while_building_is_built_over(
     assert await kit.documents(1) == await kit.expected()
 
 
-async def test_a_log_that_lacks_records_is_said_to_and_projected_all_the_same(
+async def test_a_log_that_lacks_records_is_reported_and_still_projected(
     kit: ProjectKit,
 ) -> None:
     await kit.append(MORE)
@@ -261,7 +261,7 @@ async def test_a_log_that_lacks_records_is_said_to_and_projected_all_the_same(
     assert {line["event"] for line in said} == {"the log lacks records: sessions begin in between"}
 
 
-async def test_damage_while_building_is_built_over(kit: ProjectKit, store: FaultyViews) -> None:
+async def test_a_damaged_build_is_started_over(kit: ProjectKit, store: FaultyViews) -> None:
     await kit.append(SOME)
     async with kit.running() as worker:
         await kit.caught_up(worker)
@@ -278,7 +278,7 @@ async def test_damage_while_building_is_built_over(kit: ProjectKit, store: Fault
     assert await kit.documents(1) == await kit.expected()
 
 
-async def test_a_store_that_is_away_is_waited_for(kit: ProjectKit, store: FaultyViews) -> None:
+async def test_a_worker_waits_for_an_unavailable_store(kit: ProjectKit, store: FaultyViews) -> None:
     store.away = True
     async with kit.running() as worker:
         await until(lambda: worker.figures.total("worker_retries") > 1)
@@ -295,7 +295,7 @@ async def test_a_store_that_is_away_is_waited_for(kit: ProjectKit, store: Faulty
     assert await kit.documents(1) == await kit.expected()
 
 
-async def test_a_log_that_is_away_is_waited_for(kit: ProjectKit, log: FaultyLog) -> None:
+async def test_a_worker_waits_for_an_unavailable_log(kit: ProjectKit, log: FaultyLog) -> None:
     await kit.append(RECORDS)
     log.away = True
     async with kit.running() as worker:
@@ -305,7 +305,7 @@ async def test_a_log_that_is_away_is_waited_for(kit: ProjectKit, log: FaultyLog)
     assert await kit.documents(1) == await kit.expected()
 
 
-async def test_after_work_a_failure_is_tried_again_soon(
+async def test_a_failure_after_progress_is_retried_soon(
     kit: ProjectKit, log: FaultyLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poll = MemoryPartitionReader.poll
@@ -328,7 +328,7 @@ async def test_after_work_a_failure_is_tried_again_soon(
             assert pauses[:3] == [0.25, 0.5, 1.0]
 
 
-async def test_a_worker_stops_while_everything_is_away(
+async def test_a_worker_stops_while_its_services_are_unavailable(
     kit: ProjectKit, log: FaultyLog, store: FaultyViews
 ) -> None:
     for gone in (store, log):
@@ -343,14 +343,14 @@ def has_retried(figures: Figures, times: float = 1) -> bool:
     return figures.total("worker_retries") > times
 
 
-async def test_a_missing_topic_stops(store: FaultyViews) -> None:
+async def test_a_missing_topic_stops_the_worker(store: FaultyViews) -> None:
     kit = ProjectKit(FaultyLog(SystemClock()), store)
     error = await kit.start_worker().failed()
     assert isinstance(error, ConfigError)
     assert "contextgauge topics create" in str(error)
 
 
-async def test_a_topic_that_grew_stops(kit: ProjectKit, store: FaultyViews) -> None:
+async def test_added_partitions_stop_the_worker(kit: ProjectKit, store: FaultyViews) -> None:
     async with kit.running() as worker:
         await kit.caught_up(worker)
     other = ProjectKit(FaultyLog(SystemClock()), store)
@@ -360,7 +360,7 @@ async def test_a_topic_that_grew_stops(kit: ProjectKit, store: FaultyViews) -> N
     assert "CONTEXTGAUGE_KEY_PREFIX" in str(error)
 
 
-async def test_a_position_out_of_range_stops(kit: ProjectKit, store: FaultyViews) -> None:
+async def test_an_invalid_position_stops_the_worker(kit: ProjectKit, store: FaultyViews) -> None:
     await kit.append(RECORDS)
     async with kit.running() as worker:
         await kit.caught_up(worker)
@@ -371,7 +371,7 @@ async def test_a_position_out_of_range_stops(kit: ProjectKit, store: FaultyViews
     assert "CONTEXTGAUGE_KEY_PREFIX" in str(error)
 
 
-async def test_an_unknown_record_stops_and_is_not_skipped(kit: ProjectKit) -> None:
+async def test_an_unknown_record_stops_the_worker_and_is_not_skipped(kit: ProjectKit) -> None:
     producer = kit.log.producer()
     await producer.start()
     await producer.send(NewRecord(kit.topic.name, 0, b"s", b"{}", (("ce_type", b"other"),)))

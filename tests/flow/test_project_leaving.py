@@ -50,7 +50,7 @@ async def test_sessions_idle_for_90_days_of_the_log_leave() -> None:
     assert held == wanted(log)
 
 
-async def test_a_session_that_left_and_goes_on_is_no_loss() -> None:
+async def test_a_session_that_left_and_resumes_is_not_a_loss() -> None:
     old, new = History("old"), History("new")
     log = days(
         (old.reading(9), 0), (new.reading(5), 95), (old.reading(7), 95.1), (old.reading(8), 95.2)
@@ -85,7 +85,7 @@ async def test_many_sessions_leave_some_with_each_record() -> None:
     assert stored(store) == wanted(log)
 
 
-async def test_an_agents_sessions_are_known_until_they_leave_or_are_anothers() -> None:
+async def test_an_agents_sessions_are_known_until_they_leave_or_change_agent() -> None:
     first, second, other = History("first"), History("second"), History("other")
     log = days(
         (first.info(publisher_agent_id="ann"), 0),
@@ -150,7 +150,7 @@ async def test_a_record_of_an_unknown_version_stops_and_nothing_is_applied() -> 
         lambda record: record._replace(headers=()),
     ],
 )
-async def test_what_is_no_record_stops(spoil: Callable[[LogRecord], LogRecord]) -> None:
+async def test_an_invalid_record_raises_an_error(spoil: Callable[[LogRecord], LogRecord]) -> None:
     with pytest.raises(VersionError, match="record 0 of partition 0"):
         await project_all(MemoryViews(), batches([spoil(SAMPLE[0])], []))
 

@@ -111,7 +111,7 @@ class Fragile(FaultyViews):
 
 @QUICK
 @given(logs(), st.lists(st.integers(0, 60), max_size=5), st.integers(1, 12), st.booleans())
-def test_a_crash_at_any_point_ends_equal(
+def test_a_crash_at_any_point_gives_the_same_result(
     log: list[LogRecord],
     cuts: list[int],
     at_call: int,
@@ -153,7 +153,7 @@ def test_lost_replies_change_nothing(log: list[LogRecord], cuts: list[int], lost
     asyncio.run(run())
 
 
-async def test_a_store_that_lost_its_last_second_is_read_for_again() -> None:
+async def test_records_are_read_again_for_a_store_that_lost_its_last_second() -> None:
     first, second, third = batches(SAMPLE, [100, 200])
     store = FaultyViews()
     projector = await project_all(store, [first])
@@ -170,7 +170,7 @@ async def test_a_store_that_lost_its_last_second_is_read_for_again() -> None:
     assert stored(store) == wanted(SAMPLE)
 
 
-async def test_two_that_write_to_one_partition_do_not_count_twice() -> None:
+async def test_two_writers_of_one_partition_do_not_count_twice() -> None:
     first, second, third = batches(SAMPLE, [100, 200])
     store = FaultyViews()
     one = await project_all(store, [first])
@@ -236,7 +236,7 @@ async def test_a_call_has_at_most_2_mib_unless_one_record_is_greater() -> None:
     assert stored(store) == wanted(log)
 
 
-async def test_a_view_that_is_gone_is_a_loss() -> None:
+async def test_a_missing_view_is_a_loss() -> None:
     first, second = batches(SAMPLE, [100])
     store = FaultyViews()
     await project_all(store, [first])
@@ -253,7 +253,7 @@ async def test_a_view_that_is_gone_is_a_loss() -> None:
     assert session in stored(store).views
 
 
-async def test_a_log_that_begins_late_has_sessions_that_begin_in_the_middle() -> None:
+async def test_a_truncated_log_has_sessions_that_begin_in_the_middle() -> None:
     store = FaultyViews()
     projector = projector_of(store)
     late = SAMPLE[100:]
@@ -264,7 +264,7 @@ async def test_a_log_that_begins_late_has_sessions_that_begin_in_the_middle() ->
 
 
 @pytest.mark.parametrize("gone", ["stats", "compactions"])
-async def test_other_documents_that_are_gone_are_a_loss(gone: str) -> None:
+async def test_other_missing_documents_are_a_loss(gone: str) -> None:
     told = History()
     boundary = told.boundary()
     records = [boundary, told.summary(boundary), told.reading(5), told.complete(boundary)]
@@ -276,7 +276,7 @@ async def test_other_documents_that_are_gone_are_a_loss(gone: str) -> None:
         await project_all(store, [second])
 
 
-async def test_while_building_a_compaction_that_is_gone_is_left_out() -> None:
+async def test_while_building_a_missing_compaction_is_skipped() -> None:
     told = History()
     boundary = told.boundary()
     records = [boundary, told.summary(boundary), told.reading(5), told.complete(boundary)]
@@ -290,7 +290,7 @@ async def test_while_building_a_compaction_that_is_gone_is_left_out() -> None:
     assert view.compactions.last[0].tokens_after == 30_000
 
 
-async def test_of_a_batch_that_fails_the_calls_before_stand(
+async def test_calls_before_a_failure_within_a_batch_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(project_partition, "MAX_DOCUMENTS", 20)
@@ -338,7 +338,7 @@ async def test_compactions_are_whole_documents() -> None:
     assert whole.metadata == {"trigger": "auto"}
 
 
-def test_documents_are_those_of_the_pure_fold() -> None:
+def test_documents_equal_the_pure_fold() -> None:
     views: dict[str, SessionView] = {}
     total = Aggregates()
     readings: dict[str, list[int]] = {}

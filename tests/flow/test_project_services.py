@@ -18,7 +18,7 @@ RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn 
 SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
 
 
-async def test_workers_come_and_go_and_redis_holds_the_fold(
+async def test_redis_holds_the_fold_while_workers_join_and_leave(
     kafka: str, redis_url: str, topic_prefix: str, key_prefix: str
 ) -> None:
     log = KafkaLog(KafkaOptions(bootstrap_servers=kafka, session_timeout_ms=6_000))
@@ -41,7 +41,7 @@ async def test_workers_come_and_go_and_redis_holds_the_fold(
     await log.stop()
 
 
-async def test_redis_is_killed_and_comes_back(own_stack: Callable[..., LocalStack]) -> None:
+async def test_projection_survives_a_redis_outage(own_stack: Callable[..., LocalStack]) -> None:
     stack = own_stack("redis")
     store = RedisViews(stack.services()["redis"].address)
     kit = ProjectKit(MemoryLog(SystemClock()), store, clock=SystemClock())
@@ -61,7 +61,7 @@ async def test_redis_is_killed_and_comes_back(own_stack: Callable[..., LocalStac
     await store.stop()
 
 
-async def test_an_emptied_redis_is_built_anew(own_stack: Callable[..., LocalStack]) -> None:
+async def test_an_emptied_redis_is_rebuilt(own_stack: Callable[..., LocalStack]) -> None:
     url = own_stack("redis").services()["redis"].address
     store, redis = RedisViews(url), Redis.from_url(url)
     kit = ProjectKit(MemoryLog(SystemClock()), store, clock=SystemClock())
@@ -77,7 +77,7 @@ async def test_an_emptied_redis_is_built_anew(own_stack: Callable[..., LocalStac
     await store.stop()
 
 
-async def test_a_full_redis_is_waited_for(own_stack: Callable[..., LocalStack]) -> None:
+async def test_a_worker_waits_for_a_full_redis(own_stack: Callable[..., LocalStack]) -> None:
     url = own_stack("redis").services()["redis"].address
     store, redis = RedisViews(url), Redis.from_url(url)
     kit = ProjectKit(MemoryLog(SystemClock()), store, clock=SystemClock())

@@ -88,7 +88,7 @@ async def everything(
     return found
 
 
-async def test_bytes_go_unchanged_under_the_messages_own_session() -> None:
+async def test_bytes_are_published_unchanged_under_the_messages_session() -> None:
     line = b'{"b" : 1.0, "session_id":"own", "type":"user"}'
     done, refused, (record,) = await sent(line, hint="container")
     assert (record.value, record.key, record.headers) == (line, b"own", ())
@@ -96,14 +96,14 @@ async def test_bytes_go_unchanged_under_the_messages_own_session() -> None:
     assert abs(record.timestamp_ms - time.time() * 1_000) < 60_000
 
 
-async def test_a_session_that_only_the_container_tells_is_the_key() -> None:
+async def test_a_session_known_only_from_the_container_is_the_key() -> None:
     done, _, records = await sent(b'{"type":"user"}', b"not json", b"\xff", hint="seß")
     assert {record.key for record in records} == {"seß".encode()}
     assert [record.value for record in records] == [b'{"type":"user"}', b"not json", b"\xff"]
     assert done.messages == 3
 
 
-async def test_lines_that_cannot_be_keyed_are_told_or_mean_nothing() -> None:
+async def test_lines_that_cannot_be_keyed_are_refused_or_ignored() -> None:
     done, refused, records = await sent(
         b'{"type":"summary"}',
         b'{"type":"user","message":"hello"}',
@@ -145,12 +145,12 @@ async def test_live_messages_and_tasks_are_marked_in_headers() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "n" * 1_025])
-def test_a_name_that_the_deriver_would_not_take_is_refused(name: str) -> None:
+def test_a_name_that_the_deriver_would_reject_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=rf"agent_id has {len(name)} characters"):
         headers_of(is_live=False, task_id=None, agent_id=name)
 
 
-async def test_a_partition_is_the_one_that_every_kafka_client_would_choose() -> None:
+async def test_partitions_match_the_default_kafka_partitioner() -> None:
     sessions = [f"session-{number}" for number in range(200)]
     log = MemoryLog(SystemClock())
     await log.create_topics([TOPIC], PARTITIONS)
@@ -180,7 +180,7 @@ class Away:
     async def stop(self) -> None: ...
 
 
-async def test_what_was_not_acknowledged_is_not_said_to_be_sent() -> None:
+async def test_unacknowledged_messages_are_not_reported_as_sent() -> None:
     with pytest.raises(RetryError):
         await publish(
             Away(), CONFIG, blocks_of(lines_of(b'{"session_id":"s"}')), Refused(), lambda _: None
@@ -221,7 +221,7 @@ async def test_a_pace_below_one_message_a_second_is_kept() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 999, 1_000, 2_500])
-async def test_without_a_pace_all_lines_come_and_no_more(number: int) -> None:
+async def test_without_a_pace_all_lines_are_returned_once(number: int) -> None:
     source = lines_of(*[b"{}"] * number)
     blocks = [block async for block in paced(iter(source), 0, None, Hands())]
     assert [line for block in blocks for line in block] == source
@@ -306,7 +306,7 @@ async def test_golden_5_through_a_real_kafka(kafka: str, topic_prefix: str, tmp_
         await log.stop()
 
 
-def test_the_command_publishes_and_says_what_it_did(
+def test_the_command_publishes_and_reports_the_result(
     command: Command, kafka: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     settings = {"BOOTSTRAP_SERVERS": kafka, "TOPIC_PREFIX": topic_prefix, "PARTITIONS": "4"}
@@ -360,7 +360,7 @@ def _key(record: LogRecord) -> str:
 
 
 @pytest.mark.parametrize("arguments", [("publish",), ("simulate", "--messages", "1", "--publish")])
-def test_a_broker_that_is_away_is_said_to_be_and_ctrl_c_ends_it(
+def test_an_unavailable_broker_is_reported_and_ctrl_c_stops_the_command(
     command: Command, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -377,7 +377,7 @@ def test_a_broker_that_is_away_is_said_to_be_and_ctrl_c_ends_it(
     assert "aiokafka" not in told + rest
 
 
-def test_a_broker_that_comes_back_is_published_to(
+def test_publishing_resumes_when_the_broker_returns(
     command: Command, killable_kafka: LocalStack, prefix: str, tmp_path: Path
 ) -> None:
     stack = killable_kafka

@@ -113,7 +113,7 @@ async def drip(kit: ProjectKit, records: list[Record]) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_workers_do_not_activate_what_is_held(kit: ProjectKit, store: FaultyViews) -> None:
+async def test_workers_do_not_activate_a_held_build(kit: ProjectKit, store: FaultyViews) -> None:
     async with projecting(kit, SOME) as worker:
         run = Run(store)
         progress = await run.rebuild.begin()
@@ -227,7 +227,7 @@ async def test_an_abandoned_rebuild_leaves_nothing_and_can_be_restarted(
     assert await kit.documents(2) == await kit.expected()
 
 
-async def test_workers_delete_what_an_abandoned_build_left(
+async def test_workers_delete_the_remains_of_an_abandoned_build(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
     async with projecting(kit, RECORDS) as worker:

@@ -143,7 +143,7 @@ def test_malformed_lines_are_reported_and_kept_and_do_not_stop_it(
     assert command("replay", str(path), "--strict").returncode == 1
 
 
-def test_strict_is_content_with_good_lines(command: Command, tmp_path: Path) -> None:
+def test_strict_mode_accepts_valid_lines(command: Command, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", body("u1"), {"type": "summary"})
     assert command("replay", str(path), "--strict").returncode == 0
 
@@ -188,14 +188,14 @@ def test_a_path_that_gives_nothing_is_a_clear_error(
     assert result.stdout == ""
 
 
-def test_dead_letters_need_a_place(command: Command, tmp_path: Path) -> None:
+def test_a_missing_folder_for_dead_letters_is_reported(command: Command, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", body("u1"))
     result = command("replay", str(path), "--dead", str(tmp_path / "nowhere" / "dead"))
     assert result.returncode == 2
     assert "--dead" in result.stderr
 
 
-def test_standard_input_is_a_container_too(command: Command) -> None:
+def test_standard_input_is_read_as_a_container(command: Command) -> None:
     lines = [{"type": "summary"}, body("u1", 10_000), body("u2", 20_000, sessionId=SESSION)]
     stdin = "".join(codec.dumps(line).decode() + "\n" for line in lines)
     result = command("replay", "-", stdin=stdin)
@@ -203,7 +203,7 @@ def test_standard_input_is_a_container_too(command: Command) -> None:
     assert readings(result) == [(SESSION, "main", 10_000), (SESSION, "main", 20_000)]
 
 
-def test_a_reader_that_goes_away_is_no_error(command: Command, tmp_path: Path) -> None:
+def test_a_closed_output_pipe_is_not_an_error(command: Command, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", *(body(f"u{n}", 10_000 + n) for n in range(30_000)))
     process = command.start("replay", str(path))
     assert process.stdout is not None
@@ -227,7 +227,7 @@ def test_a_long_line_gives_its_records_without_its_content(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("held", [256 * 1024 * 1024, 1024 * 1024])
-def test_a_gigantic_line_of_garbage_is_told_by_its_size(
+def test_a_gigantic_line_of_garbage_is_reported_by_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
     monkeypatch.setattr(tail, "HELD_LINE_BYTES", held)
@@ -245,14 +245,14 @@ def test_a_gigantic_line_of_garbage_is_told_by_its_size(
     assert kinds.count("context_reading") == 2
 
 
-def test_the_limit_is_the_callers(tmp_path: Path) -> None:
+def test_the_size_limit_is_set_by_the_caller(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b"[" * 200)
     (derived,) = replay(Deriver(Rules(bundled())), files.read(files.expand([str(path)])), 100)
     assert [letter.reason for _, letter in derived.dead] == ["too_large"]
 
 
 @pytest.mark.parametrize("block_bytes", [1, 7, 64, 1 << 20])
-def test_where_a_reading_ends_does_not_matter(
+def test_block_boundaries_do_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
 ) -> None:
     monkeypatch.setattr(tail, "_BLOCK_BYTES", block_bytes)
@@ -268,7 +268,7 @@ def test_where_a_reading_ends_does_not_matter(
     assert {line.session_hint for line in lines_of(path)} == {"s"}
 
 
-def test_a_file_is_itself_alone_and_its_folder_the_whole_session(tmp_path: Path) -> None:
+def test_a_file_is_read_alone_and_a_folder_as_the_whole_session(tmp_path: Path) -> None:
     main = write(tmp_path / "p" / "one.jsonl", body("u1"))
     for name in ("agent-b", "agent-a", "deep/agent-c"):
         write(tmp_path / "p" / "one" / "subagents" / f"{name}.jsonl", body(name))
@@ -326,7 +326,7 @@ def test_a_projects_folder_is_every_session_each_with_its_subagents(tmp_path: Pa
     ]  # fmt: skip
 
 
-def test_a_streams_lines_go_by_the_last_id_seen(tmp_path: Path) -> None:
+def test_a_streams_lines_belong_to_the_last_id_seen(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", {"session_id": "s1"}, {}, b"{", {"session_id": "s2"}, {})
     assert [line.session_hint for line in lines_of(path)] == [None, "s1", "s1", "s1", "s2"]
     assert lines_of(path, fallback="given")[0].session_hint == "given"
@@ -342,18 +342,18 @@ def _through_a_pipe(tmp_path: Path, raw: bytes) -> list[Line]:
     return found
 
 
-def test_a_pipe_holds_lines_back_until_one_tells_what_they_are(tmp_path: Path) -> None:
+def test_a_pipe_holds_lines_back_until_the_format_is_known(tmp_path: Path) -> None:
     raw = b'{"type":"summary"}\n{bad\n{"parentUuid":null}\n{"sessionId":"s"}\n{}\n'
     assert {line.session_hint for line in _through_a_pipe(tmp_path, raw)} == {"s"}
 
 
-def test_a_pipe_with_a_streams_spelling_is_a_stream_at_once(tmp_path: Path) -> None:
+def test_a_pipe_with_field_names_of_a_stream_is_a_stream_at_once(tmp_path: Path) -> None:
     raw = b'{}\n{"session_id":"a"}\n{"sessionId":"b"}\n'
     assert [line.session_hint for line in _through_a_pipe(tmp_path, raw)] == [None, None, "a"]
 
 
 @pytest.mark.parametrize(("name", "limit"), [("LOOK_AHEAD_LINES", 3), ("LOOK_AHEAD_BYTES", 8)])
-def test_a_pipe_holds_back_only_so_much(
+def test_a_pipe_holds_back_a_limited_amount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
 ) -> None:
     monkeypatch.setattr(files, name, limit)
@@ -363,7 +363,7 @@ def test_a_pipe_holds_back_only_so_much(
     assert found == [None] * 6 + ["s"]
 
 
-def test_a_pipe_that_tells_nothing_is_a_stream(tmp_path: Path) -> None:
+def test_a_pipe_of_unknown_format_is_a_stream(tmp_path: Path) -> None:
     assert [line.session_hint for line in _through_a_pipe(tmp_path, b"{}\n{}")] == [None, None]
 
 

@@ -50,7 +50,7 @@ async def filled_kit() -> tuple[DeriveKit, MemoryLog]:
     return kit, log
 
 
-async def test_a_restore_tells_how_far_it_is_and_can_be_cancelled_anywhere() -> None:
+async def test_a_restore_reports_progress_and_can_be_cancelled_at_any_point() -> None:
     kit, log = await filled_kit()
     state, figures = new_state(), Figures()
     store = SlowStore(log, kit.config.state_topic)
@@ -89,7 +89,7 @@ async def test_a_restore_tells_how_far_it_is_and_can_be_cancelled_anywhere() -> 
     assert not [entry for entry in logs if entry["event"] == "restored"]
 
 
-async def test_a_worker_says_what_it_restored_and_at_which_rate() -> None:
+async def test_a_worker_logs_what_it_restored_and_the_rate() -> None:
     kit, _ = await filled_kit()
     with structlog.testing.capture_logs() as logs:
         async with kit.running() as worker:

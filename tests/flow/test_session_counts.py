@@ -56,12 +56,12 @@ def test_sessions_are_counted_by_how_full_their_leading_chain_is() -> None:
     }
 
 
-def test_sessions_that_are_not_at_work_do_not_count() -> None:
+def test_inactive_sessions_are_not_counted() -> None:
     views = [session(HALF, silent=silent) for silent in (AT_WORK_MS, AT_WORK_MS + 1, None)]
     assert sum(session_counts(views, NOW_MS).bands.values()) == 1
 
 
-def test_attempts_and_the_silence_of_the_quietest() -> None:
+def test_attempts_and_the_longest_silence_are_counted() -> None:
     views = [
         session(HALF, attempt=attempt(5 * MINUTE, MINUTE)),
         session(HALF, attempt=attempt(3 * MINUTE)),
@@ -97,7 +97,7 @@ async def test_a_worker_reports_the_counts_of_its_partitions_and_forgets_them(
     assert [key for key in worker.figures.gauges if key[0].startswith("project_s")] == []
 
 
-async def test_a_store_that_is_away_does_not_end_the_counting() -> None:
+async def test_an_unavailable_store_does_not_stop_the_counting() -> None:
     class Away(MemoryViews):
         async def ranked(self, *_: object, **__: object) -> list[tuple[bytes, float]]:
             raise RetryError("away")

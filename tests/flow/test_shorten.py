@@ -132,7 +132,7 @@ def test_50_mb_of_garbage_are_a_dead_letter() -> None:
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])
-def test_the_garbage_collector_is_left_as_it_was(*, is_enabled: bool) -> None:
+def test_the_state_of_the_garbage_collector_is_unchanged(*, is_enabled: bool) -> None:
     value = codec.dumps(response("x" * 9_000))
     try:
         if not is_enabled:

@@ -77,7 +77,7 @@ def test_the_sample_is_small_and_shows_every_kind_of_record(sample: list[Simulat
     assert {record.kind for record in records} == set(get_args(Kind))
 
 
-def test_the_sample_shows_every_way_a_compaction_can_go(sample: list[SimulatedMessage]) -> None:
+def test_the_sample_contains_every_compaction_outcome(sample: list[SimulatedMessage]) -> None:
     records = derive(keyed(sample))
     failed = {data.outcome for data in of(records, CompactionFailed)}
     assert failed == {"failed", "blocked", "unknown"}
@@ -141,7 +141,7 @@ def test_a_folder_a_stream_and_keyed_messages_give_the_same_readings(
     assert sizes(read(stream)) == sizes(by_key)
 
 
-def test_standard_output_is_the_file(command: Command, tmp_path: Path) -> None:
+def test_standard_output_equals_the_file(command: Command, tmp_path: Path) -> None:
     stream = tmp_path / "out.jsonl"
     options = ("--sessions", "2", "--messages", "60", "--seed", "9")
     command("simulate", *options, "--out", str(stream))
@@ -174,7 +174,7 @@ def _runtime(body: dict[str, Any]) -> str | None:
     return "claude" if body.get("type") == "assistant" else None
 
 
-def test_as_many_messages_as_asked_for_from_as_many_sessions_at_a_time() -> None:
+def test_the_requested_number_of_messages_and_concurrent_sessions_is_simulated() -> None:
     messages = list(simulate(SimulationOptions(sessions=4, turns=2), 2_000))
     assert len(messages) == 2_000
     assert len({each.session_id for each in messages}) > 4
@@ -186,7 +186,7 @@ def test_as_many_messages_as_asked_for_from_as_many_sessions_at_a_time() -> None
     assert sum(begins[name] <= at <= ends[name] for name in begins) <= 5
 
 
-def test_without_a_number_each_session_goes_to_its_end() -> None:
+def test_without_a_number_of_messages_each_session_is_complete() -> None:
     messages = list(simulate(SimulationOptions(sessions=4, turns=2)))
     assert len({each.session_id for each in messages}) == 4
 
@@ -205,7 +205,7 @@ def _plan(dialect: DialectName, **more: object) -> SessionPlan:
     return SessionPlan(dialect=dialect, **settings)
 
 
-def test_repeats_and_resumes_are_the_same_bytes_again() -> None:
+def test_repeats_and_resumes_give_the_same_bytes_again() -> None:
     plain = [each.value for each in interleave([_plan("claude-stream")])]
     assert len(set(plain)) == len(plain)
     doubled = Counter(each.value for each in interleave([_plan("claude-stream", repeats=0.5)]))

@@ -30,7 +30,7 @@ async def filled(page: Page, api: Api, sample: Any) -> Api:
     return api
 
 
-async def test_figures_are_those_of_the_aggregates(page: Page, page_url: str, filled: Api) -> None:
+async def test_figures_match_the_aggregates(page: Page, page_url: str, filled: Api) -> None:
     total = filled.stats["total"]
     kinds = ("manual", "automatic", "unknown_trigger")
     succeeded = sum(total[kind]["succeeded"] for kind in kinds)
@@ -64,7 +64,7 @@ def _told(found: dict[str, int], unit: int, sign: str) -> str:
     return low if low == high else f"{low} \N{EN DASH} {high}"
 
 
-async def test_no_edge_of_a_range_is_told_as_a_measured_figure(
+async def test_range_edges_are_not_shown_as_measured_figures(
     page: Page, page_url: str, filled: Api
 ) -> None:
     total = filled.stats["total"]
@@ -112,7 +112,7 @@ async def test_a_models_figures_add_up_and_are_ranges(
     assert unknown == stats["total"]["unknown_trigger"]["succeeded"] > 0
 
 
-async def test_ticks_are_where_bars_meet_and_edges_keep_their_figures(
+async def test_ticks_are_between_bars_and_edges_keep_their_figures(
     page: Page, page_url: str, filled: Api
 ) -> None:
     assert filled.sessions
@@ -141,7 +141,7 @@ async def test_ticks_are_where_bars_meet_and_edges_keep_their_figures(
     assert found["times"] == ["0.125 s", "1.25 s", "1.6 s", "31.5 s", "160 s", "10 min 30 s"]
 
 
-async def test_an_hour_to_come_hides_none_that_was(page: Page, page_url: str, filled: Api) -> None:
+async def test_a_future_hour_hides_no_past_hour(page: Page, page_url: str, filled: Api) -> None:
     hour, told = next(
         (hour, told) for hour, told in filled.stats["by"].items() if told["automatic"]["succeeded"]
     )
@@ -156,7 +156,7 @@ async def test_an_hour_to_come_hides_none_that_was(page: Page, page_url: str, fi
     assert re.fullmatch("[0-9]{1,2} [A-Z][a-z]+ 2026, [0-9:]{5} \N{EN DASH} [0-9:]{5}", words)
 
 
-async def test_figures_of_two_generations_are_never_side_by_side(
+async def test_figures_of_two_generations_are_never_mixed(
     page: Page, page_url: str, filled: Api
 ) -> None:
     api = filled

@@ -49,7 +49,7 @@ async def test_sessions_of_an_unknown_runtime_can_be_selected(
     assert len(set(unknown)) == 2
 
 
-async def test_a_runtime_that_there_is_not_is_no_filter(
+async def test_an_unknown_runtime_in_the_address_is_ignored(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)

@@ -61,7 +61,7 @@ async def test_sessions_are_listed_the_fullest_first(
     assert known
 
 
-async def test_what_is_not_known_is_said_and_is_no_bar(
+async def test_unknown_sizes_are_labelled_and_have_no_bar(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -79,7 +79,7 @@ async def test_what_is_not_known_is_said_and_is_no_bar(
     assert "0%" not in await page.locator(".rows").inner_text()
 
 
-async def test_a_size_unknown_since_a_clear_is_not_said_to_be_of_a_compaction(
+async def test_a_size_unknown_since_a_clear_is_not_attributed_to_a_compaction(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -101,7 +101,7 @@ async def test_a_size_unknown_since_a_clear_is_not_said_to_be_of_a_compaction(
     await expect(state).to_have_text("unknown since cleared")
 
 
-async def test_an_attempt_whose_outcome_nobody_told_is_not_said_to_have_failed(
+async def test_an_attempt_with_an_unknown_outcome_is_not_shown_as_failed(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -119,7 +119,7 @@ async def test_an_attempt_whose_outcome_nobody_told_is_not_said_to_have_failed(
     await expect(rows.nth(0).locator(".c-count .bad")).to_contain_text("1 not done")
 
 
-async def test_a_session_thrashes_no_more_when_its_window_is_over(
+async def test_a_session_stops_thrashing_when_the_time_window_ends(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -140,7 +140,7 @@ async def test_a_session_thrashes_no_more_when_its_window_is_over(
     await expect(badges.nth(0)).to_be_hidden()
 
 
-async def test_parts_that_nobody_told_are_unknown_and_not_0(
+async def test_unreported_parts_are_shown_as_unknown_and_not_0(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -156,7 +156,7 @@ async def test_parts_that_nobody_told_are_unknown_and_not_0(
 
 
 @pytest.mark.parametrize("show", ["high", "compacting"])
-async def test_a_session_known_already_comes_into_what_is_shown(
+async def test_a_known_session_appears_once_it_matches_the_filter(
     page: Page, page_url: str, api: Api, sample: Any, show: str
 ) -> None:
     api.fill(sample)
@@ -184,7 +184,7 @@ async def test_a_session_known_already_comes_into_what_is_shown(
     await expect(rows).to_have_count(2, timeout=10_000)
 
 
-async def test_an_id_that_no_address_can_hold_leaves_the_list_whole(
+async def test_an_id_that_no_url_can_contain_does_not_break_the_list(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -200,7 +200,7 @@ async def test_an_id_that_no_address_can_hold_leaves_the_list_whole(
     await expect(rows.nth(2).locator(".row-link")).to_have_attribute("href", re.compile("session"))
 
 
-async def test_an_update_writes_into_the_elements_that_are_there(
+async def test_an_update_reuses_the_existing_elements(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -295,7 +295,7 @@ async def test_colours_follow_severity(page: Page, page_url: str, api: Api, samp
         await expect(meter).to_have_attribute("data-severity", level)
 
 
-async def test_a_choice_is_in_the_address_and_asks_the_server(
+async def test_a_filter_is_kept_in_the_address_and_sent_to_the_server(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -313,7 +313,7 @@ async def test_a_choice_is_in_the_address_and_asks_the_server(
     await expect(page).to_have_url(f"{page_url}#/")
 
 
-async def test_the_arrow_keys_go_from_session_to_session(
+async def test_arrow_keys_move_between_sessions(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -329,7 +329,7 @@ async def test_the_arrow_keys_go_from_session_to_session(
     await expect(page.locator(":focus")).to_be_in_viewport()
 
 
-async def test_the_tooltip_says_what_the_size_is_made_of(
+async def test_the_tooltip_breaks_the_size_down(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)

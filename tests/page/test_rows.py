@@ -19,7 +19,7 @@ def sample() -> Any:
     return folded(records_of(sample_lines(NOW_MS)))
 
 
-async def test_sessions_that_begin_alike_are_told_apart(
+async def test_sessions_with_similar_ids_are_distinguishable(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -33,7 +33,7 @@ async def test_sessions_that_begin_alike_are_told_apart(
         await expect(link).to_have_text(short)
 
 
-async def test_words_have_room_and_what_is_cut_off_is_in_the_title(
+async def test_labels_fit_and_truncated_text_is_in_the_title(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -57,7 +57,7 @@ async def test_words_have_room_and_what_is_cut_off_is_in_the_title(
         assert words in title
 
 
-async def test_back_from_a_session_the_row_that_was_left_has_the_focus(
+async def test_going_back_from_a_session_focuses_its_row(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -75,7 +75,7 @@ async def test_back_from_a_session_the_row_that_was_left_has_the_focus(
     await expect(row).to_be_in_viewport()
 
 
-async def test_models_that_are_gone_are_offered_no_more(
+async def test_removed_models_are_no_longer_offered(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -89,7 +89,7 @@ async def test_models_that_are_gone_are_offered_no_more(
     await expect(models).to_have_text(["All models"])
 
 
-async def test_where_a_window_is_known_from_is_one_word_and_explained(
+async def test_the_source_of_a_window_is_one_word_with_an_explanation(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)

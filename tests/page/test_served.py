@@ -20,7 +20,7 @@ def client() -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://localhost")
 
 
-async def test_the_first_file_names_files_that_are_there(client: httpx.AsyncClient) -> None:
+async def test_the_index_references_existing_files(client: httpx.AsyncClient) -> None:
     first = await client.get("/")
     assert first.headers["content-type"] == "text/html; charset=utf-8"
     assert first.headers["cache-control"] == "no-cache"
@@ -42,7 +42,7 @@ async def test_the_policy_allows_the_pages_own_files_and_nothing_inline(
     assert "frame-ancestors 'none'" in policy
 
 
-async def test_what_did_not_change_is_not_sent_again(client: httpx.AsyncClient) -> None:
+async def test_unchanged_content_is_not_sent_again(client: httpx.AsyncClient) -> None:
     first = await client.get("/")
     again = await client.get("/", headers={"If-None-Match": first.headers["etag"]})
     assert again.status_code == 304
@@ -51,7 +51,7 @@ async def test_what_did_not_change_is_not_sent_again(client: httpx.AsyncClient) 
     assert other.status_code == 200
 
 
-async def test_a_page_of_before_an_update_still_gets_its_files(client: httpx.AsyncClient) -> None:
+async def test_a_page_from_before_an_update_still_gets_its_files(client: httpx.AsyncClient) -> None:
     found = await client.get("/page/0123456789abcdef/app.js")
     assert found.status_code == 200
     assert found.headers["cache-control"] == "no-cache"
@@ -73,7 +73,7 @@ def test_the_address_changes_with_any_file(tmp_path: Path) -> None:
     assert b"@@" not in after.first
 
 
-def test_no_file_names_another_host() -> None:
+def test_no_file_references_another_host() -> None:
     hosts = re.compile(r"https?://(?!www\.w3\.org/)|//[a-z]+\.[a-z]+/")
     named = [
         f"{path.name}: {found.group()}"

@@ -91,7 +91,7 @@ async def test_a_compaction_is_one_element_from_running_to_done(page: Page, told
     await expect(compaction(page)).to_have_count(1)
 
 
-async def test_a_compaction_that_failed_says_why(page: Page, told: Told) -> None:
+async def test_a_failed_compaction_shows_the_reason(page: Page, told: Told) -> None:
     told.agent.compacting(NOW_MS - 9_000)
     await told.tell()
     await expect(compaction(page)).to_have_attribute("data-status", "running")
@@ -103,7 +103,7 @@ async def test_a_compaction_that_failed_says_why(page: Page, told: Told) -> None
     await expect(compaction(page)).to_contain_text("9 s")
 
 
-async def test_a_compaction_without_a_sign_of_life_has_stalled(page: Page, told: Told) -> None:
+async def test_a_compaction_without_a_heartbeat_is_shown_as_stalled(page: Page, told: Told) -> None:
     told.agent.compacting(NOW_MS - 200_000)
     await told.tell()
     await expect(compaction(page)).to_have_attribute("data-status", "stalled")
@@ -118,7 +118,7 @@ async def test_after_a_compaction_the_size_is_unknown(page: Page, told: Told) ->
     await expect(page.locator(".hero .state")).to_contain_text("unknown since compaction")
 
 
-async def test_warnings_are_told_in_the_words_of_the_chat(page: Page, told: Told) -> None:
+async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> None:
     for used in (170_000, 181_000):
         told.agent.respond(NOW_MS, used)
     await told.tell()
@@ -142,7 +142,7 @@ async def test_warnings_are_told_in_the_words_of_the_chat(page: Page, told: Told
         (None, "Unknown whether compaction is automatic."),
     ],
 )
-async def test_of_automatic_compaction_no_more_is_said_than_was_told(
+async def test_automatic_compaction_is_described_only_as_reported(
     page: Page, told: Told, api: Api, enabled: object, words: str
 ) -> None:
     told.agent.respond(NOW_MS, 170_000)
@@ -158,14 +158,14 @@ async def test_of_automatic_compaction_no_more_is_said_than_was_told(
     await expect(tip).to_contain_text(words)
 
 
-async def test_what_is_used_and_what_remains_add_up(page: Page, told: Told) -> None:
+async def test_used_and_remaining_percentages_add_up(page: Page, told: Told) -> None:
     told.agent.respond(NOW_MS, 177_334)  # 88.667 %, of which 11.333 % remain
     await told.tell()
     await expect(page.locator(".hero .gauge-share")).to_contain_text("88%")
     await expect(page.locator(".item.warning").first).to_contain_text("12% context remaining")
 
 
-async def test_where_times_go_back_the_order_is_said_to_be_the_logs(page: Page, told: Told) -> None:
+async def test_log_order_is_noted_when_times_go_backwards(page: Page, told: Told) -> None:
     await expect(page.locator(".item.warning").first).to_contain_text("24% context remaining")
     note = page.get_by_text("In the order of the log")
     await expect(note).to_be_hidden()
@@ -175,7 +175,7 @@ async def test_where_times_go_back_the_order_is_said_to_be_the_logs(page: Page, 
     await expect(note).to_be_visible()
 
 
-async def test_subagents_have_lanes_of_their_own(page: Page, told: Told) -> None:
+async def test_subagents_have_their_own_lanes(page: Page, told: Told) -> None:
     for number in range(3):
         told.agent.respond(
             NOW_MS - 90_000 + number * 30_000, 8_000 + number * 4_000, agent_id="ab1"
@@ -241,7 +241,7 @@ async def test_records_are_shown_on_demand(page: Page, told: Told, api: Api) -> 
     assert told.agent.session_id == SESSION
 
 
-async def test_the_link_leads_back_and_a_reload_keeps_the_page(page: Page, told: Told) -> None:
+async def test_a_reload_keeps_the_session_and_its_filter(page: Page, told: Told) -> None:
     await page.get_by_role("button", name="Warnings").click()
     await page.reload()
     await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")

@@ -52,7 +52,7 @@ def expected(case: Case) -> dict[str, Any]:
     }
 
 
-async def test_each_row_draws_its_verdict(page: Page, page_url: str, api: Api) -> None:
+async def test_each_row_shows_its_verdict(page: Page, page_url: str, api: Api) -> None:
     cases = fill(api)
     await page.clock.set_fixed_time(NOW_MS / 1_000)
     await page.set_viewport_size({"width": 1440, "height": 6_000})
@@ -66,7 +66,7 @@ async def test_each_row_draws_its_verdict(page: Page, page_url: str, api: Api) -
         assert words.startswith(WORDS.get(case.state, (case.state,))), case.name
 
 
-async def test_each_session_draws_its_verdict(page: Page, page_url: str, api: Api) -> None:
+async def test_each_session_shows_its_verdict(page: Page, page_url: str, api: Api) -> None:
     cases = fill(api)
     await page.clock.set_fixed_time(NOW_MS / 1_000)
     for name, case in cases.items():

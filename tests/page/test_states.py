@@ -20,7 +20,7 @@ def sample() -> Any:
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_without_sessions_it_says_how_to_have_some(
+async def test_without_sessions_instructions_are_shown(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     await page.goto(page_url)
@@ -32,7 +32,7 @@ async def test_without_sessions_it_says_how_to_have_some(
     )
 
 
-async def test_while_it_loads_it_says_so(page: Page, page_url: str, api: Api) -> None:
+async def test_a_loading_state_is_shown(page: Page, page_url: str, api: Api) -> None:
     api.delay_s = 1.0
     await page.goto(page_url)
     await expect(page.locator(".skeleton")).to_be_visible()
@@ -40,7 +40,7 @@ async def test_while_it_loads_it_says_so(page: Page, page_url: str, api: Api) ->
     await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
 
 
-async def test_an_error_is_told_with_what_to_do(
+async def test_an_error_is_shown_with_a_remedy(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.problem = (503, "Redis does not answer: ask again in a moment.")
@@ -55,7 +55,7 @@ async def test_an_error_is_told_with_what_to_do(
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_server_that_is_away_is_told_and_what_was_seen_stays(
+async def test_an_unavailable_server_is_reported_and_the_rows_stay(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -74,7 +74,7 @@ async def test_a_server_that_is_away_is_told_and_what_was_seen_stays(
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_figures_that_cannot_be_read_are_told_and_are_not_live(
+async def test_unreadable_figures_are_reported_and_not_shown_as_live(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -98,7 +98,7 @@ async def test_figures_that_cannot_be_read_are_told_and_are_not_live(
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_the_feed_goes_on_where_it_was(
+async def test_the_feed_resumes_where_it_stopped(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -118,7 +118,7 @@ async def test_the_feed_goes_on_where_it_was(
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_feed_that_is_cut_off_again_and_again_is_asked_for_ever_less_often(
+async def test_repeated_feed_disconnects_increase_the_retry_delay(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -137,9 +137,7 @@ async def test_a_feed_that_is_cut_off_again_and_again_is_asked_for_ever_less_oft
     assert waited[3] >= 2_000 / HASTE  # being let in is no sign that it works: the wait has grown
 
 
-async def test_after_a_reset_all_is_read_anew(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
+async def test_a_reset_reloads_everything(page: Page, page_url: str, api: Api, sample: Any) -> None:
     api.fill(sample)
     api.many(3)
     await page.goto(page_url)
@@ -154,7 +152,7 @@ async def test_after_a_reset_all_is_read_anew(
     assert {share.split()[0] for share in await shares.all_inner_texts()} == {"77%"}
 
 
-async def test_a_projector_that_stands_still_is_told(
+async def test_a_stalled_projector_is_reported(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -164,7 +162,7 @@ async def test_a_projector_that_stands_still_is_told(
     await expect(page.locator(".notice.warn")).to_contain_text("contextgauge project")
 
 
-async def test_a_token_is_asked_for_and_kept_out_of_the_address(
+async def test_a_token_is_requested_and_kept_out_of_the_address(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -180,7 +178,7 @@ async def test_a_token_is_asked_for_and_kept_out_of_the_address(
     assert page.url == f"{page_url}#/"
 
 
-async def test_a_token_that_is_refused_is_told_where_it_was_entered(
+async def test_a_refused_token_is_reported_at_its_input_field(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -203,7 +201,7 @@ async def test_a_token_that_is_refused_is_told_where_it_was_entered(
     await expect(dialog).to_have_count(0)
 
 
-async def test_a_token_that_is_no_encoding_is_taken_as_it_stands(
+async def test_a_token_with_invalid_percent_encoding_is_used_verbatim(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -214,7 +212,7 @@ async def test_a_token_that_is_no_encoding_is_taken_as_it_stands(
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_session_that_is_not_there_is_said_so(
+async def test_a_missing_session_is_reported(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -230,7 +228,7 @@ async def test_a_session_that_is_not_there_is_said_so(
     await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
 
 
-async def test_the_beginning_of_an_id_leads_to_the_session_or_names_those_that_begin_so(
+async def test_an_id_prefix_opens_the_session_or_lists_all_matches(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -249,7 +247,7 @@ async def test_the_beginning_of_an_id_leads_to_the_session_or_names_those_that_b
     await expect(page.locator(".hero")).to_be_visible()
 
 
-async def test_an_address_of_nothing_is_said_so(page: Page, page_url: str, api: Api) -> None:
+async def test_an_unknown_address_shows_page_not_found(page: Page, page_url: str, api: Api) -> None:
     assert api.sessions == {}
     await page.goto(f"{page_url}#/bogus")
     await expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
@@ -258,7 +256,7 @@ async def test_an_address_of_nothing_is_said_so(page: Page, page_url: str, api: 
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_server_that_is_away_is_said_once_where_nothing_is_shown(
+async def test_an_unavailable_server_is_reported_once_where_nothing_is_shown(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -285,7 +283,7 @@ async def test_a_server_that_is_away_is_said_once_where_nothing_is_shown(
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_feed_whose_server_is_away_is_asked_for_every_few_seconds(
+async def test_the_feed_of_an_unavailable_server_is_retried_every_few_seconds(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)
@@ -306,7 +304,7 @@ async def test_a_feed_whose_server_is_away_is_asked_for_every_few_seconds(
     assert max(waits) < 6_000 / HASTE  # not 10 s, however long it is away
 
 
-async def test_without_the_chart_library_there_is_the_table(
+async def test_without_the_chart_library_the_table_is_shown(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
     api.fill(sample)

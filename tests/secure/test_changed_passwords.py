@@ -40,7 +40,7 @@ def _until(log: Path, words: str, times: int = 1) -> None:
         time.sleep(0.2)
 
 
-def test_a_broker_that_restarts_is_waited_for_and_a_changed_password_ends_the_worker(
+def test_a_worker_survives_a_broker_restart_and_stops_after_a_password_change(
     own: Secured, command: Command, tmp_path: Path
 ) -> None:
     settings = own.kafka_settings("sasl_ssl", "admin") | {"PARTITIONS": "1"}
@@ -69,7 +69,7 @@ def test_a_broker_that_restarts_is_waited_for_and_a_changed_password_ends_the_wo
     assert PASSWORD not in log.read_text()
 
 
-async def test_redis_reads_the_password_anew_for_every_connection(
+async def test_the_redis_password_is_read_again_for_every_connection(
     secured_redis: Secured, tmp_path: Path
 ) -> None:
     admin = secured_redis.redis()

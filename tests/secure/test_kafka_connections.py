@@ -66,7 +66,7 @@ def test_a_wrong_password_or_user(secured_kafka: Secured, command: Command) -> N
     assert "the user nobody is refused" in told
 
 
-def test_a_mechanism_that_the_listener_has_not(secured_kafka: Secured, command: Command) -> None:
+def test_a_mechanism_that_the_listener_lacks(secured_kafka: Secured, command: Command) -> None:
     told = _refused(command, secured_kafka.kafka_settings("sasl_plaintext", "admin", "PLAIN"))
     assert "KAFKA_SASL_MECHANISM=PLAIN is not one of this listener's" in told
     assert told.endswith("SCRAM-SHA-256")
@@ -99,7 +99,7 @@ def test_another_protocol_than_the_listeners(
 
 
 @pytest.mark.parametrize("known", ["another authority", "the system's"])
-def test_a_broker_that_no_authority_vouches_for(
+def test_a_broker_of_an_unknown_authority(
     secured_kafka: Secured, command: Command, known: str
 ) -> None:
     ca_file = str(secured_kafka.other.file) if known == "another authority" else None
@@ -125,15 +125,13 @@ def test_a_broker_of_another_name(secured_kafka: Secured, command: Command) -> N
     assert "no authority" in told
 
 
-def test_a_broker_that_calls_itself_by_another_name(
-    secured_kafka: Secured, command: Command
-) -> None:
+def test_a_broker_that_advertises_another_name(secured_kafka: Secured, command: Command) -> None:
     told = _refused(command, _settings(secured_kafka, "misnamed"))
     assert "127.0.0.1" in told
     assert "as its brokers call themselves" in told
 
 
-def test_a_certificate_that_the_broker_asks_for(
+def test_a_client_certificate_that_the_broker_requires(
     secured_kafka: Secured, command: Command, tmp_path: Path
 ) -> None:
     nobody = {"KAFKA_CERTIFICATE_FILE": None, "KAFKA_KEY_FILE": None}
@@ -156,7 +154,7 @@ def test_a_certificate_that_the_broker_asks_for(
     assert "missing" in opened.stdout, opened.stderr
 
 
-def test_files_that_are_not_what_they_should_be(
+def test_invalid_certificate_and_key_files(
     secured_kafka: Secured, command: Command, tmp_path: Path
 ) -> None:
     nonsense = tmp_path / "nonsense.pem"
@@ -177,7 +175,7 @@ def test_files_that_are_not_what_they_should_be(
     assert client.key.exists()
 
 
-def test_a_broker_that_is_away_is_no_fault_of_the_settings(
+def test_an_unavailable_broker_is_not_a_config_error(
     secured_kafka: Secured, command: Command
 ) -> None:
     settings = _settings(secured_kafka, "sasl_ssl", BOOTSTRAP_SERVERS="localhost:1")

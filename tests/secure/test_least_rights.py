@@ -144,7 +144,7 @@ targets = ["nobody"]
 """
 
 
-def test_control_needs_no_more_than_its_rights_and_says_what_it_lacks(
+def test_control_needs_only_its_rights_and_reports_missing_ones(
     granted: Secured, command: Command, tmp_path: Path
 ) -> None:
     """Over TLS and SASL: it reads, looks up agents, and remembers what it could not send."""
@@ -184,7 +184,7 @@ def test_control_needs_no_more_than_its_rights_and_says_what_it_lacks(
         ("--transactional-id", "TransactionalIdAuthorizationFailed"),
     ],
 )
-def test_a_worker_that_lacks_a_right_says_which(
+def test_a_worker_reports_the_right_it_lacks(
     granted: Secured, command: Command, part: str, told: str
 ) -> None:
     command("topics", "create", **_as(granted, "creator"))
@@ -196,7 +196,7 @@ def test_a_worker_that_lacks_a_right_says_which(
         granted.acl(words)
 
 
-def test_a_reader_of_views_cannot_write_and_nobody_sees_other_keys(granted: Secured) -> None:
+def test_a_reader_of_views_cannot_write_and_no_user_reads_other_keys(granted: Secured) -> None:
     client = granted.redis()
     client.set("another:key", "1")
     client.execute_command("AUTH", "reader", PASSWORD)  # type: ignore[no-untyped-call]  # redis-py
@@ -211,7 +211,7 @@ def test_a_reader_of_views_cannot_write_and_nobody_sees_other_keys(granted: Secu
         client.flushall()
 
 
-async def test_a_command_that_redis_does_not_allow_is_told(granted: Secured) -> None:
+async def test_a_command_that_redis_denies_raises_a_config_error(granted: Secured) -> None:
     """By itself, and where a script makes it."""
     url = f"redis://localhost:{granted.ports['redis_plain']}/0"
     store = RedisViews(url, access=RedisAccess(username="reader", password=PASSWORD))

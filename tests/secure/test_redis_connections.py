@@ -34,7 +34,7 @@ def user(secured_redis: Secured) -> str:
     return name
 
 
-def test_tls_with_and_without_a_certificate_of_ones_own(
+def test_tls_with_and_without_a_client_certificate(
     secured_redis: Secured, command: Command
 ) -> None:
     settings = secured_redis.redis_settings()
@@ -83,7 +83,7 @@ def test_another_server_and_another_authority(secured_redis: Secured, command: C
     assert done.stderr.count("warning: CONTEXTGAUGE_REDIS_CHECK_HOSTNAME=false") == 1
 
 
-def test_tls_where_there_is_none_and_none_where_there_is(
+def test_a_tls_mismatch_is_reported_with_the_correct_scheme(
     secured_redis: Secured, command: Command
 ) -> None:
     settings = secured_redis.redis_settings()
@@ -94,7 +94,7 @@ def test_tls_where_there_is_none_and_none_where_there_is(
     assert "speaks TLS: write rediss://" in told
 
 
-def test_the_systems_authorities_are_not_trusted_beside_the_given_one(
+def test_system_authorities_are_not_trusted_if_one_is_given(
     secured_redis: Secured, command: Command
 ) -> None:
     command.environment["SSL_CERT_FILE"] = str(secured_redis.authority.file)
@@ -105,7 +105,7 @@ def test_the_systems_authorities_are_not_trusted_beside_the_given_one(
 
 
 @pytest.mark.parametrize("unknown", ["HELLO", "AUTH"])
-def test_a_redis_that_repeats_a_command_it_does_not_know_gives_no_password_away(
+def test_an_unknown_command_error_of_redis_does_not_leak_the_password(
     secured_redis: Secured, command: Command, unknown: str
 ) -> None:
     """It names the arguments, the password among them; old ones and proxies lack HELLO."""

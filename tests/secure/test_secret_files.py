@@ -32,7 +32,7 @@ def _load(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> Settings
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
-def test_a_file_holds_a_secret_whatever_ends_its_line(
+def test_a_secret_file_may_have_any_line_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str
 ) -> None:
     file = tmp_path / "password"
@@ -45,7 +45,7 @@ def test_a_file_holds_a_secret_whatever_ends_its_line(
 
 @pytest.mark.parametrize("name", SECRETS)
 @pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff\xfe", b"x" * 70_000])
-def test_a_file_that_holds_no_secret_is_told(
+def test_a_file_without_a_secret_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, content: bytes | None
 ) -> None:
     file = tmp_path / "secret"
@@ -73,7 +73,7 @@ def test_a_password_in_the_brokers_address_is_not_shown(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_a_secret_comes_from_one_place(
+def test_a_secret_has_a_single_source(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     file = tmp_path / "secret"
@@ -130,7 +130,7 @@ def test_a_secret_comes_from_one_place(
         ({"REDIS_URL": "redis://h:1/zero"}, "/database, a number"),
     ],
 )
-def test_what_contradicts_or_would_do_nothing_is_told(
+def test_contradictory_and_ineffective_settings_are_reported(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], told: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -150,7 +150,7 @@ def test_brokers_are_named_by_host_or_address(
     assert _load(monkeypatch, {"BOOTSTRAP_SERVERS": addresses}).bootstrap_servers == addresses
 
 
-def test_local_services_are_connected_to_without_what_is_set_for_others(
+def test_local_services_ignore_connection_settings_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     theirs = SASL | {"KAFKA_PASSWORD": "x", "REDIS_URL": "rediss://h:1/0", "REDIS_PASSWORD": "x"}

@@ -89,7 +89,7 @@ def test_help_shows_no_password(
         assert _clean(done.stdout + done.stderr)
 
 
-def test_a_worker_that_debugs_shows_no_password_in_its_log_or_the_list_of_processes(
+def test_debug_logs_and_the_process_list_show_no_password(
     secured_kafka: Secured, command: Command, tmp_path: Path, prefix: str
 ) -> None:
     """It connects, with PLAIN, which sends the password itself."""
@@ -118,7 +118,7 @@ def test_a_worker_that_debugs_shows_no_password_in_its_log_or_the_list_of_proces
     assert password not in shown
 
 
-def test_nothing_that_holds_a_password_shows_it(
+def test_no_object_with_a_password_shows_it(
     secured_folder: Secured, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -139,7 +139,7 @@ def test_nothing_that_holds_a_password_shows_it(
     assert _clean(caplog.text)
 
 
-def test_the_clients_own_log_holds_no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_of_the_client_contains_no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     logger = logging.getLogger("aiokafka.conn")
     told = io.StringIO()
     # As in a program of its own: what other tests configured does not matter.

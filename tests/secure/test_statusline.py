@@ -28,7 +28,7 @@ def _asked(settings: dict[str, str]) -> str:
     return str(refused.value)
 
 
-def test_tls_a_certificate_of_ones_own_and_a_readers_rights(secured_redis: Secured) -> None:
+def test_tls_a_client_certificate_and_a_readers_rights(secured_redis: Secured) -> None:
     prefix = f"status-line-{secrets.token_hex(4)}"
     settings = secured_redis.redis_settings() | {"KEY_PREFIX": prefix}
     there = "there is no projection in Redis yet"

@@ -54,7 +54,7 @@ async def events(agent: str, records: Sequence[Record]) -> list[dict[str, Any]]:
     return found
 
 
-async def test_every_session_of_the_sample_is_told_in_the_chats_shape() -> None:
+async def test_every_session_of_the_sample_is_served_in_the_chats_format() -> None:
     records = sample_records()
     views = GrowingViews()
     views.add(*records)
@@ -94,7 +94,7 @@ def _is_told(record: Record) -> bool:
             return False
 
 
-async def test_a_compaction_is_told_with_the_boundarys_trigger_and_the_summary() -> None:
+async def test_a_compaction_has_the_boundarys_trigger_and_the_summary() -> None:
     told = History()
     start = told.start(None, used=164_200)
     boundary = told.boundary("manual")
@@ -137,7 +137,7 @@ async def test_a_compaction_is_told_with_the_boundarys_trigger_and_the_summary()
     ]
 
 
-async def test_what_is_not_known_is_withheld_and_no_reason_is_the_threshold() -> None:
+async def test_unknown_facts_are_omitted_and_a_missing_reason_means_threshold() -> None:
     told = History()
     unmeasured = told.start("manual", used=None)
     bare = told.start(None)
@@ -197,13 +197,13 @@ async def test_an_agent_has_the_events_of_all_its_sessions_by_time() -> None:
     assert await events("nobody", records) == []
 
 
-async def test_an_agent_that_is_called_like_a_session_comes_first() -> None:
+async def test_an_agent_id_takes_precedence_over_an_equal_session_id() -> None:
     one, two = History("one"), History("two")
     records = [two.info(publisher_agent_id="one"), one.start("manual"), two.start("manual")]
     assert [event["id"] for event in await events("one", records)] == ["two-2"]
 
 
-async def test_who_polls_without_tags_gets_what_is_new() -> None:
+async def test_polling_without_etags_returns_new_events() -> None:
     told, views = History(), GrowingViews()
     api = api_over(views)
     for count in range(4):
@@ -212,7 +212,7 @@ async def test_who_polls_without_tags_gets_what_is_new() -> None:
         views.add(told.start("manual"))
 
 
-async def test_a_session_is_read_once_for_all_who_ask_and_again_when_it_changed() -> None:
+async def test_concurrent_requests_read_a_session_once_until_it_changes() -> None:
     one, two, views = History("one"), History("two"), _Counting()
     views.add(one.info(publisher_agent_id="ann"), two.info(publisher_agent_id="ann"))
     views.add(one.start("manual"), two.start("manual"))

@@ -74,7 +74,7 @@ async def test_pressure_puts_the_fullest_first_and_the_unknown_last(api: Api) ->
 
 
 @pytest.mark.parametrize("sort", ["recent", "pressure"])
-async def test_the_parts_of_a_list_are_the_list(api: Api, sort: str) -> None:
+async def test_all_pages_together_equal_the_list(api: Api, sort: str) -> None:
     whole = (await api.json(f"/v1/sessions?sort={sort}"))["sessions"]
     parts, cursor = [], ""
     while True:
@@ -87,7 +87,7 @@ async def test_the_parts_of_a_list_are_the_list(api: Api, sort: str) -> None:
     assert parts == whole
 
 
-async def test_filters_take_what_they_say(api: Api) -> None:
+async def test_filters_select_matching_sessions(api: Api) -> None:
     whole = (await api.json("/v1/sessions"))["sessions"]
     for name, part in (("runtime", "identity"), ("model", "chains"), ("state", "chains")):
         told = [view[part].get("main", view[part])[name] for view in whole]
@@ -108,7 +108,7 @@ async def test_filters_take_what_they_say(api: Api) -> None:
 
 
 @pytest.mark.parametrize("many", [1, 1_000], ids=["sorted anew", "moved one by one"])
-async def test_a_list_keeps_up_with_what_happens(
+async def test_a_list_follows_new_records(
     records: list[Record], many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_index, "_MANY", 1 / many)
@@ -134,7 +134,7 @@ def _name(view: dict[str, str]) -> str:
     return view["session_id"]
 
 
-async def test_a_list_is_read_anew_where_the_feed_is_too_short(records: list[Record]) -> None:
+async def test_a_list_is_read_again_if_the_feed_is_too_short(records: list[Record]) -> None:
     views = GrowingViews()
     api = api_over(views)
     views.add(*records[:10])
@@ -160,7 +160,7 @@ async def test_sessions_that_left_are_no_longer_listed(
     assert (await api.json("/v1/sessions"))["total"] == before - 1
 
 
-async def test_a_session_is_told_as_it_is_stored(api: Api, records: list[Record]) -> None:
+async def test_a_session_is_returned_as_stored(api: Api, records: list[Record]) -> None:
     name = records[0].data.session_id
     found = await api.json(f"/v1/sessions/{name}")
     assert found["session"]["session_id"] == name
@@ -168,7 +168,7 @@ async def test_a_session_is_told_as_it_is_stored(api: Api, records: list[Record]
     assert found["session"] == listed[0]
 
 
-async def test_who_asks_for_a_part_of_an_id_is_told_how_to_find_it(
+async def test_a_request_for_a_partial_id_returns_a_search_url(
     api: Api, records: list[Record]
 ) -> None:
     name = records[0].data.session_id
@@ -182,7 +182,7 @@ async def test_who_asks_for_a_part_of_an_id_is_told_how_to_find_it(
     assert "?q=" not in (await api.get(f"/v1/sessions/{'x' * 300}")).json()["detail"]
 
 
-async def test_records_are_told_in_parts_and_by_kind(api: Api, records: list[Record]) -> None:
+async def test_records_are_paginated_and_selected_by_kind(api: Api, records: list[Record]) -> None:
     name = _with_compactions(records)
     kept = [
         document(record)
@@ -245,7 +245,7 @@ async def test_aggregates_are_those_of_all_partitions(api: Api, records: list[Re
     assert list(since["by"]) == names[-1:]
 
 
-async def test_what_did_not_change_is_not_sent_again(records: list[Record]) -> None:
+async def test_unchanged_content_is_not_sent_again(records: list[Record]) -> None:
     name = _with_compactions(records)
     last = next(record for record in reversed(records) if record.data.session_id == name)
     views = GrowingViews()
@@ -277,7 +277,7 @@ async def test_what_did_not_change_is_not_sent_again(records: list[Record]) -> N
         assert again.headers["etag"] != tags[path]
 
 
-async def test_a_silent_projector_shows_as_stale_even_to_who_has_it_all(
+async def test_a_silent_projector_is_reported_as_stale_despite_a_matching_etag(
     api: Api, views: GrowingViews
 ) -> None:
     first = await api.get("/v1/sessions")
@@ -296,7 +296,7 @@ async def test_a_silent_projector_shows_as_stale_even_to_who_has_it_all(
     assert [part["partition"] for part in projection["partitions"]] == [0, 1, 2]
 
 
-async def test_a_projector_whose_clock_is_ahead_cannot_look_alive_once_it_is_gone(
+async def test_a_stopped_projector_whose_clock_is_ahead_is_reported_as_stale(
     views: GrowingViews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "STALE_MS", 200)
@@ -315,7 +315,7 @@ async def test_a_projector_whose_clock_is_ahead_cannot_look_alive_once_it_is_gon
     assert found.is_stale
 
 
-async def test_the_same_offsets_of_another_build_are_another_answer(
+async def test_the_same_offsets_of_another_build_invalidate_the_etag(
     api: Api, views: GrowingViews
 ) -> None:
     session = (await api.json("/v1/sessions"))["sessions"][0]["session_id"]
@@ -334,7 +334,7 @@ async def test_the_same_offsets_of_another_build_are_another_answer(
         assert (await api.get(path, if_none_match=former)).status_code == 200, path
 
 
-async def test_a_projector_that_is_behind_shows_as_stale(api: Api, views: GrowingViews) -> None:
+async def test_a_lagging_projector_is_reported_as_stale(api: Api, views: GrowingViews) -> None:
     position = views.partitions[1, 0].position
     assert position is not None
     assert position.heartbeat is not None
@@ -367,7 +367,7 @@ async def test_a_cursor_of_another_list_is_refused(api: Api) -> None:
     assert answer.json()["type"] == "urn:contextgauge:problem:bad-cursor"
 
 
-async def test_what_is_being_built_is_nobodys_yet(api: Api, views: GrowingViews) -> None:
+async def test_a_generation_being_built_is_not_served(api: Api, views: GrowingViews) -> None:
     for partition in range(views.count):
         views.partitions[2, partition] = views.partitions[1, partition]
     cursor = Cursor(2, "recent", (0.0, 0, "00")).encoded()
@@ -375,7 +375,7 @@ async def test_what_is_being_built_is_nobodys_yet(api: Api, views: GrowingViews)
     assert found.status_code == 410
 
 
-async def test_before_the_first_projection_there_is_nothing() -> None:
+async def test_before_the_first_projection_results_are_empty() -> None:
     views = GrowingViews()
     views.numbers = Generations(None, None)
     api = api_over(views)
@@ -388,7 +388,7 @@ async def test_before_the_first_projection_there_is_nothing() -> None:
     assert await api.json("/api/agents/a/events") == []
 
 
-async def test_any_id_can_be_asked_for(records: list[Record]) -> None:
+async def test_any_id_can_be_requested(records: list[Record]) -> None:
     from dataclasses import replace  # noqa: PLC0415
 
     views = GrowingViews()

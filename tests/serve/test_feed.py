@@ -24,7 +24,7 @@ from tests.serve.kit import GrowingViews
 pytestmark = pytest.mark.usefixtures("fast_feed")
 
 
-async def test_what_happens_is_told_as_it_happens(records: list[Record]) -> None:
+async def test_records_are_sent_to_listeners_as_they_arrive(records: list[Record]) -> None:
     views = GrowingViews()
     views.add(*records[:50])
     server = Server(views)
@@ -75,7 +75,7 @@ async def test_breaks_and_other_servers_and_generations_lose_and_repeat_nothing(
     await server.feed.stop()
 
 
-async def test_a_place_older_than_the_feed_is_reset(records: list[Record]) -> None:
+async def test_a_position_older_than_the_feed_is_reset(records: list[Record]) -> None:
     views = GrowingViews()
     views.add(*records)
     for partition in range(views.count):
@@ -92,7 +92,7 @@ async def test_a_place_older_than_the_feed_is_reset(records: list[Record]) -> No
     await server.feed.stop()
 
 
-async def test_a_place_of_other_views_is_reset(records: list[Record]) -> None:
+async def test_a_position_of_other_views_is_reset(records: list[Record]) -> None:
     views = GrowingViews()
     views.add(*records[:9])
     server = Server(views)
@@ -102,7 +102,7 @@ async def test_a_place_of_other_views_is_reset(records: list[Record]) -> None:
     await server.feed.stop()
 
 
-async def test_a_place_beyond_the_views_waits_and_then_is_reset(
+async def test_a_position_beyond_the_views_waits_and_then_is_reset(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     views = GrowingViews()
@@ -131,7 +131,7 @@ async def test_a_place_beyond_the_views_waits_and_then_is_reset(
     await server.feed.stop()
 
 
-async def test_a_place_far_beyond_the_log_is_reset_at_once(
+async def test_a_position_far_beyond_the_log_is_reset_at_once(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "AHEAD_S", 1_000.0)
@@ -150,7 +150,7 @@ async def test_a_place_far_beyond_the_log_is_reset_at_once(
     await server.feed.stop()
 
 
-async def test_after_a_reset_nothing_is_held_back_for_what_a_place_had_more(
+async def test_after_a_reset_no_record_is_withheld_for_an_old_position(
     records: list[Record],
 ) -> None:
     views = GrowingViews()
@@ -172,7 +172,7 @@ def _parts(records: list[Record], views: GrowingViews) -> list[list[object]]:
     return by_partition(records, views.count)
 
 
-async def test_an_answers_place_is_never_beyond_though_nothing_happens(
+async def test_a_position_from_a_response_is_never_taken_as_ahead_of_the_views(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "AHEAD_S", 0.02)
@@ -194,7 +194,7 @@ async def test_an_answers_place_is_never_beyond_though_nothing_happens(
     await server.feed.stop()
 
 
-async def test_who_reads_too_slowly_is_cut_off_with_the_reason(
+async def test_a_slow_listener_is_disconnected_with_the_reason(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "RING_EVENTS", 20)
@@ -279,7 +279,7 @@ class Counting(GrowingViews):
         return await super().live(generation, partition, after, limit, wait_s)
 
 
-async def test_listeners_are_sent_away_when_the_feed_ends(records: list[Record]) -> None:
+async def test_listeners_are_disconnected_when_the_feed_stops(records: list[Record]) -> None:
     views = GrowingViews()
     views.add(*records[:5])
     server = Server(views)
@@ -294,9 +294,9 @@ async def test_listeners_are_sent_away_when_the_feed_ends(records: list[Record])
 @pytest.mark.parametrize(
     "text", ["", "1", "1:", "1:a", "x:1", "1:1,,2", "1:-1", "1:1;2", "1:²", "1:" + "9" * 30]
 )
-def test_what_is_no_place_is_seen(text: str) -> None:
+def test_an_invalid_position_is_rejected(text: str) -> None:
     assert parse_position(text) is None
 
 
-def test_a_place_is_read_as_it_is_written() -> None:
+def test_a_position_round_trips() -> None:
     assert parse_position("3:0,120,7") == FeedPosition(3, (0, 120, 7))

@@ -22,7 +22,7 @@ from tests.serve.kit import GrowingViews
 pytestmark = pytest.mark.usefixtures("fast_feed")
 
 
-async def test_a_redis_behind_the_ring_is_waited_for_when_a_listener_comes_back(
+async def test_a_returning_listener_waits_for_a_redis_behind_the_ring(
     records: list[Record],
 ) -> None:
     views = GrowingViews()
@@ -44,7 +44,7 @@ async def test_a_redis_behind_the_ring_is_waited_for_when_a_listener_comes_back(
     await server.feed.stop()
 
 
-async def test_a_redis_that_stays_behind_the_ring_resets_who_comes_back(
+async def test_a_redis_that_stays_behind_the_ring_resets_returning_listeners(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "AHEAD_S", 0.05)
@@ -63,7 +63,7 @@ async def test_a_redis_that_stays_behind_the_ring_resets_who_comes_back(
     await server.feed.stop()
 
 
-async def test_a_feed_beyond_the_log_begins_anew(
+async def test_a_feed_beyond_the_log_is_reset(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "AHEAD_S", 0.1)
@@ -85,7 +85,7 @@ async def test_a_feed_beyond_the_log_begins_anew(
     await server.feed.stop()
 
 
-async def test_a_redis_that_lost_its_end_for_a_moment_resets_nobody(
+async def test_a_redis_that_briefly_lost_its_last_entries_resets_no_listener(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "AHEAD_S", 5.0)
@@ -103,7 +103,7 @@ async def test_a_redis_that_lost_its_end_for_a_moment_resets_nobody(
     await server.feed.stop()
 
 
-async def test_an_entry_that_cannot_be_read_is_told_and_not_the_end(
+async def test_an_unreadable_entry_is_reported_and_the_feed_continues(
     records: list[Record],
 ) -> None:
     views = GrowingViews()

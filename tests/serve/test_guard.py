@@ -29,7 +29,7 @@ def _readers(token: str) -> Mapping[str, str]:
     return {hashed(token): "ann"}
 
 
-async def test_without_a_token_the_answer_says_how_to_send_one() -> None:
+async def test_the_response_to_a_missing_token_explains_how_to_send_one() -> None:
     api = api_over(GrowingViews(), readers=lambda: _readers("t"))
     for path in ("/v1/sessions", "/api/agents/a/events", "/v1/none", "/v1/stream"):
         found = await api.get(path)
@@ -50,7 +50,7 @@ async def test_probes_and_documents_need_no_token() -> None:
         assert (await api.get(path)).status_code == 200, path
 
 
-async def test_a_token_that_is_taken_out_no_longer_works(tmp_path: Path) -> None:
+async def test_a_removed_token_no_longer_works(tmp_path: Path) -> None:
     path, first, second = tmp_path / "readers", new_token(), new_token()
     path.write_text(f"# who may read\n{line_of('ann', first)}\n\n{line_of('bob', second)}\n")
     assert first not in path.read_text()
@@ -69,9 +69,7 @@ async def test_a_token_that_is_taken_out_no_longer_works(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("text", ["ann cg_in_the_clear", "ann sha256:123", "", "# nobody\n"])
-def test_a_file_of_readers_that_is_wrong_says_so_and_quotes_nothing(
-    tmp_path: Path, text: str
-) -> None:
+def test_an_invalid_tokens_file_is_reported_without_its_content(tmp_path: Path, text: str) -> None:
     path = tmp_path / "readers"
     path.write_text(text)
     with pytest.raises(ConfigError, match="CONTEXTGAUGE_SERVE_TOKENS_FILE") as caught:
@@ -79,7 +77,7 @@ def test_a_file_of_readers_that_is_wrong_says_so_and_quotes_nothing(
     assert "in_the_clear" not in str(caught.value)
 
 
-async def test_who_asks_too_often_is_told_when_to_come_back(
+async def test_rate_limited_requests_get_a_retry_after_header(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(guard, "_BURST_S", 3)
@@ -94,7 +92,7 @@ async def test_who_asks_too_often_is_told_when_to_come_back(
     assert all([(await api.get("/healthz")).status_code == 200 for _ in range(9)])
 
 
-async def test_only_so_much_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_requests_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "_UNDER_WAY", 2)
     views = _Waiting()
     api = api_over(views)
@@ -121,7 +119,7 @@ class _Waiting(GrowingViews):
         return await super().generations()
 
 
-async def test_what_is_too_large_is_not_read() -> None:
+async def test_requests_that_are_too_large_are_rejected() -> None:
     api = api_over(GrowingViews())
     assert (await api.get("/v1/sessions?q=" + "x" * 9_000)).status_code == 414
     assert (await api.get("/v1/sessions", x_long="x" * 40_000)).status_code == 431
@@ -161,7 +159,7 @@ async def test_what_is_too_large_is_not_read() -> None:
         ("/v1/stats?by=model&since=2026-02-11T20", 422, "by=hour"),
     ],
 )
-async def test_every_error_is_a_problem_that_says_what_to_do(
+async def test_every_error_is_a_problem_document_with_a_remedy(
     path: str, status: int, said: str
 ) -> None:
     found = await api_over(GrowingViews()).get(path)
@@ -173,14 +171,14 @@ async def test_every_error_is_a_problem_that_says_what_to_do(
     assert set(told) >= {"type", "title", "status", "detail", "instance"}
 
 
-async def test_each_unknown_parameter_is_named_and_cut_short() -> None:
+async def test_each_unknown_parameter_is_named_and_truncated() -> None:
     asked = "&".join(["z" * 200, *(f"p{number}=1" for number in range(20)), "q=a", "p0=2"])
     told = (await api_over(GrowingViews()).get(f"/v1/sessions?{asked}")).json()
     named = [wrong["parameter"] for wrong in told["errors"]]
     assert named == ["z" * 100, *(f"p{number}" for number in range(9))]
 
 
-async def test_a_chats_front_end_may_add_what_it_likes_to_its_address() -> None:
+async def test_agent_events_ignore_unknown_query_parameters() -> None:
     plain, dressed = [
         await api_over(GrowingViews()).get(f"/api/agents/a/events{query}")
         for query in ("", "?_=1790000000000")
@@ -189,7 +187,7 @@ async def test_a_chats_front_end_may_add_what_it_likes_to_its_address() -> None:
     assert dressed.json() == plain.json()
 
 
-async def test_the_page_and_the_probes_take_what_others_add_to_an_address() -> None:
+async def test_the_page_and_the_probes_ignore_unknown_query_parameters() -> None:
     api = api_over(GrowingViews())
     for path in ("/?utm_source=chat", "/healthz?x=1", "/docs?x=1"):
         assert (await api.get(path)).status_code == 200, path
@@ -207,7 +205,7 @@ async def test_nothing_can_be_written() -> None:
     assert head.headers["etag"]
 
 
-async def test_a_redis_that_is_away_is_told_and_not_taken_for_nothing() -> None:
+async def test_an_unavailable_redis_is_reported_and_not_taken_for_an_empty_one() -> None:
     views = GrowingViews()
     api = api_over(views)
     views.away = True
@@ -241,7 +239,7 @@ class _Broken(FaultyViews):
 @pytest.mark.parametrize(
     ("error", "status"), [(VersionError("v"), 503), (StopError("s"), 503), (KeyError("text"), 500)]
 )
-async def test_what_nobody_foresaw_is_reported_and_not_told(error: Exception, status: int) -> None:
+async def test_an_unexpected_error_is_logged_and_not_exposed(error: Exception, status: int) -> None:
     api = api_over(_Broken(error))
     found = await api.get("/v1/sessions")
     assert found.status_code == status
@@ -251,7 +249,7 @@ async def test_what_nobody_foresaw_is_reported_and_not_told(error: Exception, st
     assert [type(reported) for _, reported in api.reported] == [type(error)]
 
 
-async def test_a_name_that_somebody_made_point_here_is_refused() -> None:
+async def test_an_unknown_host_header_is_refused() -> None:
     api = api_over(GrowingViews())
     for host in ("evil.example", "evil.example:8642", "localhost.evil.example"):
         found = await api.get("/v1/sessions", host=host)
@@ -306,7 +304,7 @@ async def test_requests_are_counted_by_route_and_never_by_session() -> None:
     assert "secret-session" not in told
 
 
-async def test_the_page_of_the_documents_loads_nothing() -> None:
+async def test_the_documentation_page_loads_no_other_resources() -> None:
     api = api_over(GrowingViews())
     found = await api.get("/docs")
     assert "http://" not in found.text
@@ -321,7 +319,7 @@ async def test_the_page_of_the_documents_loads_nothing() -> None:
     assert "1 to 1,000.<br>Default <code>50</code>." in found.text
 
 
-async def test_a_browser_where_nothing_is_gets_a_page_that_leads_on() -> None:
+async def test_a_browser_gets_a_page_with_a_link_for_an_unknown_path() -> None:
     api = api_over(GrowingViews())
     browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
     found = await api.get("/<b>nothing", accept=browser)
@@ -335,7 +333,7 @@ async def test_a_browser_where_nothing_is_gets_a_page_that_leads_on() -> None:
         assert (await api.get(path, accept=asked)).headers["content-type"] == PROBLEM, path
 
 
-async def test_why_redis_is_away_is_logged_and_not_told() -> None:
+async def test_the_cause_of_a_redis_outage_is_logged_and_not_exposed() -> None:
     api = api_over(_Broken(RetryError("redis.internal.example:6379 refuses")))
     async with api.app.router.lifespan_context(api.app):
         await become(lambda: bool(api.reported))

@@ -40,18 +40,18 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", _app()).exclude(path=ST
 
 @schema.parametrize()
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-def test_whatever_is_asked_is_answered(case: Any) -> None:
+def test_any_request_gets_a_valid_response(case: Any) -> None:
     case.call_and_validate(checks=CHECKS)
 
 
 @schema.include(path_regex=r"\{").parametrize()
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-def test_whatever_is_asked_of_a_session_is_answered(case: Any) -> None:
+def test_any_session_request_gets_a_valid_response(case: Any) -> None:
     case.path_parameters = dict.fromkeys(case.path_parameters, SESSION)
     case.call_and_validate(checks=CHECKS)
 
 
-async def test_the_document_tells_every_route_its_errors_and_an_example() -> None:
+async def test_the_document_lists_every_route_with_errors_and_an_example() -> None:
     document = await api_over(GrowingViews()).json("/openapi.json")
     assert set(document["paths"]) == {
         "/v1/sessions",

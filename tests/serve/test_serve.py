@@ -91,7 +91,7 @@ async def test_a_killed_server_loses_and_repeats_nothing_of_the_feed(
     assert served.end(signal.SIGTERM) == 0
 
 
-async def test_a_server_that_is_told_to_stop_sends_its_listeners_away(
+async def test_a_stopping_server_disconnects_its_listeners(
     projection: Projection, served: Served, records: list[Record]
 ) -> None:
     await projection.start()
@@ -109,7 +109,7 @@ async def _rest(events: AsyncIterator[tuple[str, str, object]]) -> list[object]:
     return [event async for event in events]
 
 
-async def test_only_so_many_may_listen(
+async def test_the_number_of_listeners_is_limited(
     projection: Projection, served: Served, records: list[Record]
 ) -> None:
     await projection.start()
@@ -138,7 +138,7 @@ async def _status(url: str) -> int:
         return answer.status_code
 
 
-async def test_a_redis_that_goes_away_is_told_and_comes_back(
+async def test_a_redis_outage_is_reported_and_recovered_from(
     command: Command, port: int, own_stack: Callable[..., LocalStack], records: list[Record]
 ) -> None:
     stack = own_stack("redis")
@@ -207,7 +207,7 @@ async def _first(
         yield await anext(events)
 
 
-async def test_tokens_are_made_kept_and_taken_back(
+async def test_tokens_are_created_stored_and_revoked(
     projection: Projection, served: Served, command: Command, tmp_path: Path
 ) -> None:
     await projection.start()
@@ -240,7 +240,7 @@ async def test_tokens_are_made_kept_and_taken_back(
         ({"SERVE_ORIGINS": "board.example"}, "CONTEXTGAUGE_SERVE_ORIGINS"),
     ],
 )
-def test_wrong_settings_say_which(command: Command, settings: dict[str, str], said: str) -> None:
+def test_wrong_settings_are_named(command: Command, settings: dict[str, str], said: str) -> None:
     done = command("serve", **settings)
     assert done.returncode == 2
     assert said in done.stderr
@@ -273,7 +273,7 @@ class Later(SystemClock):
         return self.now_s
 
 
-def test_a_port_that_is_taken_says_so(command: Command) -> None:
+def test_a_taken_port_is_reported(command: Command) -> None:
     listener = listening("127.0.0.1", 0)
     with listener:
         done = command("serve", SERVE_PORT=str(port_of(listener)))
@@ -281,7 +281,7 @@ def test_a_port_that_is_taken_says_so(command: Command) -> None:
     assert "CONTEXTGAUGE_SERVE_PORT" in done.stderr
 
 
-def test_a_name_that_is_none_makes_no_token(command: Command) -> None:
+def test_an_invalid_reader_name_gives_no_token(command: Command) -> None:
     done = command("token", "ann and bob")
     assert done.returncode == 2
     assert "valid reader name" in done.stderr

@@ -55,7 +55,7 @@ async def test_pressure_puts_the_fullest_first(sessions: Sessions) -> None:
     assert used == sorted(used, key=lambda percent: -(percent or 0))
 
 
-async def test_a_session_is_found_by_its_id_or_the_beginning_of_it(
+async def test_a_session_is_found_by_its_id_or_a_prefix_of_it(
     sessions: Sessions, records: list[Record]
 ) -> None:
     session_id = records[0].data.session_id
@@ -64,12 +64,12 @@ async def test_a_session_is_found_by_its_id_or_the_beginning_of_it(
     assert await sessions.find(session_id[:8]) == whole
 
 
-async def test_a_beginning_that_fits_several_names_them(sessions: Sessions) -> None:
+async def test_an_ambiguous_prefix_lists_the_matches(sessions: Sessions) -> None:
     with pytest.raises(SessionLookupError, match=r"12 sessions begin with ''.*, …\)"):
         await sessions.find("")
 
 
-async def test_an_id_that_another_begins_with_is_found(records: list[Record]) -> None:
+async def test_an_id_that_is_a_prefix_of_another_is_found(records: list[Record]) -> None:
     short = replace(records[0], data=replace(records[0].data, session_id="s"))
     long = replace(records[0], data=replace(records[0].data, session_id="s-long"))
     sessions = await _active(_store([short, long]))
@@ -77,7 +77,7 @@ async def test_an_id_that_another_begins_with_is_found(records: list[Record]) ->
     assert (await sessions.find("s-")).session_id == "s-long"
 
 
-async def test_an_unknown_session_says_what_to_do(sessions: Sessions) -> None:
+async def test_an_unknown_session_raises_an_error_with_a_remedy(sessions: Sessions) -> None:
     with pytest.raises(SessionLookupError, match="contextgauge sessions"):
         await sessions.find("nobody")
 
@@ -99,7 +99,7 @@ async def test_records_come_in_order_with_readings_on_request(
     ]
 
 
-async def test_before_the_first_projection_there_is_nothing() -> None:
+async def test_before_the_first_projection_results_are_empty() -> None:
     sessions = await _active(MemoryViews())
     assert await sessions.ranked("recent", 10) == []
     assert await sessions.count() == 0
@@ -129,7 +129,7 @@ async def test_only_the_active_generation_is_read(records: list[Record]) -> None
     assert await (await _active(store)).count() == 1
 
 
-async def test_a_session_that_leaves_between_two_reads_is_not_there(
+async def test_a_session_that_leaves_between_two_reads_is_not_found(
     records: list[Record],
 ) -> None:
     store = _store(records)

@@ -69,7 +69,7 @@ def _tokens(*values: int) -> Distribution:
         ),
     ],
 )
-def test_a_percentile_is_the_range_that_it_lies_in(
+def test_a_percentile_is_the_range_that_contains_it(
     values: Sequence[int], ranges: Sequence[tuple[int, int] | None]
 ) -> None:
     found = _tokens(*values)
@@ -90,7 +90,7 @@ def test_the_range_has_the_true_percentile(values: list[int], percent: int) -> N
         assert told.at_least <= median(values) <= told.at_most
 
 
-def test_hours_and_models_are_told_apart() -> None:
+def test_totals_are_grouped_by_hour_or_model() -> None:
     fields = {
         b"total": view_codec.encode(_manual(3)),
         b"hour:2026-11-01T11": view_codec.encode(_manual(1)),
@@ -128,7 +128,7 @@ def _snapshot(offset: int, silent_ms: int = 0) -> Snapshot:
     )
 
 
-async def test_what_takes_long_is_read_seldom_and_told_of_as_of_then() -> None:
+async def test_slow_totals_are_read_rarely_and_served_as_of_the_last_read() -> None:
     clock, reads = Later(), []
 
     async def read(snapshot: Snapshot) -> Fields:

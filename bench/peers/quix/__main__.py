@@ -18,7 +18,7 @@ COMMIT_INTERVAL_S = float(os.environ.get("BENCH_QUIX_COMMIT_S", "0.5"))
 
 
 class Written(Serializer):  # type: ignore[misc]  # untyped where Quix is not installed
-    """A record is made into bytes where it is derived; its headers travel beside it."""
+    """A record is made into bytes where it is derived; its headers travel with it."""
 
     def __call__(self, value: tuple[list[tuple[str, bytes]], bytes], ctx: object) -> bytes:
         """Return the bytes."""

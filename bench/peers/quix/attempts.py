@@ -33,14 +33,14 @@ class Attempts:
         self.answer: Doc | None = None
         self.first_read: str | None = None
         self.was_reset, session["reset"] = session["reset"], None
-        told = body.get("timestamp")
-        if told is None:
+        reported = body.get("timestamp")
+        if reported is None:
             time_ms = received_ms
             moment = datetime.fromtimestamp(time_ms // 1000, UTC)
             self.time: str | None = f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
         else:
-            time_ms = self.own_ms = round(datetime.fromisoformat(told).timestamp() * 1000)
-            self.time = told
+            time_ms = self.own_ms = round(datetime.fromisoformat(reported).timestamp() * 1000)
+            self.time = reported
         self.subject = self.chain_name()
         chains = session["chains"]
         chain = chains.get(self.subject)
@@ -121,23 +121,23 @@ class Attempts:
         self.emit(START, "main", "compaction_start", fields)
         session["start"] = [made, self.own_ms, self.received_ms]
 
-    def fail(self, start: list[Json] | None, is_told: bool, error: str | None) -> None:  # noqa: FBT001
+    def fail(self, start: list[Json] | None, is_reported: bool, error: str | None) -> None:  # noqa: FBT001
         """End an attempt without a boundary."""
         words = (error or "").lower()
-        outcome = "failed" if is_told else "unknown"
-        if is_told and "hook" in words and "block" in words:
+        outcome = "failed" if is_reported else "unknown"
+        if is_reported and "hook" in words and "block" in words:
             outcome = "blocked"
         attempt_id = None if start is None else start[0]
         fields = {
             "attempt_id": attempt_id,
             "outcome": outcome,
-            "error": error if is_told else None,
+            "error": error if is_reported else None,
             "duration_ms": self.passed(start),
         }
         self.emit(FAILED, "main", "compaction_failed", fields, attempt_id)
 
     def passed(self, start: list[Json] | None) -> int | None:
-        """Return the time since a start, by like clocks; None where it cannot be told."""
+        """Return the time since a start, by like clocks; None where it is unknown."""
         if start is None:
             return None
         own, live = start[1], start[2]

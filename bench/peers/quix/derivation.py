@@ -141,8 +141,8 @@ class Step(Attempts):
         if session["facts"] != facts:
             session["facts"] = facts
             runtime, version, _, cwd = facts
-            told = {"model": model, "runtime": runtime, "runtime_version": version, "cwd": cwd}
-            self.emit(INFO, "main", "session_info", told | {"forked_from": None})
+            reported = {"model": model, "runtime": runtime, "runtime_version": version, "cwd": cwd}
+            self.emit(INFO, "main", "session_info", reported | {"forked_from": None})
         base, suffix = base_name(model)
         suffixed = session["suffixed"]
         if (session["suffix"], suffixed.get(base)) != (suffix, suffix):
@@ -163,9 +163,9 @@ class Step(Attempts):
     def window_of(self, model: str | None) -> tuple[int | None, str]:
         """Return a model's window and where it is known from."""
         session, name = self.session, model or ""
-        told = session["windows"].get(name) or session["raw"].get(name)
-        if told is not None:
-            return told, "runtime"
+        reported = session["windows"].get(name) or session["raw"].get(name)
+        if reported is not None:
+            return reported, "runtime"
         if name in session["exceeded"]:
             return None, "exceeded"
         listed = session["suffixed"].get(name) or CATALOG.get(name[:-DATE])
@@ -196,18 +196,18 @@ class Step(Attempts):
             if entry["type"] in ("message", "fallback_message"):
                 usage = entry
                 break
-        told = usage["input_tokens"]
+        reported = usage["input_tokens"]
         creation, read = usage["cache_creation_input_tokens"], usage["cache_read_input_tokens"]
-        counts = [told, creation, read]
-        if told + creation + read > 0 and chain["counts"] != counts:
+        counts = [reported, creation, read]
+        if reported + creation + read > 0 and chain["counts"] != counts:
             chain["counts"] = counts
-            self.read(key, told, creation, read)
+            self.read(key, reported, creation, read)
 
-    def read(self, key: str, told: int, creation: int, read: int) -> None:
+    def read(self, key: str, reported: int, creation: int, read: int) -> None:
         """Emit a reading, the completion that it measures and the warning that it causes."""
         chain, name = self.chain, self.subject
-        used = told + creation + read
-        if chain["told"] is None:
+        used = reported + creation + read
+        if chain["reported"] is None:
             self.touched, self.first_read = True, name
         window, source = self.window_of(chain["model"])
         if window is not None and used > window and source != "runtime":
@@ -218,7 +218,7 @@ class Step(Attempts):
         fields = {
             "response_id": key,
             "used_tokens": used,
-            "input_tokens": told,
+            "input_tokens": reported,
             "cache_creation_tokens": creation,
             "cache_read_tokens": read,
             "previous_output_tokens": chain["before"],
@@ -248,7 +248,7 @@ class Step(Attempts):
                 "context_used_percent": percent,
                 "context_remaining_percent": (window - used) * 10_000 // window / 100,
                 "used_tokens": used,
-                "input_tokens": told,
+                "input_tokens": reported,
                 "cache_tokens": creation + read,
                 "context_window": window,
                 "window_source": source,
@@ -310,7 +310,7 @@ class Step(Attempts):
         digest = blake2b(dumps([total, listed]), digest_size=8).hexdigest()
         self.touched = True
         self.answer = {"total_tokens": total, "categories": listed}
-        if session["usage"] != digest and self.main["told"] is not None:
+        if session["usage"] != digest and self.main["reported"] is not None:
             session["usage"] = digest
             self.is_news = True
 
@@ -319,17 +319,17 @@ class Step(Attempts):
         chains = self.session["chains"]
         for name in sorted(chains, key=lambda name: (name != "main", name)):
             chain = chains[name]
-            told = chain["told"]
-            if chain["model"] is None and told is None and name != self.first_read:
+            reported = chain["reported"]
+            if chain["model"] is None and reported is None and name != self.first_read:
                 continue
             limits = [*self.window_of(chain["model"])]
             if name == "main":
                 limits += self.session["compact"]
-                due = limits != told or self.is_news
+                due = limits != reported or self.is_news
             else:
                 limits += [None, None, None]
-                due = told is not None and told[0] != limits[0]
-            chain["told"] = limits
+                due = reported is not None and reported[0] != limits[0]
+            chain["reported"] = limits
             if due:
                 fields = {
                     "window": limits[0],

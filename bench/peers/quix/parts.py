@@ -28,7 +28,7 @@ _VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abc
 NEW_CHAIN: Final[Doc] = {
     "model": None, "kind": None, "key": None, "counts": None, "before": None, "edited": False,
     "output": None, "used": None, "percent": None, "messages": 0, "since": 0, "total": 0,
-    "level": 0, "number": 0, "awaited": None, "unmeasured": None, "told": None,
+    "level": 0, "number": 0, "awaited": None, "unmeasured": None, "reported": None,
 }  # fmt: skip
 NEW_SESSION: Final[Doc] = {
     "sequence": 0, "last": None, "phase": "idle", "start": None, "hint": None, "reset": None,

@@ -1,7 +1,7 @@
 """The compaction attempt machine as a table (R14 to R18).
 
 One main chain has at most one attempt. `TABLE` has every pair of phase and event, and nothing
-else moves an attempt; `docs/attempts.md` is drawn from it.
+else moves an attempt; `docs/ATTEMPTS.md` is drawn from it.
 """
 
 from collections.abc import Mapping

@@ -48,7 +48,7 @@ async def test_an_alert_is_sent_and_its_record_acknowledged(kit: ControlKit) -> 
     assert kit.figures.gauges["control_queued_alerts", "ops"] == 0
 
 
-async def test_a_restart_sends_nothing_twice_and_goes_on(kit: ControlKit) -> None:
+async def test_a_restart_continues_without_sending_twice(kit: ControlKit) -> None:
     given = Given()
     await kit.write(pressured(81, given=given))
     async with kit.running():
@@ -63,7 +63,7 @@ async def test_a_restart_sends_nothing_twice_and_goes_on(kit: ControlKit) -> Non
     assert kit.figures.counts["control_skipped", "sent_before"] == 1
 
 
-async def test_what_was_not_sent_is_sent_by_the_next_worker(kit: ControlKit) -> None:
+async def test_unsent_alerts_are_sent_by_the_next_worker(kit: ControlKit) -> None:
     kit.receivers["ops"].always = AWAY
     await kit.write(pressured(81))
     async with kit.running() as running:
@@ -113,7 +113,7 @@ async def test_a_dead_target_delays_no_other(kit: ControlKit) -> None:
     assert len(kit.receivers["ops"].taken) == 20
 
 
-async def test_what_cannot_be_sent_is_given_up_in_time(kit: ControlKit) -> None:
+async def test_an_undeliverable_alert_is_given_up_in_time(kit: ControlKit) -> None:
     kit.by(rule(), targets=[target("ops", give_up_after_ms=1_000)])
     kit.receivers["ops"].always = AWAY
     await kit.write(pressured(90))
@@ -123,7 +123,7 @@ async def test_what_cannot_be_sent_is_given_up_in_time(kit: ControlKit) -> None:
     assert kit.figures.counts["control_deliveries", "ops", "failed"] >= 2
 
 
-async def test_what_is_refused_for_good_is_not_tried_again(kit: ControlKit) -> None:
+async def test_a_permanently_refused_alert_is_not_retried(kit: ControlKit) -> None:
     kit.receivers["ops"].answers = [REFUSED]
     await kit.write(pressured(90))
     await kit.write(pressured(90, session="s2"))
@@ -133,7 +133,7 @@ async def test_what_is_refused_for_good_is_not_tried_again(kit: ControlKit) -> N
     assert len(kit.receivers["ops"].calls) == 2
 
 
-async def test_a_full_queue_gives_up_what_comes(
+async def test_a_full_queue_gives_up_new_alerts(
     kit: ControlKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "MOST_QUEUED", 2)
@@ -147,7 +147,7 @@ async def test_a_full_queue_gives_up_what_comes(
         await kit.until_acknowledged()
 
 
-async def test_not_too_many_records_wait_behind_an_alert(
+async def test_the_number_of_records_waiting_behind_an_alert_is_limited(
     kit: ControlKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "MOST_WAITING", 10)
@@ -160,7 +160,7 @@ async def test_not_too_many_records_wait_behind_an_alert(
     assert kit.figures.counts["control_deliveries", "ops", "given_up"] == 1
 
 
-async def test_a_backfill_alerts_nobody(kit: ControlKit) -> None:
+async def test_a_backfill_sends_no_alerts(kit: ControlKit) -> None:
     kit.clock.at_ms = START_MS + 901_000 + 5_000
     records = pressured(90, 95)
     kit.acknowledged[0] = 0
@@ -179,7 +179,7 @@ async def test_a_backfill_alerts_nobody(kit: ControlKit) -> None:
     assert kit.figures.counts["control_skipped", "no_time"] == 1
 
 
-async def test_an_attempt_that_goes_silent_is_told_once(kit: ControlKit) -> None:
+async def test_a_stalled_attempt_is_alerted_once(kit: ControlKit) -> None:
     kit.by(rule(Stalled(60_000), "silent"))
     await kit.write(Given().take(compacting(at=0)))
     async with kit.running():
@@ -207,7 +207,7 @@ async def test_an_attempt_that_began_before_a_restart_is_known(kit: ControlKit) 
     assert [body["kind"] for body in kit.receivers["ops"].bodies] == ["stalled", "failed"]
 
 
-async def test_the_agent_is_looked_up_where_the_records_tell_none(kit: ControlKit) -> None:
+async def test_the_agent_is_looked_up_if_the_records_name_none(kit: ControlKit) -> None:
     kit.by(rule(agents=Patterns(("builder",))))
     kit.agents = {"s1": "builder", "s2": "tester"}
     await kit.write(pressured(90))
@@ -223,7 +223,7 @@ async def test_the_agent_is_looked_up_where_the_records_tell_none(kit: ControlKi
     assert kit.figures.counts["control_skipped", "other_agent"] == 1
 
 
-async def test_an_alert_tells_the_folder_and_where_the_page_shows_the_session(
+async def test_an_alert_contains_the_folder_and_a_link_to_the_session(
     kit: ControlKit,
 ) -> None:
     kit.by(rule(to=["ops", "slack"]), targets=[target("ops"), target("slack", "slack")])
@@ -245,7 +245,7 @@ async def test_an_alert_tells_the_folder_and_where_the_page_shows_the_session(
     assert len(kit.receivers["slack"].sent) == 3
 
 
-async def test_where_the_agent_cannot_be_told_the_alert_is_sent(kit: ControlKit) -> None:
+async def test_an_alert_is_sent_even_if_the_agent_lookup_fails(kit: ControlKit) -> None:
     kit.by(rule(agents=Patterns(("builder",))))
     kit.agents_are_away = True
     await kit.write(pressured(90))
@@ -255,7 +255,7 @@ async def test_where_the_agent_cannot_be_told_the_alert_is_sent(kit: ControlKit)
     assert (body["agent_id"], body["folder"], body["link"]) == (None, None, None)
 
 
-async def test_the_views_are_asked_for_an_agent_and_rest_when_they_are_away() -> None:
+async def test_agents_are_looked_up_in_the_views_with_a_pause_after_an_error() -> None:
     class Asked(MemoryViews):
         asked = 0
 
@@ -281,7 +281,7 @@ async def test_the_views_are_asked_for_an_agent_and_rest_when_they_are_away() ->
         assert await found.who_of("another") == Who()
 
 
-async def test_a_memory_that_is_away_delays_nothing(
+async def test_an_unavailable_memory_delays_no_alert(
     kit: ControlKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remembering, "REST_S", 0.05)
@@ -334,7 +334,7 @@ async def test_several_rules_and_formats(kit: ControlKit) -> None:
     assert "*very &lt;full&gt;*" in json.dumps(second["blocks"])
 
 
-async def test_told_to_stop_it_finishes_the_call_under_way(kit: ControlKit) -> None:
+async def test_stopping_finishes_the_call_in_progress(kit: ControlKit) -> None:
     kit.receivers["ops"].gate = gate = asyncio.Event()
     await kit.write(pressured(90))
     await kit.write(pressured(50, session="s2"))

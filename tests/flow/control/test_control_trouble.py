@@ -23,7 +23,7 @@ from tests.flow.control.control_kit import (
 )
 
 
-async def test_an_alert_that_its_target_fails_at_holds_up_no_other(kit: ControlKit) -> None:
+async def test_an_alert_that_fails_at_its_target_blocks_no_other(kit: ControlKit) -> None:
     class Picky(Receiver):
         async def call(self, alert_id: str, body: bytes) -> WebhookResult:
             self.always = AWAY if b'"s1"' in body else DELIVERED
@@ -36,7 +36,7 @@ async def test_an_alert_that_its_target_fails_at_holds_up_no_other(kit: ControlK
     assert [body["session_id"] for body in kit.receivers["ops"].bodies] == ["s2"]
 
 
-async def test_while_records_wait_silence_is_told_of_up_to_the_last_that_was_handled(
+async def test_while_records_wait_silence_is_measured_up_to_the_last_handled_one(
     kit: ControlKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(MemoryRecordStream, "behind", lambda _self, _partition: 1)
@@ -52,7 +52,7 @@ async def test_while_records_wait_silence_is_told_of_up_to_the_last_that_was_han
         await kit.until_taken(1)
 
 
-async def test_a_memory_that_hangs_is_not_asked_for_each_alert(kit: ControlKit) -> None:
+async def test_a_hanging_memory_is_not_queried_for_each_alert(kit: ControlKit) -> None:
     class Hanging(MemoryAlertMemory):
         asked = 0
 
@@ -84,7 +84,7 @@ async def test_a_rebalance_amid_a_batch_loses_no_alert(kit: ControlKit) -> None:
     assert [body["session_id"] for body in kit.receivers["ops"].bodies] == ["s1", "s2"]
 
 
-async def test_a_partition_may_go_while_an_agent_is_looked_up(kit: ControlKit) -> None:
+async def test_a_partition_may_be_revoked_during_an_agent_lookup(kit: ControlKit) -> None:
     kit.by(rule(Stalled(60_000), "silent"))
     given = Given()
     await kit.write(given.take(compacting(at=0)))
@@ -102,7 +102,7 @@ async def test_a_partition_may_go_while_an_agent_is_looked_up(kit: ControlKit) -
     assert not [name for name in kit.figures.gauges if name[0].startswith("control_lag")]
 
 
-async def test_after_a_rebalance_nothing_waits_for_what_is_anothers(
+async def test_after_a_rebalance_no_alert_waits_for_a_revoked_partition(
     kit: ControlKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class LongPauses(GivenClock):
@@ -123,7 +123,7 @@ async def test_after_a_rebalance_nothing_waits_for_what_is_anothers(
 
 
 @pytest.mark.parametrize(("passed_ms", "sent"), [(3_000_000, ["s1"]), (3_700_000, [])])
-async def test_an_alert_that_is_tried_survives_a_restart_however_old_it_is(
+async def test_a_pending_alert_survives_a_restart_at_any_age(
     kit: ControlKit, passed_ms: int, sent: list[str]
 ) -> None:
     kit.receivers["ops"].always = AWAY

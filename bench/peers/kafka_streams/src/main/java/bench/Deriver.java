@@ -85,35 +85,35 @@ final class Deriver {
   }
 
   /** Applies a relevant message; returns the changed session, or null where it is known already. */
-  Session derive(Session stored, Message told, String key, long received) throws IOException {
+  Session derive(Session stored, Message incoming, String key, long received) throws IOException {
     records.clear();
-    message = told;
-    cause = told.uuid != null ? told.uuid : hex(sha256.digest(told.value));
+    message = incoming;
+    cause = incoming.uuid != null ? incoming.uuid : hex(sha256.digest(incoming.value));
     long hashed = hash(cause);
     session = stored == null ? new Session() : stored;
     if (stored != null && stored.knows(hashed)) {
       return null;
     }
-    sessionId = told.sessionId != null ? told.sessionId : key;
+    sessionId = incoming.sessionId != null ? incoming.sessionId : key;
     receivedMs = received;
     touched = isNews = answered = false;
     firstRead = null;
     wasReset = session.reset;
     session.reset = null;
     long timeMs;
-    if (told.timestamp == null) {
+    if (incoming.timestamp == null) {
       ownMs = NONE;
       timeMs = received;
       time = rfc3339(received);
     } else {
-      timeMs = ownMs = milliseconds(told.timestamp);
-      time = told.timestamp;
+      timeMs = ownMs = milliseconds(incoming.timestamp);
+      time = incoming.timestamp;
     }
     subject = chainName();
     chain = session.chains.computeIfAbsent(subject, name -> new Session.Chain());
     main = session.chains.get("main");
-    if (told.subagentType != null && !subject.equals("main")) {
-      chain.kind = told.subagentType;
+    if (incoming.subagentType != null && !subject.equals("main")) {
+      chain.kind = incoming.subagentType;
     }
     long last = session.last;
     session.last = timeMs;
@@ -229,12 +229,12 @@ final class Deriver {
   /** Sets `window` and `source` to a model's. */
   private void findWindow(String model) {
     String name = model == null ? "" : model;
-    Long told = session.windows.get(name);
-    if (told == null) {
-      told = session.raw.get(name);
+    Long reported = session.windows.get(name);
+    if (reported == null) {
+      reported = session.raw.get(name);
     }
-    if (told != null) {
-      window = told;
+    if (reported != null) {
+      window = reported;
       source = "runtime";
       return;
     }
@@ -291,7 +291,7 @@ final class Deriver {
 
   private void read(long used) throws IOException {
     Session.Chain c = chain;
-    if (!c.told) {
+    if (!c.reported) {
       touched = true;
       firstRead = subject;
     }
@@ -375,11 +375,11 @@ final class Deriver {
     move(Event.RESULT, null);
     session.hint = null;
     if (message.windows != null) {
-      for (Message.Window told : message.windows) {
-        String base = baseName(told.name());
+      for (Message.Window reported : message.windows) {
+        String base = baseName(reported.name());
         Long known = session.windows.get(base);
-        if (known == null || known != told.tokens()) {
-          session.windows.put(base, told.tokens());
+        if (known == null || known != reported.tokens()) {
+          session.windows.put(base, reported.tokens());
           touched = true;
         }
       }
@@ -401,7 +401,7 @@ final class Deriver {
     s.raw.put(baseName(message.answerModel), message.rawMax);
     long digest = hash(message.total + message.rows.toString());
     touched = answered = true;
-    if (s.usage != digest && main.told) {
+    if (s.usage != digest && main.reported) {
       s.usage = digest;
       isNews = true;
     }
@@ -419,31 +419,31 @@ final class Deriver {
 
   private void tellLimits(String name) throws IOException {
     Session.Chain c = session.chains.get(name);
-    if (c.model == null && !c.told && !name.equals(firstRead)) {
+    if (c.model == null && !c.reported && !name.equals(firstRead)) {
       return;
     }
     findWindow(c.model);
     boolean isMain = name.equals("main");
     boolean due;
     if (isMain) {
-      due = isNews || !c.told || c.toldWindow != window || !source.equals(c.toldSource)
+      due = isNews || !c.reported || c.reportedWindow != window || !source.equals(c.reportedSource)
           || c.toldEnabled != session.enabled || c.toldThreshold != session.threshold
           || c.toldEffective != session.effective;
       c.toldEnabled = session.enabled;
       c.toldThreshold = session.threshold;
       c.toldEffective = session.effective;
     } else {
-      due = c.told && c.toldWindow != window;
+      due = c.reported && c.reportedWindow != window;
     }
-    c.told = true;
-    c.toldWindow = window;
-    c.toldSource = source;
+    c.reported = true;
+    c.reportedWindow = window;
+    c.reportedSource = source;
     if (!due) {
       return;
     }
     String id = begin(name, "context_limits", c.model, null, false);
-    number("window", c.toldWindow);
-    text("window_source", c.toldSource);
+    number("window", c.reportedWindow);
+    text("window_source", c.reportedSource);
     if (c.toldEnabled < 0) {
       json.writeNullField("auto_compact_enabled");
     } else {
@@ -612,14 +612,14 @@ final class Deriver {
     end(PROGRESS, id, "compaction_progress", "main");
   }
 
-  private void fail(Begin start, boolean told, String error) throws IOException {
+  private void fail(Begin start, boolean reported, String error) throws IOException {
     String attempt = start == null ? null : start.id();
     String extra = attempt == null ? "null" : '"' + attempt + '"';
     String words = error == null ? "" : error.toLowerCase();
-    boolean blocked = told && words.contains("hook") && words.contains("block");
+    boolean blocked = reported && words.contains("hook") && words.contains("block");
     String id = begin("main", "compaction_failed", main.model, extra, false);
     text("attempt_id", attempt);
-    text("outcome", blocked ? "blocked" : told ? "failed" : "unknown");
+    text("outcome", blocked ? "blocked" : reported ? "failed" : "unknown");
     text("error", error);
     number("duration_ms", passed(start));
     end(FAILED, id, "compaction_failed", "main");

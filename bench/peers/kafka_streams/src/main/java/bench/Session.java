@@ -44,9 +44,9 @@ final class Session {
     String pendingTrigger;
     long pendingBefore = NONE;
     long pendingDuration = NONE;
-    boolean told;
-    long toldWindow = NONE;
-    String toldSource;
+    boolean reported;
+    long reportedWindow = NONE;
+    String reportedSource;
     int toldEnabled = -1;
     long toldThreshold = NONE;
     long toldEffective = NONE;
@@ -189,9 +189,9 @@ final class Session {
       text(c.pendingTrigger);
       number(c.pendingBefore);
       number(c.pendingDuration);
-      to.put((byte) (c.told ? 1 : 0));
-      number(c.toldWindow);
-      text(c.toldSource);
+      to.put((byte) (c.reported ? 1 : 0));
+      number(c.reportedWindow);
+      text(c.reportedSource);
       to.put((byte) c.toldEnabled);
       number(c.toldThreshold);
       number(c.toldEffective);
@@ -289,9 +289,9 @@ final class Session {
     c.pendingTrigger = text(from);
     c.pendingBefore = number(from);
     c.pendingDuration = number(from);
-    c.told = from.get() == 1;
-    c.toldWindow = number(from);
-    c.toldSource = text(from);
+    c.reported = from.get() == 1;
+    c.reportedWindow = number(from);
+    c.reportedSource = text(from);
     c.toldEnabled = from.get();
     c.toldThreshold = number(from);
     c.toldEffective = number(from);
