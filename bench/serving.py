@@ -34,7 +34,7 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import listening, port_of
-from streams.flow.common.retry import RetryLoop
+from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, Health, LogRecord, ProjectorHeartbeat
 
@@ -63,7 +63,10 @@ class Writer:
         self._sequences: dict[str, int] = {}
         clock = SystemClock()
         health = Health("bench", clock, _STUCK_S)
-        retry = RetryLoop(clock, PrometheusTelemetry(), health, asyncio.Event(), "redis")
+        tools = WorkerTools(
+            telemetry=PrometheusTelemetry(), health=health, clock=clock, stop=asyncio.Event()
+        )
+        retry = RetryLoop(tools, "redis")
         self._projectors = [
             PartitionProjector(
                 self._store,

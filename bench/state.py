@@ -39,7 +39,7 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
-from streams.flow.derive.restoring import restore
+from streams.flow.derive.partition_task import restore
 from streams.flow.derive.state_store import StateStore
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord, NewRecord

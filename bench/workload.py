@@ -25,9 +25,8 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from streams import codec
-from streams.flow.simulator import SessionPlan, SimulationOptions, plans
-from streams.flow.simulator.session import EmittedMessage
-from streams.flow.simulator.session_script import session_messages
+from streams.flow.simulator import SessionPlan, SimulatedMessage, SimulationOptions, plans
+from streams.flow.simulator.claude_stream import ClaudeStream
 
 CACHE = Path(__file__).parent / ".cache"
 """Ignored by git; what is in it can be made again."""
@@ -67,11 +66,11 @@ def generate(messages: int, sessions: int = SESSIONS, seed: int = SEED) -> Itera
 
 
 def _merge(streams: Iterator[SessionPlan], sessions: int, start_ms: int) -> Iterator[Message]:
-    running: list[tuple[int, int, SessionPlan, EmittedMessage, Iterator[EmittedMessage]]] = []
+    running: list[tuple[int, int, SessionPlan, SimulatedMessage, Iterator[SimulatedMessage]]] = []
 
     def run(number: int, begin_ms: int) -> None:
         plan = replace(next(streams), start_ms=begin_ms)
-        upcoming = session_messages(plan)
+        upcoming = ClaudeStream(plan).run()
         first = next(upcoming)
         heapq.heappush(running, (first.at_ms, number, plan, first, upcoming))
 
@@ -82,7 +81,7 @@ def _merge(streams: Iterator[SessionPlan], sessions: int, start_ms: int) -> Iter
         at_ms, order, plan, message, upcoming = running[0]
         key = codec.key_bytes(plan.session_id)
         partition = partition_of(plan.session_id, PARTITIONS)
-        yield Message(partition, at_ms, key, codec.dumps(message.body))
+        yield Message(partition, at_ms, key, message.value)
         following = next(upcoming, None)
         if following is not None:
             heapq.heapreplace(running, (following.at_ms, order, plan, following, upcoming))

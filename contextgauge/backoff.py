@@ -1,6 +1,7 @@
 """Waiting before trying again, longer each time, and no longer once a stop is requested."""
 
 import asyncio
+from collections.abc import Awaitable
 
 from contextgauge.ports import Clock
 
@@ -45,10 +46,14 @@ class Backoff:
 
 async def sleep_until(clock: Clock, stop: asyncio.Event, seconds: float) -> None:
     """Sleep so long, or until `stop` is set."""
-    sleeping = asyncio.ensure_future(clock.sleep(seconds))
-    stopping = asyncio.ensure_future(stop.wait())
+    await first_of(clock.sleep(seconds), stop.wait())
+
+
+async def first_of(*waits: Awaitable[object]) -> None:
+    """Wait until one of these has ended, and cancel the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
-        await asyncio.wait([sleeping, stopping], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        sleeping.cancel()
-        stopping.cancel()
+        for task in tasks:
+            task.cancel()

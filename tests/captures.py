@@ -11,17 +11,15 @@ from typing import Any, Self
 from schemas.records import Json
 from streams import codec
 from streams.flow.simulator import DialectName, SessionPlan, interleave
-from streams.flow.simulator.random_source import RandomSource
 from streams.flow.simulator.session import (
     AttemptOutcome,
     CompactionAttempt,
     EndReason,
     ModelResponse,
     SimulatedChain,
-    SimulatedSession,
     TokenCounts,
 )
-from streams.flow.simulator.session_script import DIALECTS
+from streams.flow.simulator.simulation import DIALECTS
 
 SESSION = "5b1f0c2e-0000-4000-8000-00000000000c"
 MODEL = "claude-sonnet-5"
@@ -46,21 +44,21 @@ class Recording:
 
     def __init__(self, dialect: DialectName, **fields: Any) -> None:
         self.plan = plan(dialect, **fields)
-        self._session = SimulatedSession(self.plan, RandomSource(self.plan.seed), START_MS)
-        self._dialect = DIALECTS[dialect](self._session)
-        self._main = SimulatedChain(self.plan.base_model, 15_000)
+        self._session = DIALECTS[dialect](self.plan)
+        self._main = self._session.main
+        self._main.system_tokens = 15_000
         self.subagent = SimulatedChain(
-            self.plan.base_model, 4_000, agent_id="a1b2c3d4", tool_use_id="toolu_parent"
+            self._main.model, 4_000, agent_id="a1b2c3d4", tool_use_id="toolu_parent"
         )
 
     def begin(self) -> Self:
         """Open the session."""
-        self._dialect.begin(self._main)
+        self._session.begin()
         return self
 
     def prompt(self, text: str = "go on", chain: SimulatedChain | None = None) -> Self:
         """Let the user ask, or with a `chain` the agent that calls it."""
-        self._dialect.prompt(chain or self._main, text)
+        self._session.prompt(chain or self._main, text)
         self._session.now_ms += 1_000
         return self
 
@@ -78,11 +76,11 @@ class Recording:
         """Add a response with so many tokens in its context, `read` of them cached."""
         chain = chain or self._main
         usage = TokenCounts(3, used - read - 3, read, output)
-        self._dialect.respond(ModelResponse(chain, usage, edits, with_iterations, tool))
+        self._session.respond(ModelResponse(chain, usage, edits, with_iterations, tool))
         chain.cached_tokens = used
         self._session.now_ms += 5_000
         if tool:
-            self._dialect.tool_result(chain, "done")
+            self._session.tool_result(chain, "done")
         return self
 
     def compact(
@@ -97,37 +95,37 @@ class Recording:
     ) -> Self:
         """Add an attempt to compact."""
         attempt = CompactionAttempt(outcome, is_manual, pre_tokens, post_tokens, duration_ms)
-        self._dialect.compact(chain or self._main, attempt)
+        self._session.compact(chain or self._main, attempt)
         return self
 
     def subagent_result(self) -> Self:
         """Return the subagent's result to the main chain."""
-        self._dialect.subagent_result(self._main, self.subagent)
+        self._session.subagent_result(self.subagent)
         return self
 
     def reset(self) -> Self:
         """Clear the conversation."""
-        self._dialect.reset(self._main)
+        self._session.reset()
         return self
 
     def noise(self, messages: int) -> Self:
         """Add so many messages without effect on the context."""
         for _ in range(messages):
-            self._dialect.noise(self._main)
+            self._session.noise(self._main)
         return self
 
     def end_turn(self, reason: EndReason = "completed") -> Self:
         """End the turn."""
-        self._dialect.end_turn(self._main, reason)
+        self._session.end_turn(reason)
         return self
 
     def bodies(self) -> list[dict[str, Any]]:
         """Return the messages since the last call, as objects."""
-        return [message.body for message in self._session.take()]
+        return [codec.loads(line) for line in self.take()]
 
     def take(self) -> list[bytes]:
         """Return the messages since the last call, as lines."""
-        return [codec.dumps(body) for body in self.bodies()]
+        return [message.value for message in self._session.take()]
 
 
 def files_of(*plans: SessionPlan) -> dict[str, list[bytes]]:

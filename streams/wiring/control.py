@@ -18,7 +18,7 @@ from streams.edge.alerts.memories import FileAlertMemory, RedisAlertMemory
 from streams.edge.alerts.rules_file import Address
 from streams.edge.alerts.webhooks import HttpWebhook
 from streams.edge.faust.stream import FaustStream
-from streams.flow.common.retry import RetryLoop
+from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.flow.control import bodies
 from streams.flow.control.agents import AgentLookup
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
@@ -47,10 +47,10 @@ async def control(
     views = None if settings.redis_url is None else wiring.redis_views(settings)
     try:
         health.worker("joining")
-        await RetryLoop(clock, telemetry, health, stop, "kafka").run(log.start)
-        counts = await RetryLoop(clock, telemetry, health, stop, "kafka").run(
-            lambda: log.partition_counts([topic])
-        )
+        tools = WorkerTools(telemetry=telemetry, health=health, clock=clock, stop=stop)
+        retry = RetryLoop(tools, "kafka")
+        await retry.run(log.start)
+        counts = await retry.run(log.partition_counts, [topic])
         if counts[topic] is None:
             raise ConfigError(f"there is no topic {topic}: run `contextgauge topics create`")
         await memory.start()
@@ -70,9 +70,10 @@ async def control(
             telemetry=telemetry,
             health=health,
             clock=clock,
+            stop=stop,
             dice=random.SystemRandom(),
         )
-        await ControlWorker(plan, topic, ports).run(stop)
+        await ControlWorker(plan, topic, ports).run()
     finally:
         for webhook in webhooks.values():
             await webhook.stop()

@@ -6,10 +6,12 @@ from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
 from streams.flow.derive.config import DeriveConfig
+from streams.flow.derive.partition_task import DerivePorts
 from streams.flow.derive.state_store import StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.project.config import GROUP as PROJECT_GROUP
 from streams.flow.project.config import ProjectConfig
+from streams.flow.project.polling import ProjectPorts
 from streams.flow.project.worker import run_project
 from streams.ports import Clock, Health, Log, Telemetry, ViewStore
 from streams.settings import Settings
@@ -62,17 +64,18 @@ async def derive(
 ) -> None:
     """Run a derive worker over a log until `stop` is set. Raises StopError."""
     config = derive_config(settings, allow_dead_letters=allow_dead_letters)
-    await run_derive(
+    ports = DerivePorts(
+        telemetry=telemetry,
+        health=health,
+        clock=clock,
+        stop=stop,
         log=log,
         state_store=StateStore(log, config.state_topic),
         rules=rules(settings),
         config=config,
-        telemetry=telemetry,
-        health=health,
-        clock=clock,
         partition_of=partition_of,
-        stop=stop,
     )
+    await run_derive(ports)
 
 
 async def project(
@@ -86,12 +89,13 @@ async def project(
     stop: asyncio.Event,
 ) -> None:
     """Run a project worker over a log and a view store until `stop` is set. Raises StopError."""
-    await run_project(
-        log=log,
-        store=store,
-        config=project_config(settings),
+    ports = ProjectPorts(
         telemetry=telemetry,
         health=health,
         clock=clock,
         stop=stop,
+        log=log,
+        store=store,
+        config=project_config(settings),
     )
+    await run_project(ports)

@@ -28,7 +28,7 @@ from schemas.records import (
 )
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.simulator import DialectName
-from streams.flow.simulator.rare_frames import NEUTRAL_FRAMES, RARE_FRAMES
+from streams.flow.simulator.claude_stream import NEUTRAL_FRAMES, context_frame
 from streams.flow.simulator.session import SimulatedChain
 from tests.captures import MODEL, SESSION, Recording
 from tests.core.given import RULES, Given, any_message, every, kinds, one, system
@@ -228,7 +228,7 @@ def test_context_usage(*, is_frame: bool) -> None:
     bodies = recording.bodies()
     if is_frame:
         chain = SimulatedChain(MODEL, 15_000, new_tokens=122_300)
-        bodies.append({**RARE_FRAMES["context_frame"](chain, LARGE), "session_id": SESSION})
+        bodies.append({**context_frame(chain, LARGE), "session_id": SESSION})
     else:
         answers = recording.noise(30).bodies()
         bodies.append(next(body for body in answers if body["type"] == "control_response"))
@@ -243,14 +243,10 @@ def test_a_fallback_is_the_models() -> None:
     assert one(Given().take(fallback, hint=SESSION), ContextLimits).model == "claude-sonnet-5"
 
 
-CHAIN = SimulatedChain(MODEL, 15_000, new_tokens=60_000)
-
-
-@pytest.mark.parametrize("name", NEUTRAL_FRAMES)
-def test_messages_without_a_figure_give_no_record(name: str) -> None:
+@pytest.mark.parametrize("frame", NEUTRAL_FRAMES)
+def test_messages_without_a_figure_give_no_record(frame: dict[str, Json]) -> None:
     given = Given()
-    frame = {**NEUTRAL_FRAMES[name](CHAIN, LARGE), "session_id": SESSION}
-    assert given.take(frame) == []
+    assert given.take({**frame, "session_id": SESSION}) == []
     assert given.deriver.sessions == {}
 
 

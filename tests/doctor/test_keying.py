@@ -7,7 +7,7 @@ import pytest
 from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER
 from streams.flow.doctor.facts import Keying
-from streams.flow.doctor.keying import KeyingSample
+from streams.flow.doctor.log_facts import KeyingSample
 from streams.ports import LogRecord
 
 NOW = 1_800_000_000_000
@@ -26,7 +26,7 @@ def sampled(
     headers = ((OBSERVED_HEADER, b"words"), ("x" * 100, b""))
     record = LogRecord(7, NOW + ahead_ms, key, value, headers, created)
     sample.add(partition, record)
-    return sample.result()
+    return sample.keying
 
 
 @pytest.mark.parametrize(

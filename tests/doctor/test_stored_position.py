@@ -9,9 +9,9 @@ from streams import codec
 from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor import log_facts as module
-from streams.flow.doctor.log_facts import LogFacts
+from streams.flow.doctor.log_facts import LogFacts, Services
 from streams.ports import Batch, Clock, NewRecord
-from streams.ports.inspection import ClusterFacts, Group, TopicFacts, TopicPartition
+from streams.ports.inspection import ClusterFacts, Failure, Group, TopicFacts, TopicPartition
 from tests.doctor.cases import EXPECTED
 from tests.doubles.log import FaultyLog
 
@@ -47,9 +47,16 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 async def position_in(log: FaultyLog, clock: Clock | None = None) -> int | None:
     there = TopicFacts([TopicPartition(partition=0, leader=1, replicas=1, in_sync=1)], {})
     cluster = ClusterFacts("c", [], {AGENT_MESSAGES.name: there, CONTEXT_STATE.name: there})
-    found = await LogFacts(log, clock or SystemClock(), partition_of, EXPECTED, cluster).derive(
-        GROUP
+    none = Failure("away", "not asked")
+    services = Services(
+        brokers=none,
+        log=log,
+        store=none,
+        views=none,
+        clock=clock or SystemClock(),
+        partition_of=partition_of,
     )
+    found = await LogFacts(services, EXPECTED, cluster).derive(GROUP)
     assert isinstance(found, dict)
     position: int | None = found[0].position
     return position

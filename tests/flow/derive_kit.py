@@ -15,8 +15,10 @@ from schemas.topics import TOPICS
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
+from streams.flow.common.retry import WorkerTools
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.partition_task import DerivePorts
 from streams.flow.derive.state_store import StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.simulator import SimulationOptions, sample_sessions
@@ -92,6 +94,18 @@ class Figures:
     def total(self, name: str) -> int:
         """Return a counter's sum over its labels."""
         return sum(amount for key, amount in self.counts.items() if key[0] == name)
+
+
+def tools(
+    clock: Clock | None = None, figures: Figures | None = None, stop: asyncio.Event | None = None
+) -> WorkerTools:
+    """Return what the parts of a worker are given."""
+    return WorkerTools(
+        telemetry=figures or Figures(),
+        health=board(),
+        clock=clock or SystemClock(),
+        stop=stop or asyncio.Event(),
+    )
 
 
 def board() -> Health:
@@ -191,7 +205,12 @@ class DeriveKit:
         """Start a worker; `running` also ends it."""
         stop, figures = asyncio.Event(), Figures()
         config = config or self.config
-        work = run_derive(
+        work = run_derive(self.ports(config, figures, stop))
+        return Worker(asyncio.create_task(work), stop, figures)
+
+    def ports(self, config: DeriveConfig, figures: Figures, stop: asyncio.Event) -> DerivePorts:
+        """Return what a worker is given."""
+        return DerivePorts(
             log=self.log,
             state_store=StateStore(self.log, config.state_topic),
             rules=RULES,
@@ -202,7 +221,6 @@ class DeriveKit:
             partition_of=partition_of,
             stop=stop,
         )
-        return Worker(asyncio.create_task(work), stop, figures)
 
     @asynccontextmanager
     async def running(self, config: DeriveConfig | None = None) -> AsyncIterator[Worker]:

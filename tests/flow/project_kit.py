@@ -25,6 +25,7 @@ from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.fold import LoggedRecord
 from streams.flow.project.partition import PartitionProjector, ViewPartition
+from streams.flow.project.polling import ProjectPorts
 from streams.flow.project.worker import run_project
 from streams.ports import (
     Batch,
@@ -38,7 +39,7 @@ from streams.ports import (
 from tests.core.history import START_MS
 from tests.core.strategies import SESSIONS, write
 from tests.doubles.dump import dump, fold_views
-from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, until
+from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, tools, until
 
 PARTITIONS = 4
 RULES = Rules(bundled())
@@ -155,7 +156,7 @@ def projector_of(
         stopped.set()
     return PartitionProjector(
         store,
-        RetryLoop(HastyClock(), Figures(), board(), stopped, "redis"),
+        RetryLoop(tools(HastyClock(), stop=stopped), "redis"),
         ViewPartition(1, 0, partitions),
         strict=strict,
         idle_ms=SESSION_IDLE_MS,
@@ -240,7 +241,7 @@ class ProjectKit:
     def start_worker(self, config: ProjectConfig | None = None) -> Worker:
         """Start a worker; whoever does ends it."""
         stop, figures = asyncio.Event(), Figures()
-        work = run_project(
+        ports = ProjectPorts(
             log=self.log,
             store=self.store,
             config=config or self.config,
@@ -249,7 +250,7 @@ class ProjectKit:
             clock=self.clock,
             stop=stop,
         )
-        return Worker(asyncio.create_task(work), stop, figures)
+        return Worker(asyncio.create_task(run_project(ports)), stop, figures)
 
     @asynccontextmanager
     async def running(self, config: ProjectConfig | None = None) -> AsyncIterator[Worker]:

@@ -12,7 +12,7 @@ from contextgauge.containers import Line
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
-from streams.flow.publish.follow import in_thread, publish_pieces, until
+from streams.flow.publish.follow import in_thread, publish_pieces
 from streams.flow.publish.publish import LinePublisher, PublishConfig
 from streams.ports import LineBatch, NewRecord
 
@@ -90,7 +90,7 @@ async def test_live_pieces_are_marked_unless_overridden(
     assert found == marks
 
 
-async def test_until_ends_at_once_though_the_next_item_never_comes() -> None:
+async def test_reading_ends_at_once_though_the_next_item_never_comes() -> None:
     stop = asyncio.Event()
     never = threading.Event()
 
@@ -100,15 +100,15 @@ async def test_until_ends_at_once_though_the_next_item_never_comes() -> None:
         yield 2
 
     found = []
-    async for item in until(stop, in_thread(items())):
+    async for item in in_thread(items(), stop):
         found.append(item)
         asyncio.get_running_loop().call_later(0.05, stop.set)
     assert found == [1]
     never.set()
 
 
-async def test_until_ends_with_its_items() -> None:
-    assert [item async for item in until(asyncio.Event(), in_thread([1, 2]))] == [1, 2]
+async def test_reading_ends_with_its_items() -> None:
+    assert [item async for item in in_thread([1, 2], asyncio.Event())] == [1, 2]
 
 
 async def test_an_exception_in_the_thread_is_raised_in_the_consumer() -> None:

@@ -8,14 +8,13 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
-from contextgauge.partitioner import partition_of
 from streams.flow.derive.state_store import ChangelogChunk, StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.project import partition as project_partition
 from streams.ports import ApplyResult, Health, LogRecord, ViewChanges, ViewPosition
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
-from tests.flow.derive_kit import RULES, DeriveKit, Figures, samples, until
+from tests.flow.derive_kit import DeriveKit, Figures, samples, until
 from tests.flow.project_kit import ProjectKit, sample_records
 
 
@@ -53,19 +52,8 @@ async def test_a_worker_is_not_ready_until_it_has_restored() -> None:
     assert isinstance(kit.log, FaultyLog)
     store = SlowStore(kit.log, kit.config.state_topic)
     stop = asyncio.Event()
-    worker = asyncio.create_task(
-        run_derive(
-            log=kit.log,
-            state_store=store,
-            rules=RULES,
-            config=kit.config,
-            telemetry=Figures(),
-            health=kit.health,
-            clock=kit.clock,
-            partition_of=partition_of,
-            stop=stop,
-        )
-    )
+    ports = replace(kit.ports(kit.config, Figures(), stop), state_store=store)
+    worker = asyncio.create_task(run_derive(ports))
 
     def restoring() -> bool:
         told = kit.health.ready().document["partitions"]

@@ -2,7 +2,7 @@
 
 from contextgauge.clock import SystemClock
 from streams.flow.common.lag import Lag
-from tests.flow.derive_kit import Figures
+from tests.flow.derive_kit import Figures, tools
 
 NIGHT_MS = 8 * 3_600_000
 
@@ -21,7 +21,8 @@ class Told:
 
     def __init__(self) -> None:
         self.clock, self._figures = HandClock(), Figures()
-        self.lag = Lag(self._figures, self.clock, 3, "derive_lag_messages", "derive_lag_seconds")
+        given = tools(self.clock, self._figures)
+        self.lag = Lag(given, 3, "derive_lag_messages", "derive_lag_seconds")
 
     @property
     def messages(self) -> float:

@@ -123,10 +123,10 @@ async def test_tasks_of_a_failed_membership_are_released_before_the_next(
 ) -> None:
     poll, lost = PartitionTask._poll, ["lost"]  # noqa: SLF001 -- to fail in its place
 
-    async def lose(task: PartitionTask) -> Batch:
+    async def lose(task: PartitionTask, messages: int) -> Batch:
         if task.committed and lost:
             raise ReaderLostError(lost.pop())
-        return await poll(task)
+        return await poll(task, messages)
 
     monkeypatch.setattr(PartitionTask, "_poll", lose)
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:

@@ -10,7 +10,7 @@ from contextgauge.clock import SystemClock
 from schemas.topics import MIB
 from streams import codec
 from streams.edge.memory.log import MemoryLog
-from streams.flow.derive.restoring import LOG_EVERY_S, restore
+from streams.flow.derive.partition_task import LOG_EVERY_S, restore
 from streams.flow.derive.state_store import ChangelogChunk, StateStore
 from streams.ports import LogRecord
 from tests.flow.derive_kit import DeriveKit, Figures, samples, until

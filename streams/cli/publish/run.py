@@ -32,7 +32,7 @@ from streams.edge.files.checkpoint import (
 )
 from streams.edge.files.follower import Follower
 from streams.edge.files.watch import TranscriptFile, TranscriptFinder
-from streams.flow.publish.follow import in_thread, publish_pieces, until
+from streams.flow.publish.follow import in_thread, publish_pieces
 from streams.flow.publish.publish import LinePublisher, PublishConfig, PublishCounts, publish
 from streams.ports import LineBatch
 from streams.settings import Settings
@@ -236,11 +236,11 @@ class _Run:
         sender = LinePublisher(
             self.connection.producer, self.config, self.rejected, self.outcome.done
         )
-        async with aclosing(in_thread(pieces)) as read:
+        async with aclosing(in_thread(pieces, self.stop)) as read:
             sending = asyncio.create_task(
                 publish_pieces(
                     sender,
-                    until(self.stop, read),
+                    read,
                     SystemClock(),
                     self.status.show,
                     is_live=self.request.live,

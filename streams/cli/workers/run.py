@@ -25,7 +25,7 @@ from streams.cli.workers.stopping import Stopping
 from streams.cli.workers.supervisor import Part, spread
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import METRICS
-from streams.flow.common.retry import RetryLoop
+from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.ports import Health
 from streams.settings import Settings
 
@@ -101,7 +101,8 @@ async def _run(
             version=version("contextgauge"),
             compiled=is_compiled(),
         )
-        patience = RetryLoop(clock, telemetry, health, stop, "kafka")
+        tools = WorkerTools(telemetry=telemetry, health=health, clock=clock, stop=stop)
+        patience = RetryLoop(tools, "kafka")
         watching = asyncio.create_task(_watch_kafka(settings, patience, no_broker))
         working = asyncio.create_task(work(settings, telemetry, health, stop))
         try:

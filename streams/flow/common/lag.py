@@ -1,20 +1,13 @@
 """How far behind a partition is, in offsets and in seconds."""
 
-from streams.ports import Clock, Telemetry
+from streams.flow.common.retry import WorkerTools
 
 
 class Lag:
     """Reports one partition's lag under the metric names of its worker."""
 
-    def __init__(
-        self,
-        telemetry: Telemetry,
-        clock: Clock,
-        partition: int,
-        offsets: str,
-        seconds: str,
-    ) -> None:
-        self._telemetry, self._clock = telemetry, clock
+    def __init__(self, tools: WorkerTools, partition: int, offsets: str, seconds: str) -> None:
+        self._telemetry, self._clock = tools.telemetry, tools.clock
         self._label = str(partition)
         self._offsets, self._seconds = offsets, seconds
         self._done_ms: int | None = None

@@ -10,13 +10,14 @@ import asyncio
 import gc
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import structlog
 
 from contextgauge.backoff import Backoff
 from contextgauge.errors import ConfigError, RetryError
-from streams.ports import Clock, GroupReader, Health, Log, Telemetry
+from streams.flow.common.retry import WorkerTools
+from streams.ports import GroupReader, Log
 
 Worker: TypeAlias = Literal["derive", "project"]
 
@@ -29,25 +30,13 @@ class Membership(ABC):
     `stop` ends it. Nothing is asked of `log` before `run`.
     """
 
+    worker: ClassVar[Worker]
+
     def __init__(
-        self,
-        *,
-        worker: Worker,
-        topic: str,
-        group: str,
-        instance_id: str | None,
-        log: Log,
-        telemetry: Telemetry,
-        health: Health,
-        stop: asyncio.Event,
+        self, tools: WorkerTools, log: Log, topic: str, group: str, instance_id: str | None
     ) -> None:
-        self._health = health
-        self._worker = worker
-        self._topic = topic
-        self._group = group
-        self._log = log
-        self._telemetry = telemetry
-        self._stop = stop
+        self._health, self._telemetry, self._stop = tools.health, tools.telemetry, tools.stop
+        self._log, self._topic, self._group = log, topic, group
         self._failure: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._leaving = False
         self._reader: GroupReader = log.group_reader(topic, group, instance_id)
@@ -98,7 +87,7 @@ class Membership(ABC):
             await self._release()
             await self._reader.stop()
             self._health.released()
-            self._telemetry.gauge("worker_partitions", 0, worker=self._worker)
+            self._telemetry.gauge("worker_partitions", 0, worker=self.worker)
         if self._failure.done():
             self._failure.result()
 
@@ -134,8 +123,8 @@ class Membership(ABC):
         if self._leaving:
             return
         logger.info("partitions assigned", partitions=sorted(partitions))
-        self._telemetry.count("worker_rebalances", worker=self._worker)
-        self._telemetry.gauge("worker_partitions", len(partitions), worker=self._worker)
+        self._telemetry.count("worker_rebalances", worker=self.worker)
+        self._telemetry.gauge("worker_partitions", len(partitions), worker=self.worker)
         if any(partition >= self._partitions for partition in partitions):
             self._fail(
                 ConfigError(
@@ -150,19 +139,13 @@ class Membership(ABC):
         self._health.worker("member")
 
 
-async def stay_member(
-    join: Callable[[], Membership],
-    *,
-    telemetry: Telemetry,
-    health: Health,
-    clock: Clock,
-    stop: asyncio.Event,
-) -> None:
+async def stay_member(join: Callable[[], Membership], tools: WorkerTools) -> None:
     """Be a member until `stop` is set; rejoin after a back-off where a service was away.
 
     Raises StopError.
     """
-    backoff = Backoff(clock, stop)
+    stop = tools.stop
+    backoff = Backoff(tools.clock, stop)
     while not stop.is_set():
         member = join()
         try:
@@ -172,8 +155,8 @@ async def stay_member(
                 return
             if member.has_worked:
                 backoff.reset()
-            health.worker("waiting", str(error))
-            await pause(error, backoff, telemetry)
+            tools.health.worker("waiting", str(error))
+            await pause(error, backoff, tools)
         del member
         if not stop.is_set():
             # The member holds its error, whose frames hold the partitions' states; worker processes
@@ -181,10 +164,8 @@ async def stay_member(
             gc.collect()
 
 
-async def pause(
-    error: RetryError, backoff: Backoff, telemetry: Telemetry, **context: object
-) -> None:
+async def pause(error: RetryError, backoff: Backoff, tools: WorkerTools, **context: object) -> None:
     """Log Kafka's failure and the pause before the next attempt, and wait for it."""
-    telemetry.count("worker_retries", service="kafka")
+    tools.telemetry.count("worker_retries", service="kafka")
     logger.warning("trying again", error=str(error), pause_s=backoff.next_s, **context)
     await backoff.wait()

@@ -35,21 +35,18 @@ class AgentLookup:
         if self._clock.monotonic_s() < self._not_before_s:
             raise RetryError("the views could not be asked a moment ago")
         try:
-            return await self._ask(session_id)
+            generation = (await self._reader.generations()).active
+            position = None if generation is None else await self._reader.position(generation, 0)
+            if generation is None or position is None:
+                return Who()
+            partition = self._partition_of(session_id, position.partitions)
+            key = codec.key_bytes(session_id)
+            (document,) = await self._reader.views(generation, partition, [key])
+            if document is None:
+                return Who()
+            identity = view_codec.decode(SessionView, document).identity
         except (RetryError, VersionError) as error:
             self._not_before_s = self._clock.monotonic_s() + _REST_S
             logger.warning("a session's agent cannot be looked up", error=str(error))
             raise RetryError(str(error)) from error
-
-    async def _ask(self, session_id: str) -> Who:
-        generation = (await self._reader.generations()).active
-        position = None if generation is None else await self._reader.position(generation, 0)
-        if generation is None or position is None:
-            return Who()
-        partition = self._partition_of(session_id, position.partitions)
-        key = codec.key_bytes(session_id)
-        (document,) = await self._reader.views(generation, partition, [key])
-        if document is None:
-            return Who()
-        identity = view_codec.decode(SessionView, document).identity
         return Who.of(identity.publisher_agent_id, identity.cwd)

@@ -76,7 +76,10 @@ def _slack(alert: Alert, link: str | None) -> bytes:
 
 def _slack_of(name: str, sentence: str, context: str, link: str | None, link_text: str) -> bytes:
     title, text = name.translate(_SLACK_ESCAPES), sentence.translate(_SLACK_ESCAPES)
-    to_page = "" if link is None else f"\n<{_slack_address(link)}|{link_text}>"
+    to_page = ""
+    if link is not None:
+        # As Slack's links have it: a bar would end the address.
+        to_page = f"\n<{link.translate(_SLACK_ESCAPES).replace('|', '%7C')}|{link_text}>"
     return codec.dumps(
         {
             "text": f"{title}: {text}",  # for notifications, which show no blocks
@@ -89,11 +92,6 @@ def _slack_of(name: str, sentence: str, context: str, link: str | None, link_tex
             ],
         }
     )
-
-
-def _slack_address(link: str) -> str:
-    """Return an address as Slack's links have it; a bar would end it."""
-    return link.translate(_SLACK_ESCAPES).replace("|", "%7C")
 
 
 async def try_targets(

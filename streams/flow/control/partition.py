@@ -6,15 +6,13 @@ So a worker that dies has lost none: what was not acknowledged is read again.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schemas.records import DATA_CLASS_BY_KIND, event_type
 from streams import codec
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Alert, Watch
 from streams.flow.common.lag import Lag
-from streams.flow.common.retry import RetryLoop
 from streams.ports import Headers, Log, LogRecord, ReceivedRecord
 
 
@@ -30,14 +28,47 @@ _HISTORY_RECORDS = 2_000
 _HISTORY_WAIT_S = 1.0
 
 
+@dataclass(slots=True, eq=False)
+class QueuedAlert:
+    """An alert of a partition, for one target."""
+
+    alert: Alert
+    target: str
+    partition: "ControlPartition"
+    deadline_s: float
+    pause_s: float
+    tries: int = 0
+    is_done: bool = False
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def key(self) -> str:
+        """What identifies the alert and its target in the memory."""
+        return f"{self.target}:{self.alert.id}"
+
+    def is_live(self) -> bool:
+        """Return whether this worker still has to send it."""
+        return not self.is_done and self.partition.is_ours
+
+    def finish(self) -> None:
+        """Mark it as done, once."""
+        if not self.is_done:
+            self.is_done = True
+            self.partition.advance()
+            self.hurry.set()
+
+
 @dataclass(slots=True)
 class UnacknowledgedRecord:
-    """A record that is not acknowledged yet; `open_alerts` of its alerts are still in queues."""
+    """A record that is not acknowledged yet, and its alerts; all of them once it is `handled`."""
 
     arrival: ReceivedRecord
-    open_alerts: int = 0
-    abandon: Callable[[str], None] = lambda _why: None
-    """Gives up the alerts that this record waits for."""
+    alerts: list[QueuedAlert] = field(default_factory=list)
+    handled: bool = False
+
+    def is_done(self) -> bool:
+        """Return whether it may be acknowledged."""
+        return self.handled and all(alert.is_done for alert in self.alerts)
 
 
 class ControlPartition:
@@ -65,20 +96,15 @@ class ControlPartition:
 
     def advance(self) -> None:
         """Acknowledge what is done with, in order."""
-        while self.waiting and not self.waiting[0].open_alerts:
+        while self.waiting and self.waiting[0].is_done():
             self.waiting.popleft().arrival.acknowledge()
 
-    async def restore(self, log: Log, topic: str, now_ms: int, retry: RetryLoop) -> int:
+    async def restore(self, log: Log, topic: str, now_ms: int) -> int:
         """Read again what the rules must remember of the records before the position.
 
         They raise no alerts: they were acknowledged, so their alerts were handled. Returns how many
         records were read.
         """
-        count = await retry.run(lambda: self._read_again(log, topic, now_ms))
-        self.is_restored.set()
-        return count
-
-    async def _read_again(self, log: Log, topic: str, now_ms: int) -> int:
         self.watch.clear()
         reader = log.reader(topic, [self.number])
         await reader.start()

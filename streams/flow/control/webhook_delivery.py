@@ -10,17 +10,18 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 
-from contextgauge.backoff import sleep_until
+from contextgauge.backoff import first_of
 from streams.core.alerts.rules import Target
 from streams.core.alerts.watch import Alert
+from streams.flow.common.retry import WorkerTools
 from streams.flow.control.bodies import body_of
 from streams.flow.control.memory import SentAlerts
-from streams.ports import Clock, Telemetry, Webhook
+from streams.flow.control.partition import ControlPartition, QueuedAlert
+from streams.ports import Webhook
 
 MOST_QUEUED: Final = 1_000
 """For one target: far more than a person reads, and some megabytes."""
@@ -36,36 +37,6 @@ _JITTER: Final = 0.5
 logger = structlog.get_logger()
 
 
-@dataclass(slots=True, eq=False)
-class QueuedAlert:
-    """An alert for one target.
-
-    `key` identifies both in the memory. `on_done` is called once; `is_wanted` returns whether the
-    alert is still this worker's to send.
-    """
-
-    alert: Alert
-    key: str
-    on_done: Callable[[], None]
-    is_wanted: Callable[[], bool]
-    deadline_s: float
-    is_done: bool = False
-    tries: int = 0
-    pause_s: float = _FIRST_PAUSE_S
-    hurry: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def is_live(self) -> bool:
-        """Return whether this worker still has to send it."""
-        return not self.is_done and self.is_wanted()
-
-    def finish(self) -> None:
-        """Mark it as done, once."""
-        if not self.is_done:
-            self.is_done = True
-            self.on_done()
-            self.hurry.set()
-
-
 class TargetQueue:
     """The alerts for one target, and the task that sends them."""
 
@@ -74,35 +45,25 @@ class TargetQueue:
         target: Target,
         webhook: Webhook,
         memory: SentAlerts,
-        telemetry: Telemetry,
-        clock: Clock,
+        tools: WorkerTools,
         dice: random.Random,
-        *,
         link_of: Callable[[str], str | None],
     ) -> None:
-        self._link_of = link_of
         self._target, self._webhook, self._memory = target, webhook, memory
-        self._telemetry, self._clock, self._dice = telemetry, clock, dice
+        self._telemetry, self._clock, self._stop = tools.telemetry, tools.clock, tools.stop
+        self._dice, self._link_of = dice, link_of
         self._queue: deque[QueuedAlert] = deque()
         self._has_come = asyncio.Event()
         # Initialised with 0: the first event of a new series would not show as an increase.
         for outcome in ("delivered", "failed", "given_up"):
-            telemetry.count("control_deliveries", 0, target=target.name, outcome=outcome)
+            self._count(outcome, 0)
         self._report_length()
 
-    def offer(
-        self, alert: Alert, on_done: Callable[[], None], is_wanted: Callable[[], bool]
-    ) -> QueuedAlert:
-        """Queue an alert; where the queue is full, it is given up at once."""
-        give_up_s = self._target.give_up_after_ms / 1_000
-        delivery = QueuedAlert(
-            alert,
-            f"{self._target.name}:{alert.id}",
-            on_done,
-            is_wanted,
-            self._clock.monotonic_s() + give_up_s,
-        )
-        if not is_wanted():
+    def offer(self, alert: Alert, partition: ControlPartition) -> QueuedAlert:
+        """Queue a partition's alert; where the queue is full, it is given up at once."""
+        deadline_s = self._clock.monotonic_s() + self._target.give_up_after_ms / 1_000
+        delivery = QueuedAlert(alert, self._target.name, partition, deadline_s, _FIRST_PAUSE_S)
+        if not partition.is_ours:
             return delivery  # its partition went while its agent was looked up
         if len(self._queue) >= MOST_QUEUED:
             self._gave_up(delivery, "the queue of its target is full")
@@ -122,7 +83,7 @@ class TargetQueue:
 
     def drop_unwanted(self) -> None:
         """Drop alerts that are another worker's now."""
-        for delivery in [queued for queued in self._queue if not queued.is_wanted()]:
+        for delivery in [queued for queued in self._queue if not queued.partition.is_ours]:
             delivery.hurry.set()
             self._queue.remove(delivery)
         self._report_length()
@@ -137,24 +98,24 @@ class TargetQueue:
         waiting = sum(not delivery.is_done for delivery in self._queue)
         self._telemetry.gauge("control_queued_alerts", waiting, target=self._target.name)
 
-    async def run(self, stop: asyncio.Event) -> None:
+    async def run(self) -> None:
         """Send alerts until stopped; a call that is under way then is completed."""
-        while not stop.is_set():
+        while not self._stop.is_set():
             if not self._queue:
                 self._has_come.clear()
-                await _either(self._has_come, stop)
+                await first_of(self._has_come.wait(), self._stop.wait())
                 continue
             delivery = self._queue[0]
             if delivery.is_live():
-                await self._send(delivery, stop)
-                if stop.is_set() and not delivery.is_done:
+                await self._send(delivery)
+                if self._stop.is_set() and not delivery.is_done:
                     return
                 if delivery.is_live():
                     self._queue.append(self._queue.popleft())  # others have their turn
                     continue
             self._remove(delivery)
 
-    async def _send(self, delivery: QueuedAlert, stop: asyncio.Event) -> None:
+    async def _send(self, delivery: QueuedAlert) -> None:
         """Send one alert until it is done, is another worker's, or the worker stops."""
         if await self._memory.knows(delivery.key):
             self._telemetry.count("control_skipped", reason="sent_before")
@@ -201,20 +162,12 @@ class TargetQueue:
             )
             delivery.pause_s = min(delivery.pause_s * _GROWTH, _LONGEST_PAUSE_S)
             delivery.tries += 1
-            await self._pause(wait_s, delivery, stop)
-            if stop.is_set():
+            pause = self._clock.sleep(wait_s)
+            await first_of(pause, delivery.hurry.wait(), self._stop.wait())
+            if self._stop.is_set():
                 return
             if delivery.tries % _TRIES_IN_TURN == 0 and len(self._queue) > 1:
                 return
-
-    async def _pause(self, wait_s: float, delivery: QueuedAlert, stop: asyncio.Event) -> None:
-        hurried = asyncio.ensure_future(_either(delivery.hurry, stop))
-        slept = asyncio.ensure_future(sleep_until(self._clock, stop, wait_s))
-        try:
-            await asyncio.wait({hurried, slept}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            hurried.cancel()
-            slept.cancel()
 
     def _gave_up(self, delivery: QueuedAlert, why: str) -> None:
         self._count("given_up")
@@ -226,14 +179,6 @@ class TargetQueue:
             reason=why,
         )
 
-    def _count(self, outcome: str) -> None:
-        self._telemetry.count("control_deliveries", target=self._target.name, outcome=outcome)
-
-
-async def _either(one: asyncio.Event, other: asyncio.Event) -> None:
-    waits = [asyncio.ensure_future(event.wait()) for event in (one, other)]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()
+    def _count(self, outcome: str, amount: int = 1) -> None:
+        target = self._target.name
+        self._telemetry.count("control_deliveries", amount, target=target, outcome=outcome)

@@ -17,18 +17,15 @@ from contextgauge.errors import RetryError
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import Alert, Who
 from streams.flow.common.lag import Lag
-from streams.flow.common.retry import RetryLoop
+from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.flow.control.memory import SentAlerts
 from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
-from streams.flow.control.webhook_delivery import QueuedAlert, TargetQueue
+from streams.flow.control.webhook_delivery import TargetQueue
 from streams.ports import (
     AlertMemory,
-    Clock,
-    Health,
     Log,
     ReceivedRecord,
     RecordStream,
-    Telemetry,
     Webhook,
 )
 
@@ -47,8 +44,8 @@ logger = structlog.get_logger()
 WhoOf = Callable[[str], Awaitable[Who]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlPorts:
+@dataclass(frozen=True, kw_only=True)
+class ControlPorts(WorkerTools):
     """What the worker needs of the outside world. `log` reads back what was acknowledged."""
 
     stream: RecordStream
@@ -56,9 +53,6 @@ class ControlPorts:
     webhooks: Mapping[str, Webhook]
     memory: AlertMemory
     who_of: WhoOf
-    telemetry: Telemetry
-    health: Health
-    clock: Clock
     dice: random.Random
 
 
@@ -67,18 +61,11 @@ class ControlWorker:
 
     def __init__(self, plan: AlertPlan, topic: str, ports: ControlPorts) -> None:
         self._plan, self._topic, self._ports = plan, topic, ports
-        self._clock, self._telemetry = ports.clock, ports.telemetry
-        self._stop = asyncio.Event()
-        self._memory = SentAlerts(ports.memory, ports.telemetry, ports.health, ports.clock)
+        self._clock, self._telemetry, self._stop = ports.clock, ports.telemetry, ports.stop
+        self._memory = SentAlerts(ports.memory, ports)
         self._queues = {
             target.name: TargetQueue(
-                target,
-                ports.webhooks[target.name],
-                self._memory,
-                ports.telemetry,
-                ports.clock,
-                ports.dice,
-                link_of=plan.link,
+                target, ports.webhooks[target.name], self._memory, ports, ports.dice, plan.link
             )
             for target in plan.targets
         }
@@ -87,14 +74,14 @@ class ControlWorker:
         self._restoring: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[None] | None = None
 
-    async def run(self, stop: asyncio.Event) -> None:
+    async def run(self) -> None:
         """Run until stopped. Raises StopError, RetryError, or the error of any task."""
-        self._stop = stop
+        stop = self._stop
         self._failed = asyncio.get_running_loop().create_future()
         end_stream = asyncio.Event()
         streaming = asyncio.create_task(self._ports.stream.run(self, end_stream))
-        sending = [asyncio.create_task(queue.run(stop)) for queue in self._queues.values()]
-        looking = asyncio.gather(self._look(stop), self._store(stop))
+        sending = [asyncio.create_task(queue.run()) for queue in self._queues.values()]
+        looking = asyncio.gather(self._look(), self._store())
         stopping = asyncio.create_task(stop.wait())
         tasks: list[asyncio.Future[Any]] = [streaming, looking, *sending, self._failed]
         try:
@@ -121,9 +108,7 @@ class ControlWorker:
         self._ports.health.worker("member")
         logger.info("assigned", partitions=sorted(positions))
         for number, position in positions.items():
-            lag = Lag(
-                self._telemetry, self._clock, number, "control_lag_records", "control_lag_seconds"
-            )
+            lag = Lag(self._ports, number, "control_lag_records", "control_lag_seconds")
             partition = ControlPartition(number, position, self._plan, lag)
             self._partitions[number] = partition
             self._ports.health.partition(number, "restoring")
@@ -166,42 +151,30 @@ class ControlWorker:
         partition.handled_ms = max(partition.handled_ms, record.timestamp_ms)
         waiting = UnacknowledgedRecord(arrival)
         partition.waiting.append(waiting)
-        if alerts:
-            deliveries: list[tuple[TargetQueue, QueuedAlert]] = []
-
-            def done() -> None:
-                waiting.open_alerts -= 1
-                partition.advance()
-
-            def abandon(why: str) -> None:
-                for queue, delivery in deliveries:
-                    queue.abandon(delivery, why)
-
-            waiting.abandon = abandon
-            # Held open while it is handed over: a queue may be done with its part at once.
-            waiting.open_alerts += 1
-            for alert in alerts:
-                deliveries += await self._send(partition, alert, done, waiting, record.timestamp_ms)
-            waiting.open_alerts -= 1
+        for alert in alerts:
+            await self._send(partition, alert, waiting)
+        waiting.handled = True
         arrival.release()
         self._telemetry.count("control_records", partition=str(partition.number))
         if partition.is_ours:  # it may have gone while an agent was looked up
-            partition.lag.report(record.offset + 1, self._end(partition), record.timestamp_ms)
+            self._report_lag(partition, record.timestamp_ms)
 
     async def _send(
         self,
         partition: ControlPartition,
         alert: Alert,
-        done: Callable[[], None],
         waiting: UnacknowledgedRecord | None = None,
-        logged_ms: int | None = None,
-    ) -> list[tuple[TargetQueue, QueuedAlert]]:
-        """Give an alert to the queues of its rule's targets, if it is to be sent at all."""
+    ) -> None:
+        """Give an alert to the queues of its rule's targets, if it is to be sent at all.
+
+        `waiting` is the record that raised it, and must wait for it.
+        """
+        logged_ms = None if waiting is None else waiting.arrival.record.timestamp_ms
         targets = [name for name in alert.rule.targets if self._is_due(alert, name, logged_ms)]
         if not targets:
             reason = "no_time" if alert.time_ms is None else "old"
             self._telemetry.count("control_skipped", reason=reason)
-            return []
+            return
         is_agent_known = True
         if alert.who.agent_id is None:
             try:
@@ -210,15 +183,12 @@ class ControlWorker:
                 is_agent_known = False  # a needless alert is better than a missing one
         if is_agent_known and not alert.rule.agents.fit(alert.who.agent_id):
             self._telemetry.count("control_skipped", reason="other_agent")
-            return []
+            return
         self._telemetry.count("control_alerts", kind=alert.kind)
-        queued = []
         for name in targets:
+            queued = self._queues[name].offer(alert, partition)
             if waiting is not None:
-                waiting.open_alerts += 1
-            queue = self._queues[name]
-            queued.append((queue, queue.offer(alert, done, lambda: partition.is_ours)))
-        return queued
+                waiting.alerts.append(queued)
 
     def _is_due(self, alert: Alert, name: str, logged_ms: int | None) -> bool:
         """Return whether an alert is young enough to be sent, or was and may still be retried.
@@ -232,53 +202,54 @@ class ControlWorker:
         return alert.is_fresh(logged_ms, max_age_ms) and now_ms - logged_ms <= tried_ms
 
     async def _restore(self, partition: ControlPartition) -> None:
-        retry = RetryLoop(self._clock, self._telemetry, self._ports.health, self._stop, "kafka")
+        retry, log = RetryLoop(self._ports, "kafka"), self._ports.log
         try:
-            count = await partition.restore(
-                self._ports.log, self._topic, self._clock.now_ms(), retry
-            )
+            count = await retry.run(partition.restore, log, self._topic, self._clock.now_ms())
         except RetryError:
             if self._stop.is_set():
                 return  # it has only given up waiting
             raise
+        partition.is_restored.set()
         if partition.is_ours:
             self._ports.health.partition(partition.number, "running")
             logger.info("read back", partition=partition.number, records=count)
 
-    async def _look(self, stop: asyncio.Event) -> None:
+    async def _look(self) -> None:
         """Raise the alerts of silent attempts, and report the lags, each second."""
-        while not stop.is_set():
-            await sleep_until(self._clock, stop, _LOOK_EVERY_S)
+        while not self._stop.is_set():
+            await sleep_until(self._clock, self._stop, _LOOK_EVERY_S)
             now_ms = self._clock.now_ms()
             for partition in list(self._partitions.values()):
                 if not partition.is_ours or not partition.is_restored.is_set():
                     continue  # it may have gone while another's agent was looked up
-                behind = self._ports.stream.behind(partition.number)
-                if behind is not None:
-                    partition.lag.report(partition.position, partition.position + behind)
+                behind = self._report_lag(partition)
                 # A sign of life may be among what is not handled yet: then silence is known of up
                 # to the last record that is.
                 until_ms = now_ms if behind == 0 else min(now_ms, partition.handled_ms)
                 for alert in partition.watch.due(until_ms):
-                    await self._send(partition, alert, lambda: None)
+                    await self._send(partition, alert)
                 partition.watch.forget(now_ms - self._plan.max_age_ms)
 
-    async def _store(self, stop: asyncio.Event) -> None:
+    async def _store(self) -> None:
         """Store what the memory could not, in a task of its own: it may hang for seconds."""
-        while not stop.is_set():
-            await sleep_until(self._clock, stop, _LOOK_EVERY_S)
+        while not self._stop.is_set():
+            await sleep_until(self._clock, self._stop, _LOOK_EVERY_S)
             await self._memory.store_rest()
 
-    def _end(self, partition: ControlPartition) -> int | None:
-        behind = self._ports.stream.behind(partition.number)
-        return None if behind is None else partition.position + behind
+    def _report_lag(self, partition: ControlPartition, last_ms: int | None = None) -> int | None:
+        """Report a partition's lag; return how many offsets it is behind, if that is known."""
+        behind, position = self._ports.stream.behind(partition.number), partition.position
+        end = None if behind is None else position + behind
+        partition.lag.report(position, end, last_ms)
+        return behind
 
     def _make_room(self) -> None:
         """Give up the alerts that most records wait behind, where these are too many."""
         waiting = [part for part in self._partitions.values() if part.waiting]
         while sum(len(part.waiting) for part in waiting) > MOST_WAITING:
             longest = max(waiting, key=lambda part: len(part.waiting))
-            longest.waiting[0].abandon("too many records wait behind it")
+            for alert in longest.waiting[0].alerts:
+                self._queues[alert.target].abandon(alert, "too many records wait behind it")
             longest.advance()
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:

@@ -114,17 +114,15 @@ class DeadReading(Generic[T]):
             end = min(end, await self.reader.offset_at(partition, late_ms))
         return first, end
 
-    async def as_sent(self) -> AsyncIterator[T]:
+    def as_sent(self) -> AsyncIterator[T]:
         """Yield letters by the original Kafka timestamps; each partition's order is kept."""
         self._read = 0
-        async for item in _merge({p: self._forwards(p) for p in self._spans}):
-            yield item
+        return _merge({partition: self._forwards(partition) for partition in self._spans})
 
-    async def newest_first(self) -> AsyncIterator[T]:
+    def newest_first(self) -> AsyncIterator[T]:
         """Yield the letters, those that became dead letters last first."""
         self._read = 0
-        async for item in _merge({p: self._backwards(p) for p in self._spans}):
-            yield item
+        return _merge({partition: self._backwards(partition) for partition in self._spans})
 
     async def _forwards(self, partition: int) -> AsyncIterator[tuple[int, T]]:
         for begin, end in self._spans[partition]:

@@ -11,6 +11,7 @@ is confirmed.
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from contextgauge import json_codec
@@ -89,21 +90,22 @@ class PartitionTime:
         return claim
 
 
-class Work(NamedTuple):
+@dataclass(slots=True)
+class Work:
     """The result of a batch: records for its topics, changes of the state, and counts.
 
     `position` is the input's position after it, `dead` one flag per message, `last_ms` the
     Kafka time of its last message.
     """
 
-    records: list[NewRecord]
-    changes: dict[bytes, bytes | None]
-    position: int
-    dead: list[bool]
-    kinds: Counter[str]
-    reasons: Counter[str]
-    evicted: int
-    last_ms: int | None
+    records: list[NewRecord] = field(default_factory=list)
+    changes: dict[bytes, bytes | None] = field(default_factory=dict)
+    position: int = 0
+    dead: list[bool] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    evicted: int = 0
+    last_ms: int | None = None
 
 
 class InputPartition(NamedTuple):
@@ -168,30 +170,26 @@ class PartitionState:
         # Each with its stored state; None for a new one.
         self._touched: dict[str, Session | None] = {}
         self._moved: dict[str, None] = {}
-        self._changes: dict[bytes, bytes | None] = {}
-        self._evicted = 0
-        self._records: list[NewRecord] = []
-        self._dead: list[bool] = []
-        self._kinds: Counter[str] = Counter()
-        self._reasons: Counter[str] = Counter()
-        self._last_ms: int | None = None
+        self._work = Work()
 
     def apply(self, messages: Sequence[LogRecord]) -> None:
         """Derive messages, in order, as part of the batch that `finish` ends."""
         config, place = self._config, self._place
-        deriver, records = self._deriver, self._records
+        deriver, work = self._deriver, self._work
         for message in messages:
             if message.timestamp_ms > self._time.time_ms:
                 self._advance(message)
             result = deriver.derive(input_message(message))
-            self._dead.append(result.dead is not None)
+            work.dead.append(result.dead is not None)
             if result.dead is None and result.session_id is None:
                 continue
             if result.dead is not None:
-                self._reasons[result.dead.reason] += 1
+                work.reasons[result.dead.reason] += 1
                 target = place.partition % place.dead_partitions
                 source = self._source(message)
-                records.append(dead_record(message, result.dead, source, config.dead_topic, target))
+                work.records.append(
+                    dead_record(message, result.dead, source, config.dead_topic, target)
+                )
             elif result.session_id is not None:
                 self._touched.setdefault(result.session_id, result.before)
                 self._be_active(result.session_id)
@@ -200,36 +198,27 @@ class PartitionState:
                 source = self._source(message)
                 key = key_bytes(result.session_id)
                 for record in result.records:
-                    self._kinds[record.data.kind] += 1
+                    work.kinds[record.data.kind] += 1
                     headers, value = cloudevents.to_binary(record)
-                    records.append(
+                    work.records.append(
                         NewRecord(
                             config.events_topic, place.partition, key, value, headers + source
                         )
                     )
         if messages:
-            self._last_ms = messages[-1].timestamp_ms
+            work.last_ms = messages[-1].timestamp_ms
 
     def finish(self, position: int) -> Work:
         """End the batch: return what is to be committed with the position after it."""
-        changes, sessions, activity = self._changes, self._deriver.sessions, self._activity
+        work, sessions, activity = self._work, self._deriver.sessions, self._activity
+        changes = work.changes
         for session_id, before in self._touched.items():
             changes |= changes_of(session_id, before, sessions[session_id], activity[session_id])
         for session_id in self._moved:
             if session_id in activity and session_id not in self._touched:
                 changes |= self._move(session_id)
-        self.position = position
+        self.position = work.position = position
         changes[POSITION_KEY] = self._position_document(position)
-        work = Work(
-            self._records,
-            changes,
-            position,
-            self._dead,
-            self._kinds,
-            self._reasons,
-            self._evicted,
-            self._last_ms,
-        )
         self._begin()
         return work
 
@@ -270,7 +259,10 @@ class PartitionState:
             # Kept as the same object otherwise: `_be_active` compares by identity first.
             self._now = now
         if confirmed is not None:
-            self._activate_since(confirmed)
+            # Sessions that were active since the claim began were so at the confirmed time.
+            begin, activity = confirmed.begin, self._activity.items()
+            for session_id in [name for name, active in activity if active.claim == begin]:
+                self._be_active(session_id)
         if hour == before.hour:
             return
         oldest = hour - self._config.idle_days * _HOURS_PER_DAY
@@ -281,16 +273,10 @@ class PartitionState:
             del self._activity[session_id]
             after = self._deriver.sessions.pop(session_id, None)
             if after is None:
-                self._changes |= self._stored.drop(session_id)
+                self._work.changes |= self._stored.drop(session_id)
             elif (written := self._touched.pop(session_id, after)) is not None:
-                self._changes |= removal_of(session_id, written)
-            self._evicted += 1
-
-    def _activate_since(self, claim: Claim) -> None:
-        """Mark sessions that were active since a claim began as active at the confirmed time."""
-        sessions = [name for name, active in self._activity.items() if active.claim == claim.begin]
-        for session_id in sessions:
-            self._be_active(session_id)
+                self._work.changes |= removal_of(session_id, written)
+            self._work.evicted += 1
 
     def add(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Take entries of the changelog, in their order. Raises VersionError for a foreign key."""

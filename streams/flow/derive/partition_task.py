@@ -11,7 +11,8 @@ changelog that a new producer reads is authoritative.
 
 import asyncio
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import structlog
@@ -20,17 +21,16 @@ from contextgauge.errors import PositionError, RetryError
 from schemas.topics import MIB
 from streams.core.derivation.rules_config import Rules
 from streams.flow.common.lag import Lag
+from streams.flow.common.retry import WorkerTools
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
-from streams.flow.derive.restoring import restore
 from streams.flow.derive.state_store import StateStore
 from streams.ports import (
     Batch,
     Clock,
     GroupReader,
-    Health,
     Log,
     StepTimer,
     Telemetry,
@@ -43,6 +43,9 @@ _SLICE_MESSAGES = 250
 _BATCH_BYTES = 10 * MIB
 """A batch with so many bytes takes no more fetches, each of which is bounded alike."""
 
+LOG_EVERY_S = 5.0
+"""How often progress is logged: often enough to see that it advances, without flooding the log."""
+
 logger = structlog.get_logger()
 
 
@@ -50,19 +53,16 @@ class ReaderLostError(RetryError):
     """The group's reader failed, and with it all partitions: rejoin the group."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DerivePorts:
+@dataclass(frozen=True, kw_only=True)
+class DerivePorts(WorkerTools):
     """What every partition's task uses."""
 
     log: Log
     state_store: StateStore
     rules: Rules
     config: DeriveConfig
-    telemetry: Telemetry
-    health: Health
-    clock: Clock
     partition_of: Callable[[str, int], int]
-    flood: FloodWatch
+    flood: FloodWatch = field(default_factory=FloodWatch)
 
 
 class ReleasedState(NamedTuple):
@@ -82,25 +82,63 @@ async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _BatchLimit:
-    """How many messages and bytes still fit into the batch that is being derived."""
+async def restore(
+    state: PartitionState,
+    partition: int,
+    *,
+    state_store: StateStore,
+    telemetry: Telemetry,
+    clock: Clock,
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> None:
+    """Read a partition's changelog into its empty state, chunk by chunk; it may be cancelled.
 
-    def __init__(self, config: DeriveConfig) -> None:
-        self._config = config
-        self.clear()
+    `on_progress` is called after each chunk with the offsets done and in all.
 
-    def clear(self) -> None:
-        """Begin the next batch."""
-        self.messages, self._bytes = self._config.batch_messages, _BATCH_BYTES
-
-    def take(self, batch: Batch) -> None:
-        """Count what was read."""
-        self.messages -= len(batch.records)
-        self._bytes -= sum(len(message.value or b"") for message in batch.records)
-
-    def is_left(self) -> bool:
-        """Return whether more may join; one fetch may exceed it."""
-        return self.messages > 0 and self._bytes > 0
+    Raises VersionError or ConfigError for what cannot be taken over, RetryError if the log is away.
+    """
+    label, began = str(partition), clock.monotonic_s()
+    logged, entries, done, total = began, 0, 0, 0
+    try:
+        async with aclosing(state_store.restore(partition)) as chunks:
+            async for chunk in chunks:
+                state.add(chunk.entries)
+                done, total = chunk.done, chunk.total
+                entries += len(chunk.entries)
+                telemetry.gauge("derive_restore_ratio", done / total, partition=label)
+                telemetry.count("derive_restored_entries", len(chunk.entries), partition=label)
+                now = clock.monotonic_s()
+                if now - logged >= LOG_EVERY_S:
+                    logged = now
+                    logger.info(
+                        "restoring",
+                        partition=partition,
+                        entries=entries,
+                        offsets=done,
+                        of_offsets=total,
+                        percent=round(100 * done / total, 1),
+                        entries_per_s=round(entries / (now - began)),
+                        sessions=state.stored_sessions,
+                        remaining_s=round((now - began) * (total / done - 1)),
+                    )
+                on_progress(done, total)
+                # A poll that finds something returns without waiting.
+                await asyncio.sleep(0)
+        for _ in state.load():
+            on_progress(done, total)
+            await asyncio.sleep(0)
+    finally:
+        telemetry.forget("derive_restore_ratio", partition=label)
+    if entries:
+        seconds = clock.monotonic_s() - began
+        logger.info(
+            "restored",
+            partition=partition,
+            entries=entries,
+            sessions=state.sessions,
+            seconds=round(seconds, 3),
+            entries_per_s=round(entries / seconds) if seconds > 0 else None,
+        )
 
 
 class PartitionTask:
@@ -116,14 +154,7 @@ class PartitionTask:
         self._label = str(place.partition)
         self._stop = asyncio.Event()
         self._end: int | None = None
-        self._limit = _BatchLimit(tools.config)
-        self._lag = Lag(
-            tools.telemetry,
-            tools.clock,
-            place.partition,
-            "derive_lag_messages",
-            "derive_lag_seconds",
-        )
+        self._lag = Lag(tools, place.partition, "derive_lag_messages", "derive_lag_seconds")
         self.running = False
         """Whether it has been restored. Until then it can be cancelled without loss."""
         self.committed = False
@@ -223,25 +254,27 @@ class PartitionTask:
         poll: asyncio.Task[Batch] | None = None
         commit: asyncio.Task[None] | None = None
         under_way: set[asyncio.Task[Any]] = set()
-        limit, position = self._limit, state.position
-        limit.clear()
+        position, most = state.position, self._tools.config.batch_messages
+        # How many messages and bytes may still join the next batch; one fetch may exceed it.
+        messages, size = most, _BATCH_BYTES
         try:
             while not self._stop.is_set():
-                if poll is None and limit.is_left():
-                    poll = asyncio.create_task(self._poll())
+                if poll is None and messages > 0 and size > 0:
+                    poll = asyncio.create_task(self._poll(messages))
                 under_way = {task for task in (poll, commit) if task is not None}
                 await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
                 if poll is not None and poll.done():
                     batch, poll = poll.result(), None
                     await self._derive(state, batch)
-                    limit.take(batch)
+                    messages -= len(batch.records)
+                    size -= sum(len(message.value or b"") for message in batch.records)
                     position = batch.position
                 if commit is not None and commit.done():
                     await commit
                     commit = None
                 if commit is None:
                     commit = self._begin_commit(producer, state, position)
-                    limit.clear()
+                    messages, size = most, _BATCH_BYTES
             if commit is not None:
                 await commit
             commit = self._begin_commit(producer, state, position)
@@ -267,13 +300,11 @@ class PartitionTask:
         self._tools.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
         return asyncio.create_task(self._commit(producer, work))
 
-    async def _poll(self) -> Batch:
+    async def _poll(self, messages: int) -> Batch:
         tools, config, partition = self._tools, self._tools.config, self._place.partition
         try:
             with tools.health.step("poll", partition, config.poll_timeout_s):
-                return await self._reader.poll(
-                    partition, self._limit.messages, config.poll_timeout_s
-                )
+                return await self._reader.poll(partition, messages, config.poll_timeout_s)
         except RetryError as error:
             raise ReaderLostError(str(error)) from error
 

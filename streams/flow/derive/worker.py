@@ -12,8 +12,8 @@ not at all. What ends what, by the error's name:
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Final, get_args
+from collections.abc import Coroutine
+from typing import get_args
 
 import structlog
 
@@ -21,10 +21,7 @@ from contextgauge.backoff import Backoff, sleep_until
 from contextgauge.errors import ConfigError, FencedError, RetryError
 from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND
-from streams.core.derivation.rules_config import Rules
 from streams.flow.common.membership import Membership, pause, stay_member
-from streams.flow.dead_letters.letters import FloodWatch
-from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition
 from streams.flow.derive.partition_task import (
@@ -33,43 +30,18 @@ from streams.flow.derive.partition_task import (
     ReaderLostError,
     ReleasedState,
 )
-from streams.flow.derive.state_store import StateStore
-from streams.ports import Clock, Health, Log, Telemetry
-
-_WORKER: Final = "derive"
 
 logger = structlog.get_logger()
 
 
-async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
-    *,
-    log: Log,
-    state_store: StateStore,
-    rules: Rules,
-    config: DeriveConfig,
-    telemetry: Telemetry,
-    health: Health,
-    clock: Clock,
-    partition_of: Callable[[str, int], int],
-    stop: asyncio.Event,
-) -> None:
+async def run_derive(tools: DerivePorts) -> None:
     """Derive until `stop` is set; then finish the running batches and leave the group.
 
     A log that is away, at start or later, is waited for with a back-off. Raises StopError where
     going on would be wrong: missing or unequal topics, an unknown version, a position out of
     range, a flood of dead letters.
     """
-    tools = DerivePorts(
-        log=log,
-        state_store=state_store,
-        rules=rules,
-        config=config,
-        telemetry=telemetry,
-        health=health,
-        clock=clock,
-        partition_of=partition_of,
-        flood=FloodWatch(),
-    )
+    telemetry = tools.telemetry
     # Initialised with 0: the first event of a new series would not show as an increase.
     telemetry.count("worker_retries", 0, service="kafka")
     for outcome in ("committed", "failed", "fenced"):
@@ -79,13 +51,7 @@ async def run_derive(  # noqa: PLR0913 -- each port that it works with, by name
     for reason in get_args(DeadReason):
         telemetry.count("derive_dead_letters", 0, reason=reason)
     released: dict[int, ReleasedState] = {}
-    await stay_member(
-        lambda: _DeriveMember(tools, released, stop),
-        telemetry=telemetry,
-        health=health,
-        clock=clock,
-        stop=stop,
-    )
+    await stay_member(lambda: _DeriveMember(tools, released), tools)
 
 
 class _Ownership:
@@ -108,20 +74,12 @@ class _Ownership:
 class _DeriveMember(Membership):
     """A task for each partition; `released` are the states of former memberships' partitions."""
 
-    def __init__(
-        self, tools: DerivePorts, released: dict[int, ReleasedState], stop: asyncio.Event
-    ) -> None:
+    worker = "derive"
+
+    def __init__(self, tools: DerivePorts, released: dict[int, ReleasedState]) -> None:
         config = tools.config
-        super().__init__(
-            worker=_WORKER,
-            topic=config.messages_topic,
-            group=config.group,
-            instance_id=config.instance_id,
-            log=tools.log,
-            telemetry=tools.telemetry,
-            health=tools.health,
-            stop=stop,
-        )
+        topic, group = config.messages_topic, config.group
+        super().__init__(tools, tools.log, topic, group, config.instance_id)
         self._tools = tools
         self._released = released
         self._owned: dict[int, _Ownership] = {}
@@ -212,7 +170,7 @@ class _DeriveMember(Membership):
                 if task.committed:
                     backoff.reset()
                 tools.health.partition(partition, "waiting", str(error))
-                await pause(error, backoff, tools.telemetry, partition=partition)
+                await pause(error, backoff, tools, partition=partition)
             finally:
                 self.has_worked = self.has_worked or task.committed
                 ownership.current = None

@@ -70,7 +70,7 @@ class MiskeyedMessage:
     headers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Keying:
     """How the newest messages are keyed. A wrong message counts in exactly one of four fields.
 

@@ -4,8 +4,7 @@ Where a service does not answer, a `Failure` takes the place of its facts.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping
 from typing import TypeVar
 
 from contextgauge.errors import ConfigError, ContextgaugeError, VersionError
@@ -18,15 +17,9 @@ from streams.flow.doctor.facts import (
     WorkerProgress,
     known,
 )
-from streams.flow.doctor.log_facts import LogFacts
-from streams.ports import Clock, Log, ViewPosition, ViewReader
-from streams.ports.inspection import (
-    BrokerInspector,
-    ClusterFacts,
-    Failure,
-    StoreFacts,
-    StoreInspector,
-)
+from streams.flow.doctor.log_facts import LogFacts, Services
+from streams.ports import ViewPosition, ViewReader
+from streams.ports.inspection import ClusterFacts, Failure, StoreFacts
 
 _T = TypeVar("_T")
 
@@ -35,18 +28,6 @@ _INSPECTION_S = 12.0
 
 _READING_S = 8.0
 """For what is read from the topics, which ends with a part of it a little before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """The services to examine; a Failure where the settings do not name one properly."""
-
-    brokers: BrokerInspector | Failure
-    log: Log | Failure
-    store: StoreInspector | Failure
-    views: ViewReader | Failure
-    clock: Clock
-    partition_of: Callable[[str, int], int]
 
 
 async def gather(services: Services, expected: Expected) -> Facts:
@@ -93,7 +74,7 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
         )
     finally:
         await within(_INSPECTION_S, brokers.stop())
-    log = _log_facts(services, expected, cluster)
+    log = LogFacts(services, expected, cluster)
     keying, dead, newest_record_ms, derive = await asyncio.gather(
         within(_READING_S, log.keying()),
         within(_READING_S, log.dead()),
@@ -103,10 +84,6 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     return KafkaFacts(
         bootstrap, cluster, derive_group, project_group, keying, dead, newest_record_ms, derive
     )
-
-
-def _log_facts(services: Services, expected: Expected, cluster: ClusterFacts) -> LogFacts:
-    return LogFacts(services.log, services.clock, services.partition_of, expected, cluster)
 
 
 async def _redis(
@@ -160,7 +137,7 @@ async def _project(
     services: Services, expected: Expected, cluster: ClusterFacts | Failure, views: Views | Failure
 ) -> Mapping[int, WorkerProgress]:
     """Return how far records are projected: the positions in Redis compared to the log."""
-    log = _log_facts(services, expected, known(cluster))
+    log = LogFacts(services, expected, known(cluster))
     positions = {
         partition: None if position is None else position.offset
         for partition, position in known(views).active.items()

@@ -6,22 +6,33 @@ Reads without a group and commits nothing, so no worker is affected.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
+from contextgauge.normalise import normalise, session_of
+from schemas.messages import DeadLetter, Message
 from streams import codec
 from streams.flow.derive.deriver import text_of
 from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor.facts import (
+    AHEAD_MS,
     DeadLetters,
     Expected,
     Keying,
+    MiskeyedMessage,
     UnknownFactError,
     WorkerProgress,
     known,
 )
-from streams.flow.doctor.keying import KeyingSample
-from streams.ports import Batch, Clock, Log, LogRecord, PartitionReader
-from streams.ports.inspection import ClusterFacts, Failure, Group, TopicFacts
+from streams.ports import Batch, Clock, Log, LogRecord, PartitionReader, ViewReader
+from streams.ports.inspection import (
+    BrokerInspector,
+    ClusterFacts,
+    Failure,
+    Group,
+    StoreInspector,
+    TopicFacts,
+)
 
 _T = TypeVar("_T")
 
@@ -43,18 +54,80 @@ _STATE_OFFSETS = (32, 500, 10_000)
 the topic holds. Only aborted transactions may follow it."""
 
 
+_HEADERS = 8
+"""Header names of a wrongly keyed message that are shown."""
+
+_HEADER_CHARACTERS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The services to examine; a Failure where the settings do not name one properly."""
+
+    brokers: BrokerInspector | Failure
+    log: Log | Failure
+    store: StoreInspector | Failure
+    views: ViewReader | Failure
+    clock: Clock
+    partition_of: Callable[[str, int], int]
+
+
+class KeyingSample:
+    """Counts messages by kind; `partition_of` returns a session's partition among `partitions`."""
+
+    def __init__(
+        self, partitions: int, partition_of: Callable[[str, int], int], limit: int, now_ms: int
+    ) -> None:
+        self._partitions, self._partition_of = partitions, partition_of
+        self._limit, self._now_ms = limit, now_ms
+        self.keying = Keying()
+
+    def add(self, partition: int, record: LogRecord) -> None:
+        """Count a message of a partition."""
+        keying, time_ms = self.keying, record.timestamp_ms
+        keying.looked += 1
+        keying.newest_ms = max(keying.newest_ms or time_ms, time_ms)
+        if record.created:
+            ahead_ms = time_ms - self._now_ms
+            keying.ahead += ahead_ms > AHEAD_MS
+            keying.most_ahead_ms = max(keying.most_ahead_ms, ahead_ms)
+        else:
+            keying.newest_append_ms = max(keying.newest_append_ms or time_ms, time_ms)
+        kind = self._kind(partition, record)
+        if kind is None:
+            return
+        setattr(keying, kind, getattr(keying, kind) + 1)
+        newest = keying.newest_wrong
+        if newest is None or time_ms >= newest.timestamp_ms:
+            names = {name[:_HEADER_CHARACTERS] for name, _ in record.headers[:_HEADERS]}
+            keying.newest_wrong = MiskeyedMessage(
+                partition, record.offset, time_ms, tuple(sorted(names))
+            )
+
+    def _kind(self, partition: int, record: LogRecord) -> str | None:
+        """Return what is wrong with a message's key or partition, as `Keying` names it."""
+        value = record.value or b""
+        body = codec.decode(value, self._limit)
+        if isinstance(body, DeadLetter):
+            return None  # it is dead for another reason, whatever its key
+        key, own = text_of(record.key), session_of(body, None)
+        session = session_of(body, key)
+        if session is None:
+            return None if normalise(Message(body, value)) is None else "without_key"
+        right = self._partition_of(session, self._partitions) == partition
+        if key is not None and (own is None or key == own):
+            return None if right else "other_partitioner"
+        if right:
+            return "right_by_chance"
+        return "without_key" if key is None else "other_key"
+
+
 class LogFacts:
     """Reads the topics. Raises the log's errors, and UnknownFactError where a topic is missing."""
 
-    def __init__(
-        self,
-        log: Log | Failure,
-        clock: Clock,
-        partition_of: Callable[[str, int], int],
-        expected: Expected,
-        cluster: ClusterFacts,
-    ) -> None:
-        self._log, self._clock, self._partition_of = log, clock, partition_of
+    def __init__(self, services: Services, expected: Expected, cluster: ClusterFacts) -> None:
+        self._log, self._clock = services.log, services.clock
+        self._partition_of = services.partition_of
         self._expected, self._cluster = expected, cluster
 
     async def keying(self) -> Keying:
@@ -67,7 +140,7 @@ class LogFacts:
             self._clock.now_ms(),
         )
         await self._newest(topic, self._sampled(topic), sample.add)
-        return sample.result()
+        return sample.keying
 
     async def dead(self) -> DeadLetters:
         """Return the newest dead letters."""

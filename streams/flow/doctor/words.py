@@ -47,6 +47,12 @@ def listed(names: Iterable[object]) -> str:
     return ", ".join(texts[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
+def number(configs: Mapping[str, str], name: str, default: int = 0) -> int:
+    """Return an integer that a service reported as text."""
+    text = configs.get(name, "")
+    return int(text) if text.lstrip("-").isdigit() else default
+
+
 _FORMATS: Mapping[str, Callable[..., str]] = {"age": age, "size": size, "list": listed}
 
 

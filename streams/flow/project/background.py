@@ -1,12 +1,10 @@
 """Background work on one partition's generations: building the next, deleting those out of use."""
 
-from functools import partial
-
 import structlog
 
 from contextgauge.errors import LostError, ReseekError
 from streams.flow.project.partition import PartitionProjector
-from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
+from streams.flow.project.polling import PartitionPoller, ProjectPorts
 from streams.ports import Batch, Generations, PartitionReader
 
 _BACKGROUND_RECORDS = 50
@@ -22,8 +20,8 @@ logger = structlog.get_logger()
 class GenerationBuild:
     """Builds whatever generation is next on one partition; begins one where none is active."""
 
-    def __init__(self, ports: ProjectPorts, poller: PartitionPoller, handover: Handover) -> None:
-        self._ports, self._poller, self._handover = ports, poller, handover
+    def __init__(self, ports: ProjectPorts, poller: PartitionPoller) -> None:
+        self._ports, self._poller = ports, poller
         self._last_loss = ("", "")
         """The last build in which documents were missing, and which."""
         self._lenient_build: str | None = None
@@ -42,7 +40,8 @@ class GenerationBuild:
 
     async def _build(self, generation: int, build: str) -> None:
         ports, partition = self._ports, self._poller.partition
-        self._handover.begin_build(generation)
+        self._poller.building = generation
+        self._poller.build_ended.clear()
         reader = ports.log.reader(ports.config.events_topic, [partition])
         try:
             with ports.health.step("open", partition, ports.config.open_timeout_s):
@@ -66,7 +65,8 @@ class GenerationBuild:
             await self._poller.pause_before_rereading(error)
         finally:
             await reader.stop()
-            self._handover.end_build()
+            self._poller.building = None
+            self._poller.build_ended.set()
 
     async def _open(self, generation: int, build: str, begin: int) -> PartitionProjector:
         """Go on with this build where it was left, or begin it at the log's first offset."""
@@ -94,19 +94,15 @@ class GenerationBuild:
         has_caught_up = has_tried_to_activate = False
         while (generations.current.next, generations.current.build) == (generation, build):
             if not has_caught_up and projector.position >= end:
-                await until_done(
-                    partial(ports.store.caught_up, generation, poller.partition, build)
-                )
+                await until_done(ports.store.caught_up, generation, poller.partition, build)
                 has_caught_up = True
                 continue
             is_held = generations.current.held and generations.current.active is not None
             if has_caught_up and not has_tried_to_activate and not is_held:
-                await until_done(
-                    partial(generations.activate, generation, build, poller.partitions)
-                )
+                await until_done(generations.activate, generation, build, poller.partitions)
                 has_tried_to_activate = True
                 continue
-            if not self._handover.is_followed:
+            if not poller.is_followed:
                 ports.health.partition(
                     poller.partition,
                     "building",
@@ -118,7 +114,10 @@ class GenerationBuild:
             if limit is not None and projector.position >= limit:
                 await ports.clock.sleep(_LIMIT_POLL_S)
                 continue
-            batch = await poller.poll(reader, projector.position, self._max_records())
+            most = ports.config.batch_records
+            if generations.current.active is not None:
+                most = min(most, _BACKGROUND_RECORDS)
+            batch = await poller.poll(reader, projector.position, most)
             if (generations.current.next, generations.current.build) != (generation, build):
                 return
             if limit is not None and batch.position > limit:
@@ -126,22 +125,13 @@ class GenerationBuild:
                 reader.seek(poller.partition, limit)
             await poller.write(projector, batch)
 
-    def _max_records(self) -> int:
-        most = self._ports.config.batch_records
-        return (
-            most
-            if self._ports.generations.current.active is None
-            else min(most, _BACKGROUND_RECORDS)
-        )
-
     async def _limit(self, generation: int) -> int | None:
         """Return how far a build that has caught up may go while it is compared; None: no limit."""
         ports = self._ports
         if not ports.generations.current.held:
             return None
-        position = await ports.retry.run(
-            partial(ports.store.position, generation, self._poller.partition)
-        )
+        partition = self._poller.partition
+        position = await ports.retry.run(ports.store.position, generation, partition)
         return None if position is None else position.limit
 
     def _note_loss(self, build: str, error: LostError) -> None:
@@ -157,39 +147,31 @@ class GenerationBuild:
             self._lenient_build = build
 
 
-class GenerationCleanup:
-    """Deletes one partition of generations that are out of use, once no reader can be in them."""
+async def clean_up(ports: ProjectPorts, poller: PartitionPoller) -> None:
+    """Delete one partition of generations that are out of use, once no reader can be in them."""
+    generations = ports.generations
+    while True:
+        seen = generations.current
+        unused = await _unused(ports, seen, poller.partition)
+        if unused:
+            await ports.clock.sleep(ports.config.drop_after_s)
+            # Refresh first: meanwhile an emptied store may have started its numbers over.
+            await ports.retry.run(generations.refresh)
+            for generation in unused:
+                now = generations.current
+                if now.active == seen.active and now.next != generation:
+                    await poller.drop(generation)
+        if generations.current == seen:
+            await generations.wait_for_change()
 
-    def __init__(self, ports: ProjectPorts, poller: PartitionPoller) -> None:
-        self._ports, self._poller = ports, poller
 
-    async def run(self) -> None:
-        """Delete until cancelled."""
-        ports, generations = self._ports, self._ports.generations
-        while True:
-            seen = generations.current
-            unused = await self._unused(seen)
-            if unused:
-                await ports.clock.sleep(ports.config.drop_after_s)
-                # Refresh first: meanwhile an emptied store may have started its numbers over.
-                await ports.retry.run(generations.refresh)
-                for generation in unused:
-                    if (
-                        generations.current.active == seen.active
-                        and generations.current.next != generation
-                    ):
-                        await self._poller.drop(generation)
-            if generations.current == seen:
-                await generations.wait_for_change()
-
-    async def _unused(self, seen: Generations) -> list[int]:
-        """Return the former generation, and one after the active whose build was abandoned."""
-        if seen.active is None:
-            return []
-        store, until_done = self._ports.store, self._ports.retry.run
-        return [
-            generation
-            for generation in (seen.active - 1, seen.active + 1)
-            if generation not in (0, seen.next)
-            and await until_done(partial(store.is_there, generation, self._poller.partition))
-        ]
+async def _unused(ports: ProjectPorts, seen: Generations, partition: int) -> list[int]:
+    """Return the former generation, and one after the active whose build was abandoned."""
+    if seen.active is None:
+        return []
+    return [
+        generation
+        for generation in (seen.active - 1, seen.active + 1)
+        if generation not in (0, seen.next)
+        and await ports.retry.run(ports.store.is_there, generation, partition)
+    ]

@@ -1,14 +1,13 @@
 """Live projection of one partition: keeps the generation that readers use up to date."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import structlog
 
 from contextgauge.errors import LostError, ReseekError
 from streams.flow.common.lag import Lag
 from streams.flow.project.partition import PartitionProjector
-from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
+from streams.flow.project.polling import PartitionPoller, ProjectPorts
 from streams.ports import GroupReader, Headers, LogRecord, ProjectorHeartbeat
 
 _HEARTBEAT_S = 1.0
@@ -23,24 +22,12 @@ logger = structlog.get_logger()
 class LiveProjection:
     """Follows the active generation on one partition, and begins the next if documents are lost."""
 
-    def __init__(
-        self,
-        ports: ProjectPorts,
-        reader: GroupReader,
-        poller: PartitionPoller,
-        handover: Handover,
-    ) -> None:
-        self._ports, self._reader, self._poller, self._handover = ports, reader, poller, handover
+    def __init__(self, ports: ProjectPorts, reader: GroupReader, poller: PartitionPoller) -> None:
+        self._ports, self._reader, self._poller = ports, reader, poller
         self._lost: int | None = None
         """The generation whose documents of this partition are known to be lost."""
         self._heartbeat_s = ports.clock.monotonic_s() - _HEARTBEAT_S
-        self._lag = Lag(
-            ports.telemetry,
-            ports.clock,
-            poller.partition,
-            "project_lag_records",
-            "project_lag_seconds",
-        )
+        self._lag = Lag(ports, poller.partition, "project_lag_records", "project_lag_seconds")
 
     async def run(self) -> None:
         """Follow whatever generation is active, until cancelled."""
@@ -49,7 +36,7 @@ class LiveProjection:
             while True:
                 active = generations.current.active
                 if active is None or active == self._lost:
-                    self._handover.is_followed = False
+                    self._poller.is_followed = False
                     self._ports.health.partition(
                         partition, "building", "readers wait for the next generation"
                     )
@@ -58,8 +45,8 @@ class LiveProjection:
                         await self._ports.retry.run(generations.begin_next)
                     else:
                         await generations.wait_for_change()
-                elif active == self._handover.building:
-                    await self._handover.until_built()
+                elif active == self._poller.building:
+                    await self._poller.build_ended.wait()
                 else:
                     try:
                         await self._follow(active)
@@ -79,7 +66,7 @@ class LiveProjection:
             raise LostError("the partition's position is gone")
         self._reader.seek(partition, projector.position)
         self._reader.resume(partition)
-        self._handover.is_followed = True
+        self._poller.is_followed = True
         ports.health.partition(partition, "running")
         logger.info(
             "following", partition=partition, generation=generation, position=projector.position
@@ -130,7 +117,7 @@ class LiveProjection:
         if now_s - self._heartbeat_s >= _HEARTBEAT_S:
             self._heartbeat_s = now_s
             heartbeat = ProjectorHeartbeat(now_ms, end, lag_ms)
-            await ports.retry.run(partial(projector.report_heartbeat, heartbeat))
+            await ports.retry.run(projector.report_heartbeat, heartbeat)
 
 
 def _source_timestamp_ms(headers: Headers) -> int | None:

@@ -8,11 +8,10 @@ itself and a failure between two calls leaves nothing half done.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 from contextgauge.errors import ConfigError, LostError, ReseekError, VersionError
-from schemas.views import Aggregates, EntryStream, PartitionView, SessionView
+from schemas.views import Aggregates, EntryStream, PartitionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.flow.common.retry import RetryLoop
@@ -62,16 +61,12 @@ class ViewPartition(NamedTuple):
 
 @dataclass(slots=True)
 class ViewWrite:
-    """The changes of one call under way."""
+    """The changes of one call under way; `latest` is what each session's last record changes."""
 
     leaving: dict[bytes, int] = field(default_factory=dict)
-    views: dict[bytes, SessionView] = field(default_factory=dict)
-    view_bytes: dict[bytes, int] = field(default_factory=dict)
+    latest: dict[bytes, Documents] = field(default_factory=dict)
     compactions: dict[tuple[bytes, bytes], bytes] = field(default_factory=dict)
     entries: list[tuple[EntryStream, bytes, Entry]] = field(default_factory=list)
-    recent: dict[bytes, int] = field(default_factory=dict)
-    pressure: dict[bytes, float | None] = field(default_factory=dict)
-    idle: dict[bytes, int] = field(default_factory=dict)
     partition: PartitionView | None = None
     stats: dict[bytes, Aggregates | None] = field(default_factory=dict)
     live: list[Entry] = field(default_factory=list)
@@ -80,7 +75,7 @@ class ViewWrite:
 
     def documents(self) -> int:
         """Return how many documents it writes or takes away."""
-        written = (self.leaving, self.views, self.compactions, self.entries, self.stats, self.live)
+        written = (self.leaving, self.latest, self.compactions, self.entries, self.stats, self.live)
         return sum(len(documents) for documents in written) + (self.partition is not None)
 
     def takes(self, added: Documents) -> bool:
@@ -92,7 +87,8 @@ class ViewWrite:
 
     def _added_bytes(self, added: Documents) -> int:
         """Return the bytes that a record's documents add at most."""
-        size = added.view_bytes - self.view_bytes.get(added.session, 0)
+        before = self.latest.get(added.session)
+        size = added.view_bytes - (0 if before is None else before.view_bytes)
         size += len(added.live.document) + _RANKS * len(added.session)
         size += sum(len(agent) + len(session) for agent, session in added.agents)
         if added.compaction is not None:
@@ -107,18 +103,13 @@ class ViewWrite:
         """Take the documents of one record in; a former one of the same name is replaced."""
         session = added.session
         self.size += self._added_bytes(added)
-        self.views[session] = added.view
-        self.view_bytes[session] = added.view_bytes
+        self.latest[session] = added
         if added.compaction is not None:
             name, document = added.compaction
             self.compactions[session, name] = document
         if added.entry is not None:
             stream, entry = added.entry
             self.entries.append((stream, session, entry))
-        self.recent[session] = added.recent
-        self.pressure[session] = added.pressure
-        if added.idle is not None:
-            self.idle[session] = added.idle
         self.partition = added.partition
         if added.stats:
             self.stats.update(added.stats)
@@ -127,18 +118,18 @@ class ViewWrite:
 
     def changes(self) -> ViewChanges:
         """Return it for the store, each document encoded once."""
-        encode = view_codec.encode
+        encode, latest = view_codec.encode, self.latest.items()
         stats = {name: None if stat is None else encode(stat) for name, stat in self.stats.items()}
         if self.partition is not None:
             stats[PARTITION_KEY] = encode(self.partition)
         return ViewChanges(
             leaving=self.leaving,
-            views={session: encode(view) for session, view in self.views.items()},
+            views={session: encode(last.view) for session, last in latest},
             compactions=self.compactions,
             entries=self.entries,
-            recent=self.recent,
-            pressure=self.pressure,
-            idle=self.idle,
+            recent={session: last.recent for session, last in latest},
+            pressure={session: last.pressure for session, last in latest},
+            idle={session: last.idle for session, last in latest if last.idle is not None},
             stats=stats,
             live=self.live,
             agents=self.agents,
@@ -187,7 +178,7 @@ class PartitionProjector:
         another number of partitions, VersionError.
         """
         until_done, store, partitions = self._retry.run, self._store, self._place[2]
-        stored = await until_done(lambda: store.position(*self._at))
+        stored = await until_done(store.position, *self._at)
         if stored is None or (build is not None and stored.build != build):
             return False
         if stored.partitions != partitions:
@@ -199,7 +190,7 @@ class PartitionProjector:
         # Where older records were deleted from the log, a session may well begin in its middle.
         strict = self._strict and stored.begin == 0
         self._stored, self._fold = stored, Fold(strict=strict, idle_ms=self._idle_ms)
-        self._fold.load_stats(await until_done(lambda: store.stats(*self._at)))
+        self._fold.load_stats(await until_done(store.stats, *self._at))
         return True
 
     async def begin(self, offset: int, build: str = "") -> None:
@@ -208,7 +199,7 @@ class PartitionProjector:
         position = ViewPosition(offset, offset, partitions, caught_up=False, build=build)
         changes = ViewWrite().changes()._replace(stats=FIRST_STATS)
         await self._retry.run(
-            lambda: self._store.apply(*self._at, expected=None, position=position, changes=changes)
+            self._store.apply, *self._at, expected=None, position=position, changes=changes
         )
 
     async def apply(self, batch: Batch, on_progress: Callable[[], None] = lambda: None) -> int:
@@ -251,7 +242,7 @@ class PartitionProjector:
 
         Otherwise only the next record would reveal a store that lost its last writes.
         """
-        stored = await self._retry.run(partial(self._store.position, *self._at))
+        stored = await self._retry.run(self._store.position, *self._at)
         if stored is None or stored.offset != self.position:
             raise ReseekError(f"the views are no longer at {self.position}: read again")
 
@@ -271,27 +262,25 @@ class PartitionProjector:
         sessions = {codec.key_bytes(item.record.data.session_id): None for item in placed}
         names = await self._load_views(fold.missing(sessions))
         for places in _pieces(names):
-            documents = await until_done(partial(store.pick_compactions, *self._at, places))
+            documents = await until_done(store.pick_compactions, *self._at, places)
             for (session, name), document in zip(places, documents, strict=True):
                 fold.put_compaction(session, name, document)
         for some in _pieces(fold.unexplained(placed)):
-            left = await until_done(partial(store.left, *self._at, some))
+            left = await until_done(store.left, *self._at, some)
             fold.excuse([session for session, gone in zip(some, left, strict=True) if gone])
 
     async def _load_views(self, missing: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
         """Load views; return those of their compactions that may still change."""
         names: list[tuple[bytes, bytes]] = []
         for some in _pieces(missing):
-            views = await self._retry.run(partial(self._store.views, *self._at, some))
+            views = await self._retry.run(self._store.views, *self._at, some)
             for session, document in zip(some, views, strict=True):
                 names += [(session, name) for name in self._fold.put_view(session, document)]
         return names
 
     async def _remove_idle(self, idle_since_ms: int) -> None:
         """Remove sessions that have been idle for longer; all documents so far are written."""
-        idle = await self._retry.run(
-            lambda: self._store.idle(*self._at, idle_since_ms, LEAVING_SESSIONS)
-        )
+        idle = await self._retry.run(self._store.idle, *self._at, idle_since_ms, LEAVING_SESSIONS)
         await self._load_views(self._fold.missing(idle))
         self._call.agents.update(self._fold.leave(idle, all_of_them=len(idle) < LEAVING_SESSIONS))
         left_ms = idle_since_ms + self._idle_ms
@@ -305,9 +294,11 @@ class PartitionProjector:
         position, changes = self._stored._replace(offset=offset), call.changes()
         self._fold.encoded(changes.views)
         result = await self._retry.run(
-            lambda: self._store.apply(
-                *self._at, expected=self.position, position=position, changes=changes
-            )
+            self._store.apply,
+            *self._at,
+            expected=self.position,
+            position=position,
+            changes=changes,
         )
         if result == "mismatch":
             raise ReseekError(f"the views are not at {self.position}: read again from theirs")

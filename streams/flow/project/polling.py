@@ -1,17 +1,17 @@
 """Polling one partition and writing its batches: the step that live projection and builds share."""
 
 import asyncio
-from functools import partial
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import structlog
 
 from contextgauge.errors import PositionError
 from streams.flow.common.generations import GenerationTracker
-from streams.flow.common.retry import RetryLoop
+from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.partition import PartitionProjector, ViewPartition
-from streams.ports import Batch, Clock, Health, Log, PartitionReader, Telemetry, ViewStore
+from streams.ports import Batch, Log, PartitionReader, ViewStore
 
 _REREAD_PAUSE_S = 0.1
 """Between a mismatch and reading again: two workers that write to one partition must not race."""
@@ -19,21 +19,29 @@ _REREAD_PAUSE_S = 0.1
 logger = structlog.get_logger()
 
 
-class ProjectPorts(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class ProjectPorts(WorkerTools):
     """What the work on every partition uses."""
 
     log: Log
     store: ViewStore
     config: ProjectConfig
-    telemetry: Telemetry
-    health: Health
-    clock: Clock
-    retry: RetryLoop
-    generations: GenerationTracker
+
+    @cached_property
+    def retry(self) -> RetryLoop:
+        """Retries what the store is asked for."""
+        return RetryLoop(self, "redis")
+
+    @cached_property
+    def generations(self) -> GenerationTracker:
+        """The store's generations, as this worker knows them."""
+        return GenerationTracker(self.store, self.clock, self.config.instance_id)
 
 
 class PartitionPoller:
     """Polls one of `partitions` and writes its batches, with the health steps and metrics of both.
+
+    Live projection and the build share it, and know of each other through it.
 
     RetryErrors that it raises are the log's; the store is retried.
     """
@@ -42,6 +50,12 @@ class PartitionPoller:
         self.partition, self.label = partition, str(partition)
         self.has_written = False
         """Whether a batch was read from the log and its changes written."""
+        self.is_followed = False
+        """Whether live projection serves readers; else they wait for the next generation."""
+        self.building: int | None = None
+        """The generation that the build writes to. One that was just activated still belongs to
+        its build until that has ended: one at a time writes to it."""
+        self.build_ended = asyncio.Event()
         self._ports = ports
         self.partitions = partitions
         self._verified_s = ports.clock.monotonic_s()
@@ -91,39 +105,10 @@ class PartitionPoller:
     async def drop(self, generation: int) -> None:
         """Delete the partition's documents of a generation."""
         ports = self._ports
-        await ports.retry.run(partial(ports.store.drop, generation, self.partition))
+        await ports.retry.run(ports.store.drop, generation, self.partition)
 
     async def pause_before_rereading(self, error: Exception) -> None:
         """Report that the partition is read again from the stored position, after a pause."""
         self._ports.telemetry.count("project_mismatches", partition=self.label)
         logger.warning("reading again", partition=self.partition, error=str(error))
         await self._ports.clock.sleep(_REREAD_PAUSE_S)
-
-
-class Handover:
-    """What live projection and the background build of one partition know of each other.
-
-    A generation that was just activated still belongs to its build until that has ended: one at a
-    time writes to it.
-    """
-
-    def __init__(self) -> None:
-        self.is_followed = False
-        """Whether live projection serves readers; else they wait for the next generation."""
-        self.building: int | None = None
-        """The generation that the build writes to."""
-        self._build_ended = asyncio.Event()
-
-    def begin_build(self, generation: int) -> None:
-        """Reserve a generation for the build."""
-        self.building = generation
-        self._build_ended.clear()
-
-    def end_build(self) -> None:
-        """Let live projection write to it."""
-        self.building = None
-        self._build_ended.set()
-
-    async def until_built(self) -> None:
-        """Wait until the build has ended."""
-        await self._build_ended.wait()

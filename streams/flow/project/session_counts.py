@@ -5,7 +5,7 @@ attempt that never ended does not hang now. What a session looks like is decided
 `streams/core/session_status.py`.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,12 +31,6 @@ _MOST_SESSIONS: Final = 2_000
 _PAGE: Final = 100
 """Sessions read at a time: the worker's event loop is held up by none for long."""
 
-_GAUGES: Final[tuple[str, ...]] = (
-    "project_open_attempts",
-    "project_silent_attempt_seconds",
-    "project_thrashing_sessions",
-)
-
 
 @dataclass(slots=True)
 class SessionCounts:
@@ -50,6 +44,14 @@ class SessionCounts:
     attempts: int = 0
     silent_ms: int = 0
     thrashing: int = 0
+
+    def gauges(self) -> Iterator[tuple[str, float, dict[str, str]]]:
+        """Yield each figure under its metric's name, with its labels."""
+        for band, count in self.bands.items():
+            yield "project_sessions", count, {"band": band}
+        yield "project_open_attempts", self.attempts, {}
+        yield "project_silent_attempt_seconds", self.silent_ms / 1_000, {}
+        yield "project_thrashing_sessions", self.thrashing, {}
 
 
 def session_counts(views: Iterable[SessionView], now_ms: int) -> SessionCounts:
@@ -106,21 +108,12 @@ class SessionGauges:
                 for document in documents
                 if document is not None
             ]
-        counts = session_counts(views, now_ms)
-        label = str(partition)
-        for band, count in counts.bands.items():
-            self._telemetry.gauge("project_sessions", count, partition=label, band=band)
-        gauge = self._telemetry.gauge
-        gauge("project_open_attempts", counts.attempts, partition=label)
-        gauge("project_silent_attempt_seconds", counts.silent_ms / 1_000, partition=label)
-        gauge("project_thrashing_sessions", counts.thrashing, partition=label)
+        for name, value, labels in session_counts(views, now_ms).gauges():
+            self._telemetry.gauge(name, value, partition=str(partition), **labels)
         self._reported.add(partition)
 
     def _forget(self, partitions: set[int]) -> None:
         for partition in partitions:
-            label = str(partition)
-            for band in BANDS:
-                self._telemetry.forget("project_sessions", partition=label, band=band)
-            for name in _GAUGES:
-                self._telemetry.forget(name, partition=label)
+            for name, _, labels in SessionCounts().gauges():
+                self._telemetry.forget(name, partition=str(partition), **labels)
         self._reported -= partitions

@@ -18,71 +18,39 @@ rather than wrong figures. What ends what, by the error's name:
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Final
 
 from contextgauge.errors import ConfigError
-from streams.flow.common.generations import GenerationTracker
 from streams.flow.common.membership import Membership, stay_member
-from streams.flow.common.retry import RetryLoop
-from streams.flow.project.background import GenerationBuild, GenerationCleanup
-from streams.flow.project.config import ProjectConfig
+from streams.flow.project.background import GenerationBuild, clean_up
 from streams.flow.project.live import LiveProjection
-from streams.flow.project.polling import Handover, PartitionPoller, ProjectPorts
+from streams.flow.project.polling import PartitionPoller, ProjectPorts
 from streams.flow.project.session_counts import SessionGauges
-from streams.ports import Clock, Health, Log, Telemetry, ViewStore
-
-_WORKER: Final = "project"
 
 _CANCEL_TIMEOUT_S = 3.0
 """Closing a reader takes one round trip; the group waits for longer."""
 
 
-async def run_project(
-    *,
-    log: Log,
-    store: ViewStore,
-    config: ProjectConfig,
-    telemetry: Telemetry,
-    health: Health,
-    clock: Clock,
-    stop: asyncio.Event,
-) -> None:
+async def run_project(ports: ProjectPorts) -> None:
     """Project until `stop` is set, then leave the group.
 
     A log or store that is away, at start or later, is waited for with a back-off. Raises
     StopError where going on would be wrong: a missing topic, views for another number of
     partitions, an unknown version, a position out of range.
     """
-    retry = RetryLoop(clock, telemetry, health, stop, "redis")
-    generations = GenerationTracker(store, clock, config.instance_id)
-    ports = ProjectPorts(log, store, config, telemetry, health, clock, retry, generations)
     # Initialised with 0: the first event of a new series would not show as an increase.
-    telemetry.count("worker_retries", 0, service="kafka")
-    telemetry.count("worker_retries", 0, service="redis")
-    await stay_member(
-        lambda: _ProjectMember(ports, stop),
-        telemetry=telemetry,
-        health=health,
-        clock=clock,
-        stop=stop,
-    )
+    ports.telemetry.count("worker_retries", 0, service="kafka")
+    ports.telemetry.count("worker_retries", 0, service="redis")
+    await stay_member(lambda: _ProjectMember(ports), ports)
 
 
 class _ProjectMember(Membership):
     """Three tasks for each partition: live projection, the next generation's build, cleanup."""
 
-    def __init__(self, ports: ProjectPorts, stop: asyncio.Event) -> None:
+    worker = "project"
+
+    def __init__(self, ports: ProjectPorts) -> None:
         config = ports.config
-        super().__init__(
-            worker=_WORKER,
-            topic=config.events_topic,
-            group=config.group,
-            instance_id=config.instance_id,
-            log=ports.log,
-            telemetry=ports.telemetry,
-            health=ports.health,
-            stop=stop,
-        )
+        super().__init__(ports, ports.log, config.events_topic, config.group, config.instance_id)
         self._ports = ports
         self._pollers: list[PartitionPoller] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -126,12 +94,11 @@ class _ProjectMember(Membership):
             telemetry.count("project_losses", 0, partition=str(partition))
             telemetry.count("project_mismatches", 0, partition=str(partition))
             poller = PartitionPoller(self._ports, partition, self._partitions)
-            handover = Handover()
-            live = LiveProjection(self._ports, self._reader, poller, handover)
-            build = GenerationBuild(self._ports, poller, handover)
-            cleanup = GenerationCleanup(self._ports, poller)
+            live = LiveProjection(self._ports, self._reader, poller)
+            build = GenerationBuild(self._ports, poller)
             self._pollers.append(poller)
-            self._tasks += [self._spawn(task.run()) for task in (live, build, cleanup)]
+            works = (live.run(), build.run(), clean_up(self._ports, poller))
+            self._tasks += [self._spawn(work) for work in works]
 
     async def _release(self) -> None:
         """End all partitions' work at once: a batch that was cut off is read again."""

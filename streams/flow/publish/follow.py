@@ -11,6 +11,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from typing import TypeVar
 
+from contextgauge.backoff import first_of
 from streams.flow.publish.publish import LinePublisher, PublishCounts
 from streams.ports import Clock, LineBatch
 
@@ -54,53 +55,36 @@ async def publish_pieces(
     await settle()
 
 
-async def until(stop: asyncio.Event, items: AsyncIterator[Item]) -> AsyncIterator[Item]:
-    """Yield the items until `stop` is set; one that is being waited for then is given up."""
-    stopping = asyncio.ensure_future(stop.wait())
-    try:
-        while not stop.is_set():
-            getting = asyncio.ensure_future(anext(items, None))
-            await asyncio.wait({getting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not getting.done():
-                getting.cancel()
-                await asyncio.wait({getting})
-                return
-            item = getting.result()
-            if item is None:
-                return
-            yield item
-    finally:
-        stopping.cancel()
+async def in_thread(
+    items: Iterable[Item], stop: asyncio.Event | None = None
+) -> AsyncGenerator[Item, None]:
+    """Yield the items, each read in a thread when it is asked for, until `stop` is set.
 
-
-async def in_thread(items: Iterable[Item]) -> AsyncGenerator[Item, None]:
-    """Yield the items, each read in a thread when it is asked for.
-
-    The thread does not keep the process: one that waits for an idle pipe would for ever.
+    One that is being waited for then is given up: the thread does not keep the process, though it
+    may wait for an idle pipe for ever.
     """
+    stop = stop or asyncio.Event()
     loop = asyncio.get_running_loop()
     requests: queue.SimpleQueue[asyncio.Future[Item | None] | None] = queue.SimpleQueue()
-
-    def answer(act: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: no one waits any more
-            loop.call_soon_threadsafe(act)
 
     def read() -> None:
         reading = iter(items)
         while (future := requests.get()) is not None:
+            item, failure = None, None
             try:
                 item = next(reading, None)
             except BaseException as error:  # noqa: BLE001 -- raised where it was asked for
-                answer(_failing(future, error))
-            else:
-                answer(_giving(future, item))
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop is closed: no one waits any more
+                loop.call_soon_threadsafe(_answer, future, item, failure)
 
     threading.Thread(target=read, name="reading", daemon=True).start()
     try:
-        while True:
+        while not stop.is_set():
             future: asyncio.Future[Item | None] = loop.create_future()
             requests.put(future)
-            item = await future
+            await first_of(future, stop.wait())
+            item = None if future.cancelled() else future.result()
             if item is None:
                 return
             yield item
@@ -108,17 +92,12 @@ async def in_thread(items: Iterable[Item]) -> AsyncGenerator[Item, None]:
         requests.put(None)
 
 
-def _giving(future: asyncio.Future[Item | None], item: Item | None) -> Callable[[], None]:
-    def give() -> None:
-        if not future.done():
-            future.set_result(item)
-
-    return give
-
-
-def _failing(future: asyncio.Future[Item | None], error: BaseException) -> Callable[[], None]:
-    def fail() -> None:
-        if not future.done():
-            future.set_exception(error)
-
-    return fail
+def _answer(
+    future: asyncio.Future[Item | None], item: Item | None, failure: BaseException | None
+) -> None:
+    if future.done():
+        return
+    if failure is None:
+        future.set_result(item)
+    else:
+        future.set_exception(failure)

@@ -6,7 +6,7 @@ producer's own clock: a message's time is never copied into it (R28).
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 from contextgauge.containers import Line
@@ -15,7 +15,7 @@ from contextgauge.delivery.privacy import strip_text
 from schemas.messages import DeadLetter
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
-from streams.ports import Clock, Headers, NewRecord, Producer
+from streams.ports import Clock, NewRecord, Producer
 
 _UNPACED_LINES = 1_000
 """Lines of a block where no pace is asked for."""
@@ -39,11 +39,6 @@ class PublishConfig:
     """The publisher's name for the agent that runs the sessions."""
     text_key: bytes | None = None
     """Set: texts are left out. The secret of `contextgauge.delivery.privacy`."""
-
-    @property
-    def headers(self) -> Headers:
-        """The headers that every message gets. Raises ConfigError for a name that is none."""
-        return headers_of(is_live=self.is_live, task_id=self.task_id, agent_id=self.agent_id)
 
 
 @dataclass(slots=True)
@@ -76,8 +71,10 @@ class LinePublisher:
         self.done = PublishCounts() if done is None else done
         self._config = config
         self._refuse = refuse
+        # Raises ConfigError for a name that is none.
         self._headers = {
-            is_live: replace(config, is_live=is_live).headers for is_live in (False, True)
+            is_live: headers_of(is_live=is_live, task_id=config.task_id, agent_id=config.agent_id)
+            for is_live in (False, True)
         }
 
     async def send(self, line: Line, *, is_live: bool) -> None:

@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, TypeVarTuple, Unpack
 
 from contextgauge.errors import LostError, RetryError
 from streams import codec
@@ -30,6 +29,7 @@ Pause: TypeAlias = Callable[[], Awaitable[None]]
 """Waits a short time. Raises if the comparison has become pointless."""
 
 _Look = TypeVar("_Look", SessionsSnapshot, PartitionSnapshot)
+_What = TypeVarTuple("_What")
 
 
 class Pair(NamedTuple):
@@ -93,8 +93,8 @@ class PartitionComparison:
         moved = [name async for name in self._compare_unmoved()]
         try:
             for sessions in _chunks(moved):
-                former, following = await self._level(partial(self._look_at, sessions))
-                self._compare_level(sessions, former, following)
+                former, following = await self._level(self._store.look, sessions)
+                self._compare_sessions(sessions, former, following)
             await self._compare_partition()
         finally:
             with suppress(RetryError):
@@ -107,39 +107,33 @@ class PartitionComparison:
         for of in ("recent", "left"):
             async for page in store.pages(pair.former, self._partition, of):
                 for sessions in _chunks(page):
-                    for name in await self._compare_chunk(sessions):
+                    former, following = await asyncio.gather(
+                        store.look(pair.former, self._partition, sessions),
+                        store.look(pair.following, self._partition, sessions),
+                    )
+                    for name in self._compare_sessions(sessions, former, following):
                         yield name
                 if of == "recent":
                     self._result.sessions += len(page)
                     self._count(self._result.sessions)
 
-    async def _compare_chunk(self, sessions: Sequence[bytes]) -> list[bytes]:
-        former, following = await asyncio.gather(
-            self._look_at(sessions, self._pair.former),
-            self._look_at(sessions, self._pair.following),
-        )
-        if former.offset == following.offset:
-            self._compare_level(sessions, former, following)
-            return []
+    def _compare_sessions(
+        self, sessions: Sequence[bytes], former: SessionsSnapshot, following: SessionsSnapshot
+    ) -> list[bytes]:
+        """Compare what can be compared; return the sessions that got a record in between."""
+        is_level = former.offset == following.offset
         moved = []
         for name, one, other in zip(sessions, former.sessions, following.sessions, strict=True):
             if one == other:
                 continue
-            if _is_comparable(one, other):
+            if is_level or _is_comparable(one, other):
                 self._differs(name, one, other)
             else:
                 moved.append(name)
         return moved
 
-    def _compare_level(
-        self, sessions: Sequence[bytes], former: SessionsSnapshot, following: SessionsSnapshot
-    ) -> None:
-        for name, one, other in zip(sessions, former.sessions, following.sessions, strict=True):
-            if one != other:
-                self._differs(name, one, other)
-
     async def _compare_partition(self) -> None:
-        former, following = await self._level(self._look_at_partition)
+        former, following = await self._level(self._store.look_at_partition)
         fields = [f"stats {name}" for name in _unequal(_texts(former), _texts(following))]
         if former.live != following.live:
             fields.append("live")
@@ -159,14 +153,16 @@ class PartitionComparison:
                     missing = f"missing in generation {pair.former}"
                     self._result.add(Difference(partition, _text(name), (missing,)))
 
-    async def _level(self, look: Callable[[int], Awaitable[_Look]]) -> tuple[_Look, _Look]:
+    async def _level(
+        self, look: Callable[[int, int, Unpack[_What]], Awaitable[_Look]], *what: *_What
+    ) -> tuple[_Look, _Look]:
         """Return snapshots of both generations at the same position of the log."""
         while True:
-            former = await look(self._pair.former)
+            former = await look(self._pair.former, self._partition, *what)
             if former.offset is not None:
                 await self._limit(former.offset)
                 await self._until_at(former.offset)
-                following = await look(self._pair.following)
+                following = await look(self._pair.following, self._partition, *what)
                 if following.offset == former.offset:
                     return former, following
             # The build was ahead, or in the middle of a batch: from now on it is stopped.
@@ -188,12 +184,6 @@ class PartitionComparison:
     async def _limit(self, offset: int | None) -> None:
         pair = self._pair
         await self._store.limit(pair.following, self._partition, pair.build, offset)
-
-    async def _look_at(self, sessions: Sequence[bytes], generation: int) -> SessionsSnapshot:
-        return await self._store.look(generation, self._partition, sessions)
-
-    async def _look_at_partition(self, generation: int) -> PartitionSnapshot:
-        return await self._store.look_at_partition(generation, self._partition)
 
     def _differs(self, name: bytes, one: SessionSnapshot, other: SessionSnapshot) -> None:
         pair = self._pair

@@ -12,8 +12,7 @@ in the store, so it can end at any time and be run again:
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from contextgauge.backoff import Backoff
 from contextgauge.errors import ContextgaugeError, LostError, RetryError, StopError
@@ -27,7 +26,7 @@ from streams.flow.rebuild.progress import (
     Progress,
     Rebuilt,
 )
-from streams.ports import Clock, ViewPosition, ViewStore
+from streams.ports import Clock, Generations, ViewPosition, ViewStore
 
 _POLL_S = 0.5
 """How often the workers' progress is checked."""
@@ -46,6 +45,7 @@ _IDLE = (
 _NOTICED_S = 2.0
 """After this time all workers know that a build was abandoned."""
 
+_Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 
@@ -78,14 +78,11 @@ class Rebuild:
 
         Raises StopError if no generation is active either.
         """
-        await self._generations.refresh()
-        seen = self._generations.current
+        seen = await self._look()
         if seen.next is None:
             if seen.active is None:
                 raise _no_views()
             return None
-        self._pair = Pair(seen.active or 0, seen.next, seen.build)
-        await self._count_partitions()
         return await self._progress("building")
 
     async def abandon(self) -> int | None:
@@ -93,28 +90,23 @@ class Rebuild:
 
         Raises StopError if the workers need the build.
         """
-        await self._generations.refresh()
-        seen = self._generations.current
+        seen = await self._look()
         if seen.next is None:
             return None
-        self._pair = Pair(seen.active or 0, seen.next, seen.build)
-        await self._count_partitions()
         await self._store.abandon(seen.next, seen.build)
         await self._generations.refresh()
-        if (self._generations.current.next, self._generations.current.build) == (
-            seen.next,
-            seen.build,
-        ):
+        now = self._generations.current
+        if (now.next, now.build) == (seen.next, seen.build):
             raise StopError(
                 f"generation {seen.next} is required, because views were lost or do not exist yet: "
                 "it becomes active automatically"
             )
-        if self._generations.current.active == seen.next:
+        if now.active == seen.next:
             raise StopError(f"generation {seen.next} has just become active: readers use it")
         # A worker that does not know this yet would start the partition again.
         await self._clock.sleep(_NOTICED_S)
         for partition in range(self._partitions):
-            await self._ask(partial(self._store.drop, seen.next, partition))
+            await self._ask(self._store.drop, seen.next, partition)
         return seen.next
 
     async def begin(self) -> Progress:
@@ -122,20 +114,23 @@ class Rebuild:
 
         Raises StopError if no generation is active.
         """
-        await self._generations.refresh()
-        seen = self._generations.current
+        seen = await self._look()
         if seen.active is None:
             raise _no_views()
         self.resumed = seen.next is not None
         if seen.next is None:
-            await self._store.begin_next(
-                seen.active + 1, self._generations.new_build_name(), held=True
-            )
-            await self._generations.refresh()
-            seen = self._generations.current
+            build = self._generations.new_build_name()
+            await self._store.begin_next(seen.active + 1, build, held=True)
+            await self._look()
+        return await self._progress("building")
+
+    async def _look(self) -> Generations:
+        """Return the generations as they are now; a build, if any, is this run's from here on."""
+        await self._generations.refresh()
+        seen = self._generations.current
         self._pair = Pair(seen.active or 0, seen.next or 0, seen.build)
         await self._count_partitions()
-        return await self._progress("building")
+        return seen
 
     async def run(self, *, accept: bool) -> Rebuilt:
         """Wait until it is built, compare it, and swap if it is equal or if `accept` is set."""
@@ -158,14 +153,13 @@ class Rebuild:
         swapped = False
         if not (compared.different or cut) or accept:
             await self._until_level()
-            activate = partial(
+            await self._ask(
                 self._generations.activate,
                 pair.following,
                 pair.build,
                 self._partitions,
                 compared=True,
             )
-            await self._ask(activate)
             swapped = self._generations.current.active == pair.following
             if not swapped:
                 return None
@@ -190,7 +184,7 @@ class Rebuild:
             await self._check()
             if not self._partitions:
                 await self._ask(self._count_partitions)
-            progress = await self._ask(partial(self._progress, "building"))
+            progress = await self._ask(self._progress, "building")
             self._show(progress)
             if progress.partitions and all(item.caught_up for item in progress.partitions):
                 return
@@ -203,7 +197,7 @@ class Rebuild:
         If messages arrive too fast for that on all partitions at one time, it is enough that it
         has what the active generation had when this began.
         """
-        progress = await self._ask(partial(self._progress, "swapping"))
+        progress = await self._ask(self._progress, "swapping")
         begin_s, begin = self._clock.monotonic_s(), progress
         while _behind(progress, progress):
             late = self._clock.monotonic_s() - begin_s >= _LEVEL_S
@@ -212,16 +206,14 @@ class Rebuild:
             self._show(progress)
             for partition in _behind(progress, progress):
                 # A limit that a comparison could not remove: it was killed, or Redis was down.
-                lift = partial(
-                    self._store.limit, self._pair.following, partition, self._pair.build, None
-                )
-                await self._ask(lift)
+                pair = self._pair
+                await self._ask(self._store.limit, pair.following, partition, pair.build, None)
             await self._pause()
-            progress = await self._ask(partial(self._progress, "swapping"))
+            progress = await self._ask(self._progress, "swapping")
 
     async def _compare(self) -> Compared:
         store, pair, total = self._store, self._pair, Compared()
-        progress = await self._ask(partial(self._progress, "comparing"))
+        progress = await self._ask(self._progress, "comparing")
         for partition in range(self._partitions):
 
             def count(sessions: int) -> None:
@@ -229,12 +221,12 @@ class Rebuild:
                 expected = max(progress.sessions, compared)
                 self._show(replace(progress, compared=compared, sessions=expected))
 
-            async def compare(partition: int = partition) -> Compared:
+            async def compare(partition: int) -> Compared:
                 pause = self._pause
                 comparison = PartitionComparison(store, pair, partition, pause=pause, count=count)
                 return await comparison.run()
 
-            total.add_partition(await self._ask(compare))
+            total.add_partition(await self._ask(compare, partition))
         return total
 
     async def _cut(self) -> list[Cut]:
@@ -248,24 +240,25 @@ class Rebuild:
     async def _positions(self, partition: int) -> list[ViewPosition | None]:
         """Return the position of the active generation, and an earlier one of the build."""
         pair, ask, store = self._pair, self._ask, self._store
-        following = await ask(partial(store.position, pair.following, partition))
+        following = await ask(store.position, pair.following, partition)
         if not pair.former:
             return [None, following]
-        return [await ask(partial(store.position, pair.former, partition)), following]
+        return [await ask(store.position, pair.former, partition), following]
 
     async def _progress(self, phase: Phase) -> Progress:
         pair, partitions = self._pair, []
         sessions = 0
         for partition in range(self._partitions):
             former, following = await self._positions(partition)
-            is_there = following is not None and following.build == pair.build
+            if following is not None and following.build != pair.build:
+                following = None
             partitions.append(
                 PartitionProgress(
                     partition,
-                    following.begin if following and is_there else None,
-                    following.offset if following and is_there else None,
+                    following and following.begin,
+                    following and following.offset,
                     former and former.offset,
-                    bool(following and is_there and following.caught_up),
+                    caught_up=following is not None and following.caught_up,
                 )
             )
             if phase == "comparing":
@@ -282,7 +275,7 @@ class Rebuild:
     async def _until_active(self) -> Rebuilt:
         pair = self._pair
         while self._generations.current.next == pair.following:
-            self._show(await self._ask(partial(self._progress, "building")))
+            self._show(await self._ask(self._progress, "building"))
             await self._clock.sleep(_POLL_S)
             await self._ask(self._generations.refresh)
         if self._generations.current.active != pair.following:
@@ -294,7 +287,7 @@ class Rebuild:
         await self._clock.sleep(_PAUSE_S)
         await self._check()
         if self._idle_detector.is_due():
-            self._check_idle(await self._ask(partial(self._progress, "swapping")))
+            self._check_idle(await self._ask(self._progress, "swapping"))
 
     def _check_idle(self, progress: Progress) -> None:
         """Notify if the workers make no progress for long."""
@@ -313,12 +306,17 @@ class Rebuild:
         if not seen.held:
             raise _ReleasedError("it is no longer held")
 
-    async def _ask(self, attempt: Callable[[], Awaitable[_Result]]) -> _Result:
+    async def _ask(
+        self,
+        attempt: Callable[_Given, Awaitable[_Result]],
+        *args: _Given.args,
+        **kwargs: _Given.kwargs,
+    ) -> _Result:
         """Retry a request to the store until it succeeds, however long the store is down."""
         backoff = Backoff(self._clock, asyncio.Event())
         while True:
             try:
-                return await attempt()
+                return await attempt(*args, **kwargs)
             except RetryError as error:
                 self._notify(f"{error}: retrying in {backoff.next_s:g} s (Ctrl-C to stop)")
                 await backoff.wait()

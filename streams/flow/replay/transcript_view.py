@@ -1,7 +1,7 @@
 """A session's view from the end of its transcript: the derivation and projection of the workers."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 from contextgauge.normalise import normalise_body
 from schemas.records import MAIN_CHAIN, CompactBoundary, ContextReading, ContextReset, Record
@@ -11,17 +11,8 @@ from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.core.projection.project import project
 
-
-class TranscriptLine(Protocol):
-    """A line of a transcript: its JSON object, and its bytes without the line end."""
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """The object."""
-
-    @property
-    def value(self) -> bytes:
-        """The bytes."""
+TranscriptLine: TypeAlias = tuple[dict[str, Any], bytes]
+"""A line of a transcript: its JSON object, and its bytes without the line end."""
 
 
 class TranscriptView(NamedTuple):
@@ -47,8 +38,8 @@ def view_of_lines(
     settled: set[str] = set()
     latest: str | None = None
     for is_in_tail, lines in ((False, older), (True, tail)):
-        for line in lines:
-            normal = normalise_body(line.body, line.value, session_id, None, None, None)
+        for body, value in lines:
+            normal = normalise_body(body, value, session_id, None, None, None)
             if normal is None or normal.session_id is None:
                 continue
             latest = normal.session_id

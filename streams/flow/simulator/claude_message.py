@@ -1,8 +1,7 @@
 """What Claude's stream and transcripts have in common: the API's messages and their usage."""
 
 from schemas.records import Json
-from streams.flow.simulator.random_source import RandomSource
-from streams.flow.simulator.session import ModelResponse, TokenCounts
+from streams.flow.simulator.session import ModelResponse, SimulatedSession, TokenCounts
 
 VERSION = "2.1.329"
 CWD = "/srv/repo"
@@ -24,52 +23,27 @@ def usage_object(usage: TokenCounts, output: int) -> dict[str, Json]:
     }
 
 
-def _iterations(calls: dict[str, TokenCounts], total: TokenCounts) -> dict[str, Json]:
-    return {
-        **usage_object(total, total.output),
-        "iterations": [
-            {"type": kind.rstrip("12"), **usage_object(call, call.output)}
-            for kind, call in calls.items()
-        ],
-    }
-
-
-def _tool_loop(usage: TokenCounts) -> dict[str, Json]:
-    """Return the usage of a server-side tool loop: the top level is the sum of two calls."""
-    first = TokenCounts(usage.input, usage.creation // 2, usage.read, 40)
-    return _iterations({"message1": first, "message2": usage}, first.plus(usage))
-
-
-def _server_compaction(usage: TokenCounts) -> dict[str, Json]:
-    """Return the usage of a response that began with a compaction, which the sum leaves out."""
-    compaction = TokenCounts(1_200, 0, usage.read // 2, 700)
-    return _iterations({"compaction": compaction, "message": usage}, usage)
-
-
-def content_blocks(
-    random: RandomSource, response: ModelResponse, text: str, thinking: float
-) -> tuple[list[Json], str]:
-    """Return a response's content blocks, and the id of its tool use, "" if there is none."""
-    blocks: list[Json] = [{"type": "text", "text": text}]
-    tool_use_id = ""
-    if random.chance(thinking):
-        blocks.insert(0, {"type": "thinking", "thinking": "", "signature": random.key("sig")})
-    if response.tool:
-        tool_use_id = random.key("toolu_")
-        command: Json = {"command": random.text(random.size(120, 1.0, 8_000))}
-        blocks.append({"type": "tool_use", "id": tool_use_id, "name": "Bash", "input": command})
-    return blocks, tool_use_id
+def _usage_of(response: ModelResponse, output: int) -> dict[str, Json]:
+    """Return a response's usage; one of several calls has the usage of each."""
+    usage = total = response.usage
+    if response.is_compacted:
+        # The sum leaves the compaction out that the response began with.
+        calls = [("compaction", TokenCounts(1_200, 0, usage.read // 2, 700)), ("message", usage)]
+    elif response.with_iterations:
+        first = TokenCounts(usage.input, usage.creation // 2, usage.read, 40)
+        calls, total = [("message", first), ("message", usage)], first.plus(usage)
+    else:
+        return usage_object(usage, output)
+    iterations: list[Json] = [
+        {"type": kind, **usage_object(call, call.output)} for kind, call in calls
+    ]
+    return {**usage_object(total, total.output), "iterations": iterations}
 
 
 def message_object(
     response: ModelResponse, message_id: str, content: list[Json], output: int
 ) -> dict[str, Json]:
     """Return the API's message with some of its content; its input counts are always complete."""
-    usage = usage_object(response.usage, output)
-    if response.is_compacted:
-        usage = _server_compaction(response.usage)
-    elif response.with_iterations:
-        usage = _tool_loop(response.usage)
     edits: Json = {"applied_edits": list(response.edits)}
     return {
         "id": message_id,
@@ -79,6 +53,27 @@ def message_object(
         "content": content,
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": usage,
+        "usage": _usage_of(response, output),
         "context_management": edits if response.edits else None,
     }
+
+
+class ClaudeSession(SimulatedSession):
+    """Claude Code's sessions, however they are written down."""
+
+    tool_use_id = ""
+    """The last tool call's."""
+
+    def content_blocks(self, response: ModelResponse, text: str, thinking: float) -> list[Json]:
+        """Return a response's content blocks."""
+        random = self.random
+        blocks: list[Json] = [{"type": "text", "text": text}]
+        if random.chance(thinking):
+            blocks.insert(0, {"type": "thinking", "thinking": "", "signature": random.key("sig")})
+        if response.tool:
+            self.tool_use_id = random.key("toolu_")
+            command: Json = {"command": random.text(random.size(120, 1.0, 8_000))}
+            blocks.append(
+                {"type": "tool_use", "id": self.tool_use_id, "name": "Bash", "input": command}
+            )
+        return blocks

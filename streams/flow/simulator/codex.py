@@ -4,8 +4,8 @@ from schemas.records import Json
 from streams.flow.simulator.claude_message import CWD
 from streams.flow.simulator.session import (
     CompactionAttempt,
-    Dialect,
     ModelResponse,
+    SessionPlan,
     SimulatedChain,
     SimulatedSession,
     TokenCounts,
@@ -22,42 +22,41 @@ _COUNTS = (
 _RATE_LIMITS: Json = {"primary": {"used_percent": 7.0, "window_minutes": 300}, "plan_type": None}
 
 
-class Codex(Dialect):
+class Codex(SimulatedSession):
     """`token_count` lines report the size, some of them twice; cached tokens are included."""
 
-    def __init__(self, session: SimulatedSession) -> None:
-        self._session = session
-        self._random = session.random
-        self._plan = session.plan
+    def __init__(self, plan: SessionPlan) -> None:
+        super().__init__(plan)
         self._total = dict.fromkeys(_COUNTS, 0)
         self._last: dict[str, int] | None = None
-        self._call = "function_call"
-        self._call_id = ""
+        self._call, self._call_id = "function_call", ""
         self._turns = 0
-        self._instructions = self._random.text(2_000)
+        self._instructions = self.random.text(2_000)
 
-    def begin(self, chain: SimulatedChain) -> None:
+    def file_of(self, agent_id: str | None) -> str:
+        """Return the rollout's file."""
+        del agent_id
+        return f"codex/rollout-{self.plan.session_id}.jsonl"
+
+    def begin(self) -> None:
         """Write the session's facts, and the instructions."""
-        del chain
         self._line(
             "session_meta",
-            {
-                "id": self._plan.session_id,
-                "timestamp": iso(self._session.now_ms),
-                "cwd": CWD,
-                "originator": "codex_exec",
-                "cli_version": "0.89.0",
-                "model_provider": "openai",
-                "base_instructions": {"text": self._random.text(7_000)},
-            },
+            id=self.plan.session_id,
+            timestamp=iso(self.now_ms),
+            cwd=CWD,
+            originator="codex_exec",
+            cli_version="0.89.0",
+            model_provider="openai",
+            base_instructions={"text": self.random.text(7_000)},
         )
-        self._message("developer", "input_text", self._random.text(900))
+        self._message("developer", "input_text", self.random.text(900))
 
     def prompt(self, chain: SimulatedChain, text: str) -> None:
         """Write the prompt, and the turn's context."""
         self._turns += 1
         self._event(
-            "task_started", turn_id=f"t{self._turns}", model_context_window=self._plan.window
+            "task_started", turn_id=f"t{self._turns}", model_context_window=self.plan.window
         )
         self._message("user", "input_text", text)
         self._event("user_message", message=text, images=[])
@@ -66,7 +65,7 @@ class Codex(Dialect):
 
     def respond(self, response: ModelResponse) -> None:
         """Write a response's items and its counts."""
-        random = self._random
+        random = self.random
         thought = random.text(50)
         self._event("agent_reasoning", text=thought)
         self._item(
@@ -79,12 +78,10 @@ class Codex(Dialect):
             self._call_id = random.key("call_")
             self._call = random.choice(("function_call", "function_call", "custom_tool_call"))
             arguments = f'{{"cmd":{random.integer(1, 999)}}}'
+            call: dict[str, Json] = {"name": "apply_patch", "input": arguments}
             if self._call == "function_call":
-                self._item(
-                    self._call, name="exec_command", arguments=arguments, call_id=self._call_id
-                )
-            else:
-                self._item(self._call, name="apply_patch", input=arguments, call_id=self._call_id)
+                call = {"name": "exec_command", "arguments": arguments}
+            self._item(self._call, **call, call_id=self._call_id)
         else:
             text = random.text(random.size(400, 1.0, 9_000))
             self._event("agent_message", message=text)
@@ -105,11 +102,11 @@ class Codex(Dialect):
         del chain
         if attempt.outcome in {"failed", "blocked", "lost-end"}:
             return False
-        self._session.now_ms += attempt.duration_ms
-        summary = self._random.text(self._random.size(4_000, 0.4, 12_000))
-        self._line("compacted", {"message": summary})
+        self.now_ms += attempt.duration_ms
+        summary = self.random.text(self.random.size(4_000, 0.4, 12_000))
+        self._line("compacted", message=summary)
         self._token_count(dict.fromkeys(_COUNTS, 0) | {"total_tokens": attempt.post_tokens})
-        item: Json = {"type": "ContextCompaction", "id": self._random.key("item_")}
+        item: Json = {"type": "ContextCompaction", "id": self.random.key("item_")}
         self._event("item_completed", turn_id=f"t{self._turns}", item=item)
         self._last = None
         return True
@@ -123,39 +120,32 @@ class Codex(Dialect):
         info: dict[str, Json] = {
             "total_token_usage": {**self._total},
             "last_token_usage": {**last},
-            "model_context_window": self._plan.window,
+            "model_context_window": self.plan.window,
         }
         self._event("token_count", info=info, rate_limits=_RATE_LIMITS)
 
     def _turn_context(self, chain: SimulatedChain) -> None:
         self._line(
             "turn_context",
-            {
-                "cwd": CWD,
-                "approval_policy": "never",
-                "model": chain.model,
-                "effort": "high",
-                "summary": "auto",
-                "user_instructions": self._instructions,
-            },
+            cwd=CWD,
+            approval_policy="never",
+            model=chain.model,
+            effort="high",
+            summary="auto",
+            user_instructions=self._instructions,
         )
 
     def _message(self, role: str, kind: str, text: str) -> None:
         self._item("message", role=role, content=[{"type": kind, "text": text}])
 
     def _event(self, kind: str, **fields: Json) -> None:
-        self._line("event_msg", {"type": kind, **fields})
+        self._line("event_msg", type=kind, **fields)
 
     def _item(self, kind: str, **fields: Json) -> None:
-        self._line("response_item", {"type": kind, **fields})
+        self._line("response_item", type=kind, **fields)
 
-    def _line(self, kind: str, payload: dict[str, Json]) -> None:
-        body: dict[str, Json] = {
-            "timestamp": iso(self._session.now_ms),
-            "type": kind,
-            "payload": payload,
-        }
-        self._session.emit(body, is_named=False)
+    def _line(self, kind: str, **payload: Json) -> None:
+        self.emit({"timestamp": iso(self.now_ms), "type": kind, "payload": payload}, is_named=False)
 
 
 def _counts(usage: TokenCounts) -> dict[str, int]:

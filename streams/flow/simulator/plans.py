@@ -1,6 +1,6 @@
 """Which sessions to simulate: random plans from a seed, and the sample that shows every kind."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -50,6 +50,37 @@ _GROWTH_TOKENS = 900
 _RESPONSES_PER_WINDOW = 22
 """A sample session grows so fast that its window fills within about this many responses."""
 
+_SAMPLES: tuple[tuple[DialectName, str, dict[str, object]], ...] = (
+    ("claude-stream", "claude-sonnet-4-5-20250929", {
+        "turns": 9, "outcomes": ("done", "slow"), "manual_each": 6, "subagents": 0.3,
+        "is_late": True,
+    }),
+    ("claude-stream", "claude-opus-4-5-20251101", {
+        "turns": 16, "outcomes": ("failed", "blocked", "done", "lost-end", "lost-start"),
+        "growth_tokens": 7_000, "reset_each": 15, "is_partial": True,
+    }),
+    ("claude-stream", "claude-sonnet-4-5-20250929[1m]", {
+        "turns": 7, "outcomes": ("done",), "subagents": 0.3, "edits": 0.05, "rare": 0.5,
+    }),
+    ("claude-stream", "claude-sonnet-4-5-20250929", {
+        "turns": 13, "outcomes": ("unmarked", "lost-end", "server"), "growth_tokens": 12_000,
+        "has_timestamps": False, "exhausted_each": 3, "repeats": 0.1,
+    }),
+    ("claude-transcript", "claude-sonnet-4-5-20250929", {"turns": 9, "subagents": 0.3}),
+    ("claude-transcript", "claude-opus-4-1-20250805", {
+        "turns": 6, "outcomes": ("unmarked",), "manual_each": 4, "reset_each": 6,
+    }),
+    ("claude-transcript", "claude-sonnet-4-5-20250929", {
+        "turns": 6, "edits": 0.1, "resume_each": 5, "subagents": 0.5, "is_early": True,
+    }),
+    ("openai-chat", "gpt-4o-2024-08-06", {"turns": 5}),
+    ("openai-responses", "gpt-5.2", {"turns": 7, "subagents": 0.2}),
+    ("gemini", "gemini-2.5-pro", {"turns": 6}),
+    ("codex", "gpt-5.2-codex", {"turns": 7}),
+    ("openai-chat", "gpt-4", {"turns": 3, "has_timestamps": False}),
+)  # fmt: skip
+"""The sample: dialect, model, and what else its plan says."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOptions:
@@ -95,73 +126,27 @@ def plans(options: SimulationOptions) -> Iterator[SessionPlan]:
         )
 
 
-def sample_plans(options: SimulationOptions) -> Sequence[SessionPlan]:
+def sample_plans(options: SimulationOptions) -> list[SessionPlan]:
     """Return the plans of about a dozen short sessions that show every kind of message and outcome.
 
     Of the options, only the seed, the start and the providers apply.
     """
     dialects = {dialect for provider in options.providers for dialect in PROVIDERS[provider]}
-    return [plan for plan in _all_samples(options) if plan.dialect in dialects]
-
-
-def _all_samples(options: SimulationOptions) -> list[SessionPlan]:
     return [
-        *_claude_streams(options),
-        *_claude_transcripts(options),
-        _sample(options, 8, "openai-chat", ("gpt-4o-2024-08-06", 128_000), turns=5),
-        _sample(options, 9, "openai-responses", ("gpt-5.2", 400_000), turns=7, subagents=0.2),
-        _sample(options, 10, "gemini", ("gemini-2.5-pro", 1_048_576), turns=6),
-        _sample(options, 11, "codex", ("gpt-5.2-codex", 258_400), turns=7),
-        _sample(options, 12, "openai-chat", ("gpt-4", 8_192), turns=3, has_timestamps=False),
+        _sample(options, number, dialect, model, fields)
+        for number, (dialect, model, fields) in enumerate(_SAMPLES, 1)
+        if dialect in dialects
     ]
-
-
-def _claude_streams(options: SimulationOptions) -> Iterator[SessionPlan]:
-    sonnet = ("claude-sonnet-4-5-20250929", 200_000)
-    stream: DialectName = "claude-stream"
-    yield _sample(
-        options, 1, stream, sonnet, turns=9, outcomes=("done", "slow"), manual_each=6,
-        subagents=0.3, is_late=True,
-    )  # fmt: skip
-    yield _sample(
-        options, 2, stream, ("claude-opus-4-5-20251101", 200_000), turns=16,
-        outcomes=("failed", "blocked", "done", "lost-end", "lost-start"),
-        growth_tokens=7_000, reset_each=15, is_partial=True,
-    )  # fmt: skip
-    yield _sample(
-        options, 3, stream, ("claude-sonnet-4-5-20250929[1m]", 1_000_000), turns=7,
-        outcomes=("done",), subagents=0.3, edits=0.05, rare=0.5,
-    )  # fmt: skip
-    yield _sample(
-        options, 4, stream, sonnet, turns=13, outcomes=("unmarked", "lost-end", "server"),
-        growth_tokens=12_000, has_timestamps=False, exhausted_each=3, repeats=0.1,
-    )  # fmt: skip
-
-
-def _claude_transcripts(options: SimulationOptions) -> Iterator[SessionPlan]:
-    sonnet = ("claude-sonnet-4-5-20250929", 200_000)
-    transcript: DialectName = "claude-transcript"
-    yield _sample(
-        options, 5, transcript, sonnet, turns=9, outcomes=("done",), subagents=0.3,
-    )  # fmt: skip
-    yield _sample(
-        options, 6, transcript, ("claude-opus-4-1-20250805", 200_000), turns=6,
-        outcomes=("unmarked",), manual_each=4, reset_each=6,
-    )  # fmt: skip
-    yield _sample(
-        options, 7, transcript, sonnet, turns=6, outcomes=("done",), edits=0.1, resume_each=5,
-        subagents=0.5, is_early=True,
-    )  # fmt: skip
 
 
 def _sample(
     options: SimulationOptions,
     number: int,
     dialect: DialectName,
-    model: tuple[str, int],
-    **more: object,
+    model: str,
+    fields: dict[str, object],
 ) -> SessionPlan:
-    name, window = model
+    window = dict(_MODELS[dialect])[model]
     random = RandomSource(f"{options.seed}/sample/{number}")
     growth: dict[str, object] = {"growth_tokens": window // _RESPONSES_PER_WINDOW}
     return SessionPlan(
@@ -169,8 +154,8 @@ def _sample(
         seed=f"{options.seed}/sample/{number}/story",
         session_id=random.uuid(),
         start_ms=options.start_ms + random.integer(0, _STAGGER_MS * 10),
-        model=name,
+        model=model,
         window=window,
         noise=0.1,
-        **growth | more,  # type: ignore[arg-type]  # fields of SessionPlan, by name
+        **growth | fields,  # type: ignore[arg-type]  # fields of SessionPlan, by name
     )

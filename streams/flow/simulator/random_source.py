@@ -1,7 +1,11 @@
 """Seeded random ids, sizes and filler text: the same seed gives the same on every machine."""
 
 import random
+from collections.abc import Sequence
 from functools import cache
+from typing import TypeVar
+
+_Option = TypeVar("_Option")
 
 _SYLLABLES = ("ba", "den", "fi", "gor", "hal", "ke", "lum", "mi", "nor", "pas", "qui", "ro", "sten")
 _ENDINGS = ("a", "el", "ing", "is", "or", "um")
@@ -62,7 +66,7 @@ class RandomSource:
         """Return a size from 1 to `top`, log-normally distributed as in real transcripts."""
         return max(1, min(top, int(median * self._source.lognormvariate(0.0, spread))))
 
-    def choice(self, options: tuple[str, ...]) -> str:
+    def choice(self, options: Sequence[_Option]) -> _Option:
         """Return one of the options."""
         return options[int(self._source.random() * len(options))]
 

@@ -1,14 +1,16 @@
-"""What simulated sessions consist of, independent of how a runtime writes it down.
+"""A simulated session: its plan, its chains, and the script that all runtimes share.
 
-A `SessionPlan` says how a session goes. `session_script` turns it into steps (a prompt, a
-response, a compaction), and the `Dialect` of the session's runtime turns each step into messages.
+A `SessionPlan` says how a session goes. `SimulatedSession` turns it into steps (a prompt, a
+response, a compaction), and the class of the session's runtime writes each step as messages.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from schemas.records import Json
+from streams import codec
 from streams.core.derivation.windows import base_name
 from streams.flow.simulator.random_source import RandomSource
 
@@ -30,6 +32,16 @@ a compaction by Anthropic's API, within a response."""
 
 EndReason: TypeAlias = Literal["completed", "prompt_too_long", "blocking_limit"]
 
+_RESERVE_TOKENS = 33_000
+"""What Claude Code keeps free: with a window of 200 000 it compacts at 167 000."""
+_RESERVE_DIVISOR = 4
+"""Of a small window a quarter is kept free."""
+_RESUMED_MESSAGES = 40
+_CHARACTERS_PER_TOKEN = 4
+_LONGEST_RESULT_CHARACTERS = 30_000
+"""Claude Code truncates a tool result there; the tokens above it are images, counted but not
+shown."""
+
 
 def iso(time_ms: int) -> str:
     """Return a time in the format of the runtimes' timestamps."""
@@ -37,17 +49,25 @@ def iso(time_ms: int) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
 
 
-class EmittedMessage(NamedTuple):
-    """One message. `agent_id` selects the subagent's file that a transcript writes it to.
+class SimulatedMessage(NamedTuple):
+    """One message. `value` is its line without the line end.
 
+    `file` is its place in a folder laid out like Claude Code's projects, or Codex's sessions.
     `is_named` is False where the message does not contain its session: the file or the Kafka key
     identifies it.
     """
 
     at_ms: int
-    body: dict[str, Json]
-    agent_id: str | None
+    session_id: str
+    file: str
+    value: bytes
     is_named: bool
+
+    def named(self) -> bytes:
+        """Return the line with its session in it, for where neither file nor key contains it."""
+        if self.is_named:
+            return self.value
+        return self.value[:-1] + b',"session_id":' + codec.dumps(self.session_id) + b"}"
 
 
 class TokenCounts(NamedTuple):
@@ -102,7 +122,7 @@ class ModelResponse(NamedTuple):
 
 
 class CompactionAttempt(NamedTuple):
-    """One attempt to compact the main chain."""
+    """One attempt to compact a chain."""
 
     outcome: AttemptOutcome
     is_manual: bool
@@ -154,41 +174,22 @@ class SessionPlan:
     resume_each: int = 0
     """The last messages sent again every so many turns, as after a resume; 0: never."""
 
-    @property
-    def base_model(self) -> str:
-        """The model as responses name it."""
-        return base_name(self.model)[0]
 
-
-@dataclass(slots=True)
 class SimulatedSession:
-    """A running session: its plan, random source, clock and emitted messages."""
+    """A session that runs: turns of prompts, responses and tool calls, and compactions in between.
 
-    plan: SessionPlan
-    random: RandomSource
-    now_ms: int
-    emitted: list[EmittedMessage] = field(default_factory=list)
+    A runtime's class overrides the public steps; one that it has no message for goes unreported.
+    """
 
-    def emit(
-        self, body: dict[str, Json], agent_id: str | None = None, *, is_named: bool = True
-    ) -> None:
-        """Emit one message at the current time."""
-        self.emitted.append(EmittedMessage(self.now_ms, body, agent_id, is_named))
+    def __init__(self, plan: SessionPlan) -> None:
+        self.plan, self.now_ms = plan, plan.start_ms
+        self.random = RandomSource(plan.seed)
+        self.main = SimulatedChain(base_name(plan.model)[0], 0)
+        self._emitted: list[SimulatedMessage] = []
+        self._recent: list[SimulatedMessage] = []
+        self._attempts = 0
 
-    def wait(self, low_ms: int, high_ms: int) -> None:
-        """Advance the session's clock by a random time."""
-        self.now_ms += self.random.integer(low_ms, high_ms)
-
-    def take(self) -> list[EmittedMessage]:
-        """Return the messages emitted since the last call."""
-        messages, self.emitted = self.emitted, []
-        return messages
-
-
-class Dialect(Protocol):
-    """How one runtime reports a session. A step that it has no message for goes unreported."""
-
-    def begin(self, chain: SimulatedChain) -> None:
+    def begin(self) -> None:
         """Open the session."""
 
     def prompt(self, chain: SimulatedChain, text: str) -> None:
@@ -200,17 +201,159 @@ class Dialect(Protocol):
     def tool_result(self, chain: SimulatedChain, text: str) -> None:
         """Report a tool's result."""
 
-    def subagent_result(self, chain: SimulatedChain, subagent: SimulatedChain) -> None:
-        """Report the end of a subagent to the chain that called it."""
+    def subagent_result(self, subagent: SimulatedChain) -> None:
+        """Report the end of a subagent to the main chain."""
 
     def compact(self, chain: SimulatedChain, attempt: CompactionAttempt) -> bool:
-        """Report an attempt to compact; return whether the context became smaller."""
+        """Report an attempt to compact; return whether the context became smaller.
 
-    def reset(self, chain: SimulatedChain) -> None:
+        By default the client drops old messages, and only the next reading shows it.
+        """
+        del chain
+        self.now_ms += attempt.duration_ms
+        return True
+
+    def reset(self) -> None:
         """Report that the conversation was cleared."""
 
     def noise(self, chain: SimulatedChain) -> None:
         """Send a message that has no effect on the context."""
 
-    def end_turn(self, chain: SimulatedChain, reason: EndReason) -> None:
+    def end_turn(self, reason: EndReason) -> None:
         """Report the end of a turn."""
+
+    def file_of(self, agent_id: str | None) -> str:
+        """Return the file that a message is written to, of a subagent where one is named."""
+        del agent_id
+        return f"streams/{self.plan.session_id}.jsonl"
+
+    def emit(
+        self, body: dict[str, Json], agent_id: str | None = None, *, is_named: bool = True
+    ) -> None:
+        """Emit one message at the current time."""
+        file, value = self.file_of(agent_id), codec.dumps(body)
+        self._emitted.append(
+            SimulatedMessage(self.now_ms, self.plan.session_id, file, value, is_named)
+        )
+
+    def take(self) -> list[SimulatedMessage]:
+        """Return the messages emitted since the last call."""
+        messages, self._emitted = self._emitted, []
+        return messages
+
+    def wait(self, low_ms: int, high_ms: int) -> None:
+        """Advance the session's clock by a random time."""
+        self.now_ms += self.random.integer(low_ms, high_ms)
+
+    def run(self) -> Iterator[SimulatedMessage]:
+        """Yield all messages in order; the same plan gives the same messages."""
+        system_tokens = min(self.random.integer(14_000, 24_000), self.plan.window // 6)
+        self.main.system_tokens = self.main.new_tokens = system_tokens
+        self.begin()
+        for turn in range(1, self.plan.turns + 1):
+            yield from self._turn(turn)
+        yield from self._drain()
+
+    def _turn(self, turn: int) -> Iterator[SimulatedMessage]:
+        plan, random, main = self.plan, self.random, self.main
+
+        def is_due(each: int) -> bool:
+            return each > 0 and turn % each == 0
+
+        self.wait(2_000, 240_000)
+        if is_due(plan.resume_each):
+            yield from [each._replace(at_ms=self.now_ms) for each in self._recent]
+        if is_due(plan.reset_each):
+            self.reset()
+            main.cached_tokens, main.new_tokens = 0, main.system_tokens
+        elif is_due(plan.manual_each):
+            self._attempt(is_manual=True)
+            yield from self._drain()
+            return
+        text = random.text(random.size(300, 1.0, min(12_000, plan.window // 5)))
+        main.new_tokens += len(text) // _CHARACTERS_PER_TOKEN
+        self.prompt(main, text)
+        self.wait(500, 4_000)
+        room = min(_RESERVE_TOKENS, plan.window // _RESERVE_DIVISOR)
+        for _ in range(random.integer(1, 9)):
+            if main.used_tokens > plan.window - room:
+                self._attempt(is_manual=False)
+            self._step(main)
+            yield from self._drain()
+        if random.chance(plan.subagents):
+            yield from self._subagent()
+        self.end_turn("prompt_too_long" if is_due(plan.exhausted_each) else "completed")
+        yield from self._drain()
+
+    def _drain(self) -> Iterator[SimulatedMessage]:
+        """Yield the emitted messages, some of them twice; remember the last for a resume."""
+        for message in self.take():
+            yield message
+            if self.random.chance(self.plan.repeats):
+                yield message
+            if self.plan.resume_each:
+                self._recent.append(message)
+        del self._recent[:-_RESUMED_MESSAGES]
+
+    def _step(self, chain: SimulatedChain) -> None:
+        """Let a chain's model respond, and run the tool that it calls, if any."""
+        random, plan = self.random, self.plan
+        edits: tuple[dict[str, Json], ...] = ()
+        if random.chance(plan.edits):
+            cleared = chain.cached_tokens // 4
+            chain.cached_tokens -= cleared
+            edit: dict[str, Json] = {
+                "type": "clear_tool_uses_20250919",
+                "cleared_tool_uses": random.integer(1, 30),
+                "cleared_input_tokens": cleared,
+            }
+            edits = (edit,)
+        fresh = min(random.integer(2, 12), chain.new_tokens)
+        output = random.size(180, 1.0, min(6_000, plan.window // 20))
+        usage = TokenCounts(fresh, chain.new_tokens - fresh, chain.cached_tokens, output)
+        uses_tool, is_loop = random.chance(0.8), random.chance(plan.tool_loops)
+        self.respond(ModelResponse(chain, usage, edits, is_loop, uses_tool))
+        chain.cached_tokens, chain.new_tokens = usage.used, usage.output
+        self.wait(1_500, 25_000)
+        if random.chance(plan.noise):
+            self.noise(chain)
+        if uses_tool:
+            tokens = random.size(plan.growth_tokens, 0.9, plan.window // 20)
+            chain.new_tokens += tokens
+            characters = min(tokens * _CHARACTERS_PER_TOKEN, _LONGEST_RESULT_CHARACTERS)
+            self.tool_result(chain, random.text(characters))
+            self.wait(50, 3_000)
+
+    def _subagent(self) -> Iterator[SimulatedMessage]:
+        random = self.random
+        system_tokens = random.integer(3_000, 9_000)
+        chain = SimulatedChain(
+            self.main.model,
+            system_tokens,
+            agent_id=f"{random.tag}{random.integer(0, 0xFFFF):04x}",
+            tool_use_id=random.key("toolu_"),
+            new_tokens=system_tokens,
+        )
+        self.prompt(chain, random.text(random.size(900, 0.7, 6_000)))
+        for _ in range(random.integer(2, 8)):
+            self._step(chain)
+            yield from self._drain()
+        self.subagent_result(chain)
+
+    def _attempt(self, *, is_manual: bool) -> None:
+        random, main = self.random, self.main
+        outcome: AttemptOutcome = "done"
+        # With hardly any room left it must succeed.
+        if main.used_tokens <= self.plan.window * 9 // 10:
+            outcome = self.plan.outcomes[self._attempts % len(self.plan.outcomes)]
+            self._attempts += 1
+        attempt = CompactionAttempt(
+            outcome=outcome,
+            is_manual=is_manual,
+            pre_tokens=main.used_tokens + random.integer(-400, 900),
+            post_tokens=random.integer(1_200, 9_000),
+            duration_ms=random.integer(9_000, 140_000),
+        )
+        if self.compact(main, attempt):
+            preserved = min(random.integer(4_000, 16_000), self.plan.window // 6)
+            main.cached_tokens, main.new_tokens = 0, main.system_tokens + preserved

@@ -1,37 +1,30 @@
-"""Sessions running at the same time: their messages as bytes, in the order of simulated time."""
+"""Sessions running at the same time: their messages in the order of simulated time."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import NamedTuple
+from itertools import count, islice
 
-from streams import codec
+from streams.flow.simulator.claude_stream import ClaudeStream
+from streams.flow.simulator.claude_transcript import ClaudeTranscript
+from streams.flow.simulator.codex import Codex
 from streams.flow.simulator.plans import SimulationOptions, plans, sample_plans
-from streams.flow.simulator.session import EmittedMessage, SessionPlan
-from streams.flow.simulator.session_script import session_messages
+from streams.flow.simulator.published_responses import Gemini, OpenAIChat, OpenAIResponses
+from streams.flow.simulator.session import (
+    DialectName,
+    SessionPlan,
+    SimulatedMessage,
+    SimulatedSession,
+)
 
-_PROJECT = "-srv-repo"
-"""Claude Code names a project's folder after its working directory."""
-
-
-class SimulatedMessage(NamedTuple):
-    """One message. `value` is its line without the line end.
-
-    `file` is its place in a folder laid out like Claude Code's projects, or Codex's sessions.
-    """
-
-    at_ms: int
-    session_id: str
-    file: str
-    value: bytes
-    is_named: bool
-
-    def named(self) -> bytes:
-        """Return the line with its session in it, for where neither file nor key contains it."""
-        if self.is_named:
-            return self.value
-        return self.value[:-1] + b',"session_id":' + codec.dumps(self.session_id) + b"}"
+DIALECTS: dict[DialectName, Callable[[SessionPlan], SimulatedSession]] = {
+    "claude-stream": ClaudeStream,
+    "claude-transcript": ClaudeTranscript,
+    "openai-chat": OpenAIChat,
+    "openai-responses": OpenAIResponses,
+    "gemini": Gemini,
+    "codex": Codex,
+}
 
 
 def simulate(options: SimulationOptions, messages: int | None = None) -> Iterator[SimulatedMessage]:
@@ -64,47 +57,20 @@ def _merge(
     first: Iterable[SessionPlan], later: Iterator[SessionPlan]
 ) -> Iterator[SimulatedMessage]:
     """Merge running sessions by time; the next of `later` follows each that ends."""
-    running: list[tuple[int, int, SessionPlan, EmittedMessage, Iterator[EmittedMessage]]] = []
-    number = 0
+    numbers = count()
 
-    def run(plan: SessionPlan) -> None:
-        nonlocal number
-        messages = session_messages(plan)
-        number += 1
-        opening = next(messages, None)
-        if opening is not None:
-            heapq.heappush(running, (opening.at_ms, number, plan, opening, messages))
+    def run(
+        plan: SessionPlan | None, number: int
+    ) -> Iterator[tuple[tuple[int, int], SimulatedMessage]]:
+        while plan is not None:
+            at_ms = plan.start_ms
+            for message in DIALECTS[plan.dialect](plan).run():
+                at_ms = message.at_ms
+                yield (at_ms, number), message
+            plan, number = next(later, None), next(numbers)
+            plan = plan and replace(plan, start_ms=max(plan.start_ms, at_ms))
 
-    for plan in first:
-        run(plan)
-    while running:
-        at_ms, order, plan, message, messages = running[0]
-        yield _simulated(plan, message)
-        following = next(messages, None)
-        if following is not None:
-            heapq.heapreplace(running, (following.at_ms, order, plan, following, messages))
-            continue
-        heapq.heappop(running)
-        successor = next(later, None)
-        if successor is not None:
-            run(replace(successor, start_ms=max(successor.start_ms, at_ms)))
-
-
-def _simulated(plan: SessionPlan, message: EmittedMessage) -> SimulatedMessage:
-    return SimulatedMessage(
-        message.at_ms,
-        plan.session_id,
-        _file(plan, message.agent_id),
-        codec.dumps(message.body),
-        message.is_named,
-    )
-
-
-def _file(plan: SessionPlan, agent_id: str | None) -> str:
-    if plan.dialect == "codex":
-        return f"codex/rollout-{plan.session_id}.jsonl"
-    if plan.dialect != "claude-transcript":
-        return f"streams/{plan.session_id}.jsonl"
-    if agent_id is None:
-        return f"{_PROJECT}/{plan.session_id}.jsonl"
-    return f"{_PROJECT}/{plan.session_id}/subagents/agent-{agent_id}.jsonl"
+    # Of messages at the same time, those of the session that began first come first.
+    running = [run(plan, next(numbers)) for plan in first]
+    for _, message in heapq.merge(*running, key=lambda item: item[0]):
+        yield message

@@ -153,7 +153,7 @@ class ControlKit:
         await producer.flush()
         await producer.stop()
 
-    def worker(self) -> ControlWorker:
+    def worker(self, stop: asyncio.Event | None = None) -> ControlWorker:
         stream = self.stream = MemoryRecordStream(
             self.log,
             TOPIC,
@@ -174,6 +174,7 @@ class ControlKit:
                 telemetry=self.figures,
                 health=self.health,
                 clock=self.clock,
+                stop=stop or asyncio.Event(),
                 dice=random.Random(1),  # noqa: S311 -- for pauses, not for secrets
             ),
         )
@@ -189,7 +190,8 @@ class ControlKit:
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Running"]:
         """Run a worker meanwhile; it is told to stop at the end, unless it was killed."""
-        found = Running(self.worker())
+        stop = asyncio.Event()
+        found = Running(self.worker(stop), stop)
         try:
             yield found
             await found.stop()
@@ -223,9 +225,9 @@ async def _now(is_so: bool) -> bool:
 class Running:
     """A worker that runs as a task."""
 
-    def __init__(self, worker: ControlWorker) -> None:
-        self._stop, self.worker = asyncio.Event(), worker
-        self.task = asyncio.create_task(worker.run(self._stop))
+    def __init__(self, worker: ControlWorker, stop: asyncio.Event) -> None:
+        self._stop, self.worker = stop, worker
+        self.task = asyncio.create_task(worker.run())
 
     async def stop(self) -> None:
         if not self.task.cancelled():

@@ -314,7 +314,7 @@ async def test_a_record_that_cannot_be_read_ends_the_worker_unacknowledged(
     await producer.stop()
     await kit.write(pressured(90, session="s2"))
     with pytest.raises(VersionError):
-        await asyncio.wait_for(kit.worker().run(asyncio.Event()), 20)
+        await asyncio.wait_for(kit.worker().run(), 20)
     assert kit.acknowledged == before
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from streams.flow.doctor.facts import Expected, Facts, UnknownFactError, known
 from streams.flow.doctor.rules import Values
-from streams.flow.doctor.words import listed
+from streams.flow.doctor.words import listed, number
 from streams.ports.inspection import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Failure, TopicFacts
 
 _RELEASES = {
@@ -125,8 +125,7 @@ def _limits(facts: Facts, expected: Expected) -> Iterator[Values]:
         raise UnknownFactError(f"the brokers do not report their configuration{reason}")
 
     def numbers(name: str, default: int) -> list[int]:
-        texts = [configs.get(name, "") for configs in reported.values()]
-        return [int(text) if text.lstrip("-").isdigit() else default for text in texts]
+        return [number(configs, name, default) for configs in reported.values()]
 
     automatic = "auto.create.topics.enable"
     largest_message = max(topic.max_message_bytes for topic in expected.topics)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from schemas.topics import MIB
 from streams.flow.doctor.facts import AHEAD_MS, Expected, Facts, UnknownFactError
 from streams.flow.doctor.rules import Values
-from streams.flow.doctor.words import size
+from streams.flow.doctor.words import number, size
 from streams.ports.inspection import Configs, Failure, StoreFacts
 
 _LEAST_VERSION = (6, 2)
@@ -60,7 +60,7 @@ def _server(facts: Facts, _: Expected) -> Iterator[Values]:
         "too_old": numbers < _LEAST_VERSION,
         "is_replica": info.get("role", "master") != "master",
         "master": f"{info.get('master_host', '?')}:{info.get('master_port', '?')}",
-        "replicas": _number(info, "connected_slaves"),
+        "replicas": number(info, "connected_slaves"),
         "is_cluster": info.get("cluster_enabled") == "1",
         "loading": info.get("loading") == "1",
         "append_failed": info.get("aof_last_write_status", "ok") != "ok",
@@ -72,7 +72,7 @@ def _server(facts: Facts, _: Expected) -> Iterator[Values]:
         "policy": policy,
         "unknown_policy": not policy,
         "may_evict": policy != "noeviction",
-        "evicted_keys": _number(info, "evicted_keys"),
+        "evicted_keys": number(info, "evicted_keys"),
         "set": "`redis-cli CONFIG SET {0}`, and `{0}` in redis.conf; in a managed service, the "
         "parameter of this name".format,
         **_memory(info, is_building=is_building),
@@ -80,10 +80,10 @@ def _server(facts: Facts, _: Expected) -> Iterator[Values]:
 
 
 def _memory(info: Configs, *, is_building: bool) -> Values:
-    used, limit = _number(info, "used_memory"), _number(info, "maxmemory")
-    held, room = _number(info, "used_memory_rss"), limit or _number(info, "total_system_memory")
+    used, limit = number(info, "used_memory"), number(info, "maxmemory")
+    held, room = number(info, "used_memory_rss"), limit or number(info, "total_system_memory")
     # Where a service hides what Redis itself takes, everything counts as data.
-    rebuilt = used + (_number(info, "used_memory_dataset") or used)
+    rebuilt = used + (number(info, "used_memory_dataset") or used)
     share, ratio = used / room if room else 0.0, held / used if used else 1.0
     of_room = f" of {size(room)} ({share:.0%})" if room else ""
     return {
@@ -99,11 +99,6 @@ def _memory(info: Configs, *, is_building: bool) -> Values:
         "held_ratio": ratio,
         "fragmented": held >= _SMALL_BYTES and ratio >= _FRAGMENTED,
     }
-
-
-def _number(info: Configs, name: str) -> int:
-    text = info.get(name, "0")
-    return int(text) if text.lstrip("-").isdigit() else 0
 
 
 def _pings(facts: Facts, _: Expected) -> Iterator[Values]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from schemas.topics import DAY_MS, MIB, Topic
 from streams.flow.doctor.facts import Expected, Facts, UnknownFactError, known
 from streams.flow.doctor.rules import Values
-from streams.flow.doctor.words import age
+from streams.flow.doctor.words import age, number
 from streams.ports.inspection import Configs, Failure, TopicFacts
 
 _SAFE_COPIES = 3
@@ -96,8 +96,8 @@ def _configurations(facts: Facts, expected: Expected) -> Iterator[Values]:
 
 
 def _writes(topic: Topic, configs: Configs, copies: int) -> Values:
-    least = _number(configs, "min.insync.replicas", 1)
-    limit = _number(configs, "max.message.bytes", topic.max_message_bytes)
+    least = number(configs, "min.insync.replicas", 1)
+    limit = number(configs, "max.message.bytes", topic.max_message_bytes)
     return {
         "copies": copies,
         "one_less": max(copies - 1, 1),
@@ -114,8 +114,8 @@ def _writes(topic: Topic, configs: Configs, copies: int) -> Values:
 def _retention(topic: Topic, configs: Configs, expected: Expected) -> Values:
     policy = configs.get("cleanup.policy") or topic.cleanup
     policies = sorted({part.strip() for part in policy.split(",")} - {""})
-    retained, required = _number(configs, "retention.ms", topic.retention_ms), topic.retention_ms
-    limit = _number(configs, "retention.bytes", -1)
+    retained, required = number(configs, "retention.ms", topic.retention_ms), topic.retention_ms
+    limit = number(configs, "retention.bytes", -1)
     deletes = topic.cleanup != "compact"
     effects = {
         expected.events.name: "a rebuild of the views lacks older records",
@@ -142,7 +142,7 @@ def _retention(topic: Topic, configs: Configs, expected: Expected) -> Values:
 def _timestamps(topic: Topic, configs: Configs, expected: Expected) -> Values:
     live = topic is expected.messages
     limit_ms = topic.max_ahead_ms
-    ahead_ms = _number(configs, "message.timestamp.after.max.ms", limit_ms or 0)
+    ahead_ms = number(configs, "message.timestamp.after.max.ms", limit_ms or 0)
     return {
         "restamped": live and configs.get("message.timestamp.type") == "LogAppendTime",
         "ahead": "any time" if ahead_ms > _CENTURY_MS else age(ahead_ms),
@@ -151,8 +151,8 @@ def _timestamps(topic: Topic, configs: Configs, expected: Expected) -> Values:
 
 
 def _segments(topic: Topic, configs: Configs) -> Values:
-    segment_bytes = _number(configs, "segment.bytes", _LARGE_SEGMENT_BYTES)
-    lag_ms = _number(configs, "min.compaction.lag.ms", 0)
+    segment_bytes = number(configs, "segment.bytes", _LARGE_SEGMENT_BYTES)
+    lag_ms = number(configs, "min.compaction.lag.ms", 0)
     compacted = topic.cleanup == "compact"
     return {
         "usual_segment_bytes": _USUAL_SEGMENT_BYTES,
@@ -162,11 +162,6 @@ def _segments(topic: Topic, configs: Configs) -> Values:
         "compaction_lag_ms": lag_ms,
         "compacted_late": compacted and lag_ms > DAY_MS,
     }
-
-
-def _number(configs: Configs, name: str, default: int) -> int:
-    text = configs.get(name, "")
-    return int(text) if text.lstrip("-").isdigit() else default
 
 
 def _duration(duration_ms: int) -> str:
