@@ -59,7 +59,7 @@ MODULES = (
 """What is compiled: what every message passes. One library holds all of it, so that calls between
 them stay in C."""
 
-READER = "streams/codec/usual.pyx"
+READER = "streams/codec/fast_path.pyx"
 """Written in Cython, and there only where it is compiled; see docs/adr/0036-*."""
 
 NEEDED = ("mypy>=2.0", "cython>=3.1", "setuptools>=70.1", "orjson", "pydantic")

@@ -8,7 +8,6 @@ their closed union. `docs/RULES.md` explains every field and where it comes from
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from contextgauge.blocking import BlockingPublisher
     from contextgauge.errors import (
         ClosedError,
         ConfigError,
@@ -16,7 +15,14 @@ if TYPE_CHECKING:
         RetryError,
         UndeliveredError,
     )
-    from contextgauge.publisher import Fate, Publisher, PublisherStats, Stream, WhenFull
+    from contextgauge.publisher import (
+        BlockingPublisher,
+        Fate,
+        Publisher,
+        PublisherStats,
+        Stream,
+        WhenFull,
+    )
     from contextgauge.records import (
         Category,
         CompactBoundary,
@@ -73,30 +79,25 @@ __all__ = [
     "__version__",
 ]
 
-_NAMES = {
-    "contextgauge.blocking": ["BlockingPublisher"],
-    "contextgauge.errors": [name for name in __all__ if name.endswith("Error")],
-    "contextgauge.publisher": ["Fate", "Publisher", "PublisherStats", "Stream", "WhenFull"],
-    "contextgauge.views": ["ChainView", "Compaction", "SessionView"],
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
-"""Modules are imported with the first use of a name; all other names are in `records`."""
+_MODULES = ("records", "views", "errors", "publisher")
+"""Where the names are; those that take longest to import are the last that are looked into."""
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for one that is here
 
     def __getattr__(name: str) -> object:
         """Import what is asked for the first time."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name == "__version__":
             from importlib.metadata import version  # noqa: PLC0415 -- only who asks pays for it
 
             value: object = version("contextgauge")
-        elif name in __all__:
+        else:
             from importlib import import_module  # noqa: PLC0415 -- as above
 
-            value = getattr(import_module(_MODULES.get(name, "contextgauge.records")), name)
-        else:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            modules = (import_module(f"contextgauge.{each}") for each in _MODULES)
+            value = next(getattr(module, name) for module in modules if hasattr(module, name))
         globals()[name] = value
         return value
 

@@ -5,18 +5,21 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
 
-from contextgauge.blocking import BlockingPublisher
 from contextgauge.claude_sdk import tap
 from contextgauge.clock import SystemClock
-from contextgauge.delivery.delivery import Delivery, DeliveryConfig, Fate, PublisherStats
-from contextgauge.delivery.keys import headers_of
-from contextgauge.delivery.outgoing import Conversation, MessageFormat, belongs_to_conversation
+from contextgauge.delivery.background import Delivery, Fate, PublisherStats
+from contextgauge.delivery.outgoing import (
+    Conversation,
+    MessageFormat,
+    belongs_to_conversation,
+    headers_of,
+)
 from contextgauge.delivery.queue import WhenFull
-from contextgauge.delivery.sender import QueueSenderConfig
+from contextgauge.delivery.sender import DeliveryConfig
 from contextgauge.errors import ClosedError, UndeliveredError
 from contextgauge.kafka.connection import bootstrap_servers, kafka_security
+from contextgauge.loop_thread import LoopThread
 from contextgauge.messages import AGENT_MESSAGES_TOPIC
-from contextgauge.partitioner import partition_of
 from contextgauge.ports import Cluster
 from contextgauge.settings.publishing import PublisherSettings, publisher_settings
 from contextgauge.state_folder import state_folder, text_key
@@ -127,7 +130,7 @@ class Publisher:
         if self._is_strict and kind is None:
             raise UndeliveredError(message)
 
-    def __enter__(self) -> BlockingPublisher:
+    def __enter__(self) -> "BlockingPublisher":
         """Do the same for a program without an event loop, in a thread of its own."""
         if self._blocking is not None:
             raise ClosedError("a publisher is opened once: make another one")
@@ -237,11 +240,8 @@ class Publisher:
     def _config(self, settings: PublisherSettings) -> DeliveryConfig:
         key = text_key(state_folder(settings.state_folder)) if self._no_text else None
         return DeliveryConfig(
-            sender=QueueSenderConfig(
-                topic=settings.topic_prefix + AGENT_MESSAGES_TOPIC,
-                partition_of=partition_of,
-                form=MessageFormat(settings.message_limit_bytes, key),
-            ),
+            topic=settings.topic_prefix + AGENT_MESSAGES_TOPIC,
+            form=MessageFormat(settings.message_limit_bytes, key),
             when_full=self._when_full,
             max_messages=self._max_messages,
             max_bytes=self._max_bytes,
@@ -255,6 +255,62 @@ class Publisher:
             self._on_problem(text)
         except Exception:
             _logger.exception("on_problem failed")
+
+
+class BlockingPublisher:
+    """What `with Publisher(...) as publisher` gives; its event loop has a thread of its own.
+
+    Any thread may publish. A process that was forked needs a publisher of its own.
+    """
+
+    def __init__(self, publisher: Publisher) -> None:
+        self._publisher, self._thread = publisher, LoopThread()
+
+    def open(self) -> None:
+        """Begin to connect, in the background. Raises what `Publisher.__aenter__` raises."""
+        self._thread.start()
+        try:
+            self._thread.run(self._publisher.__aenter__())
+        except BaseException:
+            self._thread.end()
+            raise
+
+    def publish(
+        self,
+        message: object,
+        *,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        task_id: str | None = None,
+    ) -> Fate:
+        """Publish one message; see `Publisher.publish`."""
+        return self._thread.run(
+            self._publisher.publish(
+                message, session_id=session_id, agent_id=agent_id, task_id=task_id
+            )
+        )
+
+    @property
+    def stats(self) -> PublisherStats:
+        """What became of the messages so far; still there after the end."""
+        return self._publisher.stats
+
+    def close(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Send what waits and end the thread. Raises what `Publisher.__aexit__` raises.
+
+        Does nothing in a process that was forked: what waits is its parent's to send.
+        """
+        if self._thread.is_forked:
+            return
+        try:
+            self._thread.run(self._publisher.__aexit__(kind, error, traceback))
+        finally:
+            self._thread.end()
 
 
 class Stream:

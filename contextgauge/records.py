@@ -8,7 +8,7 @@ to two decimals. A field is null where the source did not report it: nothing is 
 The source of every field is `docs/RULES.md`; the numbers R1 to R30 there are the rules' names.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -272,21 +272,7 @@ RecordData: TypeAlias = (
     | SessionInfo
 )
 
-DATA_CLASSES: Final[tuple[type[RecordData], ...]] = (
-    ContextReading,
-    ContextWarning,
-    ContextLimits,
-    CompactionStart,
-    CompactionProgress,
-    CompactBoundary,
-    CompactionSummary,
-    CompactionComplete,
-    CompactionFailed,
-    ContextEdit,
-    ContextReset,
-    ContextExhausted,
-    SessionInfo,
-)
+DATA_CLASSES: Final[tuple[type[RecordData], ...]] = get_args(RecordData)
 """Every class of `RecordData`; the union is closed."""
 
 Kind: TypeAlias = Literal[

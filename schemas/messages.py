@@ -3,30 +3,4 @@
 Defined in the library, which agents install on its own.
 """
 
-from contextgauge.messages import (
-    AGENT_ID_HEADER,
-    MAX_DEPTH,
-    MESSAGE_LIMIT_BYTES,
-    NO_SESSION,
-    OBSERVED_HEADER,
-    OBSERVED_LIVE,
-    REDRIVEN_HEADER,
-    TASK_ID_HEADER,
-    DeadLetter,
-    DeadReason,
-    Message,
-)
-
-__all__ = [
-    "AGENT_ID_HEADER",
-    "MAX_DEPTH",
-    "MESSAGE_LIMIT_BYTES",
-    "NO_SESSION",
-    "OBSERVED_HEADER",
-    "OBSERVED_LIVE",
-    "REDRIVEN_HEADER",
-    "TASK_ID_HEADER",
-    "DeadLetter",
-    "DeadReason",
-    "Message",
-]
+from contextgauge.messages import *  # noqa: F403 -- all that is defined there

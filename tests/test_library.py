@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,6 +132,21 @@ def test_the_address_of_a_local_service_that_ended_is_not_used(tmp_path: Path) -
     (tmp_path / STATE_FILE).write_text("[]")
     with pytest.raises(StopError, match="is damaged"):
         stack_addresses(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"), [("a b", "'a b' does not have the expected form"), (5, "'5' should be a")]
+)
+def test_a_wrong_argument_is_named_as_it_was_given(
+    monkeypatch: pytest.MonkeyPatch, given: Any, told: str
+) -> None:
+    monkeypatch.setenv("CONTEXTGAUGE_TOPIC_PREFIX", "fine")
+    with pytest.raises(ConfigError, match="letters, digits") as caught:
+        publisher_settings({"bootstrap_servers": "h:1", "topic_prefix": given})
+    text = str(caught.value)
+    assert text.startswith(f"topic_prefix={told}")
+    assert "CONTEXTGAUGE" not in text
+    assert "unset" not in text
 
 
 def test_a_misspelled_setting_of_a_publisher_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ async def _served(store: GrowingViews) -> AsyncIterator[str]:
     async def telling() -> None:
         while True:  # like an idle project worker
             await asyncio.sleep(1)
-            store.tell(None)
+            store.report_heartbeat(None)
 
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(api_over(store).app, log_config=None, timeout_graceful_shutdown=1)

@@ -211,7 +211,7 @@ def _content(value: Json, depth: int = 0) -> Json:
 
 
 def _message(value: Json) -> Json:
-    return _object(_MESSAGE, value) if isinstance(value, dict) else _content(value)
+    return _object(_RESPONSE, value) if isinstance(value, dict) else _content(value)
 
 
 def _structure(value: Json, depth: int = 0, *, is_word: bool = False) -> Json:
@@ -300,8 +300,6 @@ _RESPONSE: Final[Fields] = {
     "output": _content,
 }
 """An API response of any provider, bare or in a frame."""
-
-_MESSAGE: Final[Fields] = _RESPONSE
 
 _EVENT: Final[Fields] = {
     "type": _word,

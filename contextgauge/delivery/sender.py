@@ -12,10 +12,10 @@ from typing import Literal, TypeAlias
 
 from contextgauge.backoff import Backoff
 from contextgauge.delivery.outgoing import MessageFormat, OutgoingMessage
-from contextgauge.delivery.queue import SendQueue
+from contextgauge.delivery.queue import SendQueue, WhenFull
 from contextgauge.errors import ConfigError, ContextgaugeError, RecordError
 from contextgauge.messages import NO_SESSION, DeadLetter
-from contextgauge.partitioner import key_bytes
+from contextgauge.partitioner import key_bytes, partition_of
 from contextgauge.ports import Clock, Cluster, NewRecord, Producer
 
 _SILENCE_S = 5.0
@@ -32,12 +32,22 @@ Report: TypeAlias = Callable[[Problem, str], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSenderConfig:
-    """Where to: `partition_of` gives a session's partition among the topic's."""
+class DeliveryConfig:
+    """Where to, in what form, and what may wait: messages and bytes. Raises ConfigError."""
 
     topic: str
-    partition_of: Callable[[str, int], int]
     form: MessageFormat
+    when_full: WhenFull
+    max_messages: int
+    max_bytes: int
+
+    def __post_init__(self) -> None:
+        if self.when_full not in {"wait", "drop_new", "drop_oldest"}:
+            raise ConfigError(
+                f"when_full is {self.when_full!r}: give it wait, drop_new or drop_oldest"
+            )
+        if self.max_messages < 1 or self.max_bytes < 1:
+            raise ConfigError("max_messages and max_bytes must be at least 1")
 
 
 @dataclass(slots=True)
@@ -60,7 +70,7 @@ class QueueSender:
         cluster: Cluster,
         clock: Clock,
         queue: SendQueue,
-        config: QueueSenderConfig,
+        config: DeliveryConfig,
         report: Report,
     ) -> None:
         self._cluster, self._clock, self._queue = cluster, clock, queue
@@ -190,7 +200,7 @@ class QueueSender:
     def _record(self, item: OutgoingMessage, partitions: int) -> NewRecord:
         if item.session_id is None:
             raise RuntimeError("a message without a session was not made ready")
-        partition = self._config.partition_of(item.session_id, partitions)
+        partition = partition_of(item.session_id, partitions)
         key = key_bytes(item.session_id)
         return NewRecord(self._config.topic, partition, key, item.value, item.headers)
 

@@ -83,57 +83,46 @@ class KafkaOptions:
         }
 
 
-_CONFIG_ERRORS = (
-    errors.AuthenticationFailedError,
-    errors.AuthenticationMethodNotSupported,
-    errors.ClusterAuthorizationFailedError,
-    errors.GroupAuthorizationFailedError,
-    errors.IllegalSaslStateError,
-    errors.IncompatibleBrokerVersion,
-    errors.InconsistentGroupProtocolError,
-    errors.InvalidConfigurationError,
-    errors.InvalidGroupIdError,
-    errors.InvalidReplicationFactorError,
-    errors.InvalidSessionTimeoutError,
-    errors.InvalidTimestampError,
-    errors.InvalidTopicError,
-    errors.InvalidTransactionTimeout,
-    errors.PolicyViolationError,
-    errors.SaslAuthenticationFailed,
-    errors.TopicAuthorizationFailedError,
-    errors.TransactionalIdAuthorizationFailed,
-    errors.UnsupportedSaslMechanismError,
-    errors.UnsupportedVersionError,
-)
-"""Errors that retrying does not fix."""
-
-_RECORD_ERRORS = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError)
-"""Errors that are one record's own; each has a hint."""
-
 _RIGHTS = "Kafka does not allow it: give this user the rights of docs/CONNECTING.md"
 """Which rights each command needs is a table there, which a test goes by."""
 
-_HINTS: dict[type[errors.KafkaError], str] = {
+_CONFIG_ERRORS: dict[type[errors.KafkaError], str] = {
+    errors.AuthenticationFailedError: "",
+    errors.AuthenticationMethodNotSupported: "",
+    errors.ClusterAuthorizationFailedError: f"{_RIGHTS} on the cluster",
+    errors.GroupAuthorizationFailedError: f"{_RIGHTS} on the consumer group",
+    errors.IllegalSaslStateError: "",
+    errors.IncompatibleBrokerVersion: "",
+    errors.InconsistentGroupProtocolError: "another kind of consumer is in this group: give each "
+    "its own CONTEXTGAUGE_GROUP_PREFIX",
     errors.InvalidConfigurationError: "the broker does not take a topic's settings: make the "
     "topics by hand, as in docs/CONNECTING.md",
+    errors.InvalidGroupIdError: "",
+    errors.InvalidReplicationFactorError: "",
     errors.InvalidSessionTimeoutError: "the broker's group.min.session.timeout.ms and "
     "group.max.session.timeout.ms do not allow this session time-out: change the setting",
     errors.InvalidTimestampError: "a record's time is further ahead of the broker's clock than the "
     "topic's message.timestamp.after.max.ms allows, or further behind than its "
     "message.timestamp.before.max.ms: set this machine's clock right, or that limit",
+    errors.InvalidTopicError: "",
     errors.InvalidTransactionTimeout: "above the broker's transaction.max.timeout.ms: lower the "
     "transaction time-out",
+    errors.PolicyViolationError: "",
+    errors.SaslAuthenticationFailed: "",
+    errors.TopicAuthorizationFailedError: f"{_RIGHTS} on the topic",
+    errors.TransactionalIdAuthorizationFailed: f"{_RIGHTS} on the transactional id",
+    errors.UnsupportedSaslMechanismError: "",
+    errors.UnsupportedVersionError: "",
+}
+"""Errors that retrying does not fix, with what to do where the broker does not say it."""
+
+_RECORD_ERRORS: dict[type[errors.KafkaError], str] = {
     errors.MessageSizeTooLargeError: "a record is larger than the topic's max.message.bytes: "
     "raise it to what `contextgauge topics create` sets; `contextgauge doctor` names the topic",
     errors.RecordListTooLargeError: "records are larger than the topic's segment: raise its "
     "segment.bytes",
-    errors.ClusterAuthorizationFailedError: f"{_RIGHTS} on the cluster",
-    errors.GroupAuthorizationFailedError: f"{_RIGHTS} on the consumer group",
-    errors.TopicAuthorizationFailedError: f"{_RIGHTS} on the topic",
-    errors.TransactionalIdAuthorizationFailed: f"{_RIGHTS} on the transactional id",
-    errors.InconsistentGroupProtocolError: "another kind of consumer is in this group: give each "
-    "its own CONTEXTGAUGE_GROUP_PREFIX",
 }
+"""Errors that are one record's own."""
 
 
 def _reason(error: Exception) -> str:
@@ -152,11 +141,12 @@ def translated(action: str) -> Iterator[None]:
         raise FencedError(f"{action}: another producer took the transactional id over") from error
     except errors.OffsetOutOfRangeError as error:
         raise PositionError(f"{action}: the position is out of the log's range: {error}") from error
-    except _RECORD_ERRORS as error:
-        raise RecordError(f"{action}: {type(error).__name__}: {_HINTS[type(error)]}") from error
-    except _CONFIG_ERRORS as error:
+    except tuple(_RECORD_ERRORS) as error:
+        hint = _RECORD_ERRORS[type(error)]
+        raise RecordError(f"{action}: {type(error).__name__}: {hint}") from error
+    except tuple(_CONFIG_ERRORS) as error:
         reason = " ".join(map(str, error.args)).rstrip(".")
-        text = "; ".join(part for part in (reason, _HINTS.get(type(error))) if part)
+        text = "; ".join(part for part in (reason, _CONFIG_ERRORS.get(type(error))) if part)
         raise ConfigError(f"{action}: {type(error).__name__}: {text or error}") from error
     except (errors.KafkaError, errors.IllegalOperation, errors.ConsumerStoppedError) as error:
         raise RetryError(f"{action}: {_reason(error)}") from error

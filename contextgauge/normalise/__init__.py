@@ -38,7 +38,7 @@ OWN_CALL_PREFIX: Final = "acompact"
 USUAL_USER: Final = 1
 USUAL_RESPONSE: Final = 2
 USUAL_RESPONSE_END: Final = 3
-"""What `usual.pyx` says of a message: its kind. Another is a line that says nothing."""
+"""What `fast_path.pyx` says of a message: its kind. Another is a line that says nothing."""
 
 Reader = Callable[[Body], tuple[Signal, ...]]
 
@@ -163,7 +163,7 @@ def normalise_usual(
     own_task_id: str | None,
     publisher_agent_id: str | None,
 ) -> Normal | None:
-    """Do what `normalise` does, for what `usual.pyx` says of a message."""
+    """Do what `normalise` does, for what `fast_path.pyx` says of a message."""
     kind: int = usual[0]
     uuid: str | None = usual[2]
     parent_id: str | None = usual[4]

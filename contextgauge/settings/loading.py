@@ -39,7 +39,7 @@ def load(
     try:
         settings = model(**values)  # type: ignore[arg-type]  # texts, as in the environment
     except ValidationError as error:
-        raise ConfigError("\n".join(_explain(model, error))) from None
+        raise ConfigError("\n".join(_explain(model, error, overrides))) from None
     wrong = list(inconsistencies(settings))
     if wrong:
         raise ConfigError("\n".join(wrong))
@@ -95,7 +95,9 @@ def _secrets_in_files(model: type[BaseSettings]) -> dict[str, str]:
     return secrets
 
 
-def _explain(model: type[BaseSettings], error: ValidationError) -> Iterator[str]:
+def _explain(
+    model: type[BaseSettings], error: ValidationError, overrides: Mapping[str, str]
+) -> Iterator[str]:
     secrets = secret_fields(model)
     explained = set()
     for item in error.errors(include_url=False):
@@ -108,11 +110,11 @@ def _explain(model: type[BaseSettings], error: ValidationError) -> Iterator[str]
             problem = "does not have the expected form"
         elif item["type"] == "string_too_short":
             problem = "is empty"
-        value = os.environ.get(variable(field), "")
+        named, remedy = variable(field), "Correct it, or unset it for the default."
+        value = os.environ.get(named, "")
+        if field in overrides:
+            named, remedy, value = field, "Correct it.", str(overrides[field])
         # An address with a user in front may have a password there.
         hidden = field in secrets or "@" in value or not value
         shown = "" if hidden else f"={value[:80]!r}"
-        yield (
-            f"{variable(field)}{shown} {problem}. {model.model_fields[field].description} "
-            "Correct it, or unset it for the default."
-        )
+        yield f"{named}{shown} {problem}. {model.model_fields[field].description} {remedy}"

@@ -19,9 +19,6 @@ _BIGGEST_MESSAGE_BYTES = 512 * MIB
 """Broker and worker hold a Kafka record in one block of memory; larger ones are impractical."""
 
 _KAFKA = PREFIX + "KAFKA_"
-"""All variables that begin so are a publisher's: any other one is an error."""
-
-_KAFKA = PREFIX + "KAFKA_"
 """Every variable with this prefix belongs to a publisher: an unknown one is an error."""
 
 _MISSPELLED = 0.8

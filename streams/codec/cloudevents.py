@@ -1,5 +1,6 @@
 """Records as CloudEvents 1.0: binary mode on Kafka, structured mode in files, and back."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -28,6 +29,8 @@ _KEPT_FIELDS: Final = (b'"metadata":', b'"edits":')
 _KINDS: Final = {name.decode(): kind for kind, name in _TYPES.items()}
 _SPEC_VERSION_HEADER: Final = ("ce_specversion", SPEC_VERSION.encode())
 _TYPE_HEADERS: Final = {kind: ("ce_type", name) for kind, name in _TYPES.items()}
+_ATTRIBUTES: Final = ("specversion", "type", "id", "sequence", "rules", "time")
+_HEADERS: Final = tuple(f"ce_{name}" for name in _ATTRIBUTES)
 _CONTENT_TYPE_HEADER: Final = ("content-type", b"application/json")
 
 
@@ -64,29 +67,26 @@ def parse_rfc3339(text: str) -> int:
 
 def source(session_id: str) -> str:
     """Return the CloudEvents source of a session."""
-    short = len(session_id) <= _CACHED_CHARACTERS
-    return (_remembered_source if short else _source)(session_id)
-
-
-def _source(session_id: str) -> str:
-    return "/sessions/" + quote(session_id, safe="", errors="surrogatepass")
+    return _sources(session_id)[0]
 
 
 _CACHED_CHARACTERS: Final = 256
 """Longer ids are none that anyone has; remembering them could take gigabytes."""
-_remembered_source = lru_cache(maxsize=4096)(_source)
 
 
-def _source_header(session_id: str) -> tuple[str, bytes]:
-    if len(session_id) > _CACHED_CHARACTERS:
-        return "ce_source", _source(session_id).encode()
-    return _remembered_source_header(session_id)
+def _sources(session_id: str) -> tuple[str, tuple[str, bytes]]:
+    """Return a session's source, and its header."""
+    short = len(session_id) <= _CACHED_CHARACTERS
+    return (_remembered_sources if short else _make_sources)(session_id)
 
 
-@lru_cache(maxsize=4096)
-def _remembered_source_header(session_id: str) -> tuple[str, bytes]:
-    # A session's records follow one another: each header is built once.
-    return "ce_source", _source(session_id).encode()
+def _make_sources(session_id: str) -> tuple[str, tuple[str, bytes]]:
+    name = "/sessions/" + quote(session_id, safe="", errors="surrogatepass")
+    return name, ("ce_source", name.encode())
+
+
+_remembered_sources = lru_cache(maxsize=4096)(_make_sources)
+"""A session's records follow one another: both are built once."""
 
 
 @lru_cache(maxsize=16)
@@ -115,15 +115,7 @@ def to_structured(record: Record) -> bytes:
 def from_structured(event: dict[str, Any]) -> Record:
     """Read a structured-mode event. Raises VersionError for what this build cannot read."""
     try:
-        return _record(
-            spec_version=event["specversion"],
-            type_name=event["type"],
-            record_id=event["id"],
-            time=event.get("time"),
-            sequence=event["sequence"],
-            rules=event["rules"],
-            data=event["data"],
-        )
+        return _record(event, _ATTRIBUTES, event["data"])
     except KeyError as error:
         raise VersionError(f"not a record of contextgauge: no attribute {error}") from error
 
@@ -134,7 +126,7 @@ def to_binary(record: Record) -> tuple[Headers, bytes]:
     headers: Headers = (
         _SPEC_VERSION_HEADER,
         ("ce_id", record.id.encode()),
-        _source_header(data.session_id),
+        _sources(data.session_id)[1],
         _TYPE_HEADERS[data.kind],
         ("ce_subject", utf8(record.subject)),
         ("ce_sequence", b"%d" % record.sequence),
@@ -163,36 +155,22 @@ def from_binary(headers: Headers, value: bytes) -> Record:
     """Read a binary-mode event. Raises VersionError for what this build cannot read."""
     attributes = {name: content.decode("utf-8", "replace") for name, content in headers}
     try:
-        return _record(
-            spec_version=attributes["ce_specversion"],
-            type_name=attributes["ce_type"],
-            record_id=attributes["ce_id"],
-            time=attributes.get("ce_time"),
-            sequence=attributes["ce_sequence"],
-            rules=attributes["ce_rules"],
-            data=_loads_data(value),
-        )
+        return _record(attributes, _HEADERS, _loads_data(value))
     except KeyError as error:
         raise VersionError(f"not a record of contextgauge: no header {error}") from error
     except ValueError as error:
         raise VersionError(f"not a record of contextgauge: {error}") from error
 
 
-def _record(
-    *,
-    spec_version: str,
-    type_name: str,
-    record_id: str,
-    time: str | None,
-    sequence: str,
-    rules: str,
-    data: object,
-) -> Record:
-    kind = _KINDS.get(type_name)
-    if kind is None or spec_version != SPEC_VERSION:
+def _record(attributes: Mapping[str, str], names: tuple[str, ...], data: object) -> Record:
+    """Read the attributes, under the names that a mode has for them, and the data."""
+    spec_version, type_name, record_id, sequence, rules, time = names
+    own_id, own_type, moment = attributes[record_id], attributes[type_name], attributes.get(time)
+    kind = _KINDS.get(own_type)
+    if kind is None or attributes[spec_version] != SPEC_VERSION:
         raise VersionError(
-            f"record {record_id} is of type {type_name!r} (CloudEvents {spec_version}); this build "
-            f"reads version {SCHEMA_VERSION}: upgrade contextgauge before reading on"
+            f"record {own_id} is of type {own_type!r} (CloudEvents {attributes[spec_version]}); "
+            f"this build reads version {SCHEMA_VERSION}: upgrade contextgauge before reading on"
         )
     try:
         parsed = _adapter(kind).validate_python(data)
@@ -202,12 +180,12 @@ def _record(
             f"{'.'.join(map(str, item['loc']))}: {item['msg']}"
             for item in error.errors(include_input=False, include_context=False, include_url=False)
         )
-        raise VersionError(f"record {record_id} of type {type_name!r}: {wrong}") from None
+        raise VersionError(f"record {own_id} of type {own_type!r}: {wrong}") from None
     return Record(
-        id=record_id,
+        id=own_id,
         subject=parsed.chain,
-        time_ms=None if time is None else parse_rfc3339(time),
-        sequence=int(sequence),
-        rules=rules,
+        time_ms=None if moment is None else parse_rfc3339(moment),
+        sequence=int(attributes[sequence]),
+        rules=attributes[rules],
         data=parsed,
     )

@@ -209,16 +209,16 @@ cdef inline bint skip_name(Reader* r) noexcept nogil:
     return True
 
 
-cdef inline bint open_object(Reader* r, bint* is_empty) noexcept nogil:
-    """Enter an object."""
-    if r.at[0] != c'{':
-        return False
+cdef inline int enter(Reader* r, unsigned char opening, unsigned char closing) noexcept nogil:
+    """Enter an object or a list: 1 to what comes first, 0 where it is empty, -1 where it is none."""
+    if r.at[0] != opening:
+        return -1
     r.at += 1
     skip_blank(r)
-    is_empty[0] = r.at[0] == c'}'
-    if is_empty[0]:
-        r.at += 1
-    return True
+    if r.at[0] != closing:
+        return 1
+    r.at += 1
+    return 0
 
 
 cdef inline int next_one(Reader* r, unsigned char closing) noexcept nogil:

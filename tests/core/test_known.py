@@ -20,7 +20,6 @@ from streams.core.derivation.known_causes import (
     STEP,
     KnownCauses,
 )
-from streams.core.derivation.responses import RememberedResponse
 
 
 def cause(number: int) -> bytes:
@@ -222,7 +221,8 @@ def memory_of(*names: str) -> bytes:
     memory = b""
     for name in names:
         key = responses.key_hash(name, "")
-        memory = responses.remember(memory, RememberedResponse(key).with_reading(Usage(1, None, 3)))
+        counts = responses.counts_hash(Usage(1, None, 3))
+        memory = responses.remember(memory, key, (counts, None, responses.READ_MARK))
     return memory
 
 
@@ -236,25 +236,23 @@ def test_the_last_32_responses_are_remembered() -> None:
 def test_an_updated_response_is_remembered_once() -> None:
     memory = memory_of("a", "b")
     key = responses.key_hash("a", "")
-    found = responses.find(memory, key)
-    assert found is not None
-    changed = found.with_reading(Usage(7, 8, 9)).with_marks(5)
-    again = responses.remember(memory, changed)
+    assert responses.find(memory, key) is not None
+    changed = responses.counts_hash(Usage(7, 8, 9)), 11, 5
+    again = responses.remember(memory, key, changed)
     assert len(again) == len(memory)
     assert responses.find(again, key) == changed
 
 
 def test_a_response_is_found_at_its_place_only() -> None:
     key = responses.key_hash("sought", "")
-    disguised = RememberedResponse(b"8 bytes!", counts=key, marks=8)
-    memory = responses.remember(b"", disguised)
+    disguised = (key, None, 8)
+    memory = responses.remember(b"", b"8 bytes!", disguised)
     assert responses.find(memory, key) is None
-    memory = responses.remember(memory, RememberedResponse(key, marks=1))
-    memory = responses.remember(memory, RememberedResponse(b"another!", counts=key, marks=8))
-    found = responses.find(memory, key)
-    assert found is not None
-    assert found.marks == 1
-    assert responses.remember(memory, found) == memory
+    own = (responses.NOT_COUNTED, None, 1)
+    memory = responses.remember(memory, key, own)
+    memory = responses.remember(memory, b"another!", disguised)
+    assert responses.find(memory, key) == own
+    assert responses.remember(memory, key, own) == memory
 
 
 def test_a_response_without_a_key_is_its_messages() -> None:

@@ -24,7 +24,6 @@ from streams.core.derivation.state import (
     part_names,
     unpack,
 )
-from streams.core.derivation.transitions import start_of
 from streams.flow.derive.deriver import Deriver, InputMessage
 from tests.core.given import (
     LARGE,
@@ -170,7 +169,7 @@ def test_an_attempt_is_read_back_in_its_phase_with_both_clocks(ends: tuple[Body,
     store = Store()
     store.put(None, state)
     assert store.get().attempt == state.attempt
-    assert start_of(state.attempt) is not None
+    assert state.attempt.start is not None
 
 
 @pytest.mark.parametrize("first", [boundary(), reset(), user(), init(), line(summary())])

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from contextgauge import PublisherStats, WhenFull
-from contextgauge.delivery.delivery import Fate
+from contextgauge.delivery.background import Fate
 from schemas.records import Record
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled

@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from contextgauge.clock import SystemClock
-from contextgauge.delivery.delivery import Delivery, DeliveryConfig
+from contextgauge.delivery.background import Delivery
 from contextgauge.delivery.outgoing import Conversation, MessageFormat
 from contextgauge.delivery.queue import WhenFull
-from contextgauge.delivery.sender import QueueSenderConfig
-from contextgauge.partitioner import partition_of
+from contextgauge.delivery.sender import DeliveryConfig
 from schemas.topics import AGENT_MESSAGES, Topic
 from streams.ports import Clock, LogRecord
 from tests.doubles.log import FaultyLog
@@ -36,11 +35,12 @@ def delivery_over(
 ) -> tuple[Delivery, list[str]]:
     """Return a delivery, and what it tells."""
     told: list[str] = []
-    sender = QueueSenderConfig(
-        topic=AGENT_MESSAGES.name, partition_of=partition_of, form=MessageFormat(LIMIT, text_key)
-    )
     config = DeliveryConfig(
-        sender=sender, when_full=when_full, max_messages=max_messages, max_bytes=max_bytes
+        topic=AGENT_MESSAGES.name,
+        form=MessageFormat(LIMIT, text_key),
+        when_full=when_full,
+        max_messages=max_messages,
+        max_bytes=max_bytes,
     )
     return Delivery(log, clock or SystemClock(), config, told.append), told
 

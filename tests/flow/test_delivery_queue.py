@@ -9,9 +9,8 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
-from contextgauge.delivery.delivery import Delivery
-from contextgauge.delivery.keys import keyed
-from contextgauge.delivery.outgoing import OutgoingMessage
+from contextgauge.delivery.background import Delivery
+from contextgauge.delivery.outgoing import OutgoingMessage, keyed
 from contextgauge.delivery.queue import SendQueue, WhenFull
 from contextgauge.errors import ClosedError, ConfigError, RetryError
 from schemas.messages import DeadLetter

@@ -13,7 +13,7 @@ from aiokafka.partitioner import DefaultPartitioner
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
-from contextgauge.delivery.keys import headers_of
+from contextgauge.delivery.outgoing import headers_of
 from contextgauge.delivery.shorten import MARK
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.kafka.options import KafkaOptions

@@ -74,7 +74,7 @@ async def test_shortening_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyP
         seen.append(loops_turn.wait(5.0))
         return fit(line, limit)
 
-    monkeypatch.setattr("contextgauge.delivery.keys.fit", slow)
+    monkeypatch.setattr("contextgauge.delivery.outgoing.fit", slow)
     publishing = asyncio.create_task(published(line_of(codec.dumps(response("x" * 9_000))), 4_096))
     turning = asyncio.create_task(asyncio.sleep(0.01))
     turning.add_done_callback(lambda _: loops_turn.set())

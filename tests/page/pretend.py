@@ -22,7 +22,7 @@ from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
-from streams.serve.api.statuses import served, status_of_document
+from streams.serve.api.answers import served, status_of_document
 from tests.doubles.dump import fold_records
 
 _LIMIT_BYTES = 8 << 20

@@ -33,10 +33,9 @@ class Server:
         self.views = views
         self.telemetry = PrometheusTelemetry("serve", "worker")
         self.reported: list[BaseException] = []
-        self._moments = Snapshots(views, SystemClock())
         self.feed = Feed(
             views,
-            self._moments,
+            Snapshots(views, SystemClock()),
             SystemClock(),
             self.telemetry,
             lambda _doing, error: self.reported.append(error),
@@ -47,10 +46,7 @@ class Server:
     ) -> AsyncGenerator[Heard, None]:
         """Yield events as a client reads them."""
         await self.feed.start()
-        listener = Listener(
-            self.feed, self.views, self._moments, SystemClock(), self.telemetry, since, session
-        )
-        async with aclosing(listener.chunks()) as chunks:
+        async with aclosing(Listener(self.feed, since, session).chunks()) as chunks:
             async for chunk in chunks:
                 for event in parsed(chunk):
                     yield event

@@ -29,7 +29,8 @@ from streams.ports import (
     ViewPosition,
     ViewReader,
 )
-from streams.serve.api.app import Serving, create_app
+from streams.serve.api.app import create_app
+from streams.serve.api.serving import Serving
 from tests.doubles.dump import ViewFold
 from tests.doubles.views import FaultyViews
 

@@ -31,13 +31,13 @@ def _manual(count: int, *durations: int) -> Aggregates:
 
 
 def test_partitions_are_added_up() -> None:
-    total = added([_manual(2, 1_000, 2_000), _manual(1, 2_000), Aggregates()])
+    total = added(Aggregates, [_manual(2, 1_000, 2_000), _manual(1, 2_000), Aggregates()])
     assert total.manual.succeeded == 3
     assert total.saved_tokens == -10
     assert total.manual.duration_ms == Distribution(
         count=3, sum=5_000, min=1_000, max=2_000, buckets={"1000": 1, "2000": 2}
     )
-    assert added([]) == Aggregates()
+    assert added(Aggregates, []) == Aggregates()
 
 
 def _tokens(*values: int) -> Distribution:

@@ -27,7 +27,8 @@ from streams.cli.workers.run import run
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers, listening, port_of
 from streams.ports import Clock, Health
-from streams.serve.api.app import Serving, create_app
+from streams.serve.api.app import create_app
+from streams.serve.api.serving import Serving
 from streams.settings import Settings
 from streams.wiring.serve import is_of_this_machine, readers
 

@@ -6,12 +6,13 @@ path of keys to it, `("rules", 1, "at_percent")`; the reader of the file finds t
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias, TypeVar, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias, TypeVar, assert_never, get_args
 from urllib.parse import urlsplit
 
 from schemas.records import ExhaustedReason, Outcome
 from streams.core.alerts.rules import (
+    AlertKind,
     AlertPlan,
     Condition,
     Exhaustion,
@@ -48,6 +49,7 @@ _DURATION: Final = re.compile(r"(\d{1,6})\s*([smhd])", re.ASCII)
 _NAME: Final = re.compile(r"[\w][\w .:/-]{0,99}", re.ASCII)
 _MOST_COUNT: Final = 1_000
 
+_KINDS: Final[tuple[AlertKind, ...]] = get_args(AlertKind)
 _FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 _PLACES: Final[tuple[MemoryPlace, ...]] = get_args(MemoryPlace)
 _OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
@@ -146,9 +148,8 @@ def _target(section: "_Section") -> Target:
 
 def _rule(section: "_Section", targets: Sequence[str], max_age_ms: int) -> Rule | None:
     name = section.name()
-    conditions = _Conditions(section, max_age_ms)
-    kind = section.one_of("when", tuple(conditions.by_kind), None)
-    condition = None if kind is None else conditions.by_kind[kind]()
+    kind = section.one_of("when", _KINDS, None)
+    condition = None if kind is None else _condition(section, kind, max_age_ms)
     named = section.texts("targets")
     if not named:
         section.fault("targets", f"is missing: name one or more of {_listed(targets)}")
@@ -166,43 +167,31 @@ def _rule(section: "_Section", targets: Sequence[str], max_age_ms: int) -> Rule 
     return Rule(name=name, condition=condition, targets=named, **patterns)
 
 
-class _Conditions:
-    """The conditions by their names in the file; each reads the keys that it needs."""
-
-    def __init__(self, section: "_Section", max_age_ms: int) -> None:
-        self._section, self._max_age_ms = section, max_age_ms
-        self.by_kind: dict[str, Callable[[], Condition]] = {
-            "pressure": self._pressure,
-            "failed": self._failed,
-            "stalled": self._stalled,
-            "thrash": self._thrash,
-            "exhausted": self._exhausted,
-        }
-
-    def _pressure(self) -> Condition:
-        return Pressure(self._section.number("at_percent", 1, 100))
-
-    def _failed(self) -> Condition:
-        return Failed(
-            frozenset(self._section.some_of("outcomes", _OUTCOMES, default=("failed", "blocked")))
-        )
-
-    def _stalled(self) -> Condition:
-        after_ms = self._section.duration("after", None, least_ms=SECOND_MS, most_ms=DAY_MS)
-        if after_ms >= self._max_age_ms:
-            self._section.fault(
-                "after", "is not below max_age, beyond which nothing is alerted: raise max_age"
+def _condition(section: "_Section", kind: AlertKind, max_age_ms: int) -> Condition:
+    """Read the keys that a kind's condition needs."""
+    match kind:
+        case "pressure":
+            return Pressure(section.number("at_percent", 1, 100))
+        case "failed":
+            outcomes = section.some_of("outcomes", _OUTCOMES, default=("failed", "blocked"))
+            return Failed(frozenset(outcomes))
+        case "stalled":
+            after_ms = section.duration("after", None, least_ms=SECOND_MS, most_ms=DAY_MS)
+            if after_ms >= max_age_ms:
+                section.fault(
+                    "after", "is not below max_age, beyond which nothing is alerted: raise max_age"
+                )
+            return Stalled(after_ms)
+        case "thrash":
+            return Thrashing(
+                count=section.number("count", 2, _MOST_COUNT),
+                within_ms=section.duration("within", None, least_ms=SECOND_MS, most_ms=DAY_MS),
             )
-        return Stalled(after_ms)
-
-    def _thrash(self) -> Condition:
-        return Thrashing(
-            count=self._section.number("count", 2, _MOST_COUNT),
-            within_ms=self._section.duration("within", None, least_ms=SECOND_MS, most_ms=DAY_MS),
-        )
-
-    def _exhausted(self) -> Condition:
-        return Exhaustion(frozenset(self._section.some_of("reasons", _REASONS, default=_REASONS)))
+        case "exhausted":
+            reasons = section.some_of("reasons", _REASONS, default=_REASONS)
+            return Exhaustion(frozenset(reasons))
+        case _:
+            assert_never(kind)
 
 
 class _Section:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 from urllib.parse import quote
 
 from schemas.records import ExhaustedReason, Outcome
@@ -21,6 +21,7 @@ _UNQUOTED: Final = "!'()*"
 class Pressure:
     """A chain uses so many percent of its window, or more: once in each of its epochs."""
 
+    kind: ClassVar[AlertKind] = "pressure"
     at_percent: int
 
 
@@ -28,6 +29,7 @@ class Pressure:
 class Failed:
     """A compaction attempt ended without a boundary, with one of these outcomes."""
 
+    kind: ClassVar[AlertKind] = "failed"
     outcomes: frozenset[Outcome]
 
 
@@ -35,6 +37,7 @@ class Failed:
 class Stalled:
     """An open attempt gave neither an end nor a heartbeat for so long: once an attempt."""
 
+    kind: ClassVar[AlertKind] = "stalled"
     after_ms: int
 
 
@@ -42,6 +45,7 @@ class Stalled:
 class Thrashing:
     """A chain was compacted so many times within so long: once until it is fewer again."""
 
+    kind: ClassVar[AlertKind] = "thrash"
     count: int
     within_ms: int
 
@@ -50,18 +54,11 @@ class Thrashing:
 class Exhaustion:
     """A turn ended for lack of room, for one of these reasons."""
 
+    kind: ClassVar[AlertKind] = "exhausted"
     reasons: frozenset[ExhaustedReason]
 
 
 Condition: TypeAlias = Pressure | Failed | Stalled | Thrashing | Exhaustion
-
-KINDS: dict[type[Condition], AlertKind] = {
-    Pressure: "pressure",
-    Failed: "failed",
-    Stalled: "stalled",
-    Thrashing: "thrash",
-    Exhaustion: "exhausted",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ class Rule:
     @property
     def kind(self) -> AlertKind:
         """Which kind of alert it gives."""
-        return KINDS[type(self.condition)]
+        return self.condition.kind
 
     def concerns(self, session_id: str, chain: str, model: str | None) -> bool:
         """Return whether it is for this chain, judged by its records: not by the agent."""

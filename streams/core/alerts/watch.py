@@ -199,11 +199,10 @@ class Watch:
                         "used_tokens": None if start is None else start.used_tokens,
                         "used_percent": None if start is None else start.context_used_percent,
                     }
-                    alert = self._alert(rule, attempt.record, facts)
                     # By the attempt, which its start's id names: however it came to be known.
                     attempt_id = attempt.data.attempt_id
                     alert = replace(
-                        alert,
+                        self._alert(rule, attempt.record, facts),
                         id=_id(rule.name, attempt_id),
                         record_id=attempt_id,
                         record_type=event_type(CompactionStart.kind),

@@ -12,7 +12,7 @@ from schemas.records import (
 )
 from streams.core.derivation.compaction_attempts import duration_ms, move
 from streams.core.derivation.state import AwaitedSummary, Chain, Unmeasured
-from streams.core.derivation.step import Rank, Step
+from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import AttemptEvent, Start
 
 
@@ -27,10 +27,7 @@ def bound(step: Step, boundary: Boundary) -> None:
     complete(step, name, chain, None)
     pre_tokens, source = _pre_tokens(boundary, chain)
     duration, duration_source = _duration(step, boundary, start)
-    boundary_id = step.record_id(name, "compact_boundary")
-    step.emit(
-        Rank.BOUNDARY,
-        boundary_id,
+    boundary_id = step.emit(
         CompactBoundary(
             **step.common(name, chain.model),
             attempt_id=None if start is None else start.attempt_id,
@@ -43,7 +40,7 @@ def bound(step: Step, boundary: Boundary) -> None:
             number=chain.boundaries + 1,
             messages_since_last=chain.since_boundary,
             metadata=boundary.metadata,
-        ),
+        )
     )
     awaited = AwaitedSummary(boundary_id, boundary.anchor)
     if boundary.summary is not None:
@@ -67,11 +64,7 @@ def reset(step: Step, signal: Reset) -> None:
         move(step, AttemptEvent.RESET)
         step.hint = None
     chain = step.chains[name]
-    step.emit(
-        Rank.RESET,
-        step.record_id(name, "context_reset"),
-        ContextReset(**step.common(name, chain.model), reason=signal.reason),
-    )
+    step.emit(ContextReset(**step.common(name, chain.model), reason=signal.reason))
     complete(step, name, chain, None)
     chain = step.edit(name)
     chain.used = chain.percent = chain.unmeasured = None
@@ -103,8 +96,6 @@ def complete(step: Step, name: str, chain: Chain, tokens_after: int | None) -> N
     if pending.tokens_before is not None and tokens_after is not None:
         saved = pending.tokens_before - tokens_after
     step.emit(
-        Rank.FORCED_COMPLETE if tokens_after is None else Rank.COMPLETE,
-        step.record_id(name, "compaction_complete", pending.boundary_id),
         CompactionComplete(
             **step.common(name, chain.model),
             boundary_id=pending.boundary_id,
@@ -114,6 +105,7 @@ def complete(step: Step, name: str, chain: Chain, tokens_after: int | None) -> N
             tokens_saved=saved,
             duration_ms=pending.duration_ms,
         ),
+        pending.boundary_id,
     )
 
 
@@ -133,11 +125,5 @@ def _duration(
 
 
 def _summarise(step: Step, boundary_id: str, summary: str) -> None:
-    chain = step.chains[step.subject]
-    step.emit(
-        Rank.SUMMARY,
-        step.record_id(step.subject, "compaction_summary"),
-        CompactionSummary(
-            **step.common(step.subject, chain.model), boundary_id=boundary_id, summary=summary
-        ),
-    )
+    common = step.common(step.subject, step.chains[step.subject].model)
+    step.emit(CompactionSummary(**common, boundary_id=boundary_id, summary=summary))

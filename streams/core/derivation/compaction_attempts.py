@@ -11,14 +11,13 @@ from schemas.records import (
     Outcome,
     TriggerReason,
 )
-from streams.core.derivation.step import Rank, Step
+from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import (
     TABLE,
     AttemptEvent,
     Effect,
     Start,
     attempt_in,
-    start_of,
 )
 
 GAP_MS: Final = 6 * 60 * 60 * 1000
@@ -27,9 +26,9 @@ GAP_MS: Final = 6 * 60 * 60 * 1000
 
 def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = None) -> Start | None:
     """Move the attempt and emit what the table demands; return the start of the attempt before."""
-    phase = step.attempt.phase
+    phase, before = step.attempt
     transition = TABLE[phase][event]
-    before = start = start_of(step.attempt)
+    start = before
     if transition.to is phase and not transition.effects:
         return before
     for effect in transition.effects:
@@ -69,15 +68,13 @@ def _start(step: Step) -> Start:
         reason = "manual" if step.hint == "manual" else "threshold_exceeded"
         step.hint = None
     step.emit(
-        Rank.START,
-        attempt_id,
         CompactionStart(
             **step.common(MAIN_CHAIN, main.model),
             attempt_id=attempt_id,
             trigger_reason=reason,
             context_used_percent=main.percent,
             used_tokens=main.used,
-        ),
+        )
     )
     return Start(attempt_id, step.normal.own_ms, step.normal.live_ms)
 
@@ -86,21 +83,17 @@ def _heartbeat(step: Step, start: Start | None) -> None:
     if start is None:
         raise AssertionError("the table gives heartbeats to open attempts only")
     step.emit(
-        Rank.PROGRESS,
-        step.record_id(MAIN_CHAIN, "compaction_progress"),
         CompactionProgress(
             **step.common(MAIN_CHAIN, step.main.model),
             attempt_id=start.attempt_id,
             elapsed_ms=duration_ms(start, step.normal),
-        ),
+        )
     )
 
 
 def _fail(step: Step, start: Start | None, outcome: Outcome, error: str | None) -> None:
     attempt_id = None if start is None else start.attempt_id
     step.emit(
-        Rank.FAILED,
-        step.record_id(MAIN_CHAIN, "compaction_failed", attempt_id),
         CompactionFailed(
             **step.common(MAIN_CHAIN, step.main.model),
             attempt_id=attempt_id,
@@ -108,4 +101,5 @@ def _fail(step: Step, start: Start | None, outcome: Outcome, error: str | None) 
             error=error,
             duration_ms=None if start is None else duration_ms(start, step.normal),
         ),
+        attempt_id,
     )

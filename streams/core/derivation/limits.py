@@ -14,7 +14,7 @@ from schemas.records import MAIN_CHAIN, ContextLimits, WindowSource
 from streams.core.derivation.known_causes import cause_hash
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_CHAIN, KnownFacts, ReportedLimits
-from streams.core.derivation.step import Rank, Step
+from streams.core.derivation.step import Step
 from streams.core.derivation.windows import base_name
 
 MAX_MODELS: Final = 64
@@ -220,8 +220,6 @@ def _ordered(chains: Iterable[str]) -> list[str]:
 def _emit(step: Step, name: str, limits: ReportedLimits) -> None:
     usage = step.usage if name == MAIN_CHAIN else None
     step.emit(
-        Rank.LIMITS,
-        step.record_id(name, "context_limits"),
         ContextLimits(
             **step.common(name, step.chains[name].model),
             window=limits.window,
@@ -231,5 +229,5 @@ def _emit(step: Step, name: str, limits: ReportedLimits) -> None:
             effective_window=limits.effective_window,
             total_tokens=None if usage is None else usage.total_tokens,
             categories=None if usage is None else usage.categories,
-        ),
+        )
     )

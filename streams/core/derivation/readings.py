@@ -17,7 +17,7 @@ from streams.core.derivation import limits, responses
 from streams.core.derivation.compact_boundaries import bound, complete
 from streams.core.derivation.compaction_attempts import move
 from streams.core.derivation.state import Chain
-from streams.core.derivation.step import Rank, Step
+from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import AttemptEvent
 from streams.core.derivation.windows import base_name
 
@@ -28,29 +28,26 @@ def respond(step: Step, response: Response) -> None:
     key = responses.key_hash(response.key, step.normal.cause)
     chain = step.edit(name)
     remembered = responses.find(chain.memory, key)
-    marks = 0 if remembered is None else remembered.marks
+    counts, previous_output, marks = remembered or (responses.NOT_COUNTED, None, 0)
     if response.model is not None:
         limits.set_model(step, name, base_name(response.model)[0])
     if response.boundary is not None and not marks & responses.BOUNDARY_MARK:
         marks |= responses.BOUNDARY_MARK
         bound(step, response.boundary)
-    previous_output = _begin(step, chain, key) if remembered is None else remembered.previous_output
+    if remembered is None:
+        previous_output = _begin(step, chain, key)
     _take_output(chain, key, response.output)
     if response.edits or response.exhausted:
         marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
-    known = remembered
-    if known is None:
-        known = responses.RememberedResponse(key, responses.NOT_COUNTED, previous_output, marks)
-    elif marks != known.marks:
-        known = known.with_marks(marks)
     usage = response.usage
     if usage is not None and usage.used > 0:
-        counted = known.with_reading(usage)
-        if counted is not known:
+        counted = responses.counts_hash(usage)
+        if not marks & responses.READ_MARK or counted != counts:
+            counts, marks = counted, marks | responses.READ_MARK
             _read(step, response.response_id, usage, previous_output)
-            known = counted
-    if known is not remembered:
-        chain.memory = responses.remember(chain.memory, known)
+    known = (counts, previous_output, marks)
+    if known != remembered:
+        chain.memory = responses.remember(chain.memory, key, known)
 
 
 def end_response(step: Step, end: ResponseEnd) -> None:
@@ -60,11 +57,11 @@ def end_response(step: Step, end: ResponseEnd) -> None:
     if remembered is None:
         return
     _take_output(chain, chain.response, end.output)
-    marks = remembered.marks | _once(
-        step, remembered.marks, edits=end.edits, exhausted=end.exhausted
-    )
-    if marks != remembered.marks:
-        chain.memory = responses.remember(chain.memory, remembered.with_marks(marks))
+    counts, previous_output, marks = remembered
+    added = _once(step, marks, edits=end.edits, exhausted=end.exhausted)
+    if added:
+        known = (counts, previous_output, marks | added)
+        chain.memory = responses.remember(chain.memory, chain.response, known)
 
 
 def micro_compact(step: Step, micro: MicroCompaction) -> None:
@@ -74,11 +71,7 @@ def micro_compact(step: Step, micro: MicroCompaction) -> None:
 
 def exhaust(step: Step, name: str, reason: ExhaustedReason) -> None:
     """Emit that a turn ended for lack of room."""
-    step.emit(
-        Rank.EXHAUSTED,
-        step.record_id(name, "context_exhausted"),
-        ContextExhausted(**step.common(name, step.chains[name].model), reason=reason),
-    )
+    step.emit(ContextExhausted(**step.common(name, step.chains[name].model), reason=reason))
 
 
 def _begin(step: Step, chain: Chain, key: bytes) -> int | None:
@@ -119,13 +112,11 @@ def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhaust
 def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -> None:
     name = step.subject
     step.emit(
-        Rank.EDIT,
-        step.record_id(name, "context_edit"),
         ContextEdit(
             **step.common(name, step.chains[name].model),
             edits=edits,
             cleared_input_tokens=cleared,
-        ),
+        )
     )
 
 
@@ -140,8 +131,6 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
     window, source = limits.disprove(step, chain.model, used)
     percent = None if window is None else used_percent(used, window)
     step.emit(
-        Rank.READING,
-        step.record_id(name, "context_reading"),
         ContextReading(
             **step.common(name, chain.model),
             response_id=response_id,
@@ -155,7 +144,7 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
             used_percent=percent,
             messages=chain.messages,
             messages_total=chain.total,
-        ),
+        )
     )
     complete(step, name, chain, used)
     if window is not None and percent is not None:
@@ -176,8 +165,6 @@ def _warn(
         return announced
     name = step.subject
     step.emit(
-        Rank.WARNING,
-        step.record_id(name, "context_warning", crossed[-1]),
         ContextWarning(
             **step.common(name, chain.model),
             threshold_percent=crossed[-1],
@@ -190,6 +177,7 @@ def _warn(
             context_window=window,
             window_source=source,
         ),
+        crossed[-1],
     )
     return (*announced, *crossed)
 

@@ -5,10 +5,9 @@ line is a new reading only if they differ, and what may be emitted once per resp
 """
 
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeAlias
 
 from contextgauge.normalise.signals import Usage
 from streams.core.derivation.known_causes import HASH_BYTES, cause_hash
@@ -36,40 +35,9 @@ _FRAMES_TOGETHER: Final = 4_096
 """Responses whose lines and frames may come in turns while their keys' hashes are still at hand."""
 
 
-@dataclass(slots=True, init=False)
-class RememberedResponse:
-    """One response: the hash of its key, that of its counts, its marks. Never changed.
-
-    `previous_output` is the output of the response before it, where known.
-    """
-
-    key: bytes
-    counts: bytes
-    previous_output: int | None
-    marks: int
-
-    def __init__(
-        self,
-        key: bytes,
-        counts: bytes = NOT_COUNTED,
-        previous_output: int | None = None,
-        marks: int = 0,
-    ) -> None:
-        self.key = key
-        self.counts = counts
-        self.previous_output = previous_output
-        self.marks = marks
-
-    def with_marks(self, marks: int) -> "RememberedResponse":
-        """Return it with other marks."""
-        return RememberedResponse(self.key, self.counts, self.previous_output, marks)
-
-    def with_reading(self, usage: Usage) -> "RememberedResponse":
-        """Return it with the counts of its latest reading; itself where they are no news (R9)."""
-        counts, marks = _counts_hash(usage), self.marks
-        if marks & READ_MARK and counts == self.counts:
-            return self
-        return RememberedResponse(self.key, counts, self.previous_output, marks | READ_MARK)
+Remembered: TypeAlias = tuple[bytes, int | None, int]
+"""What is remembered of a response: the hash of its counts, the output of the response before it
+where known, and its marks."""
 
 
 def key_hash(key: str | None, cause: str) -> bytes:
@@ -83,28 +51,26 @@ def _response_hash(key: str) -> bytes:
     return cause_hash(f"response {key}")
 
 
-def find(memory: bytes, key: bytes) -> RememberedResponse | None:
-    """Return a remembered response."""
+def find(memory: bytes, key: bytes) -> Remembered | None:
+    """Return what is remembered of a response."""
     at = _place(memory, key)
     if at < 0:
         return None
-    key, counts, output, marks = _ENTRY.unpack_from(memory, at)
-    previous_output = None if output == _UNKNOWN else output
-    return RememberedResponse(key, counts, previous_output, marks)
+    _, counts, output, marks = _ENTRY.unpack_from(memory, at)
+    return counts, None if output == _UNKNOWN else output, marks
 
 
-def remember(memory: bytes, response: RememberedResponse) -> bytes:
+def remember(memory: bytes, key: bytes, response: Remembered) -> bytes:
     """Return the memory with the response: in its old place, or as the newest."""
-    output = response.previous_output
-    previous_output = _UNKNOWN if output is None else output
-    packed = _ENTRY.pack(response.key, response.counts, previous_output, response.marks)
-    at = _place(memory, response.key)
+    counts, output, marks = response
+    packed = _ENTRY.pack(key, counts, _UNKNOWN if output is None else output, marks)
+    at = _place(memory, key)
     if at >= 0:
         return memory[:at] + packed + memory[at + _ENTRY.size :]
     return (memory + packed)[-KEPT * _ENTRY.size :]
 
 
-def _counts_hash(usage: Usage) -> bytes:
+def counts_hash(usage: Usage) -> bytes:
     """Return the bytes by which counts are compared: a third of their size; null counts as 0."""
     counts = _COUNTS.pack(usage.input or 0, usage.creation or 0, usage.read or 0)
     return blake2b(counts, digest_size=HASH_BYTES).digest()

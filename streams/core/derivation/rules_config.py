@@ -42,7 +42,7 @@ class Rules:
         if self.default_window < 1 or any(w < 1 for w in self.configured_windows.values()):
             raise ValueError("a window is a number of tokens above 0")
         configured = Catalog.from_rows(
-            {"prefix": plain_name(base_name(name)[0]), "context": window, "source": "configured"}
+            {"prefix": plain_name(base_name(name)[0]), "context": window}
             for name, window in self.configured_windows.items()
         )
         force = (

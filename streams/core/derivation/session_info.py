@@ -1,10 +1,19 @@
 """Facts of the session: emitted once, and again when one changes (records.md, `session_info`)."""
 
-from typing import cast
+from typing import Any, Final, cast
 
 from contextgauge.normalise.signals import SessionFacts
 from schemas.records import MAIN_CHAIN, Runtime, SessionInfo
-from streams.core.derivation.step import Rank, Step
+from streams.core.derivation.step import Step
+
+_FACTS: Final = (
+    "runtime",
+    "runtime_version",
+    "model",
+    "cwd",
+    "forked_from",
+    "publisher_agent_id",
+)
 
 
 def apply_facts(step: Step, message: SessionFacts) -> None:
@@ -13,38 +22,21 @@ def apply_facts(step: Step, message: SessionFacts) -> None:
     A subagent's line fills what is not known yet but changes nothing: its folder is its own.
     """
     facts = step.facts
-    known = (
-        facts.runtime,
-        facts.runtime_version,
-        facts.model,
-        facts.cwd,
-        facts.forked_from,
-        facts.publisher_agent_id,
-    )
-    merged = tuple(
-        old if new is None or (message.only_new and old is not None) else new
-        for new, old in zip((*message[:5], message.publisher_agent_id), known, strict=True)
-    )
-    if merged == known:
+    changed: dict[str, Any] = {}
+    for name in _FACTS:
+        new, old = getattr(message, name), getattr(facts, name)
+        if new is not None and new != old and (old is None or not message.only_new):
+            changed[name] = new
+    if not changed:
         return
-    runtime, version, model, cwd, forked_from, agent_id = merged
-    step.facts = facts._replace(
-        runtime=runtime,
-        runtime_version=version,
-        model=model,
-        cwd=cwd,
-        forked_from=forked_from,
-        publisher_agent_id=agent_id,
-    )
+    facts = step.facts = facts._replace(**changed)
     step.emit(
-        Rank.SESSION_INFO,
-        step.record_id(MAIN_CHAIN, "session_info"),
         SessionInfo(
-            **step.common(MAIN_CHAIN, model),
-            runtime=cast("Runtime | None", runtime),
-            runtime_version=version,
-            cwd=cwd,
-            forked_from=forked_from,
-            publisher_agent_id=agent_id,
-        ),
+            **step.common(MAIN_CHAIN, facts.model),
+            runtime=cast("Runtime | None", facts.runtime),
+            runtime_version=facts.runtime_version,
+            cwd=facts.cwd,
+            forked_from=facts.forked_from,
+            publisher_agent_id=facts.publisher_agent_id,
+        )
     )

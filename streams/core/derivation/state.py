@@ -7,8 +7,9 @@ would be half of it. One that is shorter leaves the last at their defaults: so a
 older build of the same version can be read, and new fields of `Chain` and `KnownFacts` come last.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, cast
 
 from contextgauge.errors import VersionError
@@ -21,14 +22,7 @@ from streams.core.derivation.known_causes import (
     chunks,
     from_chunks,
 )
-from streams.core.derivation.transitions import (
-    IDLE,
-    Attempt,
-    Phase,
-    Start,
-    attempt_in,
-    start_of,
-)
+from streams.core.derivation.transitions import IDLE, Attempt, Phase, Start, attempt_in
 
 STATE_VERSION: Final = 2
 """Version of the parts; a build refuses a partition whose state has another."""
@@ -306,44 +300,34 @@ def _unpack(parts: Mapping[str, StoredPart]) -> Session:
 
 
 def _pack_session(session: Session) -> StoredPart:
-    known, attempt = session.known, session.attempt
-    start = start_of(attempt)
-    began: Json = None if start is None else [start.attempt_id, start.own_ms, start.live_ms]
+    known, (phase, start) = session.known, session.attempt
     return StoredPart(
         [
             session.sequence,
             session.applied,
             session.last_ms,
             known.added,
-            attempt.phase.value,
-            began,
+            phase.value,
+            None if start is None else list(start),
             session.hint,
             session.last_reset,
-            _pack_facts(session.facts),
+            _listed(session.facts),
         ],
         known.boundaries,
     )
 
 
+_fields_of: Final = attrgetter(*(field.name for field in fields(Chain)[2:]))
+"""Gives what a chain's part lists after the response; the memory is its bytes."""
+
+
 def _pack_chain(chain: Chain) -> StoredPart:
-    fields = [
-        chain.response.hex(),
-        chain.model,
-        chain.subagent_type,
-        chain.touched,
-        chain.output,
-        chain.used,
-        chain.percent,
-        chain.messages,
-        chain.since_boundary,
-        chain.total,
-        list(chain.announced),
-        chain.boundaries,
-        None if chain.awaited is None else list(chain.awaited),
-        None if chain.unmeasured is None else list(chain.unmeasured),
-        None if chain.reported_limits is None else list(chain.reported_limits),
-    ]
-    return StoredPart(cast("list[Json]", fields), chain.memory)
+    return StoredPart([chain.response.hex(), *_listed(_fields_of(chain))], chain.memory)
+
+
+def _listed(values: Iterable[Any]) -> list[Json]:
+    """Return values as JSON has them: lists in place of tuples."""
+    return [list(value) if isinstance(value, tuple) else value for value in values]
 
 
 def _unpack_chain(part: StoredPart) -> Chain:
@@ -362,11 +346,6 @@ _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
     (13, ReportedLimits._make),
 )
 """Fields of a chain that JSON has as lists, by their place after the response."""
-
-
-def _pack_facts(facts: KnownFacts) -> Json:
-    fields = [list(item) if isinstance(item, tuple) else item for item in facts]
-    return cast("Json", fields)
 
 
 def _unpack_facts(fields: Json) -> KnownFacts:

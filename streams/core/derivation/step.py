@@ -4,11 +4,10 @@ The only mutable thing of the core. It lives inside one call of `derive`, starts
 immutable session and ends as a new one.
 """
 
-from enum import IntEnum
 from typing import Final, TypedDict
 
 from contextgauge.normalise.signals import ContextUsage, Normal
-from schemas.records import MAIN_CHAIN, Kind, Record, RecordData
+from schemas.records import MAIN_CHAIN, CompactionComplete, Kind, Record, RecordData
 from streams.core.derivation.record_ids import record_id
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_CHAIN, Chain, Session
@@ -17,23 +16,27 @@ MAX_CHAINS: Final = 64
 """Chains of a session, the main one included; the least recent subagent's leaves (R2)."""
 
 
-class Rank(IntEnum):
-    """The order of the records of one message (records.md, «Order»)."""
+UNMEASURED: Final = "compaction_complete without a reading"
 
-    SESSION_INFO = 1
-    FAILED = 2
-    START = 3
-    PROGRESS = 4
-    RESET = 5
-    FORCED_COMPLETE = 6
-    BOUNDARY = 7
-    SUMMARY = 8
-    LIMITS = 9
-    EDIT = 10
-    READING = 11
-    COMPLETE = 12
-    WARNING = 13
-    EXHAUSTED = 14
+RECORD_ORDER: Final = (
+    "session_info",
+    "compaction_failed",
+    "compaction_start",
+    "compaction_progress",
+    "context_reset",
+    UNMEASURED,
+    "compact_boundary",
+    "compaction_summary",
+    "context_limits",
+    "context_edit",
+    "context_reading",
+    "compaction_complete",
+    "context_warning",
+    "context_exhausted",
+)
+"""The order of the records of one message (records.md, «Order»)."""
+
+_RANKS: Final = {kind: rank for rank, kind in enumerate(RECORD_ORDER)}
 
 
 class CommonFields(TypedDict):
@@ -46,38 +49,8 @@ class CommonFields(TypedDict):
     subagent_type: str | None
 
 
-class Emitted:
-    """A record without its place in the session's sequence."""
-
-    __slots__ = ("data", "rank", "record_id")
-
-    def __init__(self, rank: Rank, record_id: str, data: RecordData) -> None:
-        self.rank = rank
-        self.record_id = record_id
-        self.data = data
-
-
 class Step:
     """The session while one message is applied to it; see the module."""
-
-    __slots__ = (
-        "_edited",
-        "attempt",
-        "chains",
-        "emitted",
-        "facts",
-        "first_read",
-        "hint",
-        "last_reset",
-        "limits_touched",
-        "normal",
-        "rules",
-        "session_id",
-        "subject",
-        "usage",
-        "usage_is_new",
-        "was_reset",
-    )
 
     def __init__(
         self, rules: Rules, session: Session, session_id: str, normal: Normal, subject: str
@@ -97,7 +70,8 @@ class Step:
         self.first_read: str | None = None
         self.usage: ContextUsage | None = None
         self.usage_is_new = False
-        self.emitted: list[Emitted] = []
+        self.emitted: list[tuple[str, RecordData]] = []
+        """The records' ids and data."""
         self._touch(subject, session.applied + 1)
 
     def _touch(self, name: str, applied: int) -> None:
@@ -142,9 +116,11 @@ class Step:
         """Return the id of this message's record of a kind."""
         return record_id(self.session_id, chain, kind, self.normal.cause, *extra)
 
-    def emit(self, rank: Rank, record_id: str, data: RecordData) -> None:
-        """Add a record."""
-        self.emitted.append(Emitted(rank, record_id, data))
+    def emit(self, data: RecordData, *extra: str | int | None) -> str:
+        """Add a record and return its id; see `record_id`."""
+        own_id = self.record_id(data.chain, data.kind, *extra)
+        self.emitted.append((own_id, data))
+        return own_id
 
     def records(self, sequence: int) -> tuple[Record, ...]:
         """Return the envelopes in the order of the kinds, numbered after `sequence`."""
@@ -155,11 +131,13 @@ class Step:
             emitted.sort(key=_rank)
         time_ms, tag = self.normal.time_ms, self.rules.tag
         records = []
-        for one in emitted:
+        for own_id, data in emitted:
             sequence += 1
-            records.append(Record(one.record_id, one.data.chain, time_ms, sequence, tag, one.data))
+            records.append(Record(own_id, data.chain, time_ms, sequence, tag, data))
         return tuple(records)
 
 
-def _rank(emitted: Emitted) -> Rank:
-    return emitted.rank
+def _rank(emitted: tuple[str, RecordData]) -> int:
+    data = emitted[1]
+    unmeasured = isinstance(data, CompactionComplete) and data.tokens_after is None
+    return _RANKS[UNMEASURED if unmeasured else data.kind]

@@ -5,9 +5,8 @@ else moves an attempt; `docs/ATTEMPTS.md` is drawn from it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 
 class Phase(StrEnum):
@@ -102,8 +101,7 @@ TABLE: Final[Mapping[Phase, Mapping[AttemptEvent, Move]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """When an attempt opened, by the message's own timestamp and by when it was seen live."""
 
     attempt_id: str
@@ -111,55 +109,16 @@ class Start:
     live_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """No attempt."""
+class Attempt(NamedTuple):
+    """An attempt in its phase; one that is idle has no start, all others have."""
 
-    phase: ClassVar = Phase.IDLE
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """The runtime is compacting."""
-
-    phase: ClassVar = Phase.OPEN
-    start: Start
+    phase: Phase
+    start: Start | None
 
 
-@dataclass(frozen=True, slots=True)
-class Succeeded:
-    """The runtime noted success; the boundary is still to come."""
-
-    phase: ClassVar = Phase.SUCCEEDED
-    start: Start
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The phase ended, outcome unknown."""
-
-    phase: ClassVar = Phase.ENDED
-    start: Start
-
-
-Attempt: TypeAlias = Idle | Open | Succeeded | Ended
-
-IDLE: Final = Idle()
-
-_IN_PHASE: Final[Mapping[Phase, type[Open] | type[Succeeded] | type[Ended]]] = {
-    Phase.OPEN: Open,
-    Phase.SUCCEEDED: Succeeded,
-    Phase.ENDED: Ended,
-}
+IDLE: Final = Attempt(Phase.IDLE, None)
 
 
 def attempt_in(phase: Phase, start: Start | None) -> Attempt:
     """Return the attempt in a phase; without a start there is none."""
-    if start is None or phase is Phase.IDLE:
-        return IDLE
-    return _IN_PHASE[phase](start)
-
-
-def start_of(attempt: Attempt) -> Start | None:
-    """Return the attempt's start, None where there is no attempt."""
-    return None if isinstance(attempt, Idle) else attempt.start
+    return IDLE if start is None or phase is Phase.IDLE else Attempt(phase, start)

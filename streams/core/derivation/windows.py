@@ -25,25 +25,9 @@ _BOUNDARIES: Final = frozenset("-@:_")
 
 
 @dataclass(frozen=True, slots=True)
-class WindowRow:
-    """One row of the catalog, tokens each.
-
-    `context` is the window. `input` and `output` are the vendor's limits of one request's two
-    sides, null where the source does not have them. `source` names where the figures are from.
-    """
-
-    prefix: str
-    context: int
-    input: int | None
-    output: int | None
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
 class Catalog:
-    """The bundled windows. `digest` changes when any name's window could."""
+    """Windows by the beginnings of names. `digest` changes when any name's window could."""
 
-    rows: tuple[WindowRow, ...]
     digest: str
     _context_by_prefix: Mapping[str, int] = field(repr=False, compare=False)
     _longest: int = field(repr=False, compare=False)
@@ -51,17 +35,26 @@ class Catalog:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, object]]) -> "Catalog":
-        """Build from parsed rows `{prefix, context, input, output, source}`.
+        """Build from parsed rows with a `prefix` and a `context`, the window in tokens.
 
-        Raises ValueError for a row that is malformed or a prefix that is there twice.
+        What else a row has is for people. Raises ValueError for a row that is malformed or a
+        prefix that is there twice.
         """
-        read = tuple(sorted((_row(row) for row in rows), key=lambda row: row.prefix))
-        context_by_prefix = {row.prefix: row.context for row in read}
-        if len(context_by_prefix) != len(read):
-            raise ValueError("the window catalog has two rows for one prefix")
+        context_by_prefix: dict[str, int] = {}
+        for row in rows:
+            prefix, context = row.get("prefix"), row.get("context")
+            if not isinstance(prefix, str) or plain_name(prefix) != prefix or not prefix:
+                raise ValueError(
+                    f"window catalog: prefix {prefix!r} is not a plain lower-case model name"
+                )
+            if not isinstance(context, int) or isinstance(context, bool) or context < 1:
+                raise ValueError(f"window catalog: context {context!r} of {prefix!r} is no count")
+            if prefix in context_by_prefix:
+                raise ValueError(f"the window catalog has two rows for {prefix!r}")
+            context_by_prefix[prefix] = context
         digest = hashlib.sha256(repr(sorted(context_by_prefix.items())).encode()).hexdigest()[:8]
         longest = max(map(len, context_by_prefix), default=0)
-        return cls(read, digest, context_by_prefix, longest)
+        return cls(digest, context_by_prefix, longest)
 
     def window(self, model: str) -> int | None:
         """Return the model's window in tokens, None where no row matches.
@@ -115,24 +108,3 @@ def plain_name(model: str) -> str:
     if (vendor := _VENDOR.match(name)) is not None:
         name = name[vendor.end() :]
     return _DIGIT_DOT.sub("-", name) if name.startswith("claude") else name
-
-
-def _row(row: Mapping[str, object]) -> WindowRow:
-    prefix, source = row.get("prefix"), row.get("source")
-    context, input_limit, output_limit = (
-        _tokens(row, name) for name in ("context", "input", "output")
-    )
-    if not isinstance(prefix, str) or plain_name(prefix) != prefix or not prefix:
-        raise ValueError(f"window catalog: prefix {prefix!r} is not a plain lower-case model name")
-    if context is None or not isinstance(source, str):
-        raise ValueError(f"window catalog: row {prefix!r} needs a context and a source")
-    return WindowRow(prefix, context, input_limit, output_limit, source)
-
-
-def _tokens(row: Mapping[str, object], name: str) -> int | None:
-    value = row.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"window catalog: {name} {value!r} of {row.get('prefix')!r} is no count")
-    return value

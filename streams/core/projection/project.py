@@ -4,7 +4,9 @@
 value, so a view that was stored with its position is all that is needed to go on from there.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, Final
 
 from schemas.records import (
     MAIN_CHAIN,
@@ -35,6 +37,13 @@ from streams.core.projection.chain import begin_epoch, limit, read, settled
 
 _NOBODY = Identity()
 _NO_COMPACTIONS = CompactionsView()
+
+COUNTED_AS: Final[Mapping[Trigger | None, str]] = {
+    "manual": "manual",
+    "auto": "automatic",
+    None: "unknown_trigger",
+}
+"""Fields of a view's and of the aggregates' counts, by what set a compaction off."""
 
 
 def project(view: SessionView | None, record: Record, offset: int) -> SessionView:
@@ -170,10 +179,6 @@ def _compactions(
 
 
 def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -> CompactionsView:
-    manual = before.manual + (data.trigger == "manual")
-    automatic = before.automatic + (data.trigger == "auto")
-    unknown_trigger = before.unknown_trigger + (data.trigger is None)
-    messages = before.messages + data.messages_since_last
     brief = CompactionBrief(
         record_id=record.id,
         chain=data.chain,
@@ -188,15 +193,16 @@ def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -
         duration_ms=data.duration_ms,
         messages_since_last=data.messages_since_last,
     )
-    return CompactionsView(
-        manual=manual,
-        automatic=automatic,
-        unknown_trigger=unknown_trigger,
-        failed=before.failed,
-        messages=messages,
-        messages_per_compaction=messages // (manual + automatic + unknown_trigger),
+    name = COUNTED_AS[data.trigger]
+    counted: dict[str, Any] = {name: getattr(before, name) + 1}
+    after = replace(
+        before,
+        messages=before.messages + data.messages_since_last,
         last=(*before.last, brief)[-LAST_COMPACTIONS:],
+        **counted,
     )
+    count = after.manual + after.automatic + after.unknown_trigger
+    return replace(after, messages_per_compaction=after.messages // count)
 
 
 def _failure(

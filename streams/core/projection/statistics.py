@@ -7,6 +7,7 @@ in any order gives the same figures.
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 from schemas.records import (
     CompactBoundary,
@@ -32,7 +33,9 @@ from schemas.views import (
     TriggerAggregates,
     bucket,
 )
-from streams.core.projection.project import attempted_trigger
+from streams.core.projection.project import COUNTED_AS, attempted_trigger
+
+Counts = TypeVar("Counts", Aggregates, TriggerAggregates)
 
 CLOCK_AHEAD_MS = DAY_MS
 """A time further ahead of the log's own than this is a wrong clock's: it ages no hour."""
@@ -105,17 +108,18 @@ def counted(before: Aggregates, record: Record, attempt: AttemptView | None) -> 
     data = record.data
     match data:
         case CompactBoundary():
-            counts = _of_trigger(before, data.trigger)
+            name, counts = _of_trigger(before, data.trigger)
             lasted = _add(counts.duration_ms, data.duration_ms, DURATION_EDGES_MS)
             counts = replace(counts, succeeded=counts.succeeded + 1, duration_ms=lasted)
             return replace(
-                _with_trigger(before, data.trigger, counts),
+                _with(before, name, counts),
                 pre_tokens=_add(before.pre_tokens, data.pre_tokens, TOKEN_EDGES),
                 messages=before.messages + data.messages_since_last,
             )
         case CompactionFailed():
-            trigger = attempted_trigger(attempt)
-            return _with_trigger(before, trigger, _fail(_of_trigger(before, trigger), data))
+            name, counts = _of_trigger(before, attempted_trigger(attempt))
+            failed = _with(counts, data.outcome, getattr(counts, data.outcome) + 1)
+            return _with(before, name, failed)
         case CompactionComplete(tokens_before=int(size), tokens_saved=int(saved)):
             return replace(
                 before,
@@ -127,36 +131,15 @@ def counted(before: Aggregates, record: Record, attempt: AttemptView | None) -> 
             return before
 
 
-def _fail(before: TriggerAggregates, data: CompactionFailed) -> TriggerAggregates:
-    match data.outcome:
-        case "failed":
-            return replace(before, failed=before.failed + 1)
-        case "blocked":
-            return replace(before, blocked=before.blocked + 1)
-        case _:
-            return replace(before, unknown=before.unknown + 1)
+def _of_trigger(aggregates: Aggregates, trigger: Trigger | None) -> tuple[str, TriggerAggregates]:
+    """Return the field of a trigger's counts, and these."""
+    name = COUNTED_AS[trigger]
+    return name, getattr(aggregates, name)
 
 
-def _of_trigger(aggregates: Aggregates, trigger: Trigger | None) -> TriggerAggregates:
-    match trigger:
-        case "manual":
-            return aggregates.manual
-        case "auto":
-            return aggregates.automatic
-        case _:
-            return aggregates.unknown_trigger
-
-
-def _with_trigger(
-    aggregates: Aggregates, trigger: Trigger | None, counts: TriggerAggregates
-) -> Aggregates:
-    match trigger:
-        case "manual":
-            return replace(aggregates, manual=counts)
-        case "auto":
-            return replace(aggregates, automatic=counts)
-        case _:
-            return replace(aggregates, unknown_trigger=counts)
+def _with(counts: Counts, name: str, value: object) -> Counts:
+    changed: dict[str, Any] = {name: value}
+    return replace(counts, **changed)
 
 
 def _add(before: Distribution, value: int | None, edges: tuple[int, ...]) -> Distribution:

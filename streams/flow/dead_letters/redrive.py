@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.containers import Line
-from contextgauge.delivery.keys import keyed
+from contextgauge.delivery.outgoing import keyed
 from schemas.messages import NO_SESSION, OBSERVED_HEADER, REDRIVEN_HEADER, DeadLetter, DeadReason
 from schemas.topics import HOUR_MS
 from streams import codec

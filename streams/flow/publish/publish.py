@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from contextgauge.containers import Line
-from contextgauge.delivery.keys import headers_of, keyed
+from contextgauge.delivery.outgoing import headers_of, keyed
 from contextgauge.delivery.privacy import strip_text
 from schemas.messages import DeadLetter
 from schemas.topics import MESSAGE_LIMIT_BYTES

@@ -6,7 +6,9 @@ Only the main chain has events: a chat shows one conversation, and a subagent's 
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
 
 from schemas.records import (
     MAIN_CHAIN,
@@ -19,8 +21,9 @@ from schemas.records import (
 )
 from streams import codec
 
-ChatEvent: TypeAlias = dict[str, Any]
-"""One event: `id`, `type`, `timestamp` (ms), `taskId`, and `data` by type, in camel case."""
+EncodedEvent: TypeAlias = tuple[int, bytes]
+"""The time of an event in ms, and the event as JSON: `id`, `type`, `timestamp` (ms), `taskId`, and
+`data` by type, in camel case."""
 
 MOST_EVENTS: Final = 2_000
 """Events in an answer, the newest: as many as the views hold of one session."""
@@ -30,9 +33,9 @@ MOST_SESSIONS: Final = 50
 
 _WARNING: Final = event_type(ContextWarning.kind)
 _START: Final = event_type(CompactionStart.kind)
+_COMPLETE: Final = event_type(CompactionComplete.kind)
 _BOUNDARY: Final = event_type(CompactBoundary.kind)
 _SUMMARY: Final = event_type(CompactionSummary.kind)
-_COMPLETE: Final = event_type(CompactionComplete.kind)
 
 _KINDS: Final = {
     _WARNING: ContextWarning.kind,
@@ -44,7 +47,7 @@ _KINDS: Final = {
 _REASONS: Final = {"manual": "manual", "auto": "threshold_exceeded"}
 
 
-def of_session(records: Iterable[bytes]) -> list[ChatEvent]:
+def of_session(records: Iterable[bytes]) -> list[EncodedEvent]:
     """Return the events of a session, from its records as they are stored, oldest first."""
     timed = [
         record
@@ -65,39 +68,22 @@ def of_session(records: Iterable[bytes]) -> list[ChatEvent]:
     for record in timed:
         data = _data(record["type"], record["data"], reasons, summaries)
         if data is not None:
-            events.append(
-                {
-                    "id": record["id"],
-                    "type": _KINDS[record["type"]],
-                    "timestamp": codec.parse_rfc3339(record["time"]),
-                    "taskId": record["data"]["task_id"],
-                    "data": data,
-                }
-            )
+            event = {
+                "id": record["id"],
+                "type": _KINDS[record["type"]],
+                "timestamp": codec.parse_rfc3339(record["time"]),
+                "taskId": record["data"]["task_id"],
+                "data": data,
+            }
+            events.append((event["timestamp"], codec.dumps(event)))
     return events
-
-
-class EncodedEvent(NamedTuple):
-    """An event as JSON, and its time in ms."""
-
-    timestamp: int
-    document: bytes
-
-
-def encoded(events: Iterable[ChatEvent]) -> list[EncodedEvent]:
-    """Return events as JSON."""
-    return [EncodedEvent(event["timestamp"], codec.dumps(event)) for event in events]
 
 
 def merged(sessions: Iterable[Sequence[EncodedEvent]]) -> bytes:
     """Return the events of several sessions in the order of time, as JSON."""
-    merged_events = [event for events in sessions for event in events]
-    merged_events.sort(key=_timestamp)  # stable: a session's events of one time stay in order
-    return b"[" + b",".join([event.document for event in merged_events[-MOST_EVENTS:]]) + b"]"
-
-
-def _timestamp(event: EncodedEvent) -> int:
-    return event.timestamp
+    # Sorting is stable: a session's events of one time stay in order.
+    events = sorted(chain.from_iterable(sessions), key=itemgetter(0))
+    return b"[" + b",".join([document for _, document in events[-MOST_EVENTS:]]) + b"]"
 
 
 def _data(

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -18,9 +19,11 @@ from starlette.responses import Response
 
 from contextgauge.errors import VersionError
 from schemas.records import Json
-from schemas.views import VIEW_VERSION
+from schemas.views import VIEW_VERSION, SessionView
 from streams import codec
-from streams.serve.views.snapshot import NOTHING_YET, Snapshot
+from streams.codec import views as view_codec
+from streams.core.session_status import THRESHOLDS, Status, status_of
+from streams.serve.views.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -37,6 +40,9 @@ _MAX_DIGITS: Final = 16
 
 _VERSION: Final = b'{"version":%d,' % VIEW_VERSION
 """The beginning of every document of the views that this build can read."""
+
+_REMEMBERED: Final = 2_000
+"""Documents whose judgement is remembered, about 5 MB: most polls find the same ones."""
 
 
 class Raw:
@@ -73,7 +79,7 @@ def until(tag: str, change_ms: int | None) -> str:
 
 
 def unchanged(
-    request: Request, tag: str, snapshot: Snapshot | None, now_ms: int | None = None
+    request: Request, tag: str, snapshot: Snapshot, now_ms: int | None = None
 ) -> Response | None:
     """Return the answer to a client that has this entity already; None for others.
 
@@ -102,17 +108,17 @@ def _is_valid(known: str, tag: str, now_ms: int) -> bool:
     return not change_ms or (change_ms.isdecimal() and now_ms < int(change_ms[:_MAX_DIGITS]))
 
 
-def answer(snapshot: Snapshot | None, tag: str, members: Mapping[str, Json | Raw]) -> Response:
+def answer(snapshot: Snapshot, tag: str, members: Mapping[str, Json | Raw]) -> Response:
     """Return an answer with the generation, its age and these members."""
     whole: dict[str, Json | Raw] = {
-        "generation": None if snapshot is None else snapshot.generation,
-        "as_of": NOTHING_YET if snapshot is None else snapshot.as_of(),
+        "generation": snapshot.generation or None,
+        "as_of": snapshot.as_of(),
         **members,
     }
     return Response(encoded(whole), media_type=MEDIA_TYPE, headers=_headers(tag, snapshot))
 
 
-def bare(body: bytes, tag: str, snapshot: Snapshot | None) -> Response:
+def bare(body: bytes, tag: str, snapshot: Snapshot) -> Response:
     """Return an answer in a front end's own shape: its age is in the headers only."""
     return Response(body, media_type=MEDIA_TYPE, headers=_headers(tag, snapshot))
 
@@ -128,9 +134,9 @@ def encoded(members: Mapping[str, Json | Raw]) -> bytes:
     return b"{" + b",".join(parts) + b"}"
 
 
-def _headers(tag: str, snapshot: Snapshot | None) -> dict[str, str]:
+def _headers(tag: str, snapshot: Snapshot) -> dict[str, str]:
     # A 304 has no body: without the age in its headers a stalled projector would look fresh.
-    age = NOTHING_YET if snapshot is None else snapshot.as_of()
+    age = snapshot.as_of()
     headers = {
         "ETag": tag,
         "Cache-Control": "private, no-cache",
@@ -167,3 +173,39 @@ class SharedCache(Generic[T]):
                 _, (_, dropped) = self._entries.popitem(last=False)
                 self._bytes -= dropped
             return value
+
+
+THRESHOLDS_JSON: Final = Raw(codec.dumps(THRESHOLDS._asdict()))
+
+
+def judged(documents: Iterable[bytes], now_ms: int) -> tuple[list[bytes], int | None]:
+    """Return views with their statuses, and when the first verdict changes; None: never.
+
+    Raises VersionError. A status is one more member of a view, which goes out as it is stored. What
+    a status says of the time is true when the answer is given; a reader that keeps the answer
+    compares its own clock with the instants. An entity tag ends with the first of them (`until`).
+    """
+    views, changes = [], []
+    for document in documents:
+        status = status_of_document(document)
+        views.append(document[:-1] + b',"status":' + codec.dumps(served(status, now_ms)) + b"}")
+        change_ms = status.next_change_ms(now_ms)
+        if change_ms is not None:
+            changes.append(change_ms)
+    return views, min(changes, default=None)
+
+
+def served(status: Status, now_ms: int) -> dict[str, Json]:
+    """Return a status as a document."""
+    members = status._asdict()
+    del members["settled"]
+    members["state"] = status.state(now_ms)
+    members["thrashing"] = status.is_thrashing(now_ms)
+    members["thrash"] = status.thrash and status.thrash._asdict()
+    return members
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def status_of_document(document: bytes) -> Status:
+    """Return the judgement of a session's view. Raises VersionError."""
+    return status_of(view_codec.decode(SessionView, document))

@@ -4,9 +4,8 @@ It only reads views: no Kafka, no derivation, no writing.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, Final
@@ -19,16 +18,15 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from contextgauge.errors import RetryError, StopError
-from streams.ports import Clock, Health, Telemetry, ViewReader
 from streams.serve.api import answers, openapi, routes
-from streams.serve.api.guard import PROBES, STREAM, Guard, RateLimits, Report, is_private
+from streams.serve.api.guard import PROBES, STREAM, Guard, is_private
 from streams.serve.api.page import add_page
 from streams.serve.api.parameters import none_unknown
 from streams.serve.api.problems import Problem, away, bad_parameter
 from streams.serve.api.reading import Reading
+from streams.serve.api.serving import Serving
 from streams.serve.feed.feed import Feed
 from streams.serve.feed.stream import add_stream
-from streams.serve.views.sessions import PartitionOf
 from streams.serve.views.snapshot import ViewsGoneError
 
 _GZIP_LEVEL: Final = 4
@@ -43,39 +41,11 @@ _SEE_LOG: Final = "see the server's log"
 
 _DOCS_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
-Probe = Callable[[str, str], tuple[int, str, bytes]]
-"""Answers `/metrics`, `/healthz` and `/readyz`: status, media type and body, from the path and
-the header Accept."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """The application's dependencies and configuration.
-
-    `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
-    `only_here`: it serves this machine only. `requests_per_s` limits one reader, 0: no limit;
-    `streams` limits the live feed. `origins` are those of pages that may read from a browser.
-    """
-
-    reader: ViewReader
-    partition_of: PartitionOf
-    clock: Clock
-    telemetry: Telemetry
-    health: Health
-    probe: Probe
-    report: Report
-    readers: Callable[[], Mapping[str, str]] | None = None
-    only_here: bool = True
-    requests_per_s: int = 0
-    streams: int = 2_000
-    origins: Sequence[str] = ()
-
 
 def create_app(serving: Serving) -> FastAPI:
     """Return the application."""
-    reader, clock, telemetry = serving.reader, serving.clock, serving.telemetry
-    reading = Reading(reader, serving.partition_of, clock)
-    feed = Feed(reader, reading.snapshots, clock, telemetry, serving.report)
+    reading = Reading(serving.reader, serving.partition_of, serving.clock)
+    feed = Feed(serving.reader, reading.snapshots, serving.clock, serving.telemetry, serving.report)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -96,23 +66,14 @@ def create_app(serving: Serving) -> FastAPI:
     )
     router = APIRouter(dependencies=[Depends(none_unknown)])
     routes.add_routes(router, reading)
-    add_stream(router, reading, feed, reader, clock, telemetry, serving.streams)
+    add_stream(router, feed, serving.streams)
     app.include_router(router)
     _add_service(app, serving)
     _add_errors(app, serving)
     add_page(app)
     # The last one that is added comes first.
     app.add_middleware(GZipMiddleware, minimum_size=_GZIP_BYTES, compresslevel=_GZIP_LEVEL)
-    app.add_middleware(
-        Guard,
-        readers=serving.readers,
-        only_here=serving.only_here,
-        rates=RateLimits(serving.requests_per_s, serving.clock),
-        clock=serving.clock,
-        telemetry=serving.telemetry,
-        report=serving.report,
-        streams=lambda: feed.listeners,
-    )
+    app.add_middleware(Guard, serving=serving, streams=lambda: feed.listeners)
     if serving.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -210,15 +171,10 @@ async def _watch(serving: Serving, reading: Reading) -> None:
     while True:
         try:
             await reading.snapshots.now()
-        except (RetryError, ViewsGoneError) as error:
+        except (RetryError, StopError, ViewsGoneError) as error:
+            # A StopError too may be fixed: Redis refuses access, or has views of another version.
             serving.health.away(reporter, "redis", _SEE_LOG)
-            if not logged:
-                logged = str(error)
-                serving.report("checking the views", error)
-        except StopError as error:
-            # Redis refuses access, or its views are of another version: either may be fixed.
-            serving.health.away(reporter, "redis", _SEE_LOG)
-            if str(error) != logged:
+            if not logged or (isinstance(error, StopError) and str(error) != logged):
                 logged = str(error)
                 serving.report("checking the views", error)
         else:

@@ -5,7 +5,7 @@ It is plain ASGI, so that the live feed streams through it.
 
 import ipaddress
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
 from math import ceil
 from typing import Final
@@ -16,11 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from contextgauge.errors import ConfigError
 from streams.edge.files.tokens import hashed
-from streams.ports import Clock, Telemetry
+from streams.ports import Clock
 from streams.serve.api.problems import Problem, away
-
-Report = Callable[[str, BaseException], None]
-"""Logs an error and what was being done; never an error's text about a message."""
+from streams.serve.api.serving import Serving
 
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """For supervisors and Prometheus: no token, no rate, nothing of any session."""
@@ -38,7 +36,7 @@ _WITH_IDS: Final = ("/v1/sessions/", "/api/agents/")
 _TARGET_BYTES: Final = 8 * 1024
 _HEADER_BYTES: Final = 32 * 1024
 _BODY_BYTES: Final = 16 * 1024
-"""No route takes a body; what some clients send with a GET is read and dropped."""
+"""No route reads a body; some clients send one with a GET."""
 
 _UNDER_WAY: Final = 500
 """Requests answered at a time: each may take a connection to Redis, which has 10 000 for all."""
@@ -78,30 +76,11 @@ class RateLimits:
 
 
 class Guard:
-    """Wraps an application.
+    """Wraps an application. `streams` counts listeners to the feed."""
 
-    `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
-    `only_here`: the server is for this machine only, so a host name that an attacker's DNS points
-    here, to let a web page read the answers, is refused. `streams` counts listeners to the feed.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        readers: Callable[[], Mapping[str, str]] | None,
-        only_here: bool,
-        rates: RateLimits,
-        clock: Clock,
-        telemetry: Telemetry,
-        report: Report,
-        streams: Callable[[], int],
-    ) -> None:
-        self._app = app
-        self._streams = streams
-        self._readers, self._only_here = readers, only_here
-        self._rates, self._clock = rates, clock
-        self._telemetry, self._report = telemetry, report
+    def __init__(self, app: ASGIApp, *, serving: Serving, streams: Callable[[], int]) -> None:
+        self._app, self._serving, self._streams = app, serving, streams
+        self._rates = RateLimits(serving.requests_per_s, serving.clock)
         self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,7 +88,8 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began_s = self._clock.monotonic_s()
+        serving = self._serving
+        began_s = serving.clock.monotonic_s()
         # The feed never ends, so there is no head of it alone.
         is_head = scope["method"] == "HEAD" and scope["path"] != STREAM
         sending = _Sending(send, without_body=is_head)
@@ -120,32 +100,19 @@ class Guard:
         try:
             self._admit(inner)
             inner["path"] = _with_whole_ids(inner)
-            await self._app(inner, _bounded(receive), sending)
-        except Problem as problem:
-            await self._send_problem(problem, inner, receive, sending)
+            await self._app(inner, receive, sending)
         except Exception as error:  # noqa: BLE001 -- nothing above would handle it
-            self._report("answering a request", error)
-            internal = Problem(
-                HTTPStatus.INTERNAL_SERVER_ERROR,
-                "Internal error: see the server's log.",
-                "internal",
-            )
-            await self._send_problem(internal, inner, receive, sending)
+            problem = error if isinstance(error, Problem) else _internal(serving, error)
+            # An answer that has begun cannot be replaced: the connection is closed.
+            if not sending.status:
+                await problem.response(inner["path"])(inner, receive, sending)
         finally:
             self._under_way -= 1
         route = getattr(inner.get("route"), "path", "none")
-        self._telemetry.count("serve_requests", route=route, status=str(sending.status))
+        serving.telemetry.count("serve_requests", route=route, status=str(sending.status))
         if route != STREAM:
-            self._telemetry.observe(
-                "serve_request_seconds", self._clock.monotonic_s() - began_s, route=route
-            )
-
-    async def _send_problem(
-        self, problem: Problem, scope: Scope, receive: Receive, sending: "_Sending"
-    ) -> None:
-        # An answer that has begun cannot be replaced: the connection is closed.
-        if not sending.status:
-            await problem.response(scope["path"])(scope, receive, sending)
+            took_s = serving.clock.monotonic_s() - began_s
+            serving.telemetry.observe("serve_request_seconds", took_s, route=route)
 
     def _admit(self, scope: Scope) -> None:
         """Raise Problem for a request that is refused."""
@@ -161,7 +128,9 @@ class Guard:
                 "busy",
                 {"Retry-After": "1"},
             )
-        if self._readers is None and self._only_here:
+        has_readers = self._serving.readers is not None
+        if self._serving.only_here and not has_readers:
+            # Else an attacker's DNS name that points here would let a web page read the answers.
             _check_host(headers.get("host", ""))
         name = self._name(headers)
         client = scope.get("client")
@@ -173,7 +142,7 @@ class Guard:
                 "rate-limited",
                 {"Retry-After": str(max(ceil(wait_s), 1))},
             )
-        if self._readers is not None and name is None and is_private(path):
+        if has_readers and name is None and is_private(path):
             raise _unauthorized(headers)
         if name is not None:
             scope[MAY_STILL_READ] = lambda: self._is_known(headers)
@@ -187,14 +156,20 @@ class Guard:
     def _name(self, headers: Headers) -> str | None:
         """Return the reader's name, by the token; None without a valid one."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        if self._readers is None or scheme.lower() != "bearer":
+        if self._serving.readers is None or scheme.lower() != "bearer":
             return None
         try:
-            names = self._readers()
+            names = self._serving.readers()
         except ConfigError as error:
-            self._report("reading the tokens", error)
+            self._serving.report("reading the tokens", error)
             raise away("The server cannot read its tokens: see the server's log.") from None
         return names.get(hashed(token.strip()))
+
+
+def _internal(serving: Serving, error: Exception) -> Problem:
+    serving.report("answering a request", error)
+    detail = "Internal error: see the server's log."
+    return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail, "internal")
 
 
 class _Sending:
@@ -214,21 +189,6 @@ class _Sending:
         await self._send(message)
 
 
-def _bounded(receive: Receive) -> Receive:
-    """Return a `receive` that refuses large bodies."""
-    received = 0
-
-    async def bounded() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > _BODY_BYTES:
-            raise _too_large()
-        return message
-
-    return bounded
-
-
 def _check_sizes(scope: Scope, headers: Headers) -> None:
     target = len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"])
     if target > _TARGET_BYTES:
@@ -245,15 +205,11 @@ def _check_sizes(scope: Scope, headers: Headers) -> None:
         )
     length = headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > _BODY_BYTES:
-        raise _too_large()
-
-
-def _too_large() -> Problem:
-    return Problem(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"No request needs a body; the limit is {_BODY_BYTES} bytes.",
-        "too-large",
-    )
+        raise Problem(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"No request needs a body; the limit is {_BODY_BYTES} bytes.",
+            "too-large",
+        )
 
 
 def _check_host(host: str) -> None:

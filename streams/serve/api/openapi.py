@@ -3,14 +3,18 @@
 import html
 import re
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from streams.serve.api.examples import BY_OPERATION
+from streams import codec
 from streams.serve.api.problems import MEDIA_TYPE
 from streams.serve.api.shapes import ProblemShape
+
+EXAMPLES: Final = Path(__file__).with_name("examples.json")
+"""An answer of each route, by its operation: written by `tools/record_examples.py`."""
 
 _EVERYWHERE: Final = (401, 413, 414, 429, 500, 503)
 
@@ -52,11 +56,12 @@ def document(app: FastAPI) -> dict[str, Any]:
                 "description": "Needed where the server was given readers.",
             }
         }
+        examples = codec.loads(EXAMPLES.read_bytes())
         common = {str(status): problem for status, problem in problems_of(*_EVERYWHERE).items()}
         for path, operations in list(schema["paths"].items()):
             private = path.startswith(("/v1/", "/api/"))
             for operation in operations.values():
-                example = BY_OPERATION.get(operation["operationId"])
+                example = examples.get(operation["operationId"])
                 for content in operation["responses"]["200"]["content"].values():
                     content["example"] = example
                 if private:

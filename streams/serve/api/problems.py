@@ -88,15 +88,6 @@ def bad_parameter(*wrong: tuple[str, str]) -> Problem:
     )
 
 
-def generation_gone() -> Problem:
-    """Return the problem of a cursor whose generation of views is gone."""
-    return Problem(
-        HTTPStatus.GONE,
-        "The views were rebuilt since this cursor was issued: leave it out and start over.",
-        "generation-gone",
-    )
-
-
 def away(detail: str) -> Problem:
     """Return the problem of a server that cannot answer at the moment."""
     return Problem(

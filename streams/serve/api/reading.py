@@ -4,34 +4,31 @@ An answer without a cursor comes from the generation that is active now. The gen
 is read as long as it exists, which is for a minute after a swap.
 """
 
-import asyncio
 import base64
-import binascii
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from http import HTTPStatus
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+from pydantic import Field, StrictFloat, StrictInt, StrictStr, TypeAdapter
 
 from schemas.records import Json
-from schemas.views import EntryStream
 from streams import codec
-from streams.ports import Clock, Entry, Ranking, ViewReader
-from streams.serve.api import agents, answers
-from streams.serve.api.problems import bad_cursor, generation_gone, no_session
+from streams.ports import Clock, Ranking, ViewReader
+from streams.serve.api.problems import Problem, bad_cursor, no_session
 from streams.serve.views.session_index import SessionFilter, SessionIndex
-from streams.serve.views.sessions import PartitionOf, SessionKey, Sessions
-from streams.serve.views.snapshot import Snapshot, Snapshots
+from streams.serve.views.sessions import PartitionOf, Sessions
+from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
 
-_TYPE_HEAD: Final = "contextgauge."
-_TYPE_TAIL: Final = ".v1"
+_Whole: TypeAlias = Annotated[StrictInt, Field(gt=-(1 << 63), lt=1 << 63)]
+"""No offset, time or generation has more than 64 bits."""
 
-CursorForm: TypeAlias = tuple[type | tuple[type, ...], ...]
-"""The parts of a cursor's end: a type, or one of several, for each."""
+CursorForm: TypeAlias = TypeAdapter[tuple[Any, ...]]
+"""The parts of a cursor: its generation, its list, and where it ended."""
 
-SESSIONS_FORM: Final[CursorForm] = ((int, float), int, str)
-"""The end of a cursor of sessions: a rank, its session in hexadecimal digits."""
+SESSIONS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, StrictFloat, _Whole, StrictStr])
+"""A cursor of sessions ends with a rank, its session in hexadecimal digits."""
 
-RECORDS_FORM: Final[CursorForm] = (int,)
-"""The end of a cursor of records: the offset of the last record."""
+RECORDS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, _Whole])
+"""A cursor of records ends with the offset of the last record."""
 
 
 class Cursor(NamedTuple):
@@ -47,44 +44,19 @@ class Cursor(NamedTuple):
         return base64.urlsafe_b64encode(codec.dumps(parts)).rstrip(b"=").decode()
 
 
-def read_cursor(text: str, of: str, form: CursorForm) -> Cursor:
-    """Read a cursor of this list. Raises Problem for any other text."""
+def read_cursor(text: str | None, of: str, form: CursorForm) -> Cursor | None:
+    """Read a cursor of this list; None where none is given. Raises Problem for any other text."""
+    if text is None:
+        return None
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         parts = codec.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (UnicodeEncodeError, binascii.Error, ValueError):
+        generation, name, *end = form.validate_python(parts)
+    except ValueError:  # not in ASCII, base64, JSON, or of another form
         raise bad_cursor() from None
-    if not isinstance(parts, list) or len(parts) != len(form) + 2 or parts[1] != of:
-        raise bad_cursor()
-    generation, _, *end = parts
-    fits = all(
-        isinstance(part, kind) and not isinstance(part, bool)
-        for part, kind in zip((generation, *end), (int, *form), strict=True)
-    )
-    # No offset, time or generation has more than 64 bits.
-    if not fits or any(abs(part) >= 1 << 63 for part in parts if isinstance(part, int)):
+    if name != of:
         raise bad_cursor()
     return Cursor(generation, of, tuple(end))
-
-
-def list_of(stream: EntryStream, session_id: str) -> str:
-    """Return the name that cursors have for a session's records."""
-    return f"{stream} {session_id}"
-
-
-class SessionsPage(NamedTuple):
-    """A part of the list of sessions: views as they are stored."""
-
-    views: list[bytes]
-    next: str | None
-    total: int
-
-
-class RecordsPage(NamedTuple):
-    """A part of a session's records as they are stored."""
-
-    records: list[bytes]
-    next: str | None
 
 
 class Reading:
@@ -94,28 +66,25 @@ class Reading:
         self._store, self.clock = store, clock
         self._partition_of = partition_of
         self._index = SessionIndex(store, partition_of)
-        self._chats: answers.SharedCache[list[agents.EncodedEvent]] = answers.SharedCache()
         self.snapshots = Snapshots(store, clock)
 
-    async def snapshot(
-        self, cursor: str | None = None, of: str = "", form: CursorForm = ()
-    ) -> Snapshot | None:
+    async def snapshot(self, cursor: Cursor | None = None) -> Snapshot:
         """Return the snapshot to answer from: of the cursor's generation, else of the active."""
-        if cursor is None:
-            return await self.snapshots.now()
-        generation = read_cursor(cursor, of, form).generation
-        active = await self.snapshots.now()
-        if active is not None and active.generation == generation:
+        active = await self.snapshots.now() or NOTHING_YET
+        if cursor is None or cursor.generation == active.generation:
             return active
         # Only a former generation: the one that is being built is not for readers yet.
-        if active is None or generation > active.generation:
-            raise generation_gone()
-        former = await self.snapshots.of(generation)
+        is_former = cursor.generation < active.generation
+        former = await self.snapshots.of(cursor.generation) if is_former else None
         if former is None:
-            raise generation_gone()
+            raise Problem(
+                HTTPStatus.GONE,
+                "The views were rebuilt since this cursor was issued: leave it out and start over.",
+                "generation-gone",
+            )
         return former
 
-    def at(self, snapshot: Snapshot | None) -> Sessions:
+    def at(self, snapshot: Snapshot) -> Sessions:
         """Return the sessions of a snapshot."""
         return Sessions(self._store, self._partition_of, snapshot)
 
@@ -124,13 +93,13 @@ class Reading:
         snapshot: Snapshot,
         by: Ranking,
         session_filter: SessionFilter,
-        cursor: str | None,
+        cursor: Cursor | None,
         limit: int,
-    ) -> SessionsPage:
-        """Return a part of the list of sessions."""
+    ) -> tuple[list[bytes], str | None, int]:
+        """Return a part of the list of sessions, the next cursor, and the whole list's length."""
         after = None
         if cursor is not None:
-            percent, recent, name = read_cursor(cursor, by, SESSIONS_FORM).end
+            percent, recent, name = cursor.end
             try:
                 after = (float(percent), int(recent), bytes.fromhex(str(name)))
             except (ValueError, OverflowError):
@@ -141,60 +110,14 @@ class Reading:
         if part.has_more:
             percent, recent, session = part.sessions[-1].rank(by)
             following = Cursor(snapshot.generation, by, (percent, recent, session.hex())).encoded()
-        return SessionsPage(list(views.values()), following, part.total)
+        return list(views.values()), following, part.total
 
-    async def sessions_by_id(self, snapshot: Snapshot, session_ids: Sequence[str]) -> SessionsPage:
-        """Return the sessions of these ids; those that do not exist are missing."""
-        sessions = self.at(snapshot)
-        keys = dict.fromkeys(sessions.key(session_id) for session_id in session_ids)
-        views = list((await sessions.views(keys)).values())
-        return SessionsPage(views, None, len(views))
-
-    async def session(self, snapshot: Snapshot | None, session_id: str) -> bytes:
-        """Return a session's view as it is stored."""
+    async def session(
+        self, session_id: str, cursor: Cursor | None = None
+    ) -> tuple[Snapshot, bytes]:
+        """Return a session's view as it is stored, and the snapshot that it is of."""
+        snapshot = await self.snapshot(cursor)
         view = await self.at(snapshot).view(session_id)
         if view is None:
             raise no_session(session_id)
-        return view
-
-    async def records(
-        self,
-        snapshot: Snapshot,
-        session_id: str,
-        stream: EntryStream,
-        kinds: frozenset[str],
-        cursor: str | None,
-        limit: int,
-    ) -> RecordsPage:
-        """Return a part of a session's records, oldest first; of these kinds, if any is named."""
-        of, after = list_of(stream, session_id), -1
-        if cursor is not None:
-            after = int(read_cursor(cursor, of, RECORDS_FORM).end[0])
-        sessions = self.at(snapshot)
-        entries = await sessions.entries(sessions.key(session_id), stream, max(after, -1))
-        if kinds:
-            entries = [entry for entry in entries if _kind(entry) in kinds]
-        following = None
-        if len(entries) > limit:
-            following = Cursor(snapshot.generation, of, (entries[limit - 1].offset,)).encoded()
-        return RecordsPage([entry.document for entry in entries[:limit]], following)
-
-    async def chat(self, snapshot: Snapshot, views: Mapping[SessionKey, bytes]) -> bytes:
-        """Return the events of an agent's sessions, as its chat takes them."""
-        sessions, chats = self.at(snapshot), []
-        for key, view in views.items():
-            tag = answers.tag(snapshot.generation, key.session, view)
-            chats.append(await self._chats.get_or_make(tag, partial(_chat, sessions, key)))
-        return agents.merged(chats)
-
-
-async def _chat(sessions: Sessions, key: SessionKey) -> tuple[list[agents.EncodedEvent], int]:
-    entries = await sessions.entries(key, "events")
-    events = agents.encoded(agents.of_session(entry.document for entry in entries))
-    await asyncio.sleep(0)  # an agent has many sessions: other requests run in between
-    return events, sum(len(event.document) for event in events)
-
-
-def _kind(entry: Entry) -> str:
-    name: str = codec.loads(entry.document)["type"]
-    return name.removeprefix(_TYPE_HEAD).removesuffix(_TYPE_TAIL)
+        return snapshot, view

@@ -1,19 +1,22 @@
 """The routes under /v1: each reads a snapshot, then what it needs of that generation."""
 
+import asyncio
+from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from schemas.records import Json
+from schemas.records import Json, event_type
 from schemas.views import EntryStream
+from streams import codec
 from streams.serve.api import agents, answers, parameters, shapes
-from streams.serve.api.answers import Raw
+from streams.serve.api.answers import THRESHOLDS_JSON, Raw, judged
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
-from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Reading, list_of
-from streams.serve.api.statuses import THRESHOLDS_JSON, judged
+from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Reading, read_cursor
 from streams.serve.api.totals import Totals
 from streams.serve.views.session_index import SessionFilter
+from streams.serve.views.sessions import SessionKey, Sessions
 
 _CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "Nothing changed since the entity tag in If-None-Match was given."}
@@ -58,24 +61,30 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         """
         if id is not None and set(request.query_params) != {"id"}:
             raise bad_parameter(("id", "works without all other parameters only"))
-        snapshot = await reading.snapshot(cursor, sort, SESSIONS_FORM)
+        after = read_cursor(cursor, sort, SESSIONS_FORM)
+        snapshot = await reading.snapshot(after)
         now_ms = reading.clock.now_ms()
-        tag = answers.tag(request.url.path, request.url.query, snapshot and snapshot.position)
+        tag = answers.tag(request.url.path, request.url.query, snapshot.position)
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
-        members: dict[str, Json | Raw] = {"thresholds": THRESHOLDS_JSON}
-        if snapshot is None:
-            members |= {"sessions": [], "next": None, "total": 0}
-            return answers.answer(None, answers.until(tag, None), members)
         if id is not None:
-            page = await reading.sessions_by_id(snapshot, id)
+            stored = reading.at(snapshot)
+            found = list((await stored.views(dict.fromkeys(map(stored.key, id)))).values())
+            following, total = None, len(found)
         else:
             text = q.lower() if q else None
             session_filter = SessionFilter(state, model, runtime, agent, min_percent, text)
-            page = await reading.sessions(snapshot, sort, session_filter, cursor, limit)
-        views, change_ms = judged(page.views, now_ms)
-        members |= {"sessions": Raw.of(views), "next": page.next, "total": page.total}
+            found, following, total = await reading.sessions(
+                snapshot, sort, session_filter, after, limit
+            )
+        views, change_ms = judged(found, now_ms)
+        members: dict[str, Json | Raw] = {
+            "thresholds": THRESHOLDS_JSON,
+            "sessions": Raw.of(views),
+            "next": following,
+            "total": total,
+        }
         return answers.answer(snapshot, answers.until(tag, change_ms), members)
 
 
@@ -90,12 +99,11 @@ def _add_session(router: APIRouter, reading: Reading) -> None:
     )
     async def compactions(request: Request, session_id: parameters.SessionId) -> Response:
         """List the compactions that succeeded, whole with their summaries, the newest first."""
-        snapshot = await reading.snapshot()
-        view = await reading.session(snapshot, session_id)
-        tag = answers.tag(request.url.path, view, snapshot and snapshot.version)
+        snapshot, view = await reading.session(session_id)
+        tag = answers.tag(request.url.path, view, snapshot.version)
         same = answers.unchanged(request, tag, snapshot)
-        if same is not None or snapshot is None:
-            return same or Response()
+        if same is not None:
+            return same
         documents = await reading.at(snapshot).compactions(session_id)
         return answers.answer(snapshot, tag, {"compactions": answers.documents(documents)})
 
@@ -110,18 +118,24 @@ async def _records(  # noqa: PLR0917 -- the parameters of the route
     limit: int,
 ) -> Response:
     """Answer with a part of a session's records."""
-    snapshot = await reading.snapshot(after, list_of(stream, session_id), RECORDS_FORM)
-    view = await reading.session(snapshot, session_id)
-    tag = answers.tag(request.url.path, request.url.query, view, snapshot and snapshot.version)
+    of = f"{stream} {session_id}"
+    cursor = read_cursor(after, of, RECORDS_FORM)
+    snapshot, view = await reading.session(session_id, cursor)
+    tag = answers.tag(request.url.path, request.url.query, view, snapshot.version)
     same = answers.unchanged(request, tag, snapshot)
-    if same is not None or snapshot is None:
-        return same or Response()
-    page = await reading.records(snapshot, session_id, stream, kinds, after, limit)
-    members: dict[str, Json | Raw] = {
-        "records": Raw.of(page.records),
-        "next": page.next,
-    }
-    return answers.answer(snapshot, tag, members)
+    if same is not None:
+        return same
+    sessions = reading.at(snapshot)
+    start = -1 if cursor is None else max(int(cursor.end[0]), -1)
+    entries = await sessions.entries(sessions.key(session_id), stream, start)
+    if kinds:
+        types = {event_type(kind) for kind in kinds}
+        entries = [entry for entry in entries if codec.loads(entry.document)["type"] in types]
+    following = None
+    if len(entries) > limit:
+        following = Cursor(snapshot.generation, of, (entries[limit - 1].offset,)).encoded()
+    records = Raw.of(entry.document for entry in entries[:limit])
+    return answers.answer(snapshot, tag, {"records": records, "next": following})
 
 
 def _add_records(router: APIRouter, reading: Reading) -> None:
@@ -173,9 +187,9 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
     )
     async def session(request: Request, session_id: parameters.SessionId) -> Response:
         """Read a session: identity, chains, open attempt, compactions, status."""
-        snapshot, now_ms = await reading.snapshot(), reading.clock.now_ms()
-        view = await reading.session(snapshot, session_id)
-        tag = answers.tag(request.url.path, view, snapshot and snapshot.version)
+        snapshot, view = await reading.session(session_id)
+        now_ms = reading.clock.now_ms()
+        tag = answers.tag(request.url.path, view, snapshot.version)
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
@@ -202,7 +216,7 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
         if since is not None and by != "hour":
             raise bad_parameter(("since", "works with by=hour only"))
         snapshot = totals.current(await reading.snapshot())
-        tag = answers.tag(request.url.path, request.url.query, snapshot and snapshot.position)
+        tag = answers.tag(request.url.path, request.url.query, snapshot.position)
         same = answers.unchanged(request, tag, snapshot)
         if same is not None:
             return same
@@ -219,12 +233,13 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
     async def projection() -> Response:
         """Read position, lag and silence of each partition: whether figures are fresh."""
         snapshot = await reading.snapshot()
-        partitions = [] if snapshot is None else snapshot.of_partitions()
-        return answers.answer(snapshot, answers.tag(snapshot), {"partitions": partitions})
+        members = {"partitions": snapshot.of_partitions()}
+        return answers.answer(snapshot, answers.tag(snapshot), members)
 
 
 def _add_agents(router: APIRouter, reading: Reading) -> None:
     cache: answers.SharedCache[bytes] = answers.SharedCache()
+    chats: answers.SharedCache[list[agents.EncodedEvent]] = answers.SharedCache()
 
     @router.get(
         "/api/agents/{agent_id:id}/events",
@@ -241,13 +256,25 @@ def _add_agents(router: APIRouter, reading: Reading) -> None:
         """
         snapshot = await reading.snapshot()
         views = await reading.at(snapshot).of_agent(agent_id, agents.MOST_SESSIONS)
-        tag = answers.tag(request.url.path, snapshot and snapshot.version, list(views.values()))
+        tag = answers.tag(request.url.path, snapshot.version, list(views.values()))
         same = answers.unchanged(request, tag, snapshot)
         if same is not None:
             return same
 
         async def make() -> tuple[bytes, int]:
-            body = b"[]" if snapshot is None else await reading.chat(snapshot, views)
+            of_sessions = []
+            for key, view in views.items():
+                chat_tag = answers.tag(snapshot.generation, key.session, view)
+                chat = partial(_chat, reading.at(snapshot), key)
+                of_sessions.append(await chats.get_or_make(chat_tag, chat))
+            body = agents.merged(of_sessions)
             return body, len(body)
 
         return answers.bare(await cache.get_or_make(tag, make), tag, snapshot)
+
+
+async def _chat(sessions: Sessions, key: SessionKey) -> tuple[list[agents.EncodedEvent], int]:
+    entries = await sessions.entries(key, "events")
+    events = agents.of_session(entry.document for entry in entries)
+    await asyncio.sleep(0)  # an agent has many sessions: other requests run in between
+    return events, sum(len(document) for _, document in events)

@@ -4,16 +4,20 @@ Documents of views and records go out as they are stored: nothing here is run fo
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.views import Compaction, SessionView
+from schemas.views import Aggregates, Compaction, Distribution, SessionView, TriggerAggregates
 from streams.core.session_status import Severity, State
 
 
 class _Shape(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+_STORED: Final = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
+"""Of shapes that extend stored documents, whose fields have defaults: answers have all of them."""
 
 
 class AsOf(_Shape):
@@ -139,42 +143,34 @@ class RangeShape(_Shape):
     at_most: int = Field(description="It is not more than this; equal to the other: it is exact.")
 
 
-class DistributionShape(_Shape):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistributionShape(Distribution):
     """Whole numbers counted. `buckets` has counts by upper edge, which is in its bucket."""
 
-    count: int
-    sum: int
-    min: int | None
-    max: int | None
-    buckets: dict[str, int]
+    __pydantic_config__ = _STORED
     p50: RangeShape | None
     p95: RangeShape | None
     p99: RangeShape | None
 
 
-class TriggerShape(_Shape):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerShape(TriggerAggregates):
     """Attempts of one trigger by outcome."""
 
-    succeeded: int
-    failed: int
-    blocked: int
-    unknown: int
+    __pydantic_config__ = _STORED
     duration_ms: DistributionShape
 
 
-class AggregatesShape(_Shape):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregatesShape(Aggregates):
     """Compactions counted; `duration_ms` is of all triggers together."""
 
-    version: int
+    __pydantic_config__ = _STORED
     manual: TriggerShape
     automatic: TriggerShape
     unknown_trigger: TriggerShape
     duration_ms: DistributionShape
     pre_tokens: DistributionShape
-    measured: int
-    measured_before_tokens: int
-    saved_tokens: int
-    messages: int
 
 
 class StatsAnswer(_Answer):

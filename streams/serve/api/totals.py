@@ -5,11 +5,12 @@ have. The values themselves are not stored, so a percentile is a range: from edg
 bucket, and never beyond the smallest and the largest value.
 """
 
+import dataclasses
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from schemas.records import Json
 from schemas.views import (
@@ -30,7 +31,9 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.ports import Clock
 from streams.serve.api.answers import Raw, SharedCache, tag
-from streams.serve.views.snapshot import Snapshot
+from streams.serve.views.snapshot import NOTHING_YET, Snapshot
+
+_Counted = TypeVar("_Counted", Aggregates, TriggerAggregates)
 
 By: TypeAlias = Literal["hour", "model"]
 
@@ -47,6 +50,9 @@ most, and never longer than this."""
 
 PERCENTILES: Final = (50, 95, 99)
 
+_EDGES: Final = {"duration_ms": DURATION_EDGES_MS, "pre_tokens": TOKEN_EDGES}
+"""Of the buckets of distributions, by their names."""
+
 UNKNOWN_MODEL: Final = "unknown"
 """The name for compactions whose model is unknown."""
 
@@ -60,25 +66,22 @@ class Totals:
 
     def __init__(self, read: Callable[[Snapshot], Awaitable[Fields]], clock: Clock) -> None:
         self._read, self._clock = read, clock
-        self._snapshot: Snapshot | None = None
+        self._snapshot = NOTHING_YET
         self._until_s = 0.0
         self._decoded: dict[tuple[int, bytes], tuple[bytes, Aggregates]] = {}
         self._answers: SharedCache[dict[str, Raw]] = SharedCache()
 
-    def current(self, now: Snapshot | None) -> Snapshot | None:
+    def current(self, now: Snapshot) -> Snapshot:
         """Return the snapshot to answer from: a former one where reading all the hours is slow."""
-        former, now_s = self._snapshot, self._clock.monotonic_s()
-        if now is None or former is None or now_s >= self._until_s or former.version != now.version:
+        if self._clock.monotonic_s() >= self._until_s or self._snapshot.version != now.version:
             self._snapshot = now
         return self._snapshot
 
-    async def of(self, snapshot: Snapshot | None, by: By, since: str | None) -> Mapping[str, Raw]:
+    async def of(self, snapshot: Snapshot, by: By, since: str | None) -> Mapping[str, Raw]:
         """Return `total`, and `by` hour from `since` on, or by model; in order of their names.
 
         Raises RetryError, VersionError.
         """
-        if snapshot is None:
-            return _encoded(added_up((), by, since))
         make = partial(self._read_totals, snapshot, by, since)
         return await self._answers.get_or_make(tag(snapshot.position, by, since), make)
 
@@ -87,7 +90,8 @@ class Totals:
     ) -> tuple[dict[str, Raw], int]:
         began_s = self._clock.monotonic_s()
         partitions = await self._read(snapshot)
-        members = _encoded(added_up(partitions, by, since, self._decode))
+        found = added_up(partitions, by, since, self._decode)
+        members = {name: Raw(codec.dumps(member)) for name, member in found.items()}
         self._forget_hours(partitions)
         now_s = self._clock.monotonic_s()
         self._until_s = now_s + min((now_s - began_s) * _PART, _MOST_S)
@@ -110,10 +114,6 @@ class Totals:
         return entry[1]
 
 
-def _encoded(members: Mapping[str, Json]) -> dict[str, Raw]:
-    return {name: Raw(codec.dumps(member)) for name, member in members.items()}
-
-
 def _decode(_partition: int, _field: bytes, document: bytes) -> Aggregates:
     return view_codec.decode(Aggregates, document)
 
@@ -131,8 +131,10 @@ def added_up(
                 parts[None].append(decode(number, field, document))
             elif part is not None and _is_since(part, since):
                 parts[part].append(decode(number, field, document))
-    total: Json = shown(added(parts.pop(None, [])))
-    each: dict[str, Json] = {str(name): shown(added(some)) for name, some in parts.items()}
+    total: Json = shown(added(Aggregates, parts.pop(None, [])))
+    each: dict[str, Json] = {
+        str(name): shown(added(Aggregates, some)) for name, some in parts.items()
+    }
     return {"total": total, "by": dict(sorted(each.items()))}
 
 
@@ -151,28 +153,19 @@ def _name(field: str, by: By) -> str | None:
     return field.removeprefix(MODEL_FIELD) if field.startswith(MODEL_FIELD) else None
 
 
-def added(parts: Iterable[Aggregates]) -> Aggregates:
-    """Return the sum of aggregates."""
-    addends = list(parts)
-    return Aggregates(
-        manual=_triggers([part.manual for part in addends]),
-        automatic=_triggers([part.automatic for part in addends]),
-        unknown_trigger=_triggers([part.unknown_trigger for part in addends]),
-        pre_tokens=_distribution([part.pre_tokens for part in addends]),
-        measured=sum(part.measured for part in addends),
-        measured_before_tokens=sum(part.measured_before_tokens for part in addends),
-        saved_tokens=sum(part.saved_tokens for part in addends),
-        messages=sum(part.messages for part in addends),
-    )
-
-
-def _triggers(parts: list[TriggerAggregates]) -> TriggerAggregates:
-    return TriggerAggregates(
-        succeeded=sum(part.succeeded for part in parts),
-        failed=sum(part.failed for part in parts),
-        blocked=sum(part.blocked for part in parts),
-        unknown=sum(part.unknown for part in parts),
-        duration_ms=_distribution([part.duration_ms for part in parts]),
+def added(kind: type[_Counted], parts: Sequence[_Counted]) -> _Counted:
+    """Return the sum of aggregates of one kind, field by field."""
+    add: dict[object, Callable[[list[Any]], Any]] = {
+        int: sum,
+        Distribution: _distribution,
+        TriggerAggregates: partial(added, TriggerAggregates),
+    }
+    return kind(
+        **{
+            each.name: add[each.type]([getattr(part, each.name) for part in parts])
+            for each in dataclasses.fields(kind)
+            if each.name != "version"
+        }
     )
 
 
@@ -235,34 +228,18 @@ def _ranked(distribution: Distribution, rank: int, edges: Sequence[int]) -> Rang
     return Range(distribution.max, distribution.max)
 
 
-def shown(aggregates: Aggregates) -> dict[str, Json]:
+def shown(counted: Aggregates | TriggerAggregates) -> dict[str, Json]:
     """Return aggregates as the API has them: with durations of all triggers, and percentiles."""
-    triggers = {
-        "manual": aggregates.manual,
-        "automatic": aggregates.automatic,
-        "unknown_trigger": aggregates.unknown_trigger,
-    }
-    durations = _distribution([trigger.duration_ms for trigger in triggers.values()])
-    return {
-        "version": aggregates.version,
-        **{name: _trigger(trigger) for name, trigger in triggers.items()},
-        "duration_ms": _with_percentiles(durations, DURATION_EDGES_MS),
-        "pre_tokens": _with_percentiles(aggregates.pre_tokens, TOKEN_EDGES),
-        "measured": aggregates.measured,
-        "measured_before_tokens": aggregates.measured_before_tokens,
-        "saved_tokens": aggregates.saved_tokens,
-        "messages": aggregates.messages,
-    }
-
-
-def _trigger(counted: TriggerAggregates) -> dict[str, Json]:
-    return {
-        "succeeded": counted.succeeded,
-        "failed": counted.failed,
-        "blocked": counted.blocked,
-        "unknown": counted.unknown,
-        "duration_ms": _with_percentiles(counted.duration_ms, DURATION_EDGES_MS),
-    }
+    members = {each.name: getattr(counted, each.name) for each in dataclasses.fields(counted)}
+    triggers = [value for value in members.values() if isinstance(value, TriggerAggregates)]
+    if triggers:
+        members["duration_ms"] = _distribution([trigger.duration_ms for trigger in triggers])
+    for name, value in members.items():
+        if isinstance(value, TriggerAggregates):
+            members[name] = shown(value)
+        elif isinstance(value, Distribution):
+            members[name] = _with_percentiles(value, _EDGES[name])
+    return members
 
 
 def _with_percentiles(distribution: Distribution, edges: Sequence[int]) -> dict[str, Json]:

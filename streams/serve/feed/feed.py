@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from contextgauge.errors import RetryError, StopError
 from streams import codec
 from streams.ports import Clock, Entry, Telemetry, ViewReader
-from streams.serve.api.guard import Report
+from streams.serve.api.serving import Report
 from streams.serve.views.snapshot import Snapshot, Snapshots, ViewsGoneError, feed_id
 
 RING_EVENTS: Final = 10_000
@@ -46,9 +46,6 @@ served twenty times a second, which takes half of this process; a single one at 
 
 _CATCHING_UP: Final = 16
 """Listeners that read Redis concurrently; each read takes a millisecond."""
-
-_TAIL: Final = "tail"
-"""Name of the tasks that read a partition."""
 
 
 class FeedEvent(NamedTuple):
@@ -111,19 +108,23 @@ class Feed:
         telemetry: Telemetry,
         report: Report,
     ) -> None:
-        self._reader, self._snapshots = reader, snapshots
-        self._clock, self._telemetry, self._report = clock, telemetry, report
-        self._generation = 0
+        self.reader, self.snapshots = reader, snapshots
+        self.clock, self.telemetry, self._report = clock, telemetry, report
+        self.generation = 0
+        """The generation that the tails read."""
         self._offsets: list[int] = []
         self._beyond_s: dict[int, float] = {}
         self._ring: deque[FeedEvent] = deque(maxlen=RING_EVENTS)
-        self._end = 0
-        self._news = asyncio.Event()
+        self.end = 0
+        """How many events were ever in the ring."""
+        self.news = asyncio.Event()
+        """Set at the next events, or when the feed is closed. Get it before reading `end`."""
         self._pending = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._tails: list[asyncio.Task[None]] = []
         self._starting = asyncio.Lock()
         self._chunk: tuple[int, int, bytes] = (0, 0, b"")
-        self._closed = False
+        self.is_closed = False
         self.listeners = 0
         self.catching_up = asyncio.Semaphore(_CATCHING_UP)
         """Held by listeners while they read Redis: after an outage all return at once."""
@@ -131,12 +132,12 @@ class Feed:
     async def start(self) -> None:
         """Start to follow, at the first listener. Raises RetryError, ViewsGoneError."""
         async with self._starting:
-            if self._tasks or self._closed:
+            if self._tasks or self.is_closed:
                 return
-            snapshot = await self._snapshots.now()
+            snapshot = await self.snapshots.now()
             if snapshot is None:
                 raise ViewsGoneError("there are no views yet")
-            self._generation = snapshot.generation
+            self.generation = snapshot.generation
             self._start_tails(snapshot)
             self._tasks.append(asyncio.create_task(self._forever(self._watch)))
             self._tasks.append(asyncio.create_task(self._forever(self._notify)))
@@ -144,35 +145,35 @@ class Feed:
     def _start_tails(self, snapshot: Snapshot) -> None:
         self._offsets = [position.offset for position in snapshot.positions]
         self._beyond_s = {}
-        self._tasks += [
-            asyncio.create_task(self._follow(partition), name=_TAIL)
-            for partition in range(snapshot.partitions)
+        self._tails = [
+            asyncio.create_task(self._follow(partition)) for partition in range(snapshot.partitions)
         ]
 
     async def stop(self) -> None:
         """Stop, and end every listener's stream."""
-        self._closed = True
+        self.is_closed = True
         self._wake()
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._tails]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     @property
     def position(self) -> str:
         """The position at the ring's end."""
-        return feed_id(self._generation, self._offsets)
+        return feed_id(self.generation, self._offsets)
 
     async def _watch(self) -> None:
         """Follow the active generation; a position in one is valid in the next."""
         while True:
-            await self._clock.sleep(_WAIT_S)
+            await self.clock.sleep(_WAIT_S)
             try:
-                snapshot = await self._snapshots.now()
+                snapshot = await self.snapshots.now()
             except (RetryError, StopError, ViewsGoneError):
                 continue  # the readiness check reports it
             if snapshot is None:
                 continue
-            self._generation = snapshot.generation
+            self.generation = snapshot.generation
             if snapshot.partitions != len(self._offsets):
                 # Views of another topic, under the same prefix: positions are void.
                 self._restart(snapshot, "the views have another number of partitions")
@@ -185,7 +186,7 @@ class Feed:
         Redis may lose its last second, which is projected again. If the log itself was recreated,
         its records would not reach the offsets from which the tails read.
         """
-        now_s = self._clock.monotonic_s()
+        now_s = self.clock.monotonic_s()
         pairs = enumerate(zip(snapshot.positions, self._offsets, strict=True))
         self._beyond_s = {
             partition: self._beyond_s.get(partition, now_s)
@@ -195,10 +196,8 @@ class Feed:
         return any(now_s - since_s >= AHEAD_S for since_s in self._beyond_s.values())
 
     def _restart(self, snapshot: Snapshot, reason: str) -> None:
-        tails = [task for task in self._tasks if task.get_name() == _TAIL]
-        for task in tails:
+        for task in self._tails:
             task.cancel()
-        self._tasks = [task for task in self._tasks if task not in tails]
         self._start_tails(snapshot)
         self._interrupt(reason)
 
@@ -209,7 +208,7 @@ class Feed:
                 await run()
             except Exception as error:  # noqa: BLE001 -- reported, and the task goes on
                 self._report("following the live feed", error)
-            await self._clock.sleep(_RETRY_S)
+            await self.clock.sleep(_RETRY_S)
 
     async def _follow(self, partition: int) -> None:
         """Tail a partition; after an unexpected error, from the position of its views."""
@@ -218,9 +217,9 @@ class Feed:
                 await self._tail(partition)
             except Exception as error:  # noqa: BLE001 -- reported, and the tail restarts
                 self._report("reading the live feed", error)
-            await self._clock.sleep(_RETRY_S)
+            await self.clock.sleep(_RETRY_S)
             try:
-                snapshot = await self._snapshots.now()
+                snapshot = await self.snapshots.now()
             except (RetryError, StopError, ViewsGoneError):
                 snapshot = None  # continue from the same offset once Redis is back
             if snapshot is not None and snapshot.partitions == len(self._offsets):
@@ -229,15 +228,15 @@ class Feed:
 
     async def _tail(self, partition: int) -> None:
         """Read one partition's feed into the ring, from the position of its views."""
-        generation, is_sure = self._generation, True
+        generation, is_sure = self.generation, True
         while True:
             after = self._offsets[partition] - 1
-            if generation != self._generation:
-                generation, is_sure = self._generation, False
+            if generation != self.generation:
+                generation, is_sure = self.generation, False
             try:
-                entries = await self._reader.live(generation, partition, after, _BATCH, _WAIT_S)
+                entries = await self.reader.live(generation, partition, after, _BATCH, _WAIT_S)
                 if entries and (not is_sure or len(entries) == _BATCH):
-                    bounds = await self._reader.live_bounds(generation, partition)
+                    bounds = await self.reader.live_bounds(generation, partition)
                     if not bounds.reaches(after + 1):
                         self._interrupt("the feed no longer has all events")
                 is_sure = is_sure or bool(entries)
@@ -245,7 +244,7 @@ class Feed:
                 if isinstance(error, StopError):
                     self._report("reading the live feed", error)
                 is_sure = False
-                await self._clock.sleep(_RETRY_S)
+                await self.clock.sleep(_RETRY_S)
                 continue
             self._add(partition, entries)
 
@@ -255,14 +254,14 @@ class Feed:
             session = codec.loads(entry.document)["session_id"]
             self._append(FeedEvent(partition, entry.offset, session, entry.document, self.position))
         if entries:
-            self._telemetry.count("serve_stream_events", len(entries))
+            self.telemetry.count("serve_stream_events", len(entries))
 
     def _interrupt(self, reason: str) -> None:
         self._append(FeedEvent(None, 0, "", reason_document(reason), self.position))
 
     def _append(self, event: FeedEvent) -> None:
         self._ring.append(event)
-        self._end += 1
+        self.end += 1
         self._pending.set()
 
     async def _notify(self) -> None:
@@ -270,43 +269,23 @@ class Feed:
         while True:
             await self._pending.wait()
             if self.listeners > 1:
-                await self._clock.sleep(self.listeners * _BATCH_S_PER_LISTENER)
+                await self.clock.sleep(self.listeners * _BATCH_S_PER_LISTENER)
             self._pending.clear()
             self._wake()
 
     def _wake(self) -> None:
-        news, self._news = self._news, asyncio.Event()
+        news, self.news = self.news, asyncio.Event()
         news.set()
 
     @property
-    def end(self) -> int:
-        """How many events were ever in the ring."""
-        return self._end
-
-    @property
     def first(self) -> int:
-        """How many of them have left the ring."""
-        return self._end - len(self._ring)
-
-    @property
-    def generation(self) -> int:
-        """The generation that the tails read."""
-        return self._generation
+        """How many events have left the ring."""
+        return self.end - len(self._ring)
 
     @property
     def offsets(self) -> tuple[int, ...]:
         """The next offset of each partition at the ring's end."""
         return tuple(self._offsets)
-
-    @property
-    def news(self) -> asyncio.Event:
-        """Set at the next events, or when the feed is closed. Get it before reading `end`."""
-        return self._news
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether listeners must end."""
-        return self._closed
 
     def events(self, start: int, end: int) -> list[FeedEvent]:
         """Return events of the ring."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from schemas.views import LIVE_ENTRIES
 from streams import codec
-from streams.ports import Clock, Entry, Telemetry, ViewReader
+from streams.ports import Entry
 from streams.serve.feed import feed as feeds
 from streams.serve.feed.feed import (
     Feed,
@@ -16,7 +16,7 @@ from streams.serve.feed.feed import (
     parse_position,
     reason_document,
 )
-from streams.serve.views.snapshot import Snapshots, feed_id
+from streams.serve.views.snapshot import feed_id
 
 _CHUNK: Final = 250
 """Events sent at once: about 100 kB, the most that waits in a listener's connection."""
@@ -45,23 +45,12 @@ class Listener:
     offset that it lacks.
     """
 
-    def __init__(  # noqa: PLR0917 -- its dependencies and position
-        self,
-        feed: Feed,
-        reader: ViewReader,
-        snapshots: Snapshots,
-        clock: Clock,
-        telemetry: Telemetry,
-        since: FeedPosition | None,
-        session: str | None,
-    ) -> None:
-        self._feed, self._reader, self._snapshots = feed, reader, snapshots
-        self._clock, self._telemetry = clock, telemetry
-        self._since, self._session = since, session
+    def __init__(self, feed: Feed, since: FeedPosition | None, session: str | None) -> None:
+        self._feed, self._since, self._session = feed, since, session
         self._next = 0
         self._ahead: dict[int, int] = {}
         self._ahead_until_s: float | None = None
-        self._sent_s = clock.monotonic_s()
+        self._sent_s = feed.clock.monotonic_s()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield encoded events, a position first.
@@ -78,7 +67,7 @@ class Listener:
         while not self._feed.is_closed:
             news = self._feed.news
             if self._next < self._feed.first:
-                self._telemetry.count("serve_stream_cut_off", reason="slow")
+                self._feed.telemetry.count("serve_stream_cut_off", reason="slow")
                 reason = reason_document("this reader was too slow: reconnect with the last id")
                 yield b"event: cut_off\ndata: %s\n\n" % reason
                 return
@@ -121,12 +110,12 @@ class Listener:
                     have[partition] = until
                     continue
                 # Redis lost its last writes, or a swapped-in generation is behind the ring.
-                now_s = self._clock.monotonic_s()
+                now_s = self._feed.clock.monotonic_s()
                 until_s = now_s + feeds.AHEAD_S if until_s is None else until_s
                 if now_s >= until_s or self._feed.is_closed:
                     yield self._reset("the views went back and did not recover")
                     return
-                await self._clock.sleep(_POLL_S)
+                await self._feed.clock.sleep(_POLL_S)
         self._ahead = _ahead_of(have, target)
         await self._expect()
 
@@ -135,7 +124,7 @@ class Listener:
 
         Then the log was recreated, and there is nothing to wait for.
         """
-        snapshot = await self._snapshots.now()
+        snapshot = await self._feed.snapshots.now()
         if snapshot is None or snapshot.partitions != len(since.offsets):
             return False
         return any(
@@ -146,11 +135,11 @@ class Listener:
 
     async def _expect(self) -> None:
         """If the views lack what this listener has, give them time to reach it."""
-        snapshot = await self._snapshots.now() if self._ahead else None
+        snapshot = await self._feed.snapshots.now() if self._ahead else None
         if snapshot is not None and any(
             until > snapshot.positions[partition].offset for partition, until in self._ahead.items()
         ):
-            self._ahead_until_s = self._clock.monotonic_s() + feeds.AHEAD_S
+            self._ahead_until_s = self._feed.clock.monotonic_s() + feeds.AHEAD_S
 
     async def _read(self, partition: int, start: int, until: int) -> tuple[list[Entry], bool, bool]:
         """Return a partition's entries from `start` on, up to and without `until`.
@@ -160,9 +149,9 @@ class Listener:
         async with self._feed.catching_up:
             generation = self._feed.generation
             # The position first: entries that are read after it include all before it.
-            position = await self._reader.position(generation, partition)
-            entries = await self._reader.live(generation, partition, start - 1, _CHUNK)
-            bounds = await self._reader.live_bounds(generation, partition)
+            position = await self._feed.reader.position(generation, partition)
+            entries = await self._feed.reader.live(generation, partition, start - 1, _CHUNK)
+            bounds = await self._feed.reader.live_bounds(generation, partition)
         part = [entry for entry in entries if entry.offset < until]
         is_there = position is not None and position.offset >= until
         return part, is_there, bounds.reaches(start)
@@ -181,7 +170,7 @@ class Listener:
             return self._feed.chunk(start, end)
         events = self._feed.events(start, end)
         chunk = b"".join([self._event(event) for event in events])
-        now_s = self._clock.monotonic_s()
+        now_s = self._feed.clock.monotonic_s()
         if chunk:
             self._sent_s = now_s
         elif now_s - self._sent_s >= _POSITION_S:
@@ -217,11 +206,11 @@ class Listener:
     async def _wait_ahead(self, news: asyncio.Event, until_s: float) -> bytes:
         """Wait for events, or for the views to reach this listener's position; else reset it."""
         try:
-            async with asyncio.timeout(max(until_s - self._clock.monotonic_s(), 0.0)):
+            async with asyncio.timeout(max(until_s - self._feed.clock.monotonic_s(), 0.0)):
                 await news.wait()
         except TimeoutError:
             self._ahead_until_s = None
-            snapshot = await self._snapshots.now()
+            snapshot = await self._feed.snapshots.now()
             if snapshot is None or any(
                 partition >= snapshot.partitions or until > snapshot.positions[partition].offset
                 for partition, until in self._ahead.items()
@@ -231,7 +220,7 @@ class Listener:
         return b""
 
     def _reset(self, reason: str) -> bytes:
-        self._telemetry.count("serve_stream_resets")
+        self._feed.telemetry.count("serve_stream_resets")
         return encoded(b"reset", self._feed.position, reason_document(reason))
 
 

@@ -12,11 +12,9 @@ from sse_starlette.sse import EventSourceResponse, SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
 from contextgauge.errors import RetryError, StopError
-from streams.ports import Clock, Telemetry, ViewReader
 from streams.serve.api.guard import MAY_STILL_READ, STREAM
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import Problem
-from streams.serve.api.reading import Reading
 from streams.serve.feed.feed import Feed, FeedPosition, parse_position, reason_document
 from streams.serve.feed.listener import Listener
 from streams.serve.views.snapshot import ViewsGoneError
@@ -39,15 +37,7 @@ _FEED: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def add_stream(  # noqa: PLR0917 -- its dependencies
-    router: APIRouter,
-    reading: Reading,
-    feed: Feed,
-    reader: ViewReader,
-    clock: Clock,
-    telemetry: Telemetry,
-    most: int,
-) -> None:
+def add_stream(router: APIRouter, feed: Feed, most: int) -> None:
     """Add the route; `most` listeners at a time."""
 
     @router.get(
@@ -87,24 +77,23 @@ def add_stream(  # noqa: PLR0917 -- its dependencies
         await feed.start()
         # There is no await between this check and counting the listener.
         if feed.listeners >= most:
-            telemetry.count("serve_stream_cut_off", reason="full")
+            feed.telemetry.count("serve_stream_cut_off", reason="full")
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 f"The limit of {most} concurrent streams is reached (CONTEXTGAUGE_SERVE_STREAMS).",
                 "too-many-streams",
                 {"Retry-After": "10"},
             )
-        listener = Listener(feed, reader, reading.snapshots, clock, telemetry, since, session)
         response = _Events(
-            _chunks(listener),
+            _chunks(Listener(feed, since, session)),
             headers={"Cache-Control": "no-store"},
             ping=HEARTBEAT_S,
-            ping_message_factory=_heartbeat,
+            ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
             send_timeout=_SEND_S,
         )
         feed.listeners += 1
-        telemetry.gauge("serve_stream_readers", feed.listeners)
-        response.feed, response.telemetry = feed, telemetry
+        feed.telemetry.gauge("serve_stream_readers", feed.listeners)
+        response.feed = feed
         return response
 
 
@@ -119,7 +108,6 @@ class _Events(EventSourceResponse):
     """
 
     feed: Feed
-    telemetry: Telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         may_still_read: Callable[[], bool] | None = scope.get(MAY_STILL_READ)
@@ -134,9 +122,9 @@ class _Events(EventSourceResponse):
         try:
             await super().__call__(scope, receive, send)
         except SendTimeoutError:
-            self.telemetry.count("serve_stream_cut_off", reason="stuck")
+            self.feed.telemetry.count("serve_stream_cut_off", reason="stuck")
         except _RevokedError:
-            self.telemetry.count("serve_stream_cut_off", reason="token")
+            self.feed.telemetry.count("serve_stream_cut_off", reason="token")
             reason = reason_document("this token is no longer valid: it was revoked")
             last = b"event: cut_off\ndata: %s\n\n" % reason
             with contextlib.suppress(TimeoutError):
@@ -144,11 +132,7 @@ class _Events(EventSourceResponse):
                     await send({"type": "http.response.body", "body": last})
         finally:
             self.feed.listeners -= 1
-            self.telemetry.gauge("serve_stream_readers", self.feed.listeners)
-
-
-def _heartbeat() -> ServerSentEvent:
-    return ServerSentEvent(comment="heartbeat")
+            self.feed.telemetry.gauge("serve_stream_readers", self.feed.listeners)
 
 
 async def _chunks(listener: Listener) -> AsyncGenerator[bytes, None]:

@@ -2,8 +2,8 @@
 
 import { get, now, query } from "./api.js";
 import { axis, Chart, colour, dataTable, timeTicks } from "./chart.js";
-import { attr, h, setText, shown, text } from "./dom.js";
-import { count, duration, exact, percent, sessionName, shortIds, thrashWords, tokens, UNKNOWN } from "./format.js";
+import { h, Keyed, segments, setText, shown, text, texts } from "./dom.js";
+import { count, duration, exact, percent, folderOf, shortIds, thrashWords, tokens, UNKNOWN } from "./format.js";
 import { emptyNote, note, skeleton, showError } from "./notes.js";
 import { sessionLink } from "./row.js";
 import * as stats from "./stats.js";
@@ -120,8 +120,8 @@ export class Analytics {
     this.byHour = byHour.by;
     this.#figures(total, counts);
     this.#hours();
-    this.tokensCard.set(stats.merged(stats.bucketsOf(total.pre_tokens), stats.TOKEN_EDGES, COLUMNS), total.pre_tokens);
-    this.durationCard.set(stats.merged(stats.bucketsOf(total.duration_ms), stats.DURATION_EDGES, COLUMNS), total.duration_ms);
+    this.tokensCard.set(stats.barsOf(total.pre_tokens, stats.TOKEN_EDGES, COLUMNS), total.pre_tokens);
+    this.durationCard.set(stats.barsOf(total.duration_ms, stats.DURATION_EDGES, COLUMNS), total.duration_ms);
     const { tenths, measured } = stats.remainingTenths(views);
     this.ratioCard.set(measured ? tenths : [], null, measured);
     this.#models(byModel.by);
@@ -129,8 +129,9 @@ export class Analytics {
   }
 
   #build() {
-    this.tiles = new Map();
-    this.tileHost = h("dl", { class: "tiles" });
+    const tileHost = h("dl", { class: "tiles" });
+    this.tiles = new Keyed(tileHost, ([name]) => name, tile);
+    const ranges = segments("Time", RANGES, this.range[0], (name) => this.#choose(name));
     this.hourChart = this.#chart("Compactions per hour; the table below has the figures", (uPlot) => hourOptions(uPlot));
     this.hourTable = dataTable("Compactions per hour", ["Hour", "Automatic", "Manual", "Unknown trigger"], () =>
       transposed(this.columns).filter((row) => row[1] + row[2] + row[3] > 0).reverse()
@@ -150,7 +151,7 @@ export class Analytics {
       "div",
       { class: "grid" },
       h("section", { class: "card wide", "aria-labelledby": "hours-title" },
-        h("div", { class: "card-head" }, h("h2", { id: "hours-title" }, "Compactions per hour"), this.#ranges()),
+        h("div", { class: "card-head" }, h("h2", { id: "hours-title" }, "Compactions per hour"), ranges.el),
         this.hoursNone, this.hourChart.el,
         this.hoursLegend,
         this.hourTable.el),
@@ -165,7 +166,7 @@ export class Analytics {
           h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Unknown trigger", "Failed", "Blocked", "Unknown outcome", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
     );
     this.host.replaceChildren(h("div", { class: "page-head" }, h("h1", {}, "Analytics"), h("p", { class: "faint" }, "All sessions")),
-      this.tileHost, this.grid);
+      tileHost, this.grid);
   }
 
   #chart(label, options) {
@@ -174,17 +175,10 @@ export class Analytics {
     return chart;
   }
 
-  #ranges() {
-    const group = h("div", { class: "segments", role: "group", "aria-label": "Time" });
-    for (const range of RANGES) {
-      group.append(h("button", { type: "button", "aria-pressed": String(range === this.range), on: { click: (event) => {
-        this.range = range;
-        for (const each of group.children) attr(each, "aria-pressed", String(each === event.currentTarget));
-        history.replaceState(null, "", `#/analytics${query({ range: range === RANGES[0] ? "" : range[0] })}`);
-        this.#hours();
-      } } }, range[1]));
-    }
-    return group;
+  #choose(name) {
+    this.range = RANGES.find(([each]) => each === name);
+    history.replaceState(null, "", `#/analytics${query({ range: this.range === RANGES[0] ? "" : name })}`);
+    this.#hours();
   }
 
   #hours() {
@@ -200,25 +194,16 @@ export class Analytics {
   #figures(total, counts) {
     const took = total.duration_ms;
     const remains = stats.remainingShare(total);
-    this.#tile("Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.unknown_trigger ? ` · ${exact(counts.unknown_trigger)} unknown trigger` : ""}`);
-    this.#tile("Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN, `${exact(total.measured)} measured`);
-    this.#tile("Remains after", remains === null ? UNKNOWN : percent(remains), "of the size before");
     const [p50, p95, p99] = [took.p50, took.p95, took.p99].map((each) => stats.rangeWords(each, stats.durationEdge));
-    this.#tile("Duration", p50, took.p50 === null ? "no duration was reported" : `median · p95 ${p95} · p99 ${p99}`);
     const each = stats.messagesEach(total);
-    this.#tile("Messages each", each === null ? UNKNOWN : exact(each), "mean before a compaction");
-    this.#tile("Failed", counts.ended === 0 ? UNKNOWN : percent((counts.failed / counts.ended) * 100), otherEnds(counts));
-  }
-
-  #tile(name, figure, more) {
-    let tile = this.tiles.get(name);
-    if (tile === undefined) {
-      tile = { figure: text(), more: text() };
-      this.tileHost.append(h("div", {}, h("dt", {}, name), h("dd", { class: "tile-figure" }, tile.figure), h("dd", { class: "faint small" }, tile.more)));
-      this.tiles.set(name, tile);
-    }
-    setText(tile.figure, figure);
-    setText(tile.more, more);
+    this.tiles.set([
+      ["Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.unknown_trigger ? ` · ${exact(counts.unknown_trigger)} unknown trigger` : ""}`],
+      ["Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN, `${exact(total.measured)} measured`],
+      ["Remains after", remains === null ? UNKNOWN : percent(remains), "of the size before"],
+      ["Duration", p50, took.p50 === null ? "no duration was reported" : `median · p95 ${p95} · p99 ${p99}`],
+      ["Messages each", each === null ? UNKNOWN : exact(each), "mean before a compaction"],
+      ["Failed", counts.ended === 0 ? UNKNOWN : percent((counts.failed / counts.ended) * 100), otherEnds(counts)],
+    ]);
   }
 
   #histogram(title, format, head) {
@@ -283,11 +268,22 @@ function longAgo() {
 function list(host, rows, none) {
   const shorts = shortIds(rows.map(([view]) => view.session_id));
   const items = rows.slice(0, 20).map(([view, words]) => {
-    const name = sessionName(view);
-    return h("li", {}, h("a", { href: sessionLink(view.session_id) }, name.folder || shorts.get(name.id), " ", h("span", { class: "mono faint" }, name.folder ? shorts.get(name.id) : "")), h("span", { class: "faint" }, words));
+    const folder = folderOf(view);
+    const short = shorts.get(view.session_id);
+    return h("li", {}, h("a", { href: sessionLink(view.session_id) }, folder || short, " ", h("span", { class: "mono faint" }, folder ? short : "")), h("span", { class: "faint" }, words));
   });
   if (rows.length > items.length) items.push(h("li", { class: "faint" }, `and ${exact(rows.length - items.length)} more`));
   host.replaceChildren(...(items.length ? items : [h("li", { class: "faint" }, none)]));
+}
+
+/** One figure of all compactions, with its name and what more there is to it. */
+function tile([name]) {
+  const t = texts("figure", "more");
+  const update = ([, figure, more]) => {
+    setText(t.figure, figure);
+    setText(t.more, more);
+  };
+  return { el: h("div", {}, h("dt", {}, name), h("dd", { class: "tile-figure" }, t.figure), h("dd", { class: "faint small" }, t.more)), update };
 }
 
 /** Of how many attempts, and what else they came to: an unknown outcome is no failure. */

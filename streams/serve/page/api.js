@@ -65,23 +65,28 @@ function readToken() {
   }
 }
 
-/** Fetch with the token. Raises ApiError for no answer and for an error, AbortError if ended. */
-export async function ask(path, { signal, headers = {}, cache = "default" } = {}) {
+/** Return the JSON of an answer. Raises ApiError for no answer and for an error, AbortError if ended. */
+export async function get(path, { signal, cache = "default" } = {}) {
   const limit = AbortSignal.timeout(TIMEOUT_MS);
-  const all = signal ? AbortSignal.any([signal, limit]) : limit;
+  let response;
   try {
-    const response = await answer(path, all, headers, signal, cache);
+    response = await answer(path, signal ? AbortSignal.any([signal, limit]) : limit, {}, signal, cache);
     listeners.read();
-    return response;
   } catch (error) {
     // Reached, but without figures: their store is away, or the server has too much to do.
     if (error.status === 429 || error.status >= 500) listeners.unread(error);
     else if (error.status >= 400 && error.status !== 401) listeners.read();
     throw error;
   }
+  try {
+    return await response.json();
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, "No answer", "The answer ended in the middle.");
+  }
 }
 
-/** As `ask`, for an answer without an end: no time limit but the caller's. */
+/** Fetch with the token an answer without an end: no time limit but the caller's. */
 export async function stream(path, { signal, headers = {} }) {
   return answer(path, signal, headers, signal, "no-store");
 }
@@ -128,17 +133,6 @@ function noteClock(date) {
   if (Number.isNaN(serverMs)) return;
   const offset = serverMs + 500 - Date.now();
   clockOffsetMs = Math.abs(offset) > CLOCK_TOLERANCE_MS ? offset : 0;
-}
-
-/** Return the JSON of an answer. */
-export async function get(path, options) {
-  const response = await ask(path, options);
-  try {
-    return await response.json();
-  } catch (error) {
-    if (options?.signal?.aborted) throw error;
-    throw new ApiError(0, "No answer", "The answer ended in the middle.");
-  }
 }
 
 /** `query({limit: 5, q: ""})` → "?limit=5": what is empty is left out. */

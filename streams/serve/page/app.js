@@ -17,22 +17,6 @@ const UNREAD_AFTER = 2;
 
 const LIVE_WORDS = { connecting: "connecting", live: "live", waiting: "reconnecting", old: "standing still", none: "" };
 
-/** What stands at an address that is none of this page's. */
-class NoPage {
-  constructor(host) {
-    this.host = host;
-    this.hasFigures = false;
-  }
-
-  start() {
-    this.host.replaceChildren(noPageNote());
-  }
-
-  stop() {}
-
-  hurry() {}
-}
-
 class Shell {
   #view = null;
   #notices = new Map();
@@ -122,7 +106,8 @@ class Shell {
     } else {
       page = "none";
       this.title("Page not found");
-      this.#view = new NoPage(this.main);
+      this.#view = null;
+      this.main.replaceChildren(noPageNote());
     }
     for (const link of document.querySelectorAll("nav a[data-page]")) {
       attr(link, "aria-current", link.dataset.page === page ? "page" : null);
@@ -132,7 +117,7 @@ class Shell {
       scrollTo(0, 0);
       this.main.focus({ preventScroll: true });
     }
-    this.#view.start();
+    this.#view?.start();
     this.hasRouted = true;
   }
 

@@ -2,11 +2,12 @@
 // each chart has its figures either way.
 
 import { h } from "./dom.js";
+import { CLOCK, TIME } from "./format.js";
 
 let library;
 
 /** uPlot, loaded once; null where it is not in this installation. */
-export function chartLibrary() {
+function chartLibrary() {
   library ??= import("./vendor/uPlot.esm.js").then(
     (module) => {
       const sheet = new URL("./vendor/uPlot.min.css", import.meta.url).href;
@@ -47,15 +48,14 @@ export class Chart {
   constructor({ label, height, options }) {
     this.height = height;
     this.options = options;
-    this.place = h("div", { class: "chart-place", role: "img", "aria-label": label });
-    this.place.style.setProperty("min-height", `${height}px`);
-    this.el = this.place;
+    this.el = h("div", { class: "chart-place", role: "img", "aria-label": label });
+    this.el.style.setProperty("min-height", `${height}px`);
     this.resized = new ResizeObserver(() => {
-      const width = this.place.clientWidth;
+      const width = this.el.clientWidth;
       if (this.#plot !== null && width > 0 && width !== this.#plot.width) this.#plot.setSize({ width, height: this.height });
       else if (this.#plot === null) this.#draw();
     });
-    this.resized.observe(this.place);
+    this.resized.observe(this.el);
     this.themed = () => this.redraw();
     document.addEventListener("contextgauge:theme", this.themed);
     this.media = matchMedia("(prefers-color-scheme: dark)");
@@ -80,10 +80,6 @@ export class Chart {
     else this.#plot.setData(data);
   }
 
-  get plot() {
-    return this.#plot;
-  }
-
   /** Draw the chart again, for other colours or other options. */
   redraw() {
     this.#plot?.destroy();
@@ -96,15 +92,15 @@ export class Chart {
       this.#missing();
       return;
     }
-    const width = this.place.clientWidth;
+    const width = this.el.clientWidth;
     if (this.#uPlot === undefined || this.#data === null || width === 0 || this.#plot !== null) return;
-    this.#plot = new this.#uPlot({ ...this.options(this.#uPlot), width, height: this.height }, this.#data, this.place);
+    this.#plot = new this.#uPlot({ ...this.options(this.#uPlot), width, height: this.height }, this.#data, this.el);
   }
 
   #missing() {
-    if (this.place.firstChild !== null) return;
-    this.place.removeAttribute("role");
-    this.place.append(
+    if (this.el.firstChild !== null) return;
+    this.el.removeAttribute("role");
+    this.el.append(
       h("p", { class: "chart-missing" }, "This installation has no chart library (uPlot): the figures are in the table below. ",
         h("span", { class: "faint" }, "With Node.js on the machine, make page fetches it.")),
     );
@@ -119,13 +115,11 @@ export function axis(more = {}) {
 }
 
 const TICK_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const TICK_TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const TICK_SECOND = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DAY_S = 86_400;
 
 /** The words of a time axis: days, times, or times with seconds, by how far the ticks are apart. */
 export function timeTicks(plot, ticks, axisIndex, space, apart) {
-  const words = apart >= DAY_S ? TICK_DAY : apart >= 60 ? TICK_TIME : TICK_SECOND;
+  const words = apart >= DAY_S ? TICK_DAY : apart >= 60 ? TIME : CLOCK;
   return ticks.map((tick) => {
     const isMidnight = apart < DAY_S && new Date(tick * 1000).getHours() + new Date(tick * 1000).getMinutes() === 0;
     return (isMidnight ? TICK_DAY : words).format(tick * 1000);

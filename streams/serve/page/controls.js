@@ -1,6 +1,6 @@
 // What the overview is searched, filtered and sorted by.
 
-import { attr, h, icon } from "./dom.js";
+import { h, icon, segments } from "./dom.js";
 import { PRESETS, RUNTIMES } from "./filters.js";
 
 const TYPING_MS = 200;
@@ -18,12 +18,7 @@ export class Controls {
       clearTimeout(typing);
       typing = setTimeout(() => onChoose({ q: this.search.value.trim() }), TYPING_MS);
     });
-    const presets = h("div", { class: "segments", role: "group", "aria-label": "Show" });
-    this.presets = PRESETS.map(([value, label]) => {
-      const button = h("button", { type: "button", on: { click: () => onChoose({ show: value }) } }, label);
-      presets.append(button);
-      return [value, button];
-    });
+    this.presets = segments("Show", PRESETS, filters.show, (show) => onChoose({ show }));
     this.models = h("select", { "aria-label": "Model" }, h("option", { value: "" }, "All models"));
     this.runtimes = h("select", { "aria-label": "Runtime" }, h("option", { value: "" }, "All runtimes"),
       ...RUNTIMES.map(([value, name]) => h("option", { value }, name)));
@@ -34,21 +29,15 @@ export class Controls {
       select.value = filters[name];
       select.addEventListener("change", () => onChoose({ [name]: select.value }));
     }
-    this.mark(filters.show);
     this.el = h(
       "div",
       { class: "controls", role: "search", "aria-label": "Filter sessions" },
       h("label", { class: "search" }, icon("search"), this.search),
-      presets,
+      this.presets.el,
       this.models,
       this.runtimes,
       this.sort,
     );
-  }
-
-  /** Show which preset is selected. */
-  mark(show) {
-    for (const [value, button] of this.presets) attr(button, "aria-pressed", String(value === show));
   }
 
   /** Offer a model too. */
@@ -70,6 +59,7 @@ export class Controls {
     this.search.value = "";
     this.models.value = "";
     this.runtimes.value = "";
+    this.presets.mark("");
     this.onChoose({ q: "", show: "", model: "", runtime: "" });
   }
 }

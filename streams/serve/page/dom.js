@@ -15,14 +15,10 @@ export function h(tag, props = {}, ...children) {
       attr(element, name, value);
     }
   }
-  append(element, children);
-  return element;
-}
-
-function append(element, children) {
   for (const child of children.flat()) {
     if (child !== null && child !== undefined) element.append(child);
   }
+  return element;
 }
 
 /** Set an attribute if it differs; null, undefined and false take it away. */
@@ -38,6 +34,11 @@ export function attr(element, name, value) {
 /** A text node: `setText` changes it, and no element is ever replaced. */
 export function text(value = "") {
   return document.createTextNode(value);
+}
+
+/** Empty text nodes by these names. */
+export function texts(...names) {
+  return Object.fromEntries(names.map((name) => [name, text()]));
 }
 
 export function setText(node, value) {
@@ -77,60 +78,79 @@ const PATHS = {
 
 /** A drawn sign. Screen readers skip it, so words must stand next to it. */
 export function icon(name) {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("aria-hidden", "true");
-  svg.setAttribute("class", "icon");
-  const path = document.createElementNS(SVG, "path");
-  svg.append(path);
-  setIcon(svg, name);
-  return svg;
+  const sign = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true", class: "icon" }, svg("path", {}));
+  setIcon(sign, name);
+  return sign;
 }
 
 /** Make a drawn sign another one, in place. */
-export function setIcon(svg, name) {
-  if (svg.dataset.name === name) return;
-  svg.dataset.name = name;
-  svg.firstChild.setAttribute("d", PATHS[name]);
+export function setIcon(sign, name) {
+  if (sign.dataset.name === name) return;
+  sign.dataset.name = name;
+  sign.firstChild.setAttribute("d", PATHS[name]);
 }
 
-export function svg(tag, props) {
+export function svg(tag, props, ...children) {
   const element = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(props)) element.setAttribute(name, String(value));
+  element.append(...children);
   return element;
+}
+
+/** Buttons of which one is pressed: {el, mark(value)}. `options`: the value and label of each. */
+export function segments(label, options, selected, onChoose) {
+  const buttons = options.map(([value, words]) => h("button", { type: "button", on: { click: () => {
+    mark(value);
+    onChoose(value);
+  } } }, words));
+  const mark = (value) => options.forEach(([each], index) => attr(buttons[index], "aria-pressed", String(each === value)));
+  mark(selected);
+  return { el: h("div", { class: "segments", role: "group", "aria-label": label }, ...buttons), mark };
 }
 
 /**
  * Keep a list of elements equal to a list of items: each item's element is made once by
  * `make(item)` → {el, update(item)}, updated in place, and only moved where the order changed.
+ * `leave(part)` takes away the element of an item that is gone.
  */
 export class Keyed {
-  constructor(host, keyOf, make) {
+  constructor(host, keyOf, make, leave = (part) => part.el.remove()) {
     this.host = host;
     this.keyOf = keyOf;
     this.make = make;
+    this.leave = leave;
     this.parts = new Map();
   }
 
   set(items) {
-    const seen = new Set();
+    const keys = new Set(items.map(this.keyOf));
+    for (const [key, part] of this.parts) {
+      if (keys.has(key)) continue;
+      this.parts.delete(key);
+      this.leave(part);
+    }
     let at = this.host.firstElementChild;
     for (const item of items) {
       const key = this.keyOf(item);
-      seen.add(key);
-      let part = this.parts.get(key);
-      if (part === undefined) {
-        part = this.make(item);
-        this.parts.set(key, part);
-      }
+      if (!this.parts.has(key)) this.parts.set(key, this.make(item));
+      const part = this.parts.get(key);
       part.update(item);
       if (part.el === at) at = at.nextElementSibling;
       else this.host.insertBefore(part.el, at);
     }
-    for (const [key, part] of this.parts) {
-      if (seen.has(key)) continue;
-      part.el.remove();
-      this.parts.delete(key);
-    }
   }
+}
+
+/** A list of named facts whose elements stay: {el, set(pairs)}. */
+export function factList() {
+  const el = h("dl", { class: "facts" });
+  const facts = new Keyed(el, ([name]) => name, ([name]) => {
+    const value = text();
+    return { el: h("div", {}, h("dt", {}, name), h("dd", {}, value)), update: (pair) => setText(value, pair[1]) };
+  });
+  const set = (pairs) => {
+    shown(el, pairs.length > 0);
+    facts.set(pairs);
+  };
+  return { el, set };
 }

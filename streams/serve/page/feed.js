@@ -9,46 +9,15 @@ const LONGEST_WAIT_MS = 10_000;
 /** A server that is away may be back in a moment, and asking costs it nothing until then. */
 const LONGEST_AWAY_MS = 3_000;
 
-/** Parses a stream of server-sent events: `push(text)` returns the events that are complete. */
-export class EventParser {
+/** Reads server-sent events: `push(text)` returns the fields of each that is complete; "" has a comment. */
+class EventReader {
   #rest = "";
-  #data = [];
-  #event = "";
-  lastId = null;
-  retryMs = null;
-  hasHeartbeat = false;
 
   push(text) {
-    const whole = this.#rest + text;
-    // A CR at the very end may be the first half of a CRLF: it waits for what follows.
-    const cut = whole.endsWith("\r") ? whole.length - 1 : whole.length;
-    const lines = whole.slice(0, cut).split(/\r\n|\r|\n/);
-    this.#rest = lines.pop() + whole.slice(cut);
-    const events = [];
-    for (const line of lines) this.#line(line, events);
-    return events;
-  }
-
-  #line(line, events) {
-    if (line === "") {
-      if (this.#data.length) {
-        events.push({ event: this.#event || "message", data: this.#data.join("\n") });
-      }
-      this.#data = [];
-      this.#event = "";
-      return;
-    }
-    const colon = line.indexOf(":");
-    if (colon === 0) {
-      this.hasHeartbeat = true;
-      return;
-    }
-    const field = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
-    if (field === "data") this.#data.push(value);
-    else if (field === "event") this.#event = value;
-    else if (field === "id" && !value.includes("\0")) this.lastId = value;
-    else if (field === "retry" && /^\d+$/.test(value)) this.retryMs = Number(value);
+    // A CR only ends a line: JSON writes others as escapes.
+    const blocks = (this.#rest + text.replaceAll("\r", "")).split("\n\n");
+    this.#rest = blocks.pop();
+    return blocks.map((block) => Object.fromEntries([...block.matchAll(/^(\w*): ?(.*)$/gm)].map(([, field, value]) => [field, value])));
   }
 }
 
@@ -115,40 +84,39 @@ export class Feed {
 
   async #connect() {
     const connection = new AbortController();
+    const signal = AbortSignal.any([this.#stop.signal, connection.signal]);
     const end = () => connection.abort();
-    this.#stop.signal.addEventListener("abort", end);
     let timer = setTimeout(end, SILENCE_MS);
     try {
       const headers = { Accept: "text/event-stream" };
       if (this.#lastId !== null) headers["Last-Event-ID"] = this.#lastId;
       const path = `v1/stream${query({ session: this.session })}`;
-      const response = await stream(path, { signal: connection.signal, headers });
+      const response = await stream(path, { signal, headers });
       this.onState("live");
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      const parser = new EventParser();
+      const events = new EventReader();
       for (;;) {
         const { done, value } = await reader.read();
         if (done) return;
         clearTimeout(timer);
         timer = setTimeout(end, SILENCE_MS);
-        this.#take(parser.push(value), parser);
+        this.#take(events.push(value));
       }
     } finally {
       clearTimeout(timer);
-      this.#stop.signal.removeEventListener("abort", end);
       end();
     }
   }
 
-  #take(events, parser) {
-    if (parser.lastId !== null) this.#lastId = parser.lastId;
-    if (parser.retryMs !== null) this.#firstWait = Math.min(parser.retryMs, LONGEST_WAIT_MS);
+  #take(events) {
     let entries = [];
-    let isAtWork = parser.hasHeartbeat; // being let in is no sign of it
-    for (const { event, data } of events) {
+    let isAtWork = false; // being let in is no sign of it
+    for (const { event, data, id, retry, "": heartbeat } of events) {
+      if (id !== undefined) this.#lastId = id;
+      if (retry !== undefined) this.#firstWait = Math.min(Number(retry), LONGEST_WAIT_MS);
+      if (heartbeat !== undefined || event === "record") isAtWork = true;
       if (event === "record") {
         entries.push(JSON.parse(data));
-        isAtWork = true;
       } else if (event === "reset") {
         entries = []; // what is read again has them
         this.onReset(data);

@@ -75,8 +75,9 @@ export function elapsed(ms) {
   return hours ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
 }
 
-const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+export const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+export const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+export const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
 /** The time of day here; with the day where that is not today's. */
 export function moment(timeMs, nowMs) {
@@ -113,10 +114,9 @@ export function sourceMeaning(source) {
   return SOURCES[source] ?? "source unknown";
 }
 
-/** A session's name for people: its folder, and enough of its id. */
-export function sessionName(view) {
-  const folder = (view.identity.cwd ?? "").replace(/[/\\]+$/, "").split(/[/\\]/).pop();
-  return { folder: folder ?? "", id: view.session_id };
+/** The name of a session's folder; "" where none is known. */
+export function folderOf(view) {
+  return (view.identity.cwd ?? "").replace(/[/\\]+$/, "").split(/[/\\]/).pop();
 }
 
 const SHORT_ID = 8;

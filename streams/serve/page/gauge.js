@@ -1,16 +1,13 @@
 // The bar of a context, and the tooltip that takes it apart: on the overview and for a session.
 
-import { attr, css, h, icon, setText, shown, text } from "./dom.js";
+import { attr, css, h, icon, setText, shown, texts } from "./dom.js";
 import { count, exact, percent, sourceMeaning, tokens, UNKNOWN, windowSource } from "./format.js";
 
 const SEVERITY_WORDS = { high: ", high", critical: ", nearly full" };
 
 /** Make a gauge: {el, bind(chain, severity)}: percentage, sizes, source of the window, bar. */
 export function gauge() {
-  const share = text();
-  const sizes = text();
-  const source = text();
-  const level = text();
+  const { share, sizes, source, level } = texts("share", "sizes", "source", "level");
   const triangle = icon("warning");
   triangle.classList.add("triangle");
   const fill = h("i", { class: "fill" });
@@ -43,7 +40,7 @@ export function gauge() {
 }
 
 /** The size at which auto-compaction comes, within the window; null where it is not known. */
-export function thresholdOf(chain) {
+function thresholdOf(chain) {
   if (chain.auto_compact_enabled === false || !chain.window) return null;
   return chain.auto_compact_threshold;
 }
@@ -56,29 +53,22 @@ function sizesOf(chain) {
 
 /** The tooltip's nodes: the parts of the size, the window, and what will happen. */
 export function breakdownTip(chain) {
-  if (chain.used_tokens === null) {
-    return [
-      h("p", {}, "The size is unknown until the next response."),
-      h("p", { class: "faint" }, `Total capacity: ${capacity(chain)}`),
-      chain.window_source ? windowNote(chain.window_source) : null,
-    ].filter((node) => node !== null);
-  }
   const parts = chain.breakdown;
-  const nodes = [];
-  if (parts) {
-    const known = [parts.cache_creation_tokens, parts.cache_read_tokens].filter((part) => part !== null);
-    const cache = known.length ? known.reduce((sum, part) => sum + part, 0) : null;
-    nodes.push(
-      h("p", {}, `Context window: ${exact(parts.input_tokens)} input + ${exact(cache)} cache tokens`),
-    );
-  } else {
-    nodes.push(h("p", {}, `Context window: ${count(chain.used_tokens, "token")}, estimated by the runtime`));
-  }
-  nodes.push(h("p", {}, `Total capacity: ${capacity(chain)}`));
-  if (chain.window_source) nodes.push(windowNote(chain.window_source));
-  nodes.push(h("p", { class: "faint" }, outlook(chain.auto_compact_enabled)));
-  if (parts) nodes.push(partsTable(parts, chain));
-  return nodes;
+  const isUnknown = chain.used_tokens === null;
+  return [
+    h("p", {}, isUnknown ? "The size is unknown until the next response." : `Context window: ${sizeWords(chain)}`),
+    h("p", { class: isUnknown ? "faint" : null }, `Total capacity: ${capacity(chain)}`),
+    chain.window_source ? windowNote(chain.window_source) : null,
+    isUnknown ? null : h("p", { class: "faint" }, outlook(chain.auto_compact_enabled)),
+    isUnknown || !parts ? null : partsTable(parts, chain),
+  ].filter((node) => node !== null);
+}
+
+function sizeWords({ breakdown: parts, used_tokens: used }) {
+  if (!parts) return `${count(used, "token")}, estimated by the runtime`;
+  const known = [parts.cache_creation_tokens, parts.cache_read_tokens].filter((part) => part !== null);
+  const cache = known.length ? known.reduce((sum, part) => sum + part, 0) : null;
+  return `${exact(parts.input_tokens)} input + ${exact(cache)} cache tokens`;
 }
 
 function capacity(chain) {

@@ -2,7 +2,7 @@
 // running to done or failed.
 
 import { now } from "./api.js";
-import { attr, h, icon, setText, setIcon, shown, text } from "./dom.js";
+import { attr, factList, h, icon, setText, setIcon, shown, text, texts } from "./dom.js";
 import { count, duration, elapsed, exact, moment, percent, remaining, sourceMeaning, tokens, UNKNOWN, windowSource } from "./format.js";
 import { outlook, windowNote } from "./gauge.js";
 import { isElevated, isHigh, MAIN, silence, stateOf } from "./status.js";
@@ -20,7 +20,7 @@ function chainBadge(item) {
   return item.chain === MAIN ? null : h("span", { class: "badge" }, item.data?.subagent_type ?? item.chain);
 }
 
-function rawRecords(current) {
+function foldedRecords(current) {
   const pre = h("pre", { class: "raw", tabindex: "0" });
   const details = h("details", { class: "raw-of" }, h("summary", {}, "Records"), pre);
   const write = () => {
@@ -30,6 +30,14 @@ function rawRecords(current) {
   };
   details.addEventListener("toggle", write);
   return { el: details, write };
+}
+
+/** An item that is one line: its content, time and records. */
+function oneLine(item, look, ...content) {
+  const when = text();
+  const records = foldedRecords(() => item);
+  const el = h("li", { class: `item ${look}`, "data-key": item.key }, ...content, h("time", { class: "when" }, when), records.el);
+  return { el, update: () => setText(when, moment(item.time_ms, now())) };
 }
 
 function warningItem(item, session) {
@@ -47,18 +55,8 @@ function warningItem(item, session) {
     windowNote(data.window_source),
     h("p", { class: "faint" }, `Thresholds crossed: ${data.thresholds_crossed.join(", ")}% used`),
   ]);
-  const when = text();
-  const raw = rawRecords(() => item);
-  const el = h(
-    "li",
-    { class: `item warning${isHigh(data) ? " low" : ""}`, "data-key": item.key },
-    words,
-    chainBadge(item),
-    h("span", { class: "faint" }, `${tokens(data.used_tokens)} of ${tokens(data.context_window)}`),
-    h("time", { class: "when" }, when),
-    raw.el,
-  );
-  return { el, update: () => setText(when, moment(item.time_ms, now())) };
+  const sizes = h("span", { class: "faint" }, `${tokens(data.used_tokens)} of ${tokens(data.context_window)}`);
+  return oneLine(item, isHigh(data) ? "warning low" : "warning", words, chainBadge(item), sizes);
 }
 
 const LINES = {
@@ -78,18 +76,8 @@ function limitsWords(data) {
 
 function lineItem(item) {
   const [sign, words] = LINES[item.kind] ?? ["info", () => item.kind];
-  const when = text();
-  const raw = rawRecords(() => item);
-  const el = h(
-    "li",
-    { class: `item line ${item.kind}`, "data-key": item.key },
-    icon(sign),
-    h("span", { class: "words", title: item.kind === "context_limits" ? sourceMeaning(item.data.window_source) : null }, words(item.data)),
-    chainBadge(item),
-    h("time", { class: "when" }, when),
-    raw.el,
-  );
-  return { el, update: () => setText(when, moment(item.time_ms, now())) };
+  const title = item.kind === "context_limits" ? sourceMeaning(item.data.window_source) : null;
+  return oneLine(item, `line ${item.kind}`, icon(sign), h("span", { class: "words", title }, words(item.data)), chainBadge(item));
 }
 
 const TRIGGERS = { manual: "manual", auto: "automatic" };
@@ -105,12 +93,12 @@ export function statusOf(item, view, nowMs) {
 
 function compactionItem(first, session) {
   let item = first;
-  const t = Object.fromEntries(["title", "note", "when"].map((name) => [name, text()]));
+  const t = texts("title", "note", "when");
   const sign = icon("spinner");
-  const facts = new Facts();
+  const facts = factList();
   const summary = h("pre", { class: "summary-text", tabindex: "0" });
   const unfold = h("details", { class: "summary", hidden: true }, h("summary", {}, "Summary"), summary);
-  const raw = rawRecords(() => item);
+  const raw = foldedRecords(() => item);
   const el = h(
     "li",
     { class: "item compaction", "data-key": item.key },
@@ -184,32 +172,4 @@ function factsOf({ status, document, failure, used_tokens: used }) {
     ["After", count(document.messages_since_last, "message")],
     ["Number", String(document.number)],
   ];
-}
-
-/** A list of named facts whose elements stay. */
-export class Facts {
-  constructor() {
-    this.el = h("dl", { class: "facts" });
-    this.parts = new Map();
-  }
-
-  set(pairs) {
-    shown(this.el, pairs.length > 0);
-    const names = new Set(pairs.map(([name]) => name));
-    for (const [name, part] of this.parts) {
-      if (names.has(name)) continue;
-      part.el.remove();
-      this.parts.delete(name);
-    }
-    for (const [name, value] of pairs) {
-      let part = this.parts.get(name);
-      if (part === undefined) {
-        const node = text();
-        part = { el: h("div", {}, h("dt", {}, name), h("dd", {}, node)), node };
-        this.parts.set(name, part);
-        this.el.append(part.el);
-      }
-      setText(part.node, value);
-    }
-  }
 }

@@ -27,19 +27,6 @@ const READ_MS = 250;
 /** Characters of their ids in one address. */
 const ADDRESS = 6_000;
 
-class Item {
-  constructor(view) {
-    this.id = view.session_id;
-    this.short = undefined;
-    this.view = view;
-  }
-
-  /** Take a document of the server, unless a later one is there already. */
-  replace(view) {
-    if (view.sequence >= this.view.sequence) this.view = view;
-  }
-}
-
 export class Overview {
   /** `leftId`: the session whose page was left for this one, or null. */
   constructor(host, parameters, shell, leftId = null) {
@@ -129,7 +116,6 @@ export class Overview {
 
   #choose(change) {
     Object.assign(this.filters, change);
-    this.controls.mark(this.filters.show);
     history.replaceState(null, "", addressOf(this.filters));
     this.#load();
   }
@@ -178,15 +164,15 @@ export class Overview {
     this.total = answer.total ?? this.order.length;
   }
 
+  /** The item of a session: {id, view, short}. A document takes its place unless a later one is there. */
   #known(view) {
-    let item = this.items.get(view.session_id);
-    if (item === undefined) {
-      item = new Item(view);
-      this.items.set(item.id, item);
+    const id = view.session_id;
+    if (!this.items.has(id)) {
+      this.items.set(id, { id, view, short: undefined });
       this.controls.offer(leadingChain(view).model);
-    } else {
-      item.replace(view);
     }
+    const item = this.items.get(id);
+    if (view.sequence >= item.view.sequence) item.view = view;
     return item;
   }
 
@@ -258,7 +244,7 @@ export class Overview {
       let pauseMs = READ_MS;
       try {
         const { sessions } = await get(`v1/sessions?${new URLSearchParams(ids.map((id) => ["id", id]))}`, { signal: this.stopped.signal });
-        for (const view of sessions) this.items.get(view.session_id)?.replace(view);
+        for (const view of sessions) this.#known(view);
         this.rows.refresh(new Set(ids));
       } catch {
         for (const id of ids) this.changed.add(id);
@@ -270,7 +256,7 @@ export class Overview {
   }
 
   #nextToRead() {
-    const ids = [...this.changed].sort((a, b) => this.rows.mounted.has(b) - this.rows.mounted.has(a));
+    const ids = [...this.changed].sort((a, b) => this.rows.mounted.parts.has(b) - this.rows.mounted.parts.has(a));
     let room = ADDRESS;
     const some = ids.slice(0, READ_AT_ONCE).filter((id, index) => {
       room -= encodeURIComponent(id).length;

@@ -1,8 +1,8 @@
 // One session's row on the overview.
 
 import { now } from "./api.js";
-import { attr, h, icon, setText, setIcon, shown, svg, text } from "./dom.js";
-import { ago, count, duration, elapsed, sessionName, shortId, tokens, UNKNOWN } from "./format.js";
+import { attr, h, icon, setText, setIcon, shown, svg, texts } from "./dom.js";
+import { ago, count, duration, elapsed, folderOf, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
 import {
   compactionCount, failureName, isThrashing, leadingChain, running, severityOf, silence, stateOf, whyUnknown,
@@ -37,13 +37,11 @@ export function stateWords(view, state, nowMs) {
     case "compacting":
     case "stalled": {
       if (view.attempt === null) return [state, lastWords(view, nowMs)];
+      const { started_ms: startedMs, last_heartbeat_ms: beat } = view.attempt;
+      if (state === "stalled") return [`stalled, silent for ${duration(silence(view, nowMs))}`, `began ${ago(startedMs, nowMs)}`];
       const took = running(view.attempt, nowMs);
-      const quiet = silence(view, nowMs);
-      const what = state === "stalled" ? "stalled" : "compacting";
-      const beat = view.attempt.last_heartbeat_ms;
-      if (state === "stalled") return [`${what}, silent for ${duration(quiet)}`, `began ${ago(view.attempt.started_ms, nowMs)}`];
       return [
-        took === null || took === undefined ? what : `${what} ${elapsed(took)}`,
+        took === null ? state : `${state} ${elapsed(took)}`,
         beat === null ? "no heartbeat yet" : `heartbeat ${ago(beat, nowMs)}`,
       ];
     }
@@ -86,64 +84,57 @@ export function compactionWords(view) {
   return [String(compactionCount(view)), parts.join(" · "), failed ? `${failed} ${failureName(view)}` : ""];
 }
 
-/** Make a row for any session: {el, item, bind(item), focus()}. */
+/** Make a row for any session: {el, item, update(item), focus()}. */
 export function sessionRow() {
-  const t = Object.fromEntries(
-    ["name", "id", "about", "untilLabel", "until", "untilMore", "grown", "count", "countLabel", "countMore", "failed", "state", "stateMore"]
-      .map((name) => [name, text()]),
-  );
+  const t = texts("name", "id", "about", "untilLabel", "until", "untilMore", "grown", "count", "countLabel", "countMore", "failed", "state", "stateMore");
   const link = h("a", { class: "row-link" }, h("span", { class: "row-name" }, t.name), h("span", { class: "mono faint" }, t.id));
   const meter = gauge();
   const path = svg("path", {});
-  const spark = svg("svg", { viewBox: SPARK_BOX, class: "spark", "aria-hidden": "true" });
-  spark.append(path);
+  const spark = svg("svg", { viewBox: SPARK_BOX, class: "spark", "aria-hidden": "true" }, path);
   const sign = icon("dot");
   const thrash = h("span", { class: "badge", hidden: true }, "thrash");
   const cell = (name, ...children) => h("div", { role: "cell", class: `c-${name}` }, ...children);
-  const figures = { until: h("div", { class: "figure" }), count: h("div", { class: "figure" }) };
-  const two = (name, first, second) => {
-    figures[name].append(...first);
-    return [figures[name], h("div", { class: "more" }, ...second)];
-  };
+  const until = h("div", { class: "figure" }, h("span", { class: "label-narrow" }, t.untilLabel), t.until);
+  const compactions = h("div", { class: "figure" }, t.count, h("span", { class: "label-narrow" }, t.countLabel), thrash);
   const context = cell("context", meter.el);
   const el = h(
     "div",
     { role: "row", class: "row" },
     cell("session", link, h("div", { class: "more clip" }, t.about)),
     context,
-    cell("until", ...two("until", [h("span", { class: "label-narrow" }, t.untilLabel), t.until], [t.untilMore])),
+    cell("until", until, h("div", { class: "more" }, t.untilMore)),
     cell("growth", spark, h("div", { class: "more" }, t.grown)),
-    cell("count", ...two("count", [t.count, h("span", { class: "label-narrow" }, t.countLabel), thrash], [t.countMore, h("span", { class: "bad" }, t.failed)])),
+    cell("count", compactions, h("div", { class: "more" }, t.countMore, h("span", { class: "bad" }, t.failed))),
     cell("state", h("div", { class: "state" }, sign, h("span", {}, t.state)), h("div", { class: "more" }, t.stateMore)),
   );
-  const row = { el, item: null, focus: () => link.focus(), bind };
+  const row = { el, item: null, focus: () => link.focus(), update };
 
-  function bind(item) {
+  function update(item) {
     row.item = item;
     const { view } = item;
     const nowMs = now();
     const chain = leadingChain(view);
     const state = stateOf(view, nowMs);
-    const named = sessionName(view);
+    const folder = folderOf(view);
     attr(el, "data-state", state);
     attr(el, "data-id", view.session_id);
     attr(link, "href", sessionLink(view.session_id));
     attr(link, "title", titleOf(view, chain, state, nowMs));
-    const short = item.short ?? shortId(named.id);
-    setText(t.name, named.folder || short);
-    setText(t.id, named.folder ? short : "");
+    const short = item.short ?? shortId(view.session_id);
+    setText(t.name, folder || short);
+    setText(t.id, folder ? short : "");
     setText(t.about, aboutOf(view, chain));
     meter.bind(chain, severityOf(view, chain));
-    const until = untilWords(chain);
-    setText(t.untilLabel, untilLabel(until[0]));
-    writePair(t.until, t.untilMore, until);
-    attr(figures.until, "data-quiet", until[0] === UNKNOWN || until[0] === "off");
+    const [left, more] = untilWords(chain);
+    setText(t.untilLabel, untilLabel(left));
+    writePair(t.until, t.untilMore, [left, more]);
+    attr(until, "data-quiet", left === UNKNOWN || left === "off");
     attr(path, "d", sparkPath(chain.differences));
     setText(t.grown, grownWords(chain));
-    const [compactions, kinds, failed] = compactionWords(view);
-    writePair(t.count, t.countMore, [compactions, kinds]);
-    setText(t.countLabel, compactions === "1" ? " compaction" : " compactions");
-    attr(figures.count, "data-quiet", compactions === "0");
+    const [number, kinds, failed] = compactionWords(view);
+    writePair(t.count, t.countMore, [number, kinds]);
+    setText(t.countLabel, number === "1" ? " compaction" : " compactions");
+    attr(compactions, "data-quiet", number === "0");
     setText(t.failed, failed && kinds ? ` · ${failed}` : failed);
     shown(thrash, isThrashing(view, nowMs));
     setIcon(sign, STATE_ICONS[state]);

@@ -2,6 +2,8 @@
 // session while that is in sight; one that leaves gives its element to one that comes. So an
 // update never makes an element, and the order of the document is the order on the screen.
 
+import { attr, Keyed } from "./dom.js";
+
 /** Rows beyond both edges of the screen, for the Tab key and for quick scrolling. */
 const BEYOND = 6;
 
@@ -10,18 +12,22 @@ const POINTED_MS = 5_000;
 
 export class Rows {
   /**
-   * `make()` → {el, bind(item), focus()}; `keyOf(item)`; `onNeed(index)` gets the last row
+   * `make()` → {el, item, update(item), focus()}; `keyOf(item)`; `onNeed(index)` gets the last row
    * in sight, so that more can be fetched.
    */
   constructor({ host, make, keyOf, onNeed }) {
     this.host = host;
-    this.make = make;
     this.keyOf = keyOf;
     this.onNeed = onNeed;
     this.items = [];
     this.total = 0;
-    this.mounted = new Map();
     this.spare = [];
+    const enter = () => {
+      const row = this.spare.pop() ?? make();
+      row.el.hidden = false;
+      return row;
+    };
+    this.mounted = new Keyed(host, keyOf, enter, (row) => this.spare.push(row));
     this.first = 0;
     this.frame = 0;
     this.pointedAt = -POINTED_MS;
@@ -69,36 +75,18 @@ export class Rows {
   }
 
   #mount(visible) {
-    const keys = new Set(visible.map(this.keyOf));
-    for (const [key, row] of this.mounted) {
-      if (keys.has(key)) continue;
-      this.mounted.delete(key);
-      this.spare.push(row);
-    }
-    let at = this.host.firstElementChild;
+    this.mounted.set(visible);
     visible.forEach((item, index) => {
-      const key = this.keyOf(item);
-      let row = this.mounted.get(key);
-      if (row === undefined) {
-        row = this.spare.pop() ?? this.make();
-        row.el.hidden = false;
-        this.mounted.set(key, row);
-      }
-      row.bind(item);
-      const position = String(this.first + index + 2); // the head is row 1
-      if (row.el.getAttribute("aria-rowindex") !== position) {
-        row.el.setAttribute("aria-rowindex", position);
-      }
-      if (row.el === at) at = at.nextElementSibling;
-      else this.host.insertBefore(row.el, at);
+      const { el } = this.mounted.parts.get(this.keyOf(item));
+      attr(el, "aria-rowindex", this.first + index + 2); // the head is row 1
     });
     for (const row of this.spare) row.el.hidden = true;
   }
 
   /** Write again what is in sight; `keys`: only these. */
   refresh(keys = null) {
-    for (const [key, row] of this.mounted) {
-      if (keys === null || keys.has(key)) row.bind(row.item);
+    for (const [key, row] of this.mounted.parts) {
+      if (keys === null || keys.has(key)) row.update(row.item);
     }
   }
 
@@ -109,7 +97,7 @@ export class Rows {
 
   /** Move the focus by so many rows; returns whether there was one to go to. */
   move(by) {
-    const focused = [...this.mounted.entries()].find(([, row]) => row.el.contains(document.activeElement));
+    const focused = [...this.mounted.parts].find(([, row]) => row.el.contains(document.activeElement));
     const from = focused === undefined ? -1 : this.items.findIndex((item) => this.keyOf(item) === focused[0]);
     const to = Math.min(Math.max(from + by, 0), this.items.length - 1);
     if (to < 0 || to === from) return false;
@@ -126,6 +114,6 @@ export class Rows {
     if (y < margin) scrollBy(0, y - margin);
     else if (y + height > innerHeight - margin) scrollBy(0, y + height - innerHeight + margin);
     this.render();
-    this.mounted.get(this.keyOf(this.items[to]))?.focus();
+    this.mounted.parts.get(this.keyOf(this.items[to]))?.focus();
   }
 }

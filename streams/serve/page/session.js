@@ -1,19 +1,19 @@
 // One session: how full it is, how it came to that, and each compaction from its start to its end.
 
 import { get, now, query, sessionPath } from "./api.js";
-import { attr, h, icon, Keyed, setText, setIcon, shown, text } from "./dom.js";
+import { attr, factList, h, icon, Keyed, segments, setText, setIcon, shown, text, texts } from "./dom.js";
 import { Feed } from "./feed.js";
-import { exact, moment, sessionName, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
+import { exact, moment, folderOf, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, outlook } from "./gauge.js";
-import { Facts, statusOf, timelineItem } from "./items.js";
+import { statusOf, timelineItem } from "./items.js";
 import { noSessionNote, skeleton, showError } from "./notes.js";
-import { RawRecords, Tail } from "./raw.js";
+import { rawRecords, Tail } from "./raw.js";
 import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
 import {
   chainName, compactionCount, failureName, leadingChain, severityOf, stateOf, withThresholds,
 } from "./status.js";
-import { goesBack, Timeline, pointOf } from "./timeline.js";
+import { documentChanges, goesBack, pointOf, timelineOf } from "./timeline.js";
 import { refreshTip, tipped } from "./tip.js";
 
 /** Changes are read together: a busy session is asked for twice a second, no more. */
@@ -41,11 +41,7 @@ export class SessionPage {
     this.id = id;
     this.shell = shell;
     this.stopped = new AbortController();
-    this.timeline = new Timeline();
-    this.points = [];
-    this.known = new Set();
-    this.hasDocuments = false;
-    this.tails = this.#tails();
+    this.#forget();
     this.view = null;
     this.isLive = false;
     this.timers = [];
@@ -101,13 +97,13 @@ export class SessionPage {
       this.#follow(asOf?.feed ?? null);
       if (this.generation !== undefined && generation !== this.generation) this.#forget();
       this.generation = generation;
-      const [events, readings] = await Promise.all([this.tails.events.fresh(), this.tails.readings.fresh()]);
-      if (this.timeline.add(events)) this.hasDocuments = false;
-      this.#addPoints(readings);
-      if (!this.hasDocuments) {
+      const { events, readings } = this.tails;
+      await Promise.all([events.read(), readings.read()]);
+      const changes = documentChanges(events.records);
+      if (changes !== this.documentsAt) {
         // After the records, so that each compaction of which there is one has its document.
-        this.timeline.documents = (await get(sessionPath(this.id, "/compactions"), { signal })).compactions;
-        this.hasDocuments = true;
+        this.documents = (await get(sessionPath(this.id, "/compactions"), { signal })).compactions;
+        this.documentsAt = changes;
       }
       this.view = session;
       this.hasLookedUp = false;
@@ -136,24 +132,10 @@ export class SessionPage {
 
   /** Another generation has its records at other places: all is read again. */
   #forget() {
-    this.tails = this.#tails();
-    this.points = [];
-    this.known.clear();
-    this.timeline = new Timeline();
-    this.hasDocuments = false;
-  }
-
-  #tails() {
     const tail = (stream) => new Tail(sessionPath(this.id, `/${stream}`), this.stopped.signal);
-    return { events: tail("events"), readings: tail("readings") };
-  }
-
-  #addPoints(records) {
-    for (const record of records) {
-      if (this.known.has(record.id)) continue;
-      this.known.add(record.id);
-      this.points.push(pointOf(record));
-    }
+    this.tails = { events: tail("events"), readings: tail("readings") };
+    this.documents = [];
+    this.documentsAt = null;
   }
 
   #fail(error) {
@@ -181,7 +163,7 @@ export class SessionPage {
         return;
       }
       const links = matches.slice(0, LISTED).map((view) => {
-        const { folder } = sessionName(view);
+        const folder = folderOf(view);
         return h("a", { href: sessionLink(view.session_id) }, folder, folder ? " " : "", h("span", { class: "mono" }, view.session_id));
       });
       this.host.replaceChildren(backLink(), noSessionNote(links, next !== null || matches.length > LISTED));
@@ -197,11 +179,11 @@ export class SessionPage {
 
   #build() {
     this.chart?.stop();
-    this.t = Object.fromEntries(["name", "state", "stateMore", "outlook", "more", "sizeTitle"].map((name) => [name, text()]));
+    this.t = texts("name", "state", "stateMore", "outlook", "more", "sizeTitle");
     this.sign = icon("dot");
     this.meter = gauge();
-    this.about = new Facts();
-    this.figures = new Facts();
+    this.about = factList();
+    this.figures = factList();
     this.chart = new SizeChart();
     this.list = h("ol", { class: "timeline" });
     this.parts = new Keyed(this.list, (item) => item.key, (item) => timelineItem(item, () => this.view));
@@ -211,7 +193,7 @@ export class SessionPage {
     } } }, this.t.more);
     this.none = h("p", { class: "faint", hidden: true }, "Nothing of this kind yet.");
     this.logOrder = h("p", { class: "faint small log-order", hidden: true }, LOG_ORDER);
-    this.raw = new RawRecords(this.id, this.stopped.signal);
+    const kinds = segments("Show in the timeline", KINDS, this.kind[0], (name) => this.#choose(name));
     this.stateLine = h("p", { class: "state big" }, this.sign, h("span", {}, this.t.state), h("span", { class: "faint" }, this.t.stateMore));
     const hero = h("div", { class: "hero-gauge", tabindex: "0", role: "group", "aria-label": "Context" }, this.meter.el);
     tipped(hero, () => breakdownTip(leadingChain(this.view)));
@@ -223,24 +205,15 @@ export class SessionPage {
       h("section", { class: "card hero", "aria-label": "Now" }, this.stateLine, hero, h("p", { class: "faint small" }, this.t.outlook), this.figures.el),
       h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, this.t.sizeTitle), this.chart.el),
       h("section", { class: "card", "aria-labelledby": "timeline-title" },
-        h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline"), this.#kinds()), this.logOrder, this.list, this.none, this.more),
-      this.raw.el,
+        h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline"), kinds.el), this.logOrder, this.list, this.none, this.more),
+      rawRecords(sessionPath(this.id, "/events"), (stream) => this.tails[stream].records),
     );
   }
 
-  #kinds() {
-    const group = h("div", { class: "segments", role: "group", "aria-label": "Show in the timeline" });
-    for (const kind of KINDS) {
-      const button = h("button", { type: "button", "aria-pressed": String(kind === this.kind), on: { click: () => {
-        this.kind = kind;
-        for (const each of group.children) attr(each, "aria-pressed", String(each === button));
-        const shownKind = kind === KINDS[0] ? "" : kind[0];
-        history.replaceState(null, "", `${sessionLink(this.id)}${query({ show: shownKind })}`);
-        this.#show();
-      } } }, kind[1]);
-      group.append(button);
-    }
-    return group;
+  #choose(name) {
+    this.kind = KINDS.find(([each]) => each === name);
+    history.replaceState(null, "", `${sessionLink(this.id)}${query({ show: this.kind === KINDS[0] ? "" : name })}`);
+    this.#show();
   }
 
   #copyButton() {
@@ -262,23 +235,23 @@ export class SessionPage {
     if (this.list === undefined || !this.list.isConnected) this.#build();
     const { view } = this;
     const chain = leadingChain(view);
-    const name = sessionName(view);
-    setText(this.t.name, name.folder || shortId(this.id));
-    this.shell.title(name.folder || shortId(this.id));
+    const name = folderOf(view) || shortId(this.id);
+    setText(this.t.name, name);
+    this.shell.title(name);
     this.about.set(aboutOf(view));
     this.meter.bind(chain, severityOf(view, chain));
     attr(this.hero, "aria-label", `Context of ${chainName(chain)}`);
     setText(this.t.outlook, outlook(chain.auto_compact_enabled));
     this.figures.set(figuresOf(view, chain));
     refreshTip(this.hero);
-    const all = this.timeline.list(view);
+    const all = timelineOf(this.tails.events.records, this.documents, view);
     const items = all.filter(this.kind[2]);
     this.parts.set(items.slice(0, this.limit));
     shown(this.none, items.length === 0);
     shown(this.logOrder, goesBack(items.slice(0, this.limit)));
     shown(this.more, items.length > this.limit);
     setText(this.t.more, `Show ${exact(items.length - this.limit)} older`);
-    this.chart.set(this.points, all, view);
+    this.chart.set(this.tails.readings.records.map(pointOf), all, view);
     setText(this.t.sizeTitle, this.chart.byTime ? "Size over time" : "Size by record");
     this.#announceEnds(items);
     this.#tick();

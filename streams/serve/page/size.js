@@ -3,7 +3,7 @@
 
 import { now } from "./api.js";
 import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
-import { attr, css, h, Keyed, setText, shown, svg, text } from "./dom.js";
+import { attr, css, h, Keyed, setText, shown, svg, text, texts } from "./dom.js";
 import { count, exact, moment, percent, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip } from "./gauge.js";
 import { chainName, isHigh, leadingChain, severityOf } from "./status.js";
@@ -27,10 +27,20 @@ const KEYS = [
   ["compaction", "compaction"], ["failed", "failed"], ["lost", "compaction, outcome unknown"], ["warned", "warning"],
 ];
 
+/** How a compaction of a status is drawn, and what the legend calls it. */
+const LOOKS = {
+  done: { key: "compaction", paint: "--green" },
+  failed: { key: "failed", paint: "--red" },
+  running: { key: "compacting", paint: "--accent" },
+  lost: { key: "lost", paint: "--faint" },
+};
+
 export class SizeChart {
   constructor() {
     this.chain = [];
     this.items = [];
+    this.bands = [];
+    this.warnings = [];
     this.view = null;
     this.byTime = true;
     this.readout = text();
@@ -41,7 +51,7 @@ export class SizeChart {
     });
     this.table = dataTable("Readings", ["When", "Used", "Share", "Input", "Cache written", "Cache read"], () =>
       [...this.chain].reverse().slice(0, 500).map((point) => [
-        moment(point.time_ms, now()), exact(point.used), percent(point.percent), exact(point.input), exact(point.written), exact(point.read),
+        moment(point.time_ms, now()), exact(point.used_tokens), percent(point.used_percent), exact(point.input_tokens), exact(point.cache_creation_tokens), exact(point.cache_read_tokens),
       ]));
     this.lanes = h("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Subagents over the same time" });
     this.lanesTitle = h("h3", { hidden: true }, "Subagents");
@@ -73,6 +83,7 @@ export class SizeChart {
     if (this.byTime && view.attempt !== null) this.range[1] = Math.max(this.range[1], now() / 1000);
     if (this.range[0] === this.range[1]) this.range = [this.range[0] - 1, this.range[1] + 1];
     attr(this.chart.el, "aria-label", `Size of ${chainName(leadingChain(view))} ${this.byTime ? "over time" : "by record"}; the table below has the figures`);
+    this.#setMarks();
     if (this.byTime !== wasByTime) this.chart.redraw(); // another axis
     if (!isEmpty) this.chart.set(this.#data());
     this.table.write();
@@ -80,15 +91,23 @@ export class SizeChart {
     this.#setLanes(placed);
   }
 
+  /** Find where compactions and warnings are drawn. */
+  #setMarks() {
+    const mine = this.items.filter((item) => item.chain === this.leading);
+    this.bands = mine.filter((item) => item.kind === "compaction").map((item) => ({
+      ...LOOKS[item.status],
+      start: this.#place(item.started_ms ?? item.ended_ms, item.place),
+      end: this.#place(item.ended_ms ?? (item.status === "running" ? now() : item.started_ms), item.place),
+    })).filter((band) => band.end !== null);
+    this.warnings = mine.filter((item) => item.kind === "context_warning")
+      .map((item) => ({ data: item.data, at: this.#place(item.time_ms, item.place) })).filter((warning) => warning.at !== null);
+  }
+
   #setKeys() {
-    const there = new Set(["size"]);
+    const there = new Set(["size", ...this.bands.map((band) => band.key)]);
     const threshold = this.#threshold();
     if (threshold !== null && threshold <= this.#top()) there.add("threshold");
-    for (const item of this.items) {
-      const isDrawn = item.chain === this.leading && this.#place(momentOf(item), item.place) !== null;
-      if (isDrawn && item.kind === "context_warning") there.add("warned");
-      if (isDrawn && item.kind === "compaction") there.add(this.#look(item).key);
-    }
+    if (this.warnings.length) there.add("warned");
     for (const [name, key] of Object.entries(this.keys)) shown(key, there.has(name));
   }
 
@@ -97,20 +116,13 @@ export class SizeChart {
     return chain.auto_compact_enabled === false ? null : chain.auto_compact_threshold;
   }
 
-  /** How a compaction is drawn, and what the legend calls it. */
-  #look(item) {
-    if (item.status === "done") return { key: "compaction", paint: "--green" };
-    if (item.status === "failed") return { key: "failed", paint: "--red" };
-    return item.status === "running" ? { key: "compacting", paint: "--accent" } : { key: "lost", paint: "--faint" };
-  }
-
   #x(point) {
     return this.byTime ? point.time_ms / 1000 : point.sequence;
   }
 
   /** Sizes by time; after a compaction or reset the size is unknown, which is a gap. */
   #data() {
-    const rows = this.chain.map((point) => [this.#x(point), point.used]);
+    const rows = this.chain.map((point) => [this.#x(point), point.used_tokens]);
     for (const item of this.items) {
       const ends = item.kind === "context_reset" || (item.kind === "compaction" && item.status === "done");
       const at = this.#place(momentOf(item), item.place);
@@ -128,7 +140,7 @@ export class SizeChart {
 
   #top() {
     const chain = leadingChain(this.view);
-    const peak = Math.max(...this.chain.map((point) => point.used), 1);
+    const peak = Math.max(...this.chain.map((point) => point.used_tokens), 1);
     return chain.window && peak * 5 >= chain.window ? Math.max(chain.window, peak) : peak * 1.4;
   }
 
@@ -164,17 +176,12 @@ export class SizeChart {
     const paint = colours("--amber", "--red", "--red-wash", "--green", "--green-wash", "--accent", "--accent-wash", "--faint", "--track");
     ctx.save();
     ctx.lineWidth = devicePixelRatio;
-    for (const item of this.items) {
-      if (item.kind !== "compaction" || item.chain !== this.leading) continue;
-      const look = this.#look(item);
-      const end = this.#place(item.ended_ms ?? (look.key === "compacting" ? now() : item.started_ms), item.place);
-      const start = this.#place(item.started_ms ?? item.ended_ms, item.place);
-      if (end === null) continue;
+    for (const { start, end, paint: name } of this.bands) {
       const x1 = clamp(plot.valToPos(end, "x", true), bbox);
       const x0 = clamp(start === null ? x1 : plot.valToPos(start, "x", true), bbox);
-      ctx.fillStyle = paint[`${look.paint}-wash`] ?? paint["--track"];
+      ctx.fillStyle = paint[`${name}-wash`] ?? paint["--track"];
       ctx.fillRect(x0, bbox.top, Math.max(x1 - x0, 1), bbox.height);
-      ctx.strokeStyle = paint[look.paint];
+      ctx.strokeStyle = paint[name];
       line(ctx, x1, bbox.top, x1, bbox.top + bbox.height);
     }
     const threshold = this.#threshold();
@@ -200,14 +207,11 @@ export class SizeChart {
     const paint = colours("--amber", "--faint");
     ctx.save();
     const size = 5 * devicePixelRatio;
-    for (const item of this.items) {
-      if (item.kind !== "context_warning" || item.chain !== this.leading) continue;
-      const at = this.#place(item.time_ms, item.place);
-      if (at === null) continue;
+    for (const { data, at } of this.warnings) {
       const x = plot.valToPos(at, "x", true);
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
-      const y = plot.valToPos(item.data.used_tokens, "y", true) - size * 1.6;
-      ctx.fillStyle = paint[isHigh(item.data) ? "--amber" : "--faint"];
+      const y = plot.valToPos(data.used_tokens, "y", true) - size * 1.6;
+      ctx.fillStyle = paint[isHigh(data) ? "--amber" : "--faint"];
       ctx.beginPath();
       ctx.moveTo(x, y - size);
       ctx.lineTo(x + size, y + size * 0.7);
@@ -225,10 +229,10 @@ export class SizeChart {
       return;
     }
     const x = plot.data[0][idx];
-    const point = this.chain.find((each) => this.#x(each) === x && each.used === used);
+    const point = this.chain.find((each) => this.#x(each) === x && each.used_tokens === used);
     const when = this.byTime ? moment(x * 1000, now()) : `record ${exact(x)}`;
-    const parts = point === undefined ? "" : ` · ${exact(point.input)} input, ${exact(point.written)} cache written, ${exact(point.read)} cache read`;
-    setText(this.readout, `${when} · ${count(used, "token")}${point?.percent == null ? "" : ` (${percent(point.percent)})`}${parts}`);
+    const parts = point === undefined ? "" : ` · ${exact(point.input_tokens)} input, ${exact(point.cache_creation_tokens)} cache written, ${exact(point.cache_read_tokens)} cache read`;
+    setText(this.readout, `${when} · ${count(used, "token")}${point?.used_percent == null ? "" : ` (${percent(point.used_percent)})`}${parts}`);
   }
 
   #setLanes(points) {
@@ -244,8 +248,8 @@ export class SizeChart {
   #lanePath(points, chain) {
     if (points.length === 0) return "";
     const [from, to] = this.range;
-    const top = chain.window && (chain.peak_tokens ?? 0) * 2 >= chain.window ? chain.window : Math.max(...points.map((point) => point.used)) * 1.1;
-    const at = (point) => [((this.#x(point) - from) / (to - from)) * LANE_W, LANE_H - (point.used / top) * (LANE_H - 4)];
+    const top = chain.window && (chain.peak_tokens ?? 0) * 2 >= chain.window ? chain.window : Math.max(...points.map((point) => point.used_tokens)) * 1.1;
+    const at = (point) => [((this.#x(point) - from) / (to - from)) * LANE_W, LANE_H - (point.used_tokens / top) * (LANE_H - 4)];
     const [x0] = at(points[0]);
     let d = `M${x0.toFixed(1)} ${LANE_H}`;
     for (const point of points) {
@@ -258,10 +262,9 @@ export class SizeChart {
 }
 
 function lane() {
-  const t = Object.fromEntries(["name", "model", "used"].map((name) => [name, text()]));
+  const t = texts("name", "model", "used");
   const path = svg("path", {});
-  const strip = svg("svg", { viewBox: `0 0 ${LANE_W} ${LANE_H}`, preserveAspectRatio: "none", class: "lane-strip", "aria-hidden": "true" });
-  strip.append(path);
+  const strip = svg("svg", { viewBox: `0 0 ${LANE_W} ${LANE_H}`, preserveAspectRatio: "none", class: "lane-strip", "aria-hidden": "true" }, path);
   let current = null;
   const el = h("div", { class: "lane", tabindex: "0", role: "group" },
     h("div", { class: "lane-head" }, h("strong", {}, t.name), h("span", { class: "faint" }, t.model), h("span", { class: "lane-used" }, t.used)), strip);

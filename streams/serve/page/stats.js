@@ -1,6 +1,6 @@
 // Figures of many compactions: from the server's aggregates, and from the latest of each session.
 
-import { duration, UNKNOWN } from "./format.js";
+import { DAY, duration, TIME, UNKNOWN } from "./format.js";
 import { silence, stateOf } from "./status.js";
 
 const TRIGGERS = ["automatic", "manual", "unknown_trigger"];
@@ -54,25 +54,18 @@ export function hourly(byHour, untilMs, most) {
   return columns;
 }
 
-/** A distribution's buckets as [upper edge or null for above all, count], ascending. */
-export function bucketsOf(distribution) {
-  return Object.entries(distribution.buckets)
-    .map(([edge, count]) => [edge === "over" ? null : Number(edge), count])
-    .sort((a, b) => (a[0] ?? Infinity) - (b[0] ?? Infinity));
-}
-
-/** Buckets merged to at most `most` neighbouring ones of equal width in edges, empty ones included. */
-export function merged(buckets, edges, most) {
-  if (buckets.length === 0) return [];
-  const indexOf = (edge) => (edge === null ? edges.length : edges.indexOf(edge));
-  const indexes = buckets.map(([edge]) => indexOf(edge));
-  const from = Math.min(...indexes);
-  const to = Math.max(...indexes);
+/** A distribution's buckets as bars: at most `most` neighbouring ones of equal width in edges, empty ones included. */
+export function barsOf({ buckets }, edges, most) {
+  const counts = new Map(Object.entries(buckets).map(([edge, count]) => [edge === "over" ? edges.length : edges.indexOf(Number(edge)), count]));
+  if (counts.size === 0) return [];
+  const from = Math.min(...counts.keys());
+  const to = Math.max(...counts.keys());
   const step = Math.ceil((to - from + 1) / most);
   const bars = [];
   for (let start = from; start <= to; start += step) {
     const end = Math.min(start + step - 1, to);
-    const count = buckets.reduce((sum, bucket, at) => (indexes[at] >= start && indexes[at] <= end ? sum + bucket[1] : sum), 0);
+    let count = 0;
+    for (let index = start; index <= end; index += 1) count += counts.get(index) ?? 0;
     bars.push({ above: start === 0 ? 0 : edges[start - 1], upTo: edges[end] ?? null, count });
   }
   return bars;
@@ -129,9 +122,6 @@ export function edgeWords(bars, ticks, step, format) {
     return edge === null || edge === undefined ? null : format(edge);
   });
 }
-
-const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
-const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
 /** An hour with its day: a table of hours goes over midnight. */
 export function hourWords(startMs) {

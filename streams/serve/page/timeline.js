@@ -4,11 +4,11 @@
 const KIND = /^contextgauge\.([a-z_]+)\.v\d+$/;
 
 /** The kind of a record in structured form: "context_reading" and so on. */
-export function kindOf(record) {
+function kindOf(record) {
   return KIND.exec(record.type)?.[1] ?? record.type;
 }
 
-export function timeOf(record) {
+function timeOf(record) {
   return record.time === undefined || record.time === null ? null : Date.parse(record.time);
 }
 
@@ -24,63 +24,56 @@ const PLACING = new Set(["compaction_start", "compact_boundary", "compaction_fai
 /** Kinds that change a compaction's document. */
 const DOCUMENTED = new Set(["compact_boundary", "compaction_timing", "compaction_summary", "compaction_complete"]);
 
-export class Timeline {
-  constructor() {
-    this.singles = new Map();
-    this.attempts = new Map();
-    this.byBoundary = new Map();
-    this.documents = [];
-    this.seen = new Set();
-    this.limits = new Map();
-  }
+/** How many records changed documents of compactions. */
+export function documentChanges(records) {
+  return records.filter((record) => DOCUMENTED.has(kindOf(record))).length;
+}
 
-  /** Take records; returns whether documents of compactions changed with them. */
-  add(records) {
-    let isChanged = false;
-    for (const record of records) {
-      if (this.seen.has(record.id)) continue;
-      this.seen.add(record.id);
-      const kind = kindOf(record);
-      isChanged ||= DOCUMENTED.has(kind);
-      if (SINGLE.has(kind)) this.#addSingle(record, kind);
-      else this.#addToAttempt(record, kind);
-    }
-    return isChanged;
+/** The items, the newest first. Of equal places the later one in time comes first. */
+export function timelineOf(records, documents, view) {
+  const attempts = attemptsOf(records);
+  const ended = documents.map((document) => completed(document, attempts));
+  const keys = new Set(ended.map((item) => item.key));
+  const others = [...attempts.values()].filter((attempt) => !keys.has(attempt.key));
+  const open = view.attempt;
+  if (open !== null && !keys.has(open.attempt_id) && !attempts.has(open.attempt_id)) {
+    others.push({ ...newAttempt(open.attempt_id, open.chain), order: view.sequence, place: view.sequence });
   }
+  const items = [...singlesOf(records), ...ended, ...others.map((attempt) => unfinished(attempt, view))];
+  return items.sort((a, b) => b.order - a.order || (momentOf(b) ?? 0) - (momentOf(a) ?? 0));
+}
 
-  /** The items, the newest first. Of equal places the later one in time comes first. */
-  list(view) {
-    const ended = this.documents.map((document) => this.#completed(document));
-    const keys = new Set(ended.map((item) => item.key));
-    const others = [...this.attempts.values()].filter((attempt) => !keys.has(attempt.key));
-    const open = view.attempt;
-    if (open !== null && !keys.has(open.attempt_id) && !this.attempts.has(open.attempt_id)) {
-      others.push({ ...newAttempt(open.attempt_id, open.chain), order: view.sequence, place: view.sequence });
-    }
-    const items = [...this.singles.values(), ...ended, ...others.map((attempt) => unfinished(attempt, view))];
-    return items.sort((a, b) => b.order - a.order || (momentOf(b) ?? 0) - (momentOf(a) ?? 0));
-  }
-
-  #addSingle(record, kind) {
+/** The records that are items by themselves; `isRepeat`: limits that are equal to the former ones of the chain. */
+function singlesOf(records) {
+  const limits = new Map();
+  return records.filter((record) => SINGLE.has(kindOf(record))).map((record) => {
     const { data } = record;
+    const kind = kindOf(record);
     const sequence = Number(record.sequence);
-    this.singles.set(record.id, {
+    const item = {
       key: record.id, kind, order: sequence, place: sequence, chain: data.chain, time_ms: timeOf(record), data,
-      records: [record], isRepeat: kind === "context_limits" && this.#isRepeat(data),
-    });
-  }
+      records: [record], isRepeat: false,
+    };
+    if (kind === "context_limits") {
+      const words = JSON.stringify([data.window, data.window_source, data.auto_compact_enabled, data.auto_compact_threshold]);
+      item.isRepeat = limits.get(data.chain) === words;
+      limits.set(data.chain, words);
+    }
+    return item;
+  });
+}
 
-  /** Whether limits are equal to the former ones of the chain. */
-  #isRepeat({ chain, window, window_source, auto_compact_enabled, auto_compact_threshold }) {
-    const limits = JSON.stringify([window, window_source, auto_compact_enabled, auto_compact_threshold]);
-    const isRepeat = this.limits.get(chain) === limits;
-    this.limits.set(chain, limits);
-    return isRepeat;
-  }
-
-  #addToAttempt(record, kind) {
-    const attempt = this.#attemptOf(record, kind);
-    if (attempt === null) return;
+/** The attempts that records report, by their keys: their places, start, failure and records. */
+function attemptsOf(records) {
+  const attempts = new Map();
+  const byBoundary = new Map();
+  for (const record of records) {
+    const kind = kindOf(record);
+    const key = attemptKey(record, kind, byBoundary);
+    if (key === null) continue;
+    if (kind === "compact_boundary") byBoundary.set(record.id, key);
+    if (!attempts.has(key)) attempts.set(key, newAttempt(key, record.data.chain));
+    const attempt = attempts.get(key);
     const sequence = Number(record.sequence);
     attempt.records.push(record);
     attempt.order = Math.max(attempt.order, sequence);
@@ -88,45 +81,35 @@ export class Timeline {
     if (kind === "compaction_start") attempt.start = record;
     if (kind === "compaction_failed") attempt.failure = record;
   }
+  return attempts;
+}
 
-  #attemptOf(record, kind) {
-    const { data } = record;
-    switch (kind) {
-      case "compaction_start":
-      case "compaction_progress":
-        return this.#attempt(data.attempt_id, data.chain);
-      case "compaction_failed":
-        return this.#attempt(data.attempt_id ?? record.id, data.chain);
-      case "compact_boundary":
-        this.byBoundary.set(record.id, data.attempt_id ?? record.id);
-        return this.#attempt(data.attempt_id ?? record.id, data.chain);
-      case "compaction_timing":
-      case "compaction_summary":
-      case "compaction_complete":
-        return this.#attempt(this.byBoundary.get(data.boundary_id) ?? data.boundary_id, data.chain);
-      default:
-        return null;
-    }
+/** The attempt that a record belongs to: its id, else that of what ended it; null for other records. */
+function attemptKey({ id, data }, kind, byBoundary) {
+  switch (kind) {
+    case "compaction_start":
+    case "compaction_progress":
+      return data.attempt_id;
+    case "compaction_failed":
+    case "compact_boundary":
+      return data.attempt_id ?? id;
+    case "compaction_timing":
+    case "compaction_summary":
+    case "compaction_complete":
+      return byBoundary.get(data.boundary_id) ?? data.boundary_id;
+    default:
+      return null;
   }
+}
 
-  #attempt(key, chain) {
-    let attempt = this.attempts.get(key);
-    if (attempt === undefined) {
-      attempt = newAttempt(key, chain);
-      this.attempts.set(key, attempt);
-    }
-    return attempt;
-  }
-
-  #completed(document) {
-    const { attempt_id: attemptId, boundary_id: boundaryId, chain, time_ms: endedMs } = document;
-    const key = this.attempts.has(boundaryId) ? boundaryId : attemptId ?? boundaryId;
-    const { start, ...places } = this.attempts.get(key) ?? newAttempt(key, chain);
-    return {
-      ...places, kind: "compaction", status: "done", attempt_id: attemptId, document, ended_ms: endedMs,
-      started_ms: start === null ? null : timeOf(start),
-    };
-  }
+function completed(document, attempts) {
+  const { attempt_id: attemptId, boundary_id: boundaryId, chain, time_ms: endedMs } = document;
+  const key = attempts.has(boundaryId) ? boundaryId : attemptId ?? boundaryId;
+  const { start, ...places } = attempts.get(key) ?? newAttempt(key, chain);
+  return {
+    ...places, kind: "compaction", status: "done", attempt_id: attemptId, document, ended_ms: endedMs,
+    started_ms: start === null ? null : timeOf(start),
+  };
 }
 
 function newAttempt(key, chain) {
@@ -171,13 +154,7 @@ export function goesBack(items) {
   return false;
 }
 
-/** Readings in structured form as points: {chain, time_ms, used, percent, window, …}. */
+/** A reading in structured form as a point: its data, sequence and time. */
 export function pointOf(record) {
-  const { data } = record;
-  return {
-    sequence: Number(record.sequence), time_ms: timeOf(record), chain: data.chain,
-    used: data.used_tokens, percent: data.used_percent, window: data.window,
-    input: data.input_tokens, written: data.cache_creation_tokens, read: data.cache_read_tokens,
-    model: data.model, subagent_type: data.subagent_type, messages: data.messages,
-  };
+  return { ...record.data, sequence: Number(record.sequence), time_ms: timeOf(record) };
 }

@@ -108,8 +108,8 @@ _MANY: Final = 20
 _GENERATIONS: Final = 2
 """Generations in memory: the active one, and the one that it replaced."""
 
-_CACHED_FILTERS: Final = 32
-"""Filters whose sessions are cached until something changes."""
+_CACHED_LISTS: Final = 32
+"""Lists in memory; filtered ones until something changes."""
 
 
 def _rank(item: _Item) -> Rank:
@@ -121,17 +121,15 @@ class _GenerationIndex:
     """One generation's sessions, and sorted lists of them."""
 
     partitions: list[_PartitionIndex]
-    lists: dict[Ranking, list[_Item]] = field(default_factory=dict)
-    filtered: dict[tuple[Ranking, SessionFilter], list[_Item]] = field(default_factory=dict)
+    lists: dict[tuple[Ranking, SessionFilter], list[_Item]] = field(default_factory=dict)
 
     def update(self, former: Sequence[Summary], new: Sequence[Summary]) -> None:
         """Replace sessions in the lists."""
         if not former and not new:
             return
-        self.filtered.clear()
-        for by, items in list(self.lists.items()):
-            if len(former) + len(new) > len(items) / _MANY:
-                del self.lists[by]
+        for (by, session_filter), items in list(self.lists.items()):
+            if session_filter != _ANY or len(former) + len(new) > len(items) / _MANY:
+                del self.lists[by, session_filter]
                 continue
             for summary in former:
                 # The tuple of the rank alone sorts before the item, and no other has this rank.
@@ -141,25 +139,21 @@ class _GenerationIndex:
 
     def matching(self, by: Ranking, session_filter: SessionFilter) -> list[_Item]:
         """Return the sessions that a filter matches, in order."""
-        if session_filter == _ANY:
-            return self._sorted(by)
-        items = self.filtered.get((by, session_filter))
+        items = self.lists.get((by, session_filter))
         if items is None:
-            items = [item for item in self._sorted(by) if session_filter.matches(item[1])]
-            if len(self.filtered) >= _CACHED_FILTERS:
-                self.filtered.clear()
-            self.filtered[by, session_filter] = items
-        return items
-
-    def _sorted(self, by: Ranking) -> list[_Item]:
-        items = self.lists.get(by)
-        if items is None:
-            items = sorted(
-                (session.rank(by), session)
-                for partition in self.partitions
-                for session in partition.sessions.values()
-            )
-            self.lists[by] = items
+            if session_filter == _ANY:
+                items = sorted(
+                    (session.rank(by), session)
+                    for partition in self.partitions
+                    for session in partition.sessions.values()
+                )
+            else:
+                items = [
+                    item for item in self.matching(by, _ANY) if session_filter.matches(item[1])
+                ]
+            if len(self.lists) >= _CACHED_LISTS:
+                self.lists.clear()
+            self.lists[by, session_filter] = items
         return items
 
 
@@ -191,8 +185,7 @@ class SessionIndex:
     async def _of(self, snapshot: Snapshot) -> _GenerationIndex:
         async with self._lock:
             partitions = range(snapshot.partitions)
-            # Generations of an emptied Redis start at 1 again: the build tells them apart.
-            build = (snapshot.generation, snapshot.positions[0].build)
+            build = (snapshot.generation, snapshot.build)
             index = self._generations.get(build)
             if index is None:
                 loaded = await gather_all(self._load(snapshot, number) for number in partitions)
@@ -229,7 +222,6 @@ class SessionIndex:
             # The feed is too short, Redis lost its last writes, or idle sessions left.
             index.partitions[partition] = await self._load(snapshot, partition)
             index.lists.clear()
-            index.filtered.clear()
             return
         former = [known[name] for name in (*gone, *(name for name in changed if name in known))]
         for name in gone:

@@ -41,6 +41,35 @@ async def gather_all(coroutines: Iterable[Coroutine[Any, Any, _Result]]) -> list
     return results
 
 
+class PartitionAge(NamedTuple):
+    """How old a partition's views are by its projector's last report; None: unknown.
+
+    `end` is the end of its log then. `lag_ms` is for how long it has been behind; it grows until
+    the next report.
+    """
+
+    end: int | None = None
+    silent_ms: int | None = None
+    lag_records: int | None = None
+    lag_ms: int | None = None
+
+    @classmethod
+    def of(cls, position: ViewPosition, at_ms: int) -> "PartitionAge":
+        """Return the age of a partition at this time."""
+        report = position.heartbeat
+        if report is None:
+            return cls()
+        silent_ms = max(at_ms - report.at_ms, 0)
+        lag_records = None if report.end is None else max(report.end - position.offset, 0)
+        lag_ms = report.lag_ms + silent_ms if report.lag_ms or lag_records else 0
+        return cls(report.end, silent_ms, lag_records, lag_ms)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the views are older than a working projector leaves them."""
+        return any(ms is None or ms > STALE_MS for ms in (self.silent_ms, self.lag_ms))
+
+
 class Snapshot(NamedTuple):
     """A generation and the positions of its partitions, read at `at_ms`."""
 
@@ -58,81 +87,53 @@ class Snapshot(NamedTuple):
         """The event id from which the live feed continues this snapshot."""
         return feed_id(self.generation, [position.offset for position in self.positions])
 
-    def silent_ms(self, position: ViewPosition) -> int | None:
-        """Return how long ago the projector last reported on a partition; None: never."""
-        return None if position.heartbeat is None else max(self.at_ms - position.heartbeat.at_ms, 0)
-
-    def lag_records(self, position: ViewPosition) -> int | None:
-        """Return how many offsets a partition was behind at its projector's last report."""
-        if position.heartbeat is None or position.heartbeat.end is None:
-            return None
-        return max(position.heartbeat.end - position.offset, 0)
-
-    def lag_ms(self, position: ViewPosition) -> int | None:
-        """Return for how long a partition has been behind; it grows until the next report."""
-        silent_ms, report = self.silent_ms(position), position.heartbeat
-        if silent_ms is None or report is None:
-            return None
-        return report.lag_ms + silent_ms if report.lag_ms or self.lag_records(position) else 0
+    def ages(self) -> list[PartitionAge]:
+        """Return the age of each partition."""
+        return [PartitionAge.of(position, self.at_ms) for position in self.positions]
 
     @property
     def is_stale(self) -> bool:
-        """Whether any partition's views are older than a working projector leaves them."""
-        return any(
-            age_ms is None or age_ms > STALE_MS
-            for position in self.positions
-            for age_ms in (self.silent_ms(position), self.lag_ms(position))
-        )
+        """Whether any partition's views are stale."""
+        return not self.positions or any(age.is_stale for age in self.ages())
+
+    @property
+    def build(self) -> str:
+        """The build of the generation: numbers start at 1 again after Redis lost everything."""
+        return self.positions[0].build if self.positions else ""
 
     @property
     def version(self) -> tuple[int, str, bool]:
-        """What an answer about one session depends on, apart from its view.
-
-        It includes the build: generations start at 1 again after Redis lost everything.
-        """
-        return (self.generation, self.positions[0].build, self.is_stale)
+        """What an answer about one session depends on, apart from its view."""
+        return (self.generation, self.build, self.is_stale)
 
     @property
     def position(self) -> tuple[int, str, tuple[int, ...], bool]:
         """What an answer about all partitions depends on, apart from its parameters."""
         offsets = tuple(position.offset for position in self.positions)
-        return (self.generation, self.positions[0].build, offsets, self.is_stale)
+        return (self.generation, self.build, offsets, self.is_stale)
 
     def as_of(self) -> dict[str, Json]:
         """Return the age of an answer; see docs/API.md."""
+        ages = self.ages()
         return {
-            "at_ms": self.at_ms,
+            "at_ms": self.at_ms or None,
             "stale": self.is_stale,
-            "silent_ms": _worst([self.silent_ms(position) for position in self.positions]),
-            "lag_records": _sum([self.lag_records(position) for position in self.positions]),
-            "lag_ms": _worst([self.lag_ms(position) for position in self.positions]),
-            "feed": self.feed,
+            "silent_ms": _worst([age.silent_ms for age in ages]),
+            "lag_records": _sum([age.lag_records for age in ages]),
+            "lag_ms": _worst([age.lag_ms for age in ages]),
+            "feed": self.feed if self.positions else None,
         }
 
     def of_partitions(self) -> list[Json]:
         """Return the same of each partition."""
         return [
-            {
-                "partition": number,
-                "position": position.offset,
-                "end": None if position.heartbeat is None else position.heartbeat.end,
-                "silent_ms": self.silent_ms(position),
-                "lag_records": self.lag_records(position),
-                "lag_ms": self.lag_ms(position),
-            }
-            for number, position in enumerate(self.positions)
+            {"partition": number, "position": self.positions[number].offset, **age._asdict()}
+            for number, age in enumerate(self.ages())
         ]
 
 
-NOTHING_YET: Final[dict[str, Json]] = {
-    "at_ms": None,
-    "stale": True,
-    "silent_ms": None,
-    "lag_records": None,
-    "lag_ms": None,
-    "feed": None,
-}
-"""The age of an answer before the first projection."""
+NOTHING_YET: Final = Snapshot(0, (), 0)
+"""What there is before the first projection: generations are numbered from 1."""
 
 
 def feed_id(generation: int, offsets: Sequence[int]) -> str:
@@ -227,10 +228,16 @@ class Snapshots:
 
 def _worst(figures: Sequence[int | None]) -> int | None:
     """Return the largest; None, unknown, is worse than any."""
-    known = [figure for figure in figures if figure is not None]
-    return max(known) if len(known) == len(figures) else None
+    known = _known(figures)
+    return max(known) if known else None
 
 
 def _sum(figures: Sequence[int | None]) -> int | None:
+    known = _known(figures)
+    return sum(known) if known else None
+
+
+def _known(figures: Sequence[int | None]) -> list[int]:
+    """Return the figures; none where one is unknown."""
     known = [figure for figure in figures if figure is not None]
-    return sum(known) if len(known) == len(figures) else None
+    return known if len(known) == len(figures) else []

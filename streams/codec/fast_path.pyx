@@ -16,11 +16,11 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 
 from streams.codec.json_scan cimport (
     Bytes,
+    enter,
     is_name,
     is_utf8,
     next_one,
     once,
-    open_object,
     read_count,
     read_empty_list,
     read_name,
@@ -84,43 +84,33 @@ cdef inline bint _is_of_no_interest_in_usage(Text name) noexcept nogil:
 cdef bint _usage(Reader* r, Counts* counts, Text* kind) noexcept nogil:
     """Read an object of token counts, Anthropic's; or an iteration of one, which has a `kind`."""
     cdef Text name
-    cdef Counts counted
-    cdef bint is_empty, is_iterated = False
+    cdef Counts counted = counts[0]
+    cdef bint is_usual, is_iterated = False
     cdef unsigned int seen = 0
-    cdef int more
-    if not open_object(r, &is_empty) or is_empty:
-        return False
-    while True:
+    cdef int more = enter(r, c'{', c'}')
+    while more > 0:
         if not read_name(r, &name):
             return False
         if is_name(name, b"input_tokens", 12):
-            if not once(&seen, 1) or not read_count(r, &counts.input):
-                return False
+            is_usual = once(&seen, 1) and read_count(r, &counts.input)
         elif is_name(name, b"cache_creation_input_tokens", 27):
-            if not once(&seen, 2) or not read_count(r, &counts.creation):
-                return False
+            is_usual = once(&seen, 2) and read_count(r, &counts.creation)
         elif is_name(name, b"cache_read_input_tokens", 23):
-            if not once(&seen, 4) or not read_count(r, &counts.read):
-                return False
+            is_usual = once(&seen, 4) and read_count(r, &counts.read)
         elif is_name(name, b"output_tokens", 13):
-            if not once(&seen, 8) or not read_count(r, &counts.output):
-                return False
+            is_usual = once(&seen, 8) and read_count(r, &counts.output)
         elif kind != NULL and is_name(name, b"type", 4):
-            if not once(&seen, 16) or not read_text(r, kind):
-                return False
+            is_usual = once(&seen, 16) and read_text(r, kind)
         elif kind == NULL and is_name(name, b"iterations", 10):
-            if not once(&seen, 32) or not _iterations(r, &counted, &is_iterated):
-                return False
-        elif not _is_of_no_interest_in_usage(name) or not skip_any(r):
+            is_usual = once(&seen, 32) and _iterations(r, &counted, &is_iterated)
+        else:
+            is_usual = _is_of_no_interest_in_usage(name) and skip_any(r)
+        if not is_usual:
             return False
         more = next_one(r, c'}')
-        if more < 0:
-            return False
-        if more == 0:
-            break
     if is_iterated:
         counts.input, counts.creation, counts.read = counted.input, counted.creation, counted.read
-    return True
+    return more == 0
 
 
 cdef bint _iterations(Reader* r, Counts* counted, bint* is_iterated) noexcept nogil:
@@ -130,14 +120,8 @@ cdef bint _iterations(Reader* r, Counts* counted, bint* is_iterated) noexcept no
     cdef int more
     if r.at[0] == c'n':
         return skip_word(r, b"null", 4)
-    if r.at[0] != c'[':
-        return False
-    r.at += 1
-    skip_blank(r)
-    if r.at[0] == c']':
-        r.at += 1
-        return True
-    while True:
+    more = enter(r, c'[', c']')
+    while more > 0:
         counts.input = counts.creation = counts.read = counts.output = -1
         kind.at = NULL
         if not _usage(r, &counts, &kind):
@@ -147,26 +131,21 @@ cdef bint _iterations(Reader* r, Counts* counted, bint* is_iterated) noexcept no
         ):
             counted[0], is_iterated[0] = counts, True
         more = next_one(r, c']')
-        if more <= 0:
-            return more == 0
+    return more == 0
 
 
 cdef bint _no_edits(Reader* r) noexcept nogil:
     """Read a `context_management` without an edit."""
     cdef Text name
-    cdef bint is_empty
+    cdef int more
     if r.at[0] == c'n':
         return skip_word(r, b"null", 4)
-    if not open_object(r, &is_empty):
-        return False
-    if is_empty:
-        return True
-    return (
-        read_name(r, &name)
-        and is_name(name, b"applied_edits", 13)
-        and read_empty_list(r)
-        and next_one(r, c'}') == 0
-    )
+    more = enter(r, c'{', c'}')
+    while more > 0:
+        if not (read_name(r, &name) and is_name(name, b"applied_edits", 13) and read_empty_list(r)):
+            return False
+        more = next_one(r, c'}')
+    return more == 0
 
 
 cdef bint _stop_reason(Reader* r) noexcept nogil:
@@ -192,13 +171,8 @@ cdef inline void _mark(Reader* r, bint* is_marked) noexcept nogil:
 cdef bint _block(Reader* r, bint* is_marked, bint is_first) noexcept nogil:
     """Read a content block that is no compaction."""
     cdef Text name, kind
-    cdef bint is_empty
-    cdef int more
-    if not open_object(r, &is_empty):
-        return False
-    if is_empty:
-        return True
-    while True:
+    cdef int more = enter(r, c'{', c'}')
+    while more > 0:
         if not read_name(r, &name):
             return False
         if is_name(name, b"type", 4):
@@ -210,8 +184,7 @@ cdef bint _block(Reader* r, bint* is_marked, bint is_first) noexcept nogil:
             if not skip_any(r):
                 return False
         more = next_one(r, c'}')
-        if more <= 0:
-            return more == 0
+    return more == 0
 
 
 cdef bint _content(Reader* r, bint* is_marked) noexcept nogil:
@@ -222,20 +195,13 @@ cdef bint _content(Reader* r, bint* is_marked) noexcept nogil:
         _mark(r, is_marked)
         r.at += 1
         return skip_string(r)
-    if r.at[0] != c'[':
-        return False
-    r.at += 1
-    skip_blank(r)
-    if r.at[0] == c']':
-        r.at += 1
-        return True
-    while True:
+    more = enter(r, c'[', c']')
+    while more > 0:
         if not _block(r, is_marked, is_first):
             return False
         is_first = False
         more = next_one(r, c']')
-        if more <= 0:
-            return more == 0
+    return more == 0
 
 
 cdef inline bint _is_of_no_interest_in_message(Text name) noexcept nogil:
@@ -252,58 +218,45 @@ cdef inline bint _is_of_no_interest_in_message(Text name) noexcept nogil:
 cdef bint _message(Reader* r, Response* response) noexcept nogil:
     """Read the message inside a frame, a user's or a response."""
     cdef Text name
-    cdef bint is_empty
-    cdef int more
-    if not open_object(r, &is_empty) or is_empty:
-        return False
-    while True:
+    cdef bint is_usual
+    cdef int more = enter(r, c'{', c'}')
+    while more > 0:
         if not read_name(r, &name):
             return False
         if is_name(name, b"content", 7):
-            if not once(&response.seen, 1) or not _content(r, &response.is_marked):
-                return False
+            is_usual = once(&response.seen, 1) and _content(r, &response.is_marked)
         elif is_name(name, b"usage", 5):
-            if not once(&response.seen, 2) or not _usage(r, &response.counts, NULL):
-                return False
             response.has_counts = True
+            is_usual = once(&response.seen, 2) and _usage(r, &response.counts, NULL)
         elif is_name(name, b"id", 2):
-            if not once(&response.seen, 4) or not read_text(r, &response.id):
-                return False
+            is_usual = once(&response.seen, 4) and read_text(r, &response.id)
         elif is_name(name, b"model", 5):
-            if not once(&response.seen, 8) or not read_text(r, &response.model):
-                return False
-            if response.model.at != NULL and is_name(response.model, b"<synthetic>", 11):
-                return False
+            is_usual = once(&response.seen, 8) and read_text(r, &response.model) and (
+                response.model.at == NULL or not is_name(response.model, b"<synthetic>", 11)
+            )
         elif is_name(name, b"stop_reason", 11):
-            if not _stop_reason(r):
-                return False
+            is_usual = _stop_reason(r)
         elif is_name(name, b"context_management", 18):
-            if not _no_edits(r):
-                return False
-        elif not _is_of_no_interest_in_message(name) or not skip_any(r):
+            is_usual = _no_edits(r)
+        else:
+            is_usual = _is_of_no_interest_in_message(name) and skip_any(r)
+        if not is_usual:
             return False
         more = next_one(r, c'}')
-        if more <= 0:
-            return more == 0
+    return more == 0
 
 
 cdef bint _delta(Reader* r) noexcept nogil:
     """Read what a stream's event adds, unless it says that there was no room."""
     cdef Text name
-    cdef bint is_empty
-    cdef int more
-    if not open_object(r, &is_empty):
-        return False
-    if is_empty:
-        return True
-    while True:
+    cdef int more = enter(r, c'{', c'}')
+    while more > 0:
         if not read_name(r, &name):
             return False
         if not (_stop_reason(r) if is_name(name, b"stop_reason", 11) else skip_any(r)):
             return False
         more = next_one(r, c'}')
-        if more <= 0:
-            return more == 0
+    return more == 0
 
 
 cdef inline bint _is_of_no_interest_in_event(Text name) noexcept nogil:
@@ -313,36 +266,32 @@ cdef inline bint _is_of_no_interest_in_event(Text name) noexcept nogil:
 cdef bint _event(Reader* r, Text* kind, Response* response) noexcept nogil:
     """Read an event of a response's stream."""
     cdef Text name
-    cdef bint is_empty
+    cdef bint is_usual
     cdef unsigned int seen = 0
-    cdef int more
-    if not open_object(r, &is_empty) or is_empty:
-        return False
-    while True:
+    cdef int more = enter(r, c'{', c'}')
+    while more > 0:
         if not read_name(r, &name):
             return False
         if is_name(name, b"type", 4):
-            if not once(&seen, 1) or not read_text(r, kind):
-                return False
+            is_usual = once(&seen, 1) and read_text(r, kind)
         elif is_name(name, b"delta", 5):
-            if not _delta(r):
-                return False
+            is_usual = _delta(r)
         elif is_name(name, b"usage", 5):
             # The end's own counts are next to a message, the start's are in it: never both.
-            if response.seen or not once(&seen, 2) or not _usage(r, &response.counts, NULL):
-                return False
+            is_usual = (
+                not response.seen and once(&seen, 2) and _usage(r, &response.counts, NULL)
+            )
             response.has_counts = True
         elif is_name(name, b"message", 7):
-            if response.has_counts or not once(&seen, 4) or not _message(r, response):
-                return False
+            is_usual = not response.has_counts and once(&seen, 4) and _message(r, response)
         elif is_name(name, b"context_management", 18):
-            if not _no_edits(r):
-                return False
-        elif not _is_of_no_interest_in_event(name) or not skip_any(r):
+            is_usual = _no_edits(r)
+        else:
+            is_usual = _is_of_no_interest_in_event(name) and skip_any(r)
+        if not is_usual:
             return False
         more = next_one(r, c'}')
-        if more <= 0:
-            return more == 0 and kind.at != NULL
+    return more == 0 and kind.at != NULL
 
 
 cdef bint _field(Reader* r, Frame* frame, Text name) noexcept nogil:
@@ -450,7 +399,7 @@ def read(value, /):
     cdef Frame frame
     cdef Response response
     cdef Text name, event
-    cdef bint is_empty, has_message = False, has_event = False
+    cdef bint has_message = False, has_event = False
     cdef int more
     if not PyBytes_CheckExact(value):
         return None
@@ -462,9 +411,8 @@ def read(value, /):
     event.at = NULL
     response.counts.input = response.counts.creation = -1
     response.counts.read = response.counts.output = -1
-    if not open_object(&r, &is_empty) or is_empty:
-        return None
-    while True:
+    more = enter(&r, c'{', c'}')
+    while more > 0:
         if not read_name(&r, &name):
             return None
         if is_name(name, b"message", 7):
@@ -478,12 +426,8 @@ def read(value, /):
         elif not _field(&r, &frame, name):
             return None
         more = next_one(&r, c'}')
-        if more < 0:
-            return None
-        if more == 0:
-            break
     skip_blank(&r)
-    if r.at != r.end or frame.type.at == NULL:
+    if more < 0 or r.at != r.end or frame.type.at == NULL:
         return None
     if r.bits and not is_utf8(<Bytes>PyBytes_AS_STRING(value), r.end):
         return None

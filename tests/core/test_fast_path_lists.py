@@ -13,9 +13,9 @@ import pytest
 
 from contextgauge.normalise import normalise_body
 from streams.codec.compiled import read_usual
-from tests.core.usual_kit import UNUSUAL, USUAL
+from tests.core.fast_path_kit import UNUSUAL, USUAL
 
-SOURCE = Path(__file__).parents[2] / "streams" / "codec" / "usual.pyx"
+SOURCE = Path(__file__).parents[2] / "streams" / "codec" / "fast_path.pyx"
 KINDS = ("user", "assistant", "stream_event", "progress")
 
 pytestmark = pytest.mark.skipif(

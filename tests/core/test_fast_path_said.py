@@ -6,6 +6,7 @@ import pytest
 
 from contextgauge.normalise import normalise_body, normalise_usual
 from streams.codec.compiled import read_usual
+from tests.core.fast_path_kit import dump
 from tests.core.given import (
     SESSION,
     any_message,
@@ -16,7 +17,6 @@ from tests.core.given import (
     side,
     user,
 )
-from tests.core.usual_kit import dump
 
 UUID = "the-uuid"
 AT_2 = (SESSION, UUID, moment(2))

@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 
 from contextgauge.claude_sdk import lacks_usage
 from contextgauge.delivery.outgoing import Conversation, OutgoingMessage, body_of, outgoing
-from contextgauge.delivery.queue import SendQueue, WhenFull
-from contextgauge.delivery.sender import Problem, QueueSender, QueueSenderConfig
-from contextgauge.errors import ClosedError, ConfigError, RetryError
+from contextgauge.delivery.queue import SendQueue
+from contextgauge.delivery.sender import DeliveryConfig, Problem, QueueSender
+from contextgauge.errors import ClosedError, RetryError
 from contextgauge.messages import DeadLetter
 from contextgauge.ports import Clock, Cluster
 
@@ -27,29 +27,10 @@ _REPORT_EVERY_S = 30.0
 _YIELD_EVERY = 64
 """After so many messages the sender gets its turn, where the caller never waits for anything."""
 
-
 _NO_USAGE = (
     "this version of the Claude Agent SDK drops the usage of responses: no size will be known; "
     "use Publisher.tap(client) instead"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryConfig:
-    """Where to, and what may wait. Sizes in messages and bytes; raises ConfigError."""
-
-    sender: QueueSenderConfig
-    when_full: WhenFull
-    max_messages: int
-    max_bytes: int
-
-    def __post_init__(self) -> None:
-        if self.when_full not in {"wait", "drop_new", "drop_oldest"}:
-            raise ConfigError(
-                f"when_full is {self.when_full!r}: give it wait, drop_new or drop_oldest"
-            )
-        if self.max_messages < 1 or self.max_bytes < 1:
-            raise ConfigError("max_messages and max_bytes must be at least 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +67,7 @@ class Delivery:
         self._report_to_user = report
         self._reported_s: dict[Problem, float] = {}
         self._send_queue = SendQueue(config.when_full, config.max_messages, config.max_bytes)
-        self._sender = QueueSender(cluster, clock, self._send_queue, config.sender, self.report)
+        self._sender = QueueSender(cluster, clock, self._send_queue, config, self.report)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_open = False
@@ -123,7 +104,7 @@ class Delivery:
         body = body_of(message)
         if lacks_usage(message):
             self.report("no_usage", _NO_USAGE)
-        form = self._config.sender.form
+        form = self._config.form
         message_out = body if isinstance(body, DeadLetter) else outgoing(body, conversation, form)
         if message_out is None:
             self._ignored += 1

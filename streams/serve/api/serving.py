@@ -1,0 +1,37 @@
+"""What the application depends on, and its configuration."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from streams.ports import Clock, Health, Telemetry, ViewReader
+from streams.serve.views.sessions import PartitionOf
+
+Report = Callable[[str, BaseException], None]
+"""Logs an error and what was being done; never an error's text about a message."""
+
+Probe = Callable[[str, str], tuple[int, str, bytes]]
+"""Answers `/metrics`, `/healthz` and `/readyz`: status, media type and body, from the path and
+the header Accept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """The application's dependencies and configuration.
+
+    `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
+    `only_here`: it serves this machine only. `requests_per_s` limits one reader, 0: no limit;
+    `streams` limits the live feed. `origins` are those of pages that may read from a browser.
+    """
+
+    reader: ViewReader
+    partition_of: PartitionOf
+    clock: Clock
+    telemetry: Telemetry
+    health: Health
+    probe: Probe
+    report: Report
+    readers: Callable[[], Mapping[str, str]] | None = None
+    only_here: bool = True
+    requests_per_s: int = 0
+    streams: int = 2_000
+    origins: Sequence[str] = ()
