@@ -13,11 +13,14 @@ from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from schemas.messages import DeadLetter
 from schemas.records import Json, Record
+from schemas.views import SessionView
 from streams import codec, wiring
 from streams.cli.exits import Exit
 from streams.cli.publish.rejected import report
 from streams.cli.screen.lines import quiet_pipe, write_lines
 from streams.cli.screen.options import FallbackSession, Paths, Strict
+from streams.codec import views as view_codec
+from streams.core.projection.project import project
 from streams.edge.files import reading as files
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay as replay_lines
@@ -67,14 +70,11 @@ def replay(
 
 
 def _write_views(records: Iterable[Record]) -> None:
-    from streams.flow.project.fold import LoggedRecord  # noqa: PLC0415 -- imports structlog
-    from streams.flow.replay.views import ViewFold  # noqa: PLC0415 -- as above
-
-    fold = ViewFold(only_views=True)
+    views: dict[str, SessionView] = {}
     for position, record in enumerate(records):
-        # Sessions expire by Kafka's timestamps, and a line of a file has none: all of them stay.
-        fold.add(LoggedRecord(position, None, record))
-    write_lines(list(fold.documents().views.values()))
+        session = record.data.session_id
+        views[session] = project(views.get(session), record, position)
+    write_lines([view_codec.encode(view) for view in views.values()])
 
 
 @contextmanager

@@ -1,19 +1,15 @@
 """What every long-running command gets from the process that it runs in."""
 
-import asyncio
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
-from streams.ports import Clock
+from streams.flow.common.retry import WorkerTools
 from streams.settings import Settings
 
 
-class WorkerContext(NamedTuple):
-    """Settings, metrics, health and clock; the worker runs until `stop` is set."""
+@dataclass(frozen=True, kw_only=True)
+class WorkerContext(WorkerTools):
+    """The tools of a worker, with its settings and the metrics that it serves."""
 
     settings: Settings
     telemetry: PrometheusTelemetry
-    health: HealthBoard
-    clock: Clock
-    stop: asyncio.Event

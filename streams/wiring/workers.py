@@ -2,10 +2,10 @@
 
 from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS
-from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_task import DerivePorts
+from streams.flow.derive.state_store import StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.project.config import GROUP as PROJECT_GROUP
 from streams.flow.project.config import ProjectConfig
@@ -60,7 +60,7 @@ async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = 
         clock=worker.clock,
         stop=worker.stop,
         log=log,
-        state_store=ChangelogStateStore(log, config.state_topic),
+        state_store=StateStore(log, config.state_topic),
         rules=rules(worker.settings),
         config=config,
         partition_of=partition_of,

@@ -95,8 +95,12 @@ class Run:
 
     def started(self) -> dict[str, Any]:
         """Wait for the start of the command; return its line of the log."""
-        self.until("started")
-        return next(line for line in self.lines("started") if "process" not in line)
+
+        def own() -> list[dict[str, Any]]:
+            return [line for line in self.lines("started") if "process" not in line]
+
+        wait_until(lambda: self.process.poll() is not None or bool(own()), self.log)
+        return own()[0]
 
     def working(self, processes: int = 2) -> dict[int, int]:
         """Wait until all processes work; return their pids by number."""

@@ -15,16 +15,23 @@ from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.views import MemoryPartition
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers
 from streams.flow.derive.deriver import Deriver, InputMessage
 from streams.flow.project.fold import LoggedRecord
-from streams.flow.replay.views import ViewFold
 from streams.flow.simulator import SimulationOptions, sample_sessions
-from streams.ports import Clock, Entry, Generations, ProjectorHeartbeat, ViewPosition, ViewReader
+from streams.ports import (
+    Clock,
+    Entry,
+    Generations,
+    Health,
+    ProjectorHeartbeat,
+    ViewPosition,
+    ViewReader,
+)
 from streams.serve.api.app import create_app
 from streams.serve.api.serving import Serving
+from tests.doubles.dump import ViewFold
 from tests.doubles.views import FaultyViews
 
 PARTITIONS = 3
@@ -151,7 +158,7 @@ def api_over(
 ) -> Api:
     """Return an application over views."""
     telemetry, clock = PrometheusTelemetry("serve", "worker"), clock or SystemClock()
-    health = HealthBoard("serve", clock, 60.0)
+    health = Health("serve", clock, 60.0)
     health.worker("member")
     reported: list[tuple[str, BaseException]] = []
     app = create_app(

@@ -35,10 +35,9 @@ from streams.edge.local_stack import processes
 from streams.edge.local_stack.stack import LocalStack, Name, Service
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.dead_letters.reading import DeadReading, Selection
-from streams.ports import Log, PartitionReader, ViewStore
+from streams.ports import Health, Log, PartitionReader, ViewStore
 from streams.settings import CONNECTION_FIELDS, Settings
 from streams.wiring import workers
 from streams.wiring.context import WorkerContext
@@ -191,8 +190,13 @@ async def embedded_pipeline(settings: Settings) -> AsyncIterator[Pipeline]:
     log, store = MemoryLog(clock), MemoryViews()
 
     def work(name: str) -> Coroutine[None, None, None]:
-        health = HealthBoard(name, clock, settings.stuck_after_s)
-        worker = WorkerContext(settings, PrometheusTelemetry(), health, clock, stop)
+        worker = WorkerContext(
+            settings=settings,
+            telemetry=PrometheusTelemetry(),
+            health=Health(name, clock, settings.stuck_after_s),
+            clock=clock,
+            stop=stop,
+        )
         is_derive = name == "derive"
         return workers.derive(worker, log) if is_derive else workers.project(worker, log, store)
 

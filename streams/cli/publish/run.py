@@ -32,7 +32,6 @@ from streams.edge.files.checkpoint import (
     CheckpointTarget,
 )
 from streams.edge.files.follower import Follower
-from streams.edge.files.pieces import FileEvent, nothing
 from streams.edge.files.watch import TranscriptFile, TranscriptFinder
 from streams.flow.publish.follow import in_thread, publish_pieces
 from streams.flow.publish.publish import LinePublisher, PublishConfig, PublishCounts, publish
@@ -171,7 +170,7 @@ class _Run:
                 fallback=self.request.session,
                 follow=self.request.follow,
                 again=self.request.again,
-                report=self._report,
+                report=self.status.say,
             )
             stored_offsets = dict(stored.offsets)
 
@@ -229,9 +228,6 @@ class _Run:
         )
         return CheckpointContent([], {})
 
-    def _report(self, event: FileEvent) -> None:
-        self.status.say(f"{event.path}: {event.what}")
-
     async def _send(self, pieces: Iterator[LineBatch]) -> None:
         """Send pieces until there are no more, or until stopped. Raises RetryError."""
         sender = LinePublisher(
@@ -270,7 +266,7 @@ def _from_pipes(request: Request) -> Iterator[LineBatch]:
     for path in request.pipes:
         is_live = _is_live_input(path)
         for block in files.read(files.expand([path]), request.session):
-            yield LineBatch(block, is_live, nothing)
+            yield LineBatch(block, is_live)
 
 
 def _is_live_input(path: str) -> bool:

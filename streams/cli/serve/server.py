@@ -62,16 +62,16 @@ def serve() -> None:
 
 async def _serve(worker: WorkerContext) -> None:
     """Serve until it is stopped. Raises ConfigError, StopError."""
-    settings, telemetry, health, clock, stop = worker
+    settings, telemetry, health = worker.settings, worker.telemetry, worker.health
     views = wiring.redis_views(settings)
     serving = Serving(
         reader=views,
         partition_of=partition_of,
-        clock=clock,
+        clock=worker.clock,
         telemetry=telemetry,
         health=health,
         probe=answers(telemetry, health),
-        report=_Report(clock),
+        report=_Report(worker.clock),
         readers=readers(settings),
         only_here=is_of_this_machine(settings.serve_host),
         requests_per_s=settings.serve_requests_per_s,
@@ -91,7 +91,7 @@ async def _serve(worker: WorkerContext) -> None:
         app = create_app(serving)
         server = _Server(_config(settings, app))
         running = asyncio.create_task(server.serve([listener]))
-        stopping = asyncio.create_task(stop.wait())
+        stopping = asyncio.create_task(worker.stop.wait())
         logger.info("serving", address=url_of(settings.serve_host, listener))
         health.worker("member")
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 
 from contextgauge.errors import ConfigError
 from contextgauge.settings.forms import PREFIX
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import StatusServer, answers, listening, port_of
+from streams.ports import Health
 from streams.settings import Settings
 
 _BEAT_S = 1.0
@@ -25,7 +25,7 @@ _BEAT_S = 1.0
 async def serving(
     settings: Settings,
     telemetry: PrometheusTelemetry,
-    health: HealthBoard,
+    health: Health,
     listener: socket.socket | None = None,
 ) -> AsyncIterator[str]:
     """Serve `/metrics`, `/healthz` and `/readyz`; yield their address.
@@ -67,7 +67,7 @@ def url_of(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port_of(listener)}"
 
 
-async def _beat(health: HealthBoard) -> None:
+async def _beat(health: Health) -> None:
     while True:
         health.beat()
         await asyncio.sleep(_BEAT_S)
