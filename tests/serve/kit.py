@@ -59,12 +59,13 @@ class GrowingViews(FaultyViews):
         self._place()
 
     def add(self, *records: Record) -> None:
-        """Fold records, and move the positions."""
-        for record in records:
-            partition = partition_of(record.data.session_id, self.count)
+        """Fold the records of one transaction, and move the positions."""
+        partitions = [partition_of(record.data.session_id, self.count) for record in records]
+        for partition, record in zip(partitions, records, strict=True):
             self._folds[partition].add(LoggedRecord(self.offsets[partition], None, record))
-            # A gap, as a transaction marker leaves one.
-            self.offsets[partition] += 2
+            self.offsets[partition] += 1
+        for partition in set(partitions):
+            self.offsets[partition] += 1  # the transaction's marker
         self._place()
 
     def swap(self) -> None:
