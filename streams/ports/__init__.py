@@ -28,6 +28,7 @@ from streams.ports.log import Log as Log
 from streams.ports.log import LogRecord as LogRecord
 from streams.ports.log import PartitionReader as PartitionReader
 from streams.ports.log import TransactionalProducer as TransactionalProducer
+from streams.ports.log import started as started
 from streams.ports.telemetry import Telemetry as Telemetry
 from streams.ports.views import ApplyResult as ApplyResult
 from streams.ports.views import Entry as Entry

@@ -13,7 +13,7 @@ from streams import codec
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Alert, Watch
 from streams.flow.common.lag import Lag
-from streams.ports import Headers, Log, LogRecord, ReceivedRecord
+from streams.ports import Headers, Log, LogRecord, ReceivedRecord, started
 
 
 def _others(kinds: frozenset[str]) -> frozenset[bytes]:
@@ -106,10 +106,8 @@ class ControlPartition:
         records were read.
         """
         self.watch.clear()
-        reader = log.reader(topic, [self.number])
-        await reader.start()
         count = 0
-        try:
+        async with started(log.reader(topic, [self.number])) as reader:
             first, end = await reader.bounds(self.number)
             begin = max(first, await reader.offset_at(self.number, now_ms - self._memory_ms))
             upto = min(self.position, end)
@@ -126,8 +124,6 @@ class ControlPartition:
                         self.watch.recall(event, record.timestamp_ms)
                     count += 1
                 at = batch.position
-        finally:
-            await reader.stop()
         return count
 
 

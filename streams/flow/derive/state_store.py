@@ -7,7 +7,7 @@ never committed is never seen.
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import NamedTuple
 
-from streams.ports import Log, NewRecord
+from streams.ports import Log, NewRecord, started
 
 _READ_RECORDS = 5_000
 """Records taken at once while restoring: a few megabytes."""
@@ -41,9 +41,7 @@ class StateStore:
 
     async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
         """Yield the changelog from its begin to its committed end, in chunks, in order."""
-        reader = self._log.reader(self._topic, [partition])
-        await reader.start()
-        try:
+        async with started(self._log.reader(self._topic, [partition])) as reader:
             first, end = await reader.bounds(partition)
             position = first
             reader.seek(partition, first)
@@ -53,17 +51,11 @@ class StateStore:
                 if batch.records:
                     entries = [(record.key or b"", record.value) for record in batch.records]
                     yield ChangelogChunk(entries, position - first, end - first)
-        finally:
-            await reader.stop()
 
     async def end(self, partition: int) -> int:
         """Return the changelog's committed end offset."""
-        reader = self._log.reader(self._topic, [partition])
-        await reader.start()
-        try:
+        async with started(self._log.reader(self._topic, [partition])) as reader:
             return (await reader.bounds(partition))[1]
-        finally:
-            await reader.stop()
 
     def to_records(self, partition: int, changes: Mapping[bytes, bytes | None]) -> list[NewRecord]:
         """Return the changelog records of these changes."""

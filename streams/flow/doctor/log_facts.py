@@ -24,7 +24,7 @@ from streams.flow.doctor.facts import (
     WorkerProgress,
     known,
 )
-from streams.ports import Batch, Clock, Log, LogRecord, PartitionReader, ViewReader
+from streams.ports import Batch, Clock, Log, LogRecord, PartitionReader, ViewReader, started
 from streams.ports.inspection import (
     BrokerInspector,
     ClusterFacts,
@@ -253,12 +253,8 @@ class LogFacts:
     ) -> dict[int, _T]:
         """Examine all partitions that have a leader, concurrently, with one reader."""
         partitions = self._readable(topic)
-        reader = known(self._log).reader(topic, partitions)
-        await reader.start()
-        try:
+        async with started(known(self._log).reader(topic, partitions)) as reader:
             results = await asyncio.gather(*[look(reader, number) for number in partitions])
-        finally:
-            await reader.stop()
         return dict(zip(partitions, results, strict=True))
 
     def _sampled(self, topic: str) -> int:
