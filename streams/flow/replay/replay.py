@@ -12,10 +12,8 @@ from streams.flow.derive.deriver import Deriver, InputMessage
 
 
 class Derived(NamedTuple):
-    """What one block of lines gave. `size` is the block's bytes, line ends not counted."""
+    """What one block of lines gave."""
 
-    lines: int
-    size: int
     records: list[Record]
     dead: list[tuple[Line, DeadLetter]]
 
@@ -28,7 +26,7 @@ def replay(
     A line over the limit is shortened as `publish` does it.
     """
     for block in blocks:
-        derived = Derived(len(block), sum([line.size for line in block]), [], [])
+        derived = Derived([], [])
         for line in block:
             value = line.value
             if line.size > limit_bytes:
