@@ -87,11 +87,9 @@ class Listener:
         is_far_ahead = await self._is_far_ahead(since)
         # Together: what enters the ring from now on is sent from there.
         target, self._next = self._feed.offsets, self._feed.end
-        if len(since.offsets) != len(target):
-            yield self._reset("this position is of other views")
-            return
-        if is_far_ahead:
-            yield self._reset(_BEYOND)
+        is_of_others = len(since.offsets) != len(target)
+        if is_of_others or is_far_ahead:
+            yield self._reset("this position is of other views" if is_of_others else _BEYOND)
             return
         have = list(since.offsets)
         until_s: float | None = None
@@ -117,7 +115,9 @@ class Listener:
                     return
                 await self._feed.clock.sleep(_POLL_S)
         self._ahead = _ahead_of(have, target)
-        await self._expect()
+        if self._ahead and await self._is_ahead():
+            # The views lack what this listener has: they get time to reach it.
+            self._ahead_until_s = self._feed.clock.monotonic_s() + feeds.AHEAD_S
 
     async def _is_far_ahead(self, since: FeedPosition) -> bool:
         """Return whether a position is too far ahead of the log for a loss or a swap to explain it.
@@ -133,13 +133,13 @@ class Listener:
             for offset, position in zip(since.offsets, snapshot.positions, strict=True)
         )
 
-    async def _expect(self) -> None:
-        """If the views lack what this listener has, give them time to reach it."""
-        snapshot = await self._feed.snapshots.now() if self._ahead else None
-        if snapshot is not None and any(
-            until > snapshot.positions[partition].offset for partition, until in self._ahead.items()
-        ):
-            self._ahead_until_s = self._feed.clock.monotonic_s() + feeds.AHEAD_S
+    async def _is_ahead(self) -> bool:
+        """Return whether this listener has more than the views."""
+        snapshot = await self._feed.snapshots.now()
+        return snapshot is None or any(
+            partition >= snapshot.partitions or until > snapshot.positions[partition].offset
+            for partition, until in self._ahead.items()
+        )
 
     async def _read(self, partition: int, start: int, until: int) -> tuple[list[Entry], bool, bool]:
         """Return a partition's entries from `start` on, up to and without `until`.
@@ -210,11 +210,7 @@ class Listener:
                 await news.wait()
         except TimeoutError:
             self._ahead_until_s = None
-            snapshot = await self._feed.snapshots.now()
-            if snapshot is None or any(
-                partition >= snapshot.partitions or until > snapshot.positions[partition].offset
-                for partition, until in self._ahead.items()
-            ):
+            if await self._is_ahead():
                 self._ahead = {}
                 return self._reset(_BEYOND)
         return b""
