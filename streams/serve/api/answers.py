@@ -136,10 +136,7 @@ class SharedCache(Generic[T]):
 
     async def get_or_make(self, tag: str, make: Callable[[], Awaitable[tuple[T, int]]]) -> T:
         """Return the cached value, else that of `make`, which returns a value and its size."""
-        lock = self._locks.get(tag)
-        if lock is None:
-            lock = self._locks[tag] = asyncio.Lock()
-        async with lock:
+        async with self._locks.setdefault(tag, asyncio.Lock()):
             if tag in self._entries:
                 self._entries.move_to_end(tag)
                 return self._entries[tag][0]

@@ -76,6 +76,11 @@ def reason_document(reason: str) -> bytes:
     return codec.dumps({"reason": reason})
 
 
+def cut_off(reason: str) -> bytes:
+    """Return the last event of a listener that is disconnected."""
+    return b"event: cut_off\ndata: %s\n\n" % reason_document(reason)
+
+
 class FeedPosition(NamedTuple):
     """A position in the feed: a generation, and the next offset of each partition."""
 

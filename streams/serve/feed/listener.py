@@ -12,6 +12,7 @@ from streams.serve.feed.feed import (
     Feed,
     FeedEvent,
     FeedPosition,
+    cut_off,
     encoded,
     parse_position,
     reason_document,
@@ -68,8 +69,7 @@ class Listener:
             news = self._feed.news
             if self._next < self._feed.first:
                 self._feed.telemetry.count("serve_stream_cut_off", reason="slow")
-                reason = reason_document("this reader was too slow: reconnect with the last id")
-                yield b"event: cut_off\ndata: %s\n\n" % reason
+                yield cut_off("this reader was too slow: reconnect with the last id")
                 return
             if self._next < self._feed.end:
                 chunk = self._take()
@@ -114,7 +114,8 @@ class Listener:
                     yield self._reset("the views went back and did not recover")
                     return
                 await self._feed.clock.sleep(_POLL_S)
-        self._ahead = _ahead_of(have, target)
+        pairs = enumerate(zip(have, target, strict=True))
+        self._ahead = {partition: mine for partition, (mine, ring) in pairs if mine > ring}
         if self._ahead and await self._is_ahead():
             # The views lack what this listener has: they get time to reach it.
             self._ahead_until_s = self._feed.clock.monotonic_s() + feeds.AHEAD_S
@@ -158,7 +159,8 @@ class Listener:
 
     def _entry(self, have: list[int], partition: int, entry: Entry) -> bytes:
         have[partition] = entry.offset + 1
-        if self._session is not None and _session(entry) != self._session:
+        name = self._session
+        if name is not None and codec.loads(entry.document)["session_id"] != name:
             return b""
         return encoded(b"record", feed_id(self._feed.generation, have), entry.document)
 
@@ -218,13 +220,3 @@ class Listener:
     def _reset(self, reason: str) -> bytes:
         self._feed.telemetry.count("serve_stream_resets")
         return encoded(b"reset", self._feed.position, reason_document(reason))
-
-
-def _ahead_of(have: list[int], ring: tuple[int, ...]) -> dict[int, int]:
-    pairs = enumerate(zip(have, ring, strict=True))
-    return {partition: mine for partition, (mine, theirs) in pairs if mine > theirs}
-
-
-def _session(entry: Entry) -> str:
-    session_id: str = codec.loads(entry.document)["session_id"]
-    return session_id

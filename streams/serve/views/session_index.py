@@ -9,6 +9,7 @@ import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from schemas.views import LIVE_ENTRIES, SessionView
@@ -112,10 +113,6 @@ _CACHED_LISTS: Final = 32
 """Lists in memory; filtered ones until something changes."""
 
 
-def _rank(item: _Item) -> Rank:
-    return item[0]
-
-
 @dataclass(slots=True)
 class _GenerationIndex:
     """One generation's sessions, and sorted lists of them."""
@@ -178,7 +175,7 @@ class SessionIndex:
     ) -> Matches:
         """Return a part of a list, the first `limit` sessions after a rank."""
         matching = (await self._of(snapshot)).matching(by, session_filter)
-        start = 0 if after is None else bisect_right(matching, after, key=_rank)
+        start = 0 if after is None else bisect_right(matching, after, key=itemgetter(0))
         part = [summary for _, summary in matching[start : start + limit]]
         return Matches(part, len(matching), start + limit < len(matching))
 
