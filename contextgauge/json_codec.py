@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import orjson
 
@@ -27,6 +27,10 @@ _COMPACTION, _EDITS = b"ompact", b"pplied"
 
 LONG_NUMBER: Final = re.compile(rb"[0-9]{20}")
 """A number that the fast parser may round to a float."""
+
+
+Encoded: TypeAlias = orjson.Fragment
+"""A part of a document that is JSON already: `dumps` writes it as it is."""
 
 
 def utf8(text: str) -> bytes:

@@ -152,3 +152,23 @@ async def test_slow_totals_are_read_rarely_and_served_as_of_the_last_read() -> N
     # That it became stale is told at once.
     stale = _snapshot(2, silent_ms=60_000)
     assert totals.current(stale) is stale
+
+
+async def test_hours_that_change_or_leave_between_two_reads_are_those_of_the_last_read() -> None:
+    one, two, three = (view_codec.encode(_manual(count)) for count in (1, 2, 3))
+    stored: list[dict[bytes, bytes]] = [
+        {b"total": two, b"hour:2026-11-01T11": one, b"hour:2026-11-01T12": one},
+        {b"total": three, b"hour:2026-11-01T12": two, b"hour:2026-11-01T13": one},
+        {b"total": one, b"hour:2026-11-01T13": one},
+    ]
+    clock = Later()
+
+    async def read(snapshot: Snapshot) -> Fields:
+        return [stored[snapshot.positions[0].offset]]
+
+    totals = Totals(read, clock)
+    for offset, fields in enumerate(stored):
+        found = await totals.of(_snapshot(offset), "hour", None)
+        assert codec.loads(codec.dumps(found)) == codec.loads(
+            codec.dumps(added_up([fields], "hour"))
+        )

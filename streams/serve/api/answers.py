@@ -21,6 +21,7 @@ from contextgauge.errors import VersionError
 from schemas.records import Json
 from schemas.views import VIEW_VERSION, SessionView
 from streams import codec
+from streams.codec import Encoded
 from streams.codec import views as view_codec
 from streams.core.session_status import THRESHOLDS, Status, status_of
 from streams.serve.views.snapshot import Snapshot
@@ -45,26 +46,17 @@ _REMEMBERED: Final = 2_000
 """Documents whose judgement is remembered, about 5 MB: most polls find the same ones."""
 
 
-class Raw:
-    """One or several documents that are JSON already."""
-
-    __slots__ = ("document",)
-
-    def __init__(self, document: bytes) -> None:
-        self.document = document
-
-    @classmethod
-    def of(cls, documents: Iterable[bytes]) -> "Raw":
-        """Return a list of documents."""
-        return cls(b"[" + b",".join(documents) + b"]")
+def as_stored(documents: Iterable[bytes]) -> list[Encoded]:
+    """Return documents that are JSON already, to be put into an answer unchanged."""
+    return list(map(Encoded, documents))
 
 
-def documents(stored: Iterable[bytes]) -> Raw:
-    """Return a list of the views' documents as they are stored. Raises VersionError."""
+def documents(stored: Iterable[bytes]) -> list[Encoded]:
+    """Return the views' documents as they are stored. Raises VersionError."""
     views = list(stored)
     if not all(view.startswith(_VERSION) for view in views):
         raise VersionError(f"a view is of another version than {VIEW_VERSION}")
-    return Raw.of(views)
+    return as_stored(views)
 
 
 def tag(*parts: object) -> str:
@@ -108,30 +100,15 @@ def _is_valid(known: str, tag: str, now_ms: int) -> bool:
     return not change_ms or (change_ms.isdecimal() and now_ms < int(change_ms[:_MAX_DIGITS]))
 
 
-def answer(snapshot: Snapshot, tag: str, members: Mapping[str, Json | Raw]) -> Response:
+def answer(snapshot: Snapshot, tag: str, members: Mapping[str, object]) -> Response:
     """Return an answer with the generation, its age and these members."""
-    whole: dict[str, Json | Raw] = {
-        "generation": snapshot.generation or None,
-        "as_of": snapshot.as_of(),
-        **members,
-    }
-    return Response(encoded(whole), media_type=MEDIA_TYPE, headers=_headers(tag, snapshot))
+    whole = {"generation": snapshot.generation or None, "as_of": snapshot.as_of(), **members}
+    return bare(codec.dumps(whole), tag, snapshot)
 
 
 def bare(body: bytes, tag: str, snapshot: Snapshot) -> Response:
-    """Return an answer in a front end's own shape: its age is in the headers only."""
+    """Return an answer of any shape: its age is in the headers too."""
     return Response(body, media_type=MEDIA_TYPE, headers=_headers(tag, snapshot))
-
-
-def encoded(members: Mapping[str, Json | Raw]) -> bytes:
-    """Return an object as JSON."""
-    parts = [
-        codec.dumps(name)
-        + b":"
-        + (value.document if isinstance(value, Raw) else codec.dumps(value))
-        for name, value in members.items()
-    ]
-    return b"{" + b",".join(parts) + b"}"
 
 
 def _headers(tag: str, snapshot: Snapshot) -> dict[str, str]:
@@ -159,10 +136,7 @@ class SharedCache(Generic[T]):
 
     async def get_or_make(self, tag: str, make: Callable[[], Awaitable[tuple[T, int]]]) -> T:
         """Return the cached value, else that of `make`, which returns a value and its size."""
-        lock = self._locks.get(tag)
-        if lock is None:
-            lock = self._locks[tag] = asyncio.Lock()
-        async with lock:
+        async with self._locks.setdefault(tag, asyncio.Lock()):
             if tag in self._entries:
                 self._entries.move_to_end(tag)
                 return self._entries[tag][0]
@@ -175,10 +149,10 @@ class SharedCache(Generic[T]):
             return value
 
 
-THRESHOLDS_JSON: Final = Raw(codec.dumps(THRESHOLDS._asdict()))
+THRESHOLDS_JSON: Final = Encoded(codec.dumps(THRESHOLDS._asdict()))
 
 
-def judged(documents: Iterable[bytes], now_ms: int) -> tuple[list[bytes], int | None]:
+def judged(documents: Iterable[bytes], now_ms: int) -> tuple[list[Encoded], int | None]:
     """Return views with their statuses, and when the first verdict changes; None: never.
 
     Raises VersionError. A status is one more member of a view, which goes out as it is stored. What
@@ -192,7 +166,7 @@ def judged(documents: Iterable[bytes], now_ms: int) -> tuple[list[bytes], int | 
         change_ms = status.next_change_ms(now_ms)
         if change_ms is not None:
             changes.append(change_ms)
-    return views, min(changes, default=None)
+    return as_stored(views), min(changes, default=None)
 
 
 def served(status: Status, now_ms: int) -> dict[str, Json]:

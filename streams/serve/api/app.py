@@ -112,12 +112,12 @@ def _add_service(app: FastAPI, serving: Serving) -> None:
 def _add_errors(app: FastAPI, serving: Serving) -> None:
     """Make every error a problem document; the guard handles unexpected ones."""
 
-    async def as_it_is(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Problem)  # noqa: S101 -- registered for it below
+    @app.exception_handler(Problem)
+    async def as_it_is(request: Request, error: Problem) -> Response:
         return error.response(request.url.path)
 
-    async def of_the_framework(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101
+    @app.exception_handler(HTTPException)
+    async def of_the_framework(request: Request, error: HTTPException) -> Response:
         details = {
             404: f"There is nothing at {request.url.path[:200]!r}: see /docs.",
             405: "The API is read-only: use GET or HEAD.",
@@ -135,12 +135,15 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
             headers=headers,
         ).response(request.url.path)
 
-    async def of_parameters(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)  # noqa: S101
+    @app.exception_handler(RequestValidationError)
+    async def of_parameters(request: Request, error: RequestValidationError) -> Response:
         # The second part of a location is the parameter's name, after query, path or header.
         wrong = [(str(item["loc"][1]), str(item["msg"])) for item in error.errors()]
         return bad_parameter(*wrong).response(request.url.path)
 
+    @app.exception_handler(RetryError)
+    @app.exception_handler(StopError)
+    @app.exception_handler(ViewsGoneError)
     async def of_redis(request: Request, error: Exception) -> Response:
         if isinstance(error, ViewsGoneError):
             detail = "The views are gone from Redis: a project worker rebuilds them from the log."
@@ -150,12 +153,6 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
             serving.report("reading the views", error)
             detail = "The stored views cannot be read: see the server's log."
         return away(detail).response(request.url.path)
-
-    app.add_exception_handler(Problem, as_it_is)
-    app.add_exception_handler(HTTPException, of_the_framework)
-    app.add_exception_handler(RequestValidationError, of_parameters)
-    for kind in (RetryError, StopError, ViewsGoneError):
-        app.add_exception_handler(kind, of_redis)
 
 
 def _is_for_people(request: Request) -> bool:

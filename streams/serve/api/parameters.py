@@ -6,7 +6,7 @@ An unknown parameter is an error, as an unknown setting is: it may be a mistyped
 import difflib
 from datetime import datetime
 from typing import Annotated, Final, Literal, TypeAlias
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from fastapi import Path, Query, Request
 from fastapi.routing import APIRoute
@@ -30,9 +30,6 @@ class _AnyText(Convertor[str]):
 
     def convert(self, value: str) -> str:
         return unquote(value)
-
-    def to_string(self, value: str) -> str:
-        return quote(value, safe="")
 
 
 register_url_convertor("id", _AnyText())

@@ -65,7 +65,7 @@ class Reading:
     def __init__(self, store: ViewReader, partition_of: PartitionOf, clock: Clock) -> None:
         self._store, self.clock = store, clock
         self._partition_of = partition_of
-        self._index = SessionIndex(store, partition_of)
+        self._index = SessionIndex(store)
         self.snapshots = Snapshots(store, clock)
 
     async def snapshot(self, cursor: Cursor | None = None) -> Snapshot:

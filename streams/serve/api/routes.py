@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from schemas.records import Json, event_type
+from schemas.records import event_type
 from schemas.views import EntryStream
 from streams import codec
 from streams.serve.api import agents, answers, parameters, shapes
-from streams.serve.api.answers import THRESHOLDS_JSON, Raw, judged
+from streams.serve.api.answers import THRESHOLDS_JSON, judged
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Reading, read_cursor
@@ -79,9 +79,9 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
                 snapshot, sort, session_filter, after, limit
             )
         views, change_ms = judged(found, now_ms)
-        members: dict[str, Json | Raw] = {
+        members = {
             "thresholds": THRESHOLDS_JSON,
-            "sessions": Raw.of(views),
+            "sessions": views,
             "next": following,
             "total": total,
         }
@@ -134,7 +134,7 @@ async def _records(  # noqa: PLR0917 -- the parameters of the route
     following = None
     if len(entries) > limit:
         following = Cursor(snapshot.generation, of, (entries[limit - 1].offset,)).encoded()
-    records = Raw.of(entry.document for entry in entries[:limit])
+    records = answers.as_stored(entry.document for entry in entries[:limit])
     return answers.answer(snapshot, tag, {"records": records, "next": following})
 
 
@@ -194,7 +194,7 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         if same is not None:
             return same
         (session,), change_ms = judged([view], now_ms)
-        members: dict[str, Json | Raw] = {"session": Raw(session), "thresholds": THRESHOLDS_JSON}
+        members = {"session": session, "thresholds": THRESHOLDS_JSON}
         return answers.answer(snapshot, answers.until(tag, change_ms), members)
 
 

@@ -28,9 +28,10 @@ from schemas.views import (
     TriggerAggregates,
 )
 from streams import codec
+from streams.codec import Encoded
 from streams.codec import views as view_codec
 from streams.ports import Clock
-from streams.serve.api.answers import Raw, SharedCache, tag
+from streams.serve.api.answers import SharedCache, tag
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot
 
 _Counted = TypeVar("_Counted", Aggregates, TriggerAggregates)
@@ -39,9 +40,6 @@ By: TypeAlias = Literal["hour", "model"]
 
 Fields: TypeAlias = Sequence[Mapping[bytes, bytes]]
 """The fields of each partition's aggregates, as they are stored."""
-
-Decode: TypeAlias = Callable[[int, bytes, bytes], Aggregates]
-"""Reads a field of a partition."""
 
 _PART: Final = 10
 _MOST_S: Final = 5.0
@@ -68,8 +66,8 @@ class Totals:
         self._read, self._clock = read, clock
         self._snapshot = NOTHING_YET
         self._until_s = 0.0
-        self._decoded: dict[tuple[int, bytes], tuple[bytes, Aggregates]] = {}
-        self._answers: SharedCache[dict[str, Raw]] = SharedCache()
+        self._decoded: dict[bytes, Aggregates] = {}
+        self._answers: SharedCache[dict[str, Encoded]] = SharedCache()
 
     def current(self, now: Snapshot) -> Snapshot:
         """Return the snapshot to answer from: a former one where reading all the hours is slow."""
@@ -77,7 +75,7 @@ class Totals:
             self._snapshot = now
         return self._snapshot
 
-    async def of(self, snapshot: Snapshot, by: By, since: str | None) -> Mapping[str, Raw]:
+    async def of(self, snapshot: Snapshot, by: By, since: str | None) -> Mapping[str, Encoded]:
         """Return `total`, and `by` hour from `since` on, or by model; in order of their names.
 
         Raises RetryError, VersionError.
@@ -87,50 +85,49 @@ class Totals:
 
     async def _read_totals(
         self, snapshot: Snapshot, by: By, since: str | None
-    ) -> tuple[dict[str, Raw], int]:
+    ) -> tuple[dict[str, Encoded], int]:
         began_s = self._clock.monotonic_s()
         partitions = await self._read(snapshot)
         found = added_up(partitions, by, since, self._decode)
-        members = {name: Raw(codec.dumps(member)) for name, member in found.items()}
-        self._forget_hours(partitions)
+        members = {name: codec.dumps(member) for name, member in found.items()}
+        self._forget_former(partitions)
         now_s = self._clock.monotonic_s()
         self._until_s = now_s + min((now_s - began_s) * _PART, _MOST_S)
-        return members, sum(len(raw.document) for raw in members.values())
+        fragments = {name: Encoded(document) for name, document in members.items()}
+        return fragments, sum(map(len, members.values()))
 
-    def _forget_hours(self, partitions: Fields) -> None:
-        """Forget the hours that have left the aggregates."""
+    def _forget_former(self, partitions: Fields) -> None:
+        """Forget documents that are no longer in the aggregates."""
         if len(self._decoded) > sum(map(len, partitions)):
-            self._decoded = {
-                (number, field): entry
-                for (number, field), entry in self._decoded.items()
-                if field in partitions[number]
-            }
+            stored = {document for fields in partitions for document in fields.values()}
+            for document in self._decoded.keys() - stored:
+                del self._decoded[document]
 
-    def _decode(self, partition: int, field: bytes, document: bytes) -> Aggregates:
-        entry = self._decoded.get((partition, field))
-        if entry is None or entry[0] != document:
-            entry = (document, view_codec.decode(Aggregates, document))
-            self._decoded[partition, field] = entry
-        return entry[1]
+    def _decode(self, document: bytes) -> Aggregates:
+        if document not in self._decoded:
+            self._decoded[document] = view_codec.decode(Aggregates, document)
+        return self._decoded[document]
 
 
-def _decode(_partition: int, _field: bytes, document: bytes) -> Aggregates:
-    return view_codec.decode(Aggregates, document)
+_decoded = partial(view_codec.decode, Aggregates)
 
 
 def added_up(
-    partitions: Fields, by: By, since: str | None = None, decode: Decode = _decode
+    partitions: Fields,
+    by: By,
+    since: str | None = None,
+    decode: Callable[[bytes], Aggregates] = _decoded,
 ) -> dict[str, Json]:
     """Return `total` and `by` of partitions' aggregates. Raises VersionError."""
     parts: dict[str | None, list[Aggregates]] = defaultdict(list)
-    for number, fields in enumerate(partitions):
+    for fields in partitions:
         for field, document in fields.items():
             name = field.decode("utf-8", "surrogatepass")
             part = _name(name, by)
             if name == TOTAL_FIELD:
-                parts[None].append(decode(number, field, document))
+                parts[None].append(decode(document))
             elif part is not None and _is_since(part, since):
-                parts[part].append(decode(number, field, document))
+                parts[part].append(decode(document))
     total: Json = shown(added(Aggregates, parts.pop(None, [])))
     each: dict[str, Json] = {
         str(name): shown(added(Aggregates, some)) for name, some in parts.items()
@@ -230,7 +227,7 @@ def _ranked(distribution: Distribution, rank: int, edges: Sequence[int]) -> Rang
 
 def shown(counted: Aggregates | TriggerAggregates) -> dict[str, Json]:
     """Return aggregates as the API has them: with durations of all triggers, and percentiles."""
-    members = {each.name: getattr(counted, each.name) for each in dataclasses.fields(counted)}
+    members = _members(counted)
     triggers = [value for value in members.values() if isinstance(value, TriggerAggregates)]
     if triggers:
         members["duration_ms"] = _distribution([trigger.duration_ms for trigger in triggers])
@@ -243,15 +240,12 @@ def shown(counted: Aggregates | TriggerAggregates) -> dict[str, Json]:
 
 
 def _with_percentiles(distribution: Distribution, edges: Sequence[int]) -> dict[str, Json]:
-    percentiles: dict[str, Json] = {}
+    members = _members(distribution)
     for percent in PERCENTILES:
-        value = percentile(distribution, percent, edges)
-        percentiles[f"p{percent}"] = None if value is None else dict(value._asdict())
-    return {
-        "count": distribution.count,
-        "sum": distribution.sum,
-        "min": distribution.min,
-        "max": distribution.max,
-        "buckets": dict(distribution.buckets),
-        **percentiles,
-    }
+        bounds = percentile(distribution, percent, edges)
+        members[f"p{percent}"] = bounds and bounds._asdict()
+    return members
+
+
+def _members(counted: Aggregates | TriggerAggregates | Distribution) -> dict[str, Any]:
+    return {each.name: getattr(counted, each.name) for each in dataclasses.fields(counted)}

@@ -14,7 +14,7 @@ The ring is the only buffer: a listener that falls out of it is cut off.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -76,6 +76,11 @@ def reason_document(reason: str) -> bytes:
     return codec.dumps({"reason": reason})
 
 
+def cut_off(reason: str) -> bytes:
+    """Return the last event of a listener that is disconnected."""
+    return b"event: cut_off\ndata: %s\n\n" % reason_document(reason)
+
+
 class FeedPosition(NamedTuple):
     """A position in the feed: a generation, and the next offset of each partition."""
 
@@ -119,8 +124,8 @@ class Feed:
         """How many events were ever in the ring."""
         self.news = asyncio.Event()
         """Set at the next events, or when the feed is closed. Get it before reading `end`."""
-        self._pending = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._waking: asyncio.TimerHandle | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._tails: list[asyncio.Task[None]] = []
         self._starting = asyncio.Lock()
         self._chunk: tuple[int, int, bytes] = (0, 0, b"")
@@ -132,28 +137,27 @@ class Feed:
     async def start(self) -> None:
         """Start to follow, at the first listener. Raises RetryError, ViewsGoneError."""
         async with self._starting:
-            if self._tasks or self.is_closed:
+            if self._watching is not None or self.is_closed:
                 return
             snapshot = await self.snapshots.now()
             if snapshot is None:
                 raise ViewsGoneError("there are no views yet")
             self.generation = snapshot.generation
             self._start_tails(snapshot)
-            self._tasks.append(asyncio.create_task(self._forever(self._watch)))
-            self._tasks.append(asyncio.create_task(self._forever(self._notify)))
+            self._watching = asyncio.create_task(self._watch())
 
     def _start_tails(self, snapshot: Snapshot) -> None:
         self._offsets = [position.offset for position in snapshot.positions]
         self._beyond_s = {}
         self._tails = [
-            asyncio.create_task(self._follow(partition)) for partition in range(snapshot.partitions)
+            asyncio.create_task(self._tail(partition)) for partition in range(snapshot.partitions)
         ]
 
     async def stop(self) -> None:
         """Stop, and end every listener's stream."""
         self.is_closed = True
         self._wake()
-        tasks = [*self._tasks, *self._tails]
+        tasks = [task for task in (self._watching, *self._tails) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -167,10 +171,7 @@ class Feed:
         """Follow the active generation; a position in one is valid in the next."""
         while True:
             await self.clock.sleep(_WAIT_S)
-            try:
-                snapshot = await self.snapshots.now()
-            except (RetryError, StopError, ViewsGoneError):
-                continue  # the readiness check reports it
+            snapshot = await self._current()
             if snapshot is None:
                 continue
             self.generation = snapshot.generation
@@ -179,6 +180,16 @@ class Feed:
                 self._restart(snapshot, "the views have another number of partitions")
             elif self._is_beyond(snapshot):
                 self._restart(snapshot, "the views went back and did not recover")
+
+    async def _current(self) -> Snapshot | None:
+        """Return the snapshot now; None while there is none."""
+        try:
+            return await self.snapshots.now()
+        except (RetryError, StopError, ViewsGoneError):
+            return None  # the readiness check reports it
+        except Exception as error:  # noqa: BLE001 -- reported, and the feed goes on
+            self._report("following the live feed", error)
+            return None
 
     def _is_beyond(self, snapshot: Snapshot) -> bool:
         """Return whether the views of a partition have been behind this feed for too long.
@@ -201,31 +212,6 @@ class Feed:
         self._start_tails(snapshot)
         self._interrupt(reason)
 
-    async def _forever(self, run: Callable[[], Awaitable[None]]) -> None:
-        """Run an endless task; restart it after an unexpected error."""
-        while True:
-            try:
-                await run()
-            except Exception as error:  # noqa: BLE001 -- reported, and the task goes on
-                self._report("following the live feed", error)
-            await self.clock.sleep(_RETRY_S)
-
-    async def _follow(self, partition: int) -> None:
-        """Tail a partition; after an unexpected error, from the position of its views."""
-        while True:
-            try:
-                await self._tail(partition)
-            except Exception as error:  # noqa: BLE001 -- reported, and the tail restarts
-                self._report("reading the live feed", error)
-            await self.clock.sleep(_RETRY_S)
-            try:
-                snapshot = await self.snapshots.now()
-            except (RetryError, StopError, ViewsGoneError):
-                snapshot = None  # continue from the same offset once Redis is back
-            if snapshot is not None and snapshot.partitions == len(self._offsets):
-                self._offsets[partition] = snapshot.positions[partition].offset
-            self._interrupt("an event could not be read")
-
     async def _tail(self, partition: int) -> None:
         """Read one partition's feed into the ring, from the position of its views."""
         generation, is_sure = self.generation, True
@@ -240,13 +226,23 @@ class Feed:
                     if not bounds.reaches(after + 1):
                         self._interrupt("the feed no longer has all events")
                 is_sure = is_sure or bool(entries)
-            except (RetryError, StopError) as error:
-                if isinstance(error, StopError):
-                    self._report("reading the live feed", error)
+                self._add(partition, entries)
+            except RetryError:
                 is_sure = False
                 await self.clock.sleep(_RETRY_S)
-                continue
-            self._add(partition, entries)
+            except Exception as error:  # noqa: BLE001 -- reported, and the tail goes on
+                is_sure = False
+                self._report("reading the live feed", error)
+                await self.clock.sleep(_RETRY_S)
+                if not isinstance(error, StopError):
+                    await self._skip(partition)
+
+    async def _skip(self, partition: int) -> None:
+        """Go on from the position of a partition's views, where an entry could not be read."""
+        snapshot = await self._current()
+        if snapshot is not None and snapshot.partitions == len(self._offsets):
+            self._offsets[partition] = snapshot.positions[partition].offset
+        self._interrupt("an event could not be read")
 
     def _add(self, partition: int, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -262,18 +258,12 @@ class Feed:
     def _append(self, event: FeedEvent) -> None:
         self._ring.append(event)
         self.end += 1
-        self._pending.set()
-
-    async def _notify(self) -> None:
-        """Wake all listeners, no more often than they can be served."""
-        while True:
-            await self._pending.wait()
-            if self.listeners > 1:
-                await self.clock.sleep(self.listeners * _BATCH_S_PER_LISTENER)
-            self._pending.clear()
-            self._wake()
+        if self._waking is None:
+            delay_s = self.listeners * _BATCH_S_PER_LISTENER if self.listeners > 1 else 0
+            self._waking = asyncio.get_running_loop().call_later(delay_s, self._wake)
 
     def _wake(self) -> None:
+        self._waking = None
         news, self.news = self.news, asyncio.Event()
         news.set()
 

@@ -12,6 +12,7 @@ from streams.serve.feed.feed import (
     Feed,
     FeedEvent,
     FeedPosition,
+    cut_off,
     encoded,
     parse_position,
     reason_document,
@@ -68,8 +69,7 @@ class Listener:
             news = self._feed.news
             if self._next < self._feed.first:
                 self._feed.telemetry.count("serve_stream_cut_off", reason="slow")
-                reason = reason_document("this reader was too slow: reconnect with the last id")
-                yield b"event: cut_off\ndata: %s\n\n" % reason
+                yield cut_off("this reader was too slow: reconnect with the last id")
                 return
             if self._next < self._feed.end:
                 chunk = self._take()
@@ -87,11 +87,9 @@ class Listener:
         is_far_ahead = await self._is_far_ahead(since)
         # Together: what enters the ring from now on is sent from there.
         target, self._next = self._feed.offsets, self._feed.end
-        if len(since.offsets) != len(target):
-            yield self._reset("this position is of other views")
-            return
-        if is_far_ahead:
-            yield self._reset(_BEYOND)
+        is_of_others = len(since.offsets) != len(target)
+        if is_of_others or is_far_ahead:
+            yield self._reset("this position is of other views" if is_of_others else _BEYOND)
             return
         have = list(since.offsets)
         until_s: float | None = None
@@ -116,8 +114,11 @@ class Listener:
                     yield self._reset("the views went back and did not recover")
                     return
                 await self._feed.clock.sleep(_POLL_S)
-        self._ahead = _ahead_of(have, target)
-        await self._expect()
+        pairs = enumerate(zip(have, target, strict=True))
+        self._ahead = {partition: mine for partition, (mine, ring) in pairs if mine > ring}
+        if self._ahead and await self._is_ahead():
+            # The views lack what this listener has: they get time to reach it.
+            self._ahead_until_s = self._feed.clock.monotonic_s() + feeds.AHEAD_S
 
     async def _is_far_ahead(self, since: FeedPosition) -> bool:
         """Return whether a position is too far ahead of the log for a loss or a swap to explain it.
@@ -133,13 +134,13 @@ class Listener:
             for offset, position in zip(since.offsets, snapshot.positions, strict=True)
         )
 
-    async def _expect(self) -> None:
-        """If the views lack what this listener has, give them time to reach it."""
-        snapshot = await self._feed.snapshots.now() if self._ahead else None
-        if snapshot is not None and any(
-            until > snapshot.positions[partition].offset for partition, until in self._ahead.items()
-        ):
-            self._ahead_until_s = self._feed.clock.monotonic_s() + feeds.AHEAD_S
+    async def _is_ahead(self) -> bool:
+        """Return whether this listener has more than the views."""
+        snapshot = await self._feed.snapshots.now()
+        return snapshot is None or any(
+            partition >= snapshot.partitions or until > snapshot.positions[partition].offset
+            for partition, until in self._ahead.items()
+        )
 
     async def _read(self, partition: int, start: int, until: int) -> tuple[list[Entry], bool, bool]:
         """Return a partition's entries from `start` on, up to and without `until`.
@@ -158,7 +159,8 @@ class Listener:
 
     def _entry(self, have: list[int], partition: int, entry: Entry) -> bytes:
         have[partition] = entry.offset + 1
-        if self._session is not None and _session(entry) != self._session:
+        name = self._session
+        if name is not None and codec.loads(entry.document)["session_id"] != name:
             return b""
         return encoded(b"record", feed_id(self._feed.generation, have), entry.document)
 
@@ -210,11 +212,7 @@ class Listener:
                 await news.wait()
         except TimeoutError:
             self._ahead_until_s = None
-            snapshot = await self._feed.snapshots.now()
-            if snapshot is None or any(
-                partition >= snapshot.partitions or until > snapshot.positions[partition].offset
-                for partition, until in self._ahead.items()
-            ):
+            if await self._is_ahead():
                 self._ahead = {}
                 return self._reset(_BEYOND)
         return b""
@@ -222,13 +220,3 @@ class Listener:
     def _reset(self, reason: str) -> bytes:
         self._feed.telemetry.count("serve_stream_resets")
         return encoded(b"reset", self._feed.position, reason_document(reason))
-
-
-def _ahead_of(have: list[int], ring: tuple[int, ...]) -> dict[int, int]:
-    pairs = enumerate(zip(have, ring, strict=True))
-    return {partition: mine for partition, (mine, theirs) in pairs if mine > theirs}
-
-
-def _session(entry: Entry) -> str:
-    session_id: str = codec.loads(entry.document)["session_id"]
-    return session_id

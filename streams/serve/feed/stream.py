@@ -15,7 +15,7 @@ from contextgauge.errors import RetryError, StopError
 from streams.serve.api.guard import MAY_STILL_READ, STREAM
 from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import Problem
-from streams.serve.feed.feed import Feed, FeedPosition, parse_position, reason_document
+from streams.serve.feed.feed import Feed, FeedPosition, cut_off, parse_position
 from streams.serve.feed.listener import Listener
 from streams.serve.views.snapshot import ViewsGoneError
 
@@ -125,8 +125,7 @@ class _Events(EventSourceResponse):
             self.feed.telemetry.count("serve_stream_cut_off", reason="stuck")
         except _RevokedError:
             self.feed.telemetry.count("serve_stream_cut_off", reason="token")
-            reason = reason_document("this token is no longer valid: it was revoked")
-            last = b"event: cut_off\ndata: %s\n\n" % reason
+            last = cut_off("this token is no longer valid: it was revoked")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_SEND_S):
                     await send({"type": "http.response.body", "body": last})
@@ -141,5 +140,4 @@ async def _chunks(listener: Listener) -> AsyncGenerator[bytes, None]:
             yield chunk
     except (RetryError, StopError, ViewsGoneError):
         # While it was catching up: it has its position to reconnect with.
-        reason = reason_document("Redis does not answer: reconnect with the last id")
-        yield b"event: cut_off\ndata: %s\n\n" % reason
+        yield cut_off("Redis does not answer: reconnect with the last id")

@@ -50,8 +50,7 @@ export function decoded(part) {
 export function setToken(value) {
   token = value;
   try {
-    if (value === null) sessionStorage.removeItem(TOKEN_KEY);
-    else sessionStorage.setItem(TOKEN_KEY, value);
+    sessionStorage.setItem(TOKEN_KEY, value);
   } catch {
     // storage may be forbidden: the token then lasts until the reload
   }

@@ -134,7 +134,7 @@ export function dataTable(caption, heads, rows) {
     { class: "data" },
     h("summary", {}, "Show as table"),
     h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": caption },
-      h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))), body)),
+      h("table", {}, h("caption", { class: "sr" }, caption), h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))), body)),
   );
   const write = () => {
     if (!details.open) return;

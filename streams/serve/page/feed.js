@@ -9,16 +9,9 @@ const LONGEST_WAIT_MS = 10_000;
 /** A server that is away may be back in a moment, and asking costs it nothing until then. */
 const LONGEST_AWAY_MS = 3_000;
 
-/** Reads server-sent events: `push(text)` returns the fields of each that is complete; "" has a comment. */
-class EventReader {
-  #rest = "";
-
-  push(text) {
-    // A CR only ends a line: JSON writes others as escapes.
-    const blocks = (this.#rest + text.replaceAll("\r", "")).split("\n\n");
-    this.#rest = blocks.pop();
-    return blocks.map((block) => Object.fromEntries([...block.matchAll(/^(\w*): ?(.*)$/gm)].map(([, field, value]) => [field, value])));
-  }
+/** The fields of a server-sent event; "" has a comment. */
+function fieldsOf(block) {
+  return Object.fromEntries([...block.matchAll(/^(\w*): ?(.*)$/gm)].map(([, field, value]) => [field, value]));
 }
 
 /**
@@ -94,13 +87,16 @@ export class Feed {
       const response = await stream(path, { signal, headers });
       this.onState("live");
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      const events = new EventReader();
+      let rest = "";
       for (;;) {
         const { done, value } = await reader.read();
         if (done) return;
         clearTimeout(timer);
         timer = setTimeout(end, SILENCE_MS);
-        this.#take(events.push(value));
+        // A CR only ends a line: JSON writes others as escapes.
+        const blocks = (rest + value.replaceAll("\r", "")).split("\n\n");
+        rest = blocks.pop(); // not complete yet
+        this.#take(blocks.map(fieldsOf));
       }
     } finally {
       clearTimeout(timer);

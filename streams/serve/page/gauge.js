@@ -57,7 +57,7 @@ export function breakdownTip(chain) {
   const isUnknown = chain.used_tokens === null;
   return [
     h("p", {}, isUnknown ? "The size is unknown until the next response." : `Context window: ${sizeWords(chain)}`),
-    h("p", { class: isUnknown ? "faint" : null }, `Total capacity: ${capacity(chain)}`),
+    h("p", { class: isUnknown ? "faint" : null }, `Total capacity: ${chain.window === null ? UNKNOWN : count(chain.window, "token")}`),
     chain.window_source ? windowNote(chain.window_source) : null,
     isUnknown ? null : h("p", { class: "faint" }, outlook(chain.auto_compact_enabled)),
     isUnknown || !parts ? null : partsTable(parts, chain),
@@ -69,10 +69,6 @@ function sizeWords({ breakdown: parts, used_tokens: used }) {
   const known = [parts.cache_creation_tokens, parts.cache_read_tokens].filter((part) => part !== null);
   const cache = known.length ? known.reduce((sum, part) => sum + part, 0) : null;
   return `${exact(parts.input_tokens)} input + ${exact(cache)} cache tokens`;
-}
-
-function capacity(chain) {
-  return chain.window === null ? UNKNOWN : count(chain.window, "token");
 }
 
 /** The word for where a window is known from, and what it means. */

@@ -33,23 +33,28 @@ export function emptyNote(isFiltered, clear) {
   );
 }
 
-/** Why figures cannot be read, and what to do. */
-export function errorNote(error, again) {
-  const [title, advice] = adviceFor(error);
+/** What a failed request means, and what to do, by its status. */
+const ADVICE = {
+  0: ["The server does not answer", "Is contextgauge serve running? This page retries by itself."],
+  401: ["A token is needed", "Ask the operator of this server for one, and enter it."],
+  404: ["Session not found", "It may have been removed after a long idleness."],
+  429: ["Too many requests", "The server limits the rate of requests. The page continues in a moment."],
+  503: ["The figures cannot be read now", "Is Redis running? contextgauge doctor finds the cause and the remedy."],
+};
+const ELSE = ["The request failed", "contextgauge doctor finds the cause and the remedy."];
+
+/** Show in `place`, below what leads there, why figures cannot be read. The same error stays as it is. */
+export function showError(place, error, again, ...leading) {
+  const key = `${error.status} ${error.message}`;
+  if (place.querySelector(":scope > .note")?.dataset.error === key) return;
+  const [title, advice] = ADVICE[error.status] ?? ELSE;
   const why = error.detail || error.message;
-  return note(
+  const made = note(
     "warning", title,
     why === `${title}.` || error.status === 404 ? null : h("p", {}, why), // shown already, or advice for programs
     h("p", { class: "faint" }, advice),
     h("button", { type: "button", class: "primary", on: { click: again } }, "Retry"),
   );
-}
-
-/** Show an error in `place`, below what leads there. The same error stays as it is. */
-export function showError(place, error, again, ...leading) {
-  const key = `${error.status} ${error.message}`;
-  if (place.querySelector(":scope > .note")?.dataset.error === key) return;
-  const made = errorNote(error, again);
   made.dataset.error = key;
   made.setAttribute("role", "alert");
   place.replaceChildren(...leading, made);
@@ -76,21 +81,4 @@ export function noSessionNote(links, more) {
 /** An address of this page that does not exist. */
 export function noPageNote() {
   return note("search", "Page not found", h("p", {}, "There is no page at this address."), h("p", {}, h("a", { href: "#/" }, "Show all sessions")));
-}
-
-function adviceFor(error) {
-  switch (error.status) {
-    case 0:
-      return ["The server does not answer", "Is contextgauge serve running? This page retries by itself."];
-    case 401:
-      return ["A token is needed", "Ask the operator of this server for one, and enter it."];
-    case 404:
-      return ["Session not found", "It may have been removed after a long idleness."];
-    case 429:
-      return ["Too many requests", "The server limits the rate of requests. The page continues in a moment."];
-    case 503:
-      return ["The figures cannot be read now", "Is Redis running? contextgauge doctor finds the cause and the remedy."];
-    default:
-      return ["The request failed", "contextgauge doctor finds the cause and the remedy."];
-  }
 }

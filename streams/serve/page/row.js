@@ -77,11 +77,8 @@ function untilLabel(figure) {
 /** Compactions in words: [figure, more, failures]. */
 export function compactionWords(view) {
   const { manual, automatic, unknown_trigger: unknownTrigger, failed } = view.compactions;
-  const parts = [];
-  if (automatic) parts.push(`${automatic} auto`);
-  if (manual) parts.push(`${manual} manual`);
-  if (unknownTrigger) parts.push(`${unknownTrigger} unknown trigger`);
-  return [String(compactionCount(view)), parts.join(" · "), failed ? `${failed} ${failureName(view)}` : ""];
+  const kinds = [automatic && `${automatic} auto`, manual && `${manual} manual`, unknownTrigger && `${unknownTrigger} unknown trigger`];
+  return [String(compactionCount(view)), kinds.filter(Boolean).join(" · "), failed ? `${failed} ${failureName(view)}` : ""];
 }
 
 /** Make a row for any session: {el, item, update(item), focus()}. */

@@ -67,20 +67,16 @@ export class Rows {
     const last = Math.min(this.items.length, Math.ceil((innerHeight - top) / height) + BEYOND);
     this.first = Math.min(first, Math.max(0, this.items.length - 1));
     const visible = this.items.slice(this.first, Math.max(last, this.first));
-    this.#mount(visible);
-    this.host.style.setProperty("padding-top", `${this.first * height}px`);
-    const below = Math.max(0, this.total - this.first - visible.length);
-    this.host.style.setProperty("padding-bottom", `${below * height}px`);
-    this.onNeed(Math.min(this.total, Math.ceil((innerHeight - top) / height) + BEYOND) - 1);
-  }
-
-  #mount(visible) {
     this.mounted.set(visible);
     visible.forEach((item, index) => {
       const { el } = this.mounted.parts.get(this.keyOf(item));
       attr(el, "aria-rowindex", this.first + index + 2); // the head is row 1
     });
     for (const row of this.spare) row.el.hidden = true;
+    this.host.style.setProperty("padding-top", `${this.first * height}px`);
+    const below = Math.max(0, this.total - this.first - visible.length);
+    this.host.style.setProperty("padding-bottom", `${below * height}px`);
+    this.onNeed(Math.min(this.total, Math.ceil((innerHeight - top) / height) + BEYOND) - 1);
   }
 
   /** Write again what is in sight; `keys`: only these. */

@@ -28,6 +28,9 @@ const LOG_ORDER = "In the order of the log, the latest first: the times of some 
 const LOOKED_UP = 200;
 const LISTED = 20;
 
+/** What a screen reader is told of a compaction. */
+const ENDS = { running: "A compaction is running.", done: "The compaction completed.", failed: "The compaction failed." };
+
 const KINDS = [
   ["all", "All", (item) => !item.isRepeat],
   ["compactions", "Compactions", (item) => item.kind === "compaction"],
@@ -264,10 +267,7 @@ export class SessionPage {
       const status = statusOf(item, this.view, now());
       const former = this.statuses.get(item.key);
       this.statuses.set(item.key, status);
-      if (!this.wasShown || former === status) continue;
-      if (status === "running") this.shell.announce("A compaction is running.");
-      else if (status === "done") this.shell.announce("The compaction completed.");
-      else if (status === "failed") this.shell.announce("The compaction failed.");
+      if (this.wasShown && former !== status && status in ENDS) this.shell.announce(ENDS[status]);
     }
     this.wasShown = true;
   }

@@ -24,6 +24,9 @@ const PLACING = new Set(["compaction_start", "compact_boundary", "compaction_fai
 /** Kinds that change a compaction's document. */
 const DOCUMENTED = new Set(["compact_boundary", "compaction_timing", "compaction_summary", "compaction_complete"]);
 
+/** Kinds that belong to an attempt. */
+const OF_ATTEMPTS = new Set([...PLACING, ...DOCUMENTED, "compaction_progress"]);
+
 /** How many records changed documents of compactions. */
 export function documentChanges(records) {
   return records.filter((record) => DOCUMENTED.has(kindOf(record))).length;
@@ -69,8 +72,8 @@ function attemptsOf(records) {
   const byBoundary = new Map();
   for (const record of records) {
     const kind = kindOf(record);
-    const key = attemptKey(record, kind, byBoundary);
-    if (key === null) continue;
+    if (!OF_ATTEMPTS.has(kind)) continue;
+    const key = attemptKey(record, byBoundary);
     if (kind === "compact_boundary") byBoundary.set(record.id, key);
     if (!attempts.has(key)) attempts.set(key, newAttempt(key, record.data.chain));
     const attempt = attempts.get(key);
@@ -84,22 +87,10 @@ function attemptsOf(records) {
   return attempts;
 }
 
-/** The attempt that a record belongs to: its id, else that of what ended it; null for other records. */
-function attemptKey({ id, data }, kind, byBoundary) {
-  switch (kind) {
-    case "compaction_start":
-    case "compaction_progress":
-      return data.attempt_id;
-    case "compaction_failed":
-    case "compact_boundary":
-      return data.attempt_id ?? id;
-    case "compaction_timing":
-    case "compaction_summary":
-    case "compaction_complete":
-      return byBoundary.get(data.boundary_id) ?? data.boundary_id;
-    default:
-      return null;
-  }
+/** The attempt that a record belongs to: by its boundary, else its id, else that of what ended it. */
+function attemptKey({ id, data }, byBoundary) {
+  if (data.boundary_id !== undefined) return byBoundary.get(data.boundary_id) ?? data.boundary_id;
+  return data.attempt_id ?? id;
 }
 
 function completed(document, attempts) {

@@ -9,6 +9,7 @@ import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from schemas.views import LIVE_ENTRIES, SessionView
@@ -16,7 +17,7 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.core.session_status import State, leading_chain, status_of
 from streams.ports import Ranking, ViewReader
-from streams.serve.views.sessions import PartitionOf, SessionKey, Sessions
+from streams.serve.views.sessions import SessionKey
 from streams.serve.views.snapshot import Snapshot, gather_all
 
 _ALL: Final = 100_000_000
@@ -112,10 +113,6 @@ _CACHED_LISTS: Final = 32
 """Lists in memory; filtered ones until something changes."""
 
 
-def _rank(item: _Item) -> Rank:
-    return item[0]
-
-
 @dataclass(slots=True)
 class _GenerationIndex:
     """One generation's sessions, and sorted lists of them."""
@@ -163,8 +160,8 @@ class SessionIndex:
     Its methods raise RetryError, VersionError.
     """
 
-    def __init__(self, store: ViewReader, partition_of: PartitionOf) -> None:
-        self._store, self._partition_of = store, partition_of
+    def __init__(self, store: ViewReader) -> None:
+        self._store = store
         self._generations: dict[tuple[int, str], _GenerationIndex] = {}
         self._lock = asyncio.Lock()
 
@@ -178,7 +175,7 @@ class SessionIndex:
     ) -> Matches:
         """Return a part of a list, the first `limit` sessions after a rank."""
         matching = (await self._of(snapshot)).matching(by, session_filter)
-        start = 0 if after is None else bisect_right(matching, after, key=_rank)
+        start = 0 if after is None else bisect_right(matching, after, key=itemgetter(0))
         part = [summary for _, summary in matching[start : start + limit]]
         return Matches(part, len(matching), start + limit < len(matching))
 
@@ -233,14 +230,14 @@ class SessionIndex:
     async def _read(
         self, snapshot: Snapshot, partition: int, scores: Mapping[bytes, float | None]
     ) -> dict[bytes, Summary]:
-        sessions = Sessions(self._store, self._partition_of, snapshot)
-        keys = [SessionKey(partition, session) for session in scores]
+        names = list(scores)
         summaries = {}
-        for start in range(0, len(keys), _BATCH):
-            views = await sessions.views(keys[start : start + _BATCH])
-            for key, view in views.items():
-                score = scores[key.session]
-                summaries[key.session] = summary(key, view, score)
+        for start in range(0, len(names), _BATCH):
+            batch = names[start : start + _BATCH]
+            views = await self._store.views(snapshot.generation, partition, batch)
+            for name, view in zip(batch, views, strict=True):
+                if view is not None:
+                    summaries[name] = summary(SessionKey(partition, name), view, scores[name])
         return summaries
 
 

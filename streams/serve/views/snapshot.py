@@ -5,7 +5,7 @@ cached for a tenth of a second, so many readers that poll cost Redis as much as 
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from contextgauge.errors import RetryError
@@ -118,9 +118,9 @@ class Snapshot(NamedTuple):
         return {
             "at_ms": self.at_ms or None,
             "stale": self.is_stale,
-            "silent_ms": _worst([age.silent_ms for age in ages]),
-            "lag_records": _sum([age.lag_records for age in ages]),
-            "lag_ms": _worst([age.lag_ms for age in ages]),
+            "silent_ms": _of_all(max, [age.silent_ms for age in ages]),
+            "lag_records": _of_all(sum, [age.lag_records for age in ages]),
+            "lag_ms": _of_all(max, [age.lag_ms for age in ages]),
             "feed": self.feed if self.positions else None,
         }
 
@@ -157,33 +157,29 @@ class Snapshots:
 
         Raises ViewsGoneError where the store lost what the active generation had.
         """
-        if self._clock.monotonic_s() < self._until_s:
-            return self._last()
         async with self._lock:
-            if self._clock.monotonic_s() < self._until_s:
-                return self._last()
-            try:
-                active = (await self._reader.generations()).active
-                snapshot = None if active is None else await self.of(active)
-            except RetryError as error:
+            if self._clock.monotonic_s() >= self._until_s:
+                await self._refresh()
+            if self._error is not None:
                 # Waiting callers get the same error: a Redis that hangs, hangs for seconds.
-                self._error = error
-                self._until_s = self._clock.monotonic_s() + _CACHED_S
-                raise
-            if active is not None and snapshot is None:
+                raise RetryError(str(self._error)) from self._error
+            return self._snapshot
+
+    async def _refresh(self) -> None:
+        self._error = None
+        try:
+            active = (await self._reader.generations()).active
+            self._snapshot = None if active is None else await self.of(active)
+        except RetryError as error:
+            self._error = error
+        else:
+            if active is not None and self._snapshot is None:
                 # A swap between the two reads keeps the former generation for a minute.
                 raise ViewsGoneError(
                     f"the views of generation {active} are gone from Redis: a project worker "
                     "rebuilds them from the log. Check that one is running, then try again"
                 )
-            self._snapshot, self._error = snapshot, None
-            self._until_s = self._clock.monotonic_s() + _CACHED_S
-            return snapshot
-
-    def _last(self) -> Snapshot | None:
-        if self._error is not None:
-            raise RetryError(str(self._error))
-        return self._snapshot
+        self._until_s = self._clock.monotonic_s() + _CACHED_S
 
     async def of(self, generation: int) -> Snapshot | None:
         """Return a generation's snapshot; None where it is missing or being dropped."""
@@ -226,18 +222,7 @@ class Snapshots:
         return position._replace(heartbeat=position.heartbeat._replace(at_ms=seen_ms))
 
 
-def _worst(figures: Sequence[int | None]) -> int | None:
-    """Return the largest; None, unknown, is worse than any."""
-    known = _known(figures)
-    return max(known) if known else None
-
-
-def _sum(figures: Sequence[int | None]) -> int | None:
-    known = _known(figures)
-    return sum(known) if known else None
-
-
-def _known(figures: Sequence[int | None]) -> list[int]:
-    """Return the figures; none where one is unknown."""
+def _of_all(together: Callable[[Iterable[int]], int], figures: Sequence[int | None]) -> int | None:
+    """Return the largest or the sum; None where one is unknown, and of none."""
     known = [figure for figure in figures if figure is not None]
-    return known if len(known) == len(figures) else []
+    return together(known) if known and len(known) == len(figures) else None
