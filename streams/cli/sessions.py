@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from contextgauge.clock import SystemClock
-from contextgauge.partitioner import partition_of
 from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
@@ -71,7 +70,7 @@ def read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
         store = wiring.redis_views(settings)
         try:
             await store.start()
-            await read(await active_sessions(store, partition_of, SystemClock()))
+            await read(await active_sessions(store, SystemClock()))
         finally:
             await store.stop()
 

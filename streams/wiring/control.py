@@ -8,7 +8,6 @@ import random
 from collections.abc import Mapping
 
 from contextgauge.errors import ConfigError
-from contextgauge.partitioner import partition_of
 from contextgauge.state_folder import state_folder
 from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
@@ -68,7 +67,7 @@ async def control(
             log=log,
             webhooks=webhooks,
             memory=memory,
-            who_of=_nobody if views is None else AgentLookup(views, partition_of, clock).who_of,
+            who_of=_nobody if views is None else AgentLookup(views, clock).who_of,
             telemetry=telemetry,
             health=health,
             clock=clock,

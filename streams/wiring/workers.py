@@ -2,7 +2,6 @@
 
 import asyncio
 
-from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS
 from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
@@ -73,7 +72,6 @@ async def derive(
         state_store=ChangelogStateStore(log, config.state_topic),
         rules=rules(settings),
         config=config,
-        partition_of=partition_of,
     )
     await run_derive(ports)
 

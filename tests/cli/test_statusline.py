@@ -36,7 +36,7 @@ def view_of(transcript: Path, session_id: str) -> dict[str, Any]:
         for line in transcript.read_bytes().splitlines()
         for record in deriver.derive(InputMessage(line, session_id)).records
     ]
-    (dump,) = fold_records(records, lambda _session, _partitions: 0, 1)
+    (dump,) = fold_records(records, 1)
     found: dict[str, Any] = json.loads(dump.views[session_id.encode()])
     return found
 

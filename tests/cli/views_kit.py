@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from contextgauge.clock import SystemClock
-from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
@@ -37,7 +36,7 @@ async def write_views(
     store = RedisViews(url, key_prefix)
     await store.start()
     try:
-        for partition, dump in enumerate(fold_records(records, partition_of, PARTITIONS)):
+        for partition, dump in enumerate(fold_records(records, PARTITIONS)):
             await store.drop(GENERATION, partition)
             changes = ViewChanges(
                 leaving={},

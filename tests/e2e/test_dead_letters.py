@@ -51,7 +51,7 @@ async def _publish_wrongly(kit: DeriveKit, messages: list[Sent]) -> int:
         key = codec.key_bytes(session_id)
         partition = zlib.crc32(key) % kit.partitions
         records.append(NewRecord(kit.config.messages_topic, partition, key, value))
-        deriver = Deriver(RULES, misrouted_check(partition, kit.partitions, partition_of))
+        deriver = Deriver(RULES, misrouted_check(partition, kit.partitions))
         died += deriver.derive(InputMessage(value, session_id)).dead is not None
     await kit.append(records)
     return died

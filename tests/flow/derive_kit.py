@@ -221,7 +221,6 @@ class DeriveKit:
             telemetry=figures,
             health=self.health,
             clock=self.clock,
-            partition_of=partition_of,
             stop=stop,
         )
 

@@ -157,7 +157,6 @@ def api_over(
     app = create_app(
         Serving(
             reader=reader,
-            partition_of=partition_of,
             clock=clock,
             telemetry=telemetry,
             health=health,

@@ -17,7 +17,6 @@ from rich.text import Text
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
-from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
@@ -145,7 +144,7 @@ async def _run(pipeline: Pipeline, blocks: _Blocks) -> None:
     published, progressed = await _publish_and_watch(pipeline, blocks)
     seconds = time.monotonic() - begin_s
     dead = await demo_pipeline.dead_letters(pipeline)
-    reader = await active_sessions(pipeline.store, partition_of, SystemClock())
+    reader = await active_sessions(pipeline.store, SystemClock())
     views = await reader.ranked("recent", _SHOWN_SESSIONS)
     print_totals(published, progressed.records, dead, seconds)
     print_sessions(views, len(published.sessions))
@@ -203,7 +202,6 @@ async def _publish(
     config = PublishConfig(
         topic=settings.topic(AGENT_MESSAGES).name,
         partitions=settings.partitions,
-        partition_of=partition_of,
         limit_bytes=settings.message_limit_bytes,
     )
 

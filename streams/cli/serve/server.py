@@ -17,7 +17,6 @@ from fastapi import FastAPI
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, ContextgaugeError, RetryError
 from contextgauge.kafka.connection import UnsafeConnectionWarning
-from contextgauge.partitioner import partition_of
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli import exits
@@ -72,7 +71,6 @@ async def _serve(
     views = wiring.redis_views(settings)
     serving = Serving(
         reader=views,
-        partition_of=partition_of,
         clock=SystemClock(),
         telemetry=telemetry,
         health=health,

@@ -15,7 +15,6 @@ from rich.live import Live
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
-from contextgauge.partitioner import partition_of
 from streams import wiring
 from streams.cli.screen.output import out
 from streams.cli.top.keys import KeyByKey, Keys
@@ -67,7 +66,7 @@ def top(
     async def run() -> None:
         store = wiring.redis_views(settings)
         clock = SystemClock()
-        overviews = Overviews(store, partition_of, clock)
+        overviews = Overviews(store, clock)
         try:
             if show_once:
                 await store.start()

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from schemas.views import Compaction, SessionView
 from streams.codec import views as view_codec
 from streams.ports import Clock, Ranking, ViewReader
-from streams.serve.views.sessions import PartitionOf, Sessions
+from streams.serve.views.sessions import Sessions
 from streams.serve.views.snapshot import STALE_MS, Snapshot, Snapshots
 
 
@@ -44,12 +44,12 @@ class Detail(NamedTuple):
 class Overviews:
     """Reads overviews. Its methods raise what those of `Sessions` and `Snapshots` raise."""
 
-    def __init__(self, store: ViewReader, partition_of: PartitionOf, clock: Clock) -> None:
-        self._store, self._partition_of = store, partition_of
+    def __init__(self, store: ViewReader, clock: Clock) -> None:
+        self._store = store
         self._snapshots = Snapshots(store, clock)
 
     async def _sessions(self) -> Sessions:
-        return Sessions(self._store, self._partition_of, await self._snapshots.now())
+        return Sessions(self._store, await self._snapshots.now())
 
     async def read(self, ranking: Ranking, limit: int) -> Overview:
         """Return the first sessions of a ranking.

@@ -3,8 +3,9 @@
 `replay --view` prints its views, and what workers wrote to Redis must be equal to it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import SESSION_IDLE_MS
 from streams import codec
@@ -59,9 +60,7 @@ def fold_views(placed: Iterable[LoggedRecord], idle_ms: int = SESSION_IDLE_MS) -
     return fold.documents()
 
 
-def fold_records(
-    records: Iterable[Record], partition_of: Callable[[str, int], int], partitions: int
-) -> list[PartitionDump]:
+def fold_records(records: Iterable[Record], partitions: int) -> list[PartitionDump]:
     """Return the documents of records that are on no log yet: each partition's are numbered."""
     folds = [ViewFold() for _ in range(partitions)]
     offsets = [0] * partitions

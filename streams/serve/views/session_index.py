@@ -16,7 +16,7 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.core.session_status import State, leading_chain, status_of
 from streams.ports import Ranking, ViewReader
-from streams.serve.views.sessions import PartitionOf, SessionKey, Sessions
+from streams.serve.views.sessions import SessionKey, Sessions
 from streams.serve.views.snapshot import Snapshot, gather_all
 
 _ALL: Final = 100_000_000
@@ -163,8 +163,8 @@ class SessionIndex:
     Its methods raise RetryError, VersionError.
     """
 
-    def __init__(self, store: ViewReader, partition_of: PartitionOf) -> None:
-        self._store, self._partition_of = store, partition_of
+    def __init__(self, store: ViewReader) -> None:
+        self._store = store
         self._generations: dict[tuple[int, str], _GenerationIndex] = {}
         self._lock = asyncio.Lock()
 
@@ -233,7 +233,7 @@ class SessionIndex:
     async def _read(
         self, snapshot: Snapshot, partition: int, scores: Mapping[bytes, float | None]
     ) -> dict[bytes, Summary]:
-        sessions = Sessions(self._store, self._partition_of, snapshot)
+        sessions = Sessions(self._store, snapshot)
         keys = [SessionKey(partition, session) for session in scores]
         summaries = {}
         for start in range(0, len(keys), _BATCH):
