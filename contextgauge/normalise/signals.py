@@ -118,16 +118,14 @@ class UserLine:
         self.text = text
 
 
-class Compacting(NamedTuple):
-    """`status: compacting`: an attempt opens, or its heartbeat."""
+class CompactionStatus(NamedTuple):
+    """`status: compacting` (an attempt opens, or its heartbeat), or a null status.
 
+    With `compact_result: success` the boundary is still to come; without a result older runtimes
+    end the phase so.
+    """
 
-class CompactionSucceeded(NamedTuple):
-    """`compact_result: success`; the boundary is still to come."""
-
-
-class StatusCleared(NamedTuple):
-    """A null status without a result: older runtimes end the phase so."""
+    event: Literal["COMPACTING", "SUCCESS", "CLEARED"]
 
 
 class CompactionRefused(NamedTuple):
@@ -230,9 +228,7 @@ Signal: TypeAlias = (
     | AutoCompact
     | ContextUsage
     | TriggerHint
-    | Compacting
-    | CompactionSucceeded
-    | StatusCleared
+    | CompactionStatus
     | CompactionRefused
     | Boundary
     | Reset

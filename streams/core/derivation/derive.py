@@ -12,9 +12,8 @@ from contextgauge.normalise import OWN_CALL_PREFIX
 from contextgauge.normalise.signals import (
     AutoCompact,
     Boundary,
-    Compacting,
     CompactionRefused,
-    CompactionSucceeded,
+    CompactionStatus,
     ContextUsage,
     Exhausted,
     MicroCompaction,
@@ -27,7 +26,6 @@ from contextgauge.normalise.signals import (
     RuntimeWindows,
     SessionFacts,
     Signal,
-    StatusCleared,
     TriggerHint,
     TurnEnded,
     UserLine,
@@ -179,12 +177,8 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
             boundaries.bound(step, signal)
         case Reset():
             boundaries.reset(step, signal)
-        case Compacting():
-            attempts.move(step, AttemptEvent.COMPACTING)
-        case CompactionSucceeded():
-            attempts.move(step, AttemptEvent.SUCCESS)
-        case StatusCleared():
-            attempts.move(step, AttemptEvent.CLEARED)
+        case CompactionStatus():
+            attempts.move(step, AttemptEvent[signal.event])
         case CompactionRefused():
             attempts.move(step, AttemptEvent.FAILED, signal)
         case TurnEnded():
