@@ -5,6 +5,7 @@ wrong password. So after a failure one connection is tried here, and its error i
 """
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -41,7 +42,10 @@ async def connecting(options: KafkaOptions, action: str) -> AsyncIterator[None]:
             yield
     except RetryError as error:
         unknown: list[str] = []
-        wrong = await diagnose(options, unknown)
+        wrong = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LIMIT_S):
+                wrong = await _diagnose(options, unknown)
         if wrong is not None:
             raise ConfigError(f"{action}: {wrong}") from error
         if unknown:
@@ -49,20 +53,12 @@ async def connecting(options: KafkaOptions, action: str) -> AsyncIterator[None]:
         raise
 
 
-async def diagnose(options: KafkaOptions, unknown: list[str] | None = None) -> str | None:
+async def _diagnose(options: KafkaOptions, unknown: list[str]) -> str | None:
     """Return which setting prevents the connection; None where the brokers are just away.
 
     Hosts whose names lead nowhere are added to `unknown`: a name may come back, as in a cluster
     that starts, so that is no wrong setting.
     """
-    try:
-        async with asyncio.timeout(_LIMIT_S):
-            return await _look(options, [] if unknown is None else unknown)
-    except TimeoutError:
-        return None
-
-
-async def _look(options: KafkaOptions, unknown: list[str]) -> str | None:
     known = [(host, port) for host, port, _ in collect_hosts(options.bootstrap_servers)]
     advertised: list[tuple[str, int]] = []
     for host, port in known:
