@@ -20,10 +20,10 @@ from contextgauge.messages import (
     OBSERVED_LIVE,
     TASK_ID_HEADER,
     DeadLetter,
-    Message,
 )
 from contextgauge.normalise import normalise, session_of
 from contextgauge.normalise.fields import MAX_NAME
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import key_bytes
 from contextgauge.ports import Headers
 from contextgauge.units import MIB
@@ -100,7 +100,7 @@ def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
     session_id = session_of(body, line.session_hint)
     if session_id is not None:
         return session_id, value
-    return None if normalise(Message(body, value)) is None else NO_SESSION
+    return None if normalise(body, InputMessage(value)) is None else NO_SESSION
 
 
 def headers_of(*, is_live: bool, task_id: str | None, agent_id: str | None) -> Headers:
@@ -175,4 +175,4 @@ def belongs_to_conversation(frame: Mapping[str, object]) -> bool:
     kind = frame.get("type")
     if not isinstance(kind, str) or not kind.startswith(_CONTROL):
         return True
-    return normalise(Message(cast("dict[str, Any]", dict(frame)), b"")) is not None
+    return normalise(cast("dict[str, Any]", dict(frame)), InputMessage(b"")) is not None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from contextgauge.normalise.signals import InputMessage
 from schemas.views import SessionView
 from streams import codec
 from streams.cli.screen.render import status_line
@@ -19,7 +20,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.edge.files import transcript_tail
 from streams.edge.files.folders import write_folder
 from streams.edge.files.window_catalog import bundled
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.views import fold_records
 from streams.flow.simulator import SimulationOptions, simulate
 from tests import captures

@@ -9,12 +9,13 @@ from collections import defaultdict
 import pytest
 
 from contextgauge.kafka.options import KafkaOptions
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from streams import codec
 from streams.edge.kafka.log import KafkaLog
 from streams.flow.dead_letters.letters import misrouted_check
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.ports import NewRecord
 from tests.conftest import Command
 from tests.flow.derive_kit import RULES, DeriveKit, Sent, expected, samples, until

@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from contextgauge.clock import SystemClock
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.topics import TOPICS
@@ -19,7 +20,7 @@ from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.telemetry.health import HealthBoard
 from streams.flow.common.retry import WorkerTools
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.partition_task import DerivePorts
 from streams.flow.derive.worker import run_derive
 from streams.flow.simulator import SimulationOptions, sample_sessions

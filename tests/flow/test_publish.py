@@ -17,6 +17,7 @@ from contextgauge.delivery.outgoing import headers_of
 from contextgauge.delivery.shorten import MARK
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.kafka.options import KafkaOptions
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
 from schemas.records import Record
@@ -29,7 +30,7 @@ from streams.edge.files.window_catalog import bundled
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.memory.log import MemoryLog
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.publish.follow import in_thread
 from streams.flow.publish.publish import PublishConfig, PublishCounts, paced, publish
 from streams.flow.replay.replay import replay

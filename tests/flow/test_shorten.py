@@ -12,13 +12,14 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.delivery.shorten import MARK, fit
+from contextgauge.normalise.signals import InputMessage
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.log import MemoryLog
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.publish.publish import PublishConfig, PublishCounts, publish
 from streams.flow.replay.replay import replay
 

@@ -9,11 +9,11 @@ from and where records go.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from contextgauge import json_codec
-from contextgauge.normalise import normalise_body, normalise_usual
-from contextgauge.normalise.signals import Normal
+from contextgauge.normalise import normalise, normalise_usual
+from contextgauge.normalise.signals import InputMessage, Normal
 from schemas.messages import (
     AGENT_ID_HEADER,
     NO_SESSION,
@@ -22,7 +22,7 @@ from schemas.messages import (
     TASK_ID_HEADER,
     DeadLetter,
 )
-from schemas.records import CompactBoundary, ContextEdit, Json, Record
+from schemas.records import CompactBoundary, ContextEdit, Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
 from streams.codec.compiled import read_usual
 from streams.core.derivation.derive import derive
@@ -61,31 +61,6 @@ def _keep_objects(records: tuple[Record, ...]) -> bool:
     return False
 
 
-@dataclass(slots=True, init=False)
-class InputMessage:
-    """One line or Kafka record as it came. `session_hint` is the key's or the file's session."""
-
-    value: bytes
-    session_hint: str | None
-    received_ms: int | None
-    task_id: str | None
-    publisher_agent_id: str | None
-
-    def __init__(
-        self,
-        value: bytes,
-        session_hint: str | None = None,
-        received_ms: int | None = None,
-        task_id: str | None = None,
-        publisher_agent_id: str | None = None,
-    ) -> None:
-        self.value = value
-        self.session_hint = session_hint
-        self.received_ms = received_ms
-        self.task_id = task_id
-        self.publisher_agent_id = publisher_agent_id
-
-
 def input_message(record: LogRecord) -> InputMessage:
     """Return a Kafka record as an input message; one without a value is like a blank line."""
     _, timestamp_ms, key, body, headers, created = record
@@ -110,28 +85,6 @@ def text_of(value: bytes | None) -> str | None:
         return value.decode("utf-8", "surrogatepass") or None if value is not None else None
     except UnicodeDecodeError:
         return None
-
-
-def _normalise(body: dict[str, Json], message: InputMessage) -> Normal | None:
-    return normalise_body(
-        body,
-        message.value,
-        message.session_hint,
-        message.received_ms,
-        message.task_id,
-        message.publisher_agent_id,
-    )
-
-
-def _normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | None:
-    return normalise_usual(
-        usual,
-        message.value,
-        message.session_hint,
-        message.received_ms,
-        message.task_id,
-        message.publisher_agent_id,
-    )
 
 
 @dataclass(slots=True, init=False)
@@ -204,7 +157,7 @@ class Deriver:
         # Fast readers round large numbers; records that contain whole objects are derived again
         # from exact ones. That is rare, and twice the work only then.
         if _keep_objects(records) and (exactly := json_codec.decode_exactly(value)) is not None:
-            exact = _normalise(exactly, message) or normal
+            exact = normalise(exactly, message) or normal
             after, records = derive(self._rules, before, exact, session_id)
         if len(value) > _LARGE_BYTES:
             dead = _too_large(records, self._limit_bytes + RECORD_ROOM_BYTES)
@@ -219,9 +172,9 @@ class Deriver:
         if _read_usual is not None and len(value) <= self._limit_bytes:
             usual = _read_usual(value)
             if usual is not None:
-                return _normalise_usual(usual, message) if usual else None
+                return normalise_usual(usual, message) if usual else None
         body = json_codec.decode_fast(value, self._limit_bytes)
-        return body if isinstance(body, DeadLetter) else _normalise(body, message)
+        return body if isinstance(body, DeadLetter) else normalise(body, message)
 
     def _first_seen(self, session_id: str) -> Session | DeadLetter | None:
         """Return a session that is not in memory: restored, new (None), or of another partition.

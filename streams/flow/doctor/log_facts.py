@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from contextgauge.normalise import normalise, session_of
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
-from schemas.messages import DeadLetter, Message
+from schemas.messages import DeadLetter
 from streams import codec
 from streams.flow.derive.deriver import text_of
 from streams.flow.derive.stored_sessions import POSITION_KEY
@@ -110,7 +111,7 @@ class KeyingSample:
         key, own = text_of(record.key), session_of(body, None)
         session = session_of(body, key)
         if session is None:
-            return None if normalise(Message(body, value)) is None else "without_key"
+            return None if normalise(body, InputMessage(value)) is None else "without_key"
         right = partition_of(session, self._partitions) == partition
         if key is not None and (own is None or key == own):
             return None if right else "other_partitioner"
