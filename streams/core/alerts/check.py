@@ -118,15 +118,11 @@ def _doubles(section: str, names: Sequence[str]) -> Iterator[Fault]:
 
 
 def _target(section: "_Section") -> Target:
+    texts = ("url", "url_env", "url_file", "secret_env", "secret_file", "ca_file")
     target = Target(
         name=section.name(),
         format=section.one_of("format", _FORMATS, "json") or "json",
-        url=section.text("url"),
-        url_env=section.text("url_env"),
-        url_file=section.text("url_file"),
-        secret_env=section.text("secret_env"),
-        secret_file=section.text("secret_file"),
-        ca_file=section.text("ca_file"),
+        **{key: section.text(key) for key in texts},
         timeout_ms=section.duration(
             "timeout", DEFAULT_TIMEOUT_MS, least_ms=SECOND_MS, most_ms=5 * MINUTE_MS
         ),
