@@ -29,13 +29,12 @@ from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
-from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import NoTelemetry
+from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState
 from streams.flow.project.partition import PartitionProjector, ViewPartition
-from streams.ports import Batch, LogRecord
+from streams.ports import Batch, Health, LogRecord
 
 _DERIVED = 2_000
 _STUCK_S = 60.0
@@ -91,8 +90,10 @@ async def measure(
     await asking.aclose()
     store, clock = _Counted(url), SystemClock()
     await store.start()
-    health = HealthBoard("project", clock, _STUCK_S)
-    tools = WorkerTools(telemetry=NoTelemetry(), health=health, clock=clock, stop=asyncio.Event())
+    health = Health("project", clock, _STUCK_S)
+    tools = WorkerTools(
+        telemetry=PrometheusTelemetry(), health=health, clock=clock, stop=asyncio.Event()
+    )
     retry = RetryLoop(tools, "redis")
     projectors = []
     for partition in range(len(log)):

@@ -32,12 +32,11 @@ from schemas.views import SESSION_IDLE_MS
 from streams import codec
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
-from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import NoTelemetry
+from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import listening, port_of
 from streams.flow.common.retry import RetryLoop, WorkerTools
 from streams.flow.project.partition import PartitionProjector, ViewPartition
-from streams.ports import Batch, LogRecord, ProjectorHeartbeat
+from streams.ports import Batch, Health, LogRecord, ProjectorHeartbeat
 
 PARTITIONS = 4
 WINDOW = 200_000
@@ -63,9 +62,9 @@ class Writer:
         self._offsets = [0] * PARTITIONS
         self._sequences: dict[str, int] = {}
         clock = SystemClock()
-        health = HealthBoard("bench", clock, _STUCK_S)
+        health = Health("bench", clock, _STUCK_S)
         tools = WorkerTools(
-            telemetry=NoTelemetry(), health=health, clock=clock, stop=asyncio.Event()
+            telemetry=PrometheusTelemetry(), health=health, clock=clock, stop=asyncio.Event()
         )
         retry = RetryLoop(tools, "redis")
         self._projectors = [

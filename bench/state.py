@@ -33,13 +33,13 @@ from streams import codec
 from streams.cli.workers.run import collect_young_garbage
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
-from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
-from streams.edge.telemetry.metrics import NoTelemetry
+from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
 from streams.flow.derive.partition_task import restore
+from streams.flow.derive.state_store import StateStore
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import LogRecord, NewRecord
 
@@ -265,10 +265,10 @@ async def measure_restore(sessions: int, bootstrap: str, topic: str) -> Result:
     """Measure restoring a partition from Kafka, and only reading it, which bounds that."""
     log = KafkaLog(KafkaOptions(bootstrap))
     await log.start()
-    store, clock = ChangelogStateStore(log, topic), SystemClock()
+    store, clock = StateStore(log, topic), SystemClock()
     state, before = new_state(), rss_mib()
     began, cpu = time.perf_counter(), time.process_time()
-    await restore(state, 0, state_store=store, telemetry=NoTelemetry(), clock=clock)
+    await restore(state, 0, state_store=store, telemetry=PrometheusTelemetry(), clock=clock)
     seconds, memory = time.perf_counter() - began, rss_mib() - before
     cpu = time.process_time() - cpu
     began = time.perf_counter()

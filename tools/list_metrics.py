@@ -35,7 +35,6 @@ has an additional label `process`, the process number.
 
 def document() -> str:
     """Return the document's text."""
-    histograms = {name: metric for name, (metric, _) in HISTOGRAMS.items()}
     parts = [
         _HEAD,
         *_section(
@@ -50,7 +49,7 @@ def document() -> str:
         *_section(
             "Histograms",
             "Each has `_bucket`, `_sum` and `_count`; `histogram_quantile` gives percentiles.",
-            histograms,
+            HISTOGRAMS,
             "",
         ),
     ]

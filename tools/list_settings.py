@@ -7,7 +7,8 @@ A test fails if the document is out of date.
 
 from pathlib import Path
 
-from streams.settings import PREFIX, Settings
+from contextgauge.settings.forms import PREFIX
+from streams.settings import Settings
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "SETTINGS.md"
 

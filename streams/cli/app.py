@@ -16,36 +16,48 @@ from streams.cli.screen.lines import show_warnings
 
 
 class Commands(LazyGroup):
-    """The commands, by module. A summary is the first line of the command's own help."""
+    """The commands and their modules. A summary is the first line of the command's own help."""
 
     sections = {  # noqa: RUF012 -- declared in the base class
         "Try it": {
-            "demo.command": "Run sessions through a whole pipeline and show the result.",
-            "simulate": "Simulate agent sessions with every kind of compaction.",
-            "stack": "Run Kafka and Redis on this machine, for development.",
+            "demo": ("demo.command", "Run sessions through a whole pipeline and show the result."),
+            "simulate": ("simulate", "Simulate agent sessions with every kind of compaction."),
+            "stack": ("stack", "Run Kafka and Redis on this machine, for development."),
         },
         "Run the pipeline": {
-            "topics": "Create and list the Kafka topics.",
-            "publish.command": "Publish transcripts to Kafka, each line unchanged.",
-            "derive": "Derive context records from messages, until stopped.",
-            "project": "Fold context records into views in Redis, until stopped.",
-            "control": "Send alerts by webhook, until stopped.",
-            "serve.server": "Serve the API, the live feed and the web page, until stopped.",
-            "token": "Create an access token for a reader of the API.",
+            "topics": ("topics", "Create and list the Kafka topics."),
+            "publish": ("publish.command", "Publish transcripts to Kafka, each line unchanged."),
+            "derive": ("workers.commands", "Derive context records from messages, until stopped."),
+            "project": (
+                "workers.commands",
+                "Fold context records into views in Redis, until stopped.",
+            ),
+            "control": ("control", "Send alerts by webhook, until stopped."),
+            "serve": (
+                "serve.server",
+                "Serve the API, the live feed and the web page, until stopped.",
+            ),
+            "token": ("token", "Create an access token for a reader of the API."),
         },
         "Read": {
-            "top.command": "Watch all sessions live in the terminal.",
-            "sessions": "List sessions: context usage, window, compactions.",
-            "status": "Show one session: usage, breakdown, messages, compactions.",
-            "events": "Show a session's warnings, limits, compactions and resets.",
-            "statusline.help": "Print one line about a session for Claude Code's status line.",
-            "replay": "Derive context records from transcripts, without a broker.",
+            "top": ("top.command", "Watch all sessions live in the terminal."),
+            "sessions": ("sessions", "List sessions: context usage, window, compactions."),
+            "status": ("sessions", "Show one session: usage, breakdown, messages, compactions."),
+            "events": ("sessions", "Show a session's warnings, limits, compactions and resets."),
+            "statusline": (
+                "statusline.help",
+                "Print one line about a session for Claude Code's status line.",
+            ),
+            "replay": ("replay", "Derive context records from transcripts, without a broker."),
         },
         "Operate": {
-            "doctor.command": "Examine Kafka, topics, publishers, workers and Redis.",
-            "dead.command": "List dead letters, and send them again.",
-            "rebuild.command": "Rebuild all views, compare them and swap them in.",
-            "schemas": "Write the JSON Schemas of records and views, one file each.",
+            "doctor": ("doctor", "Examine Kafka, topics, publishers, workers and Redis."),
+            "dead": ("dead.command", "List dead letters, and send them again."),
+            "rebuild": ("rebuild", "Rebuild all views, compare them and swap them in."),
+            "schemas": (
+                "schemas",
+                "Write the JSON Schemas of records and views, one file each.",
+            ),
         },
     }
 

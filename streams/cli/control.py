@@ -13,7 +13,8 @@ from contextgauge.kafka.connection import bootstrap_servers
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli.exits import Exit
-from streams.cli.screen.output import count, out, safe
+from streams.cli.screen.figures import count, safe
+from streams.cli.screen.output import out
 from streams.cli.workers.run import run
 from streams.core.alerts.rules import (
     AlertPlan,
@@ -26,9 +27,8 @@ from streams.core.alerts.rules import (
     Thrashing,
 )
 from streams.edge.alerts.rules_file import addresses, read_plan
-from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.settings import Settings
+from streams.wiring.context import WorkerContext
 
 
 def control(
@@ -83,23 +83,10 @@ def _run(rules: Path) -> None:
     plan = read_plan(rules)
     targets = addresses(plan)
 
-    async def work(
-        settings: Settings,
-        telemetry: PrometheusTelemetry,
-        health: HealthBoard,
-        stop: asyncio.Event,
-    ) -> None:
-        from streams.wiring import control as worker  # noqa: PLC0415 -- Faust takes a second
+    async def work(worker: WorkerContext) -> None:
+        from streams.wiring import control  # noqa: PLC0415 -- Faust takes a second
 
-        await worker.control(
-            settings,
-            plan,
-            targets,
-            telemetry=telemetry,
-            health=health,
-            clock=SystemClock(),
-            stop=stop,
-        )
+        await control.control(worker, plan, targets)
 
     run("control", work, bootstrap_servers)
 

@@ -18,8 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 class LazyCommand(TyperCommand):
     """Stands in for a module's `app`, a Typer group, or else its function of the command's name."""
 
-    def __init__(self, module: str, summary: str) -> None:
-        super().__init__(_name(module), help=summary, rich_markup_mode=None)
+    def __init__(self, name: str, module: str, summary: str) -> None:
+        super().__init__(name, help=summary, rich_markup_mode=None)
         self._module = module
 
     def load(self) -> TyperCommand | TyperGroup:
@@ -44,14 +44,14 @@ class LazyCommand(TyperCommand):
 class LazyGroup(TyperGroup):
     """A group of lazy commands, in titled sections: a subclass names them in `sections`."""
 
-    sections: ClassVar[Mapping[str, Mapping[str, str]]]
-    """Title → module below `streams.cli` → summary."""
+    sections: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]]
+    """Title → command → module below `streams.cli`, and summary."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 -- as Typer gives them
         super().__init__(**options)
         for commands in self.sections.values():
-            for module, summary in commands.items():
-                self.add_command(LazyCommand(module, summary))
+            for name, (module, summary) in commands.items():
+                self.add_command(LazyCommand(name, module, summary))
 
     def format_commands(self, ctx: object, formatter: Any) -> None:  # noqa: ANN401 -- Typer's own
         """Write the sections for the group's help."""
@@ -60,20 +60,15 @@ class LazyGroup(TyperGroup):
         for title, commands in self.sections.items():
             with formatter.section(title):
                 formatter.write_dl(
-                    [(_name(module).ljust(width), summary) for module, summary in commands.items()]
+                    [(name.ljust(width), summary) for name, (_, summary) in commands.items()]
                 )
-
-
-def _name(module: str) -> str:
-    """Return the command's name: that of its module or folder."""
-    return module.partition(".")[0]
 
 
 def silence_logs() -> None:
     """Drop what libraries and flows log while a command runs; workers configure logs again.
 
-    structlog prints to standard output unless it is configured. Where the command has not imported
-    it there is nothing to silence, and importing it would take a quarter of a second.
+    structlog prints to standard output unless it is configured. A command that has not imported it
+    does not log with it, and is spared the quarter of a second that importing it takes.
     """
     root = logging.getLogger()
     if not root.handlers:
@@ -83,6 +78,6 @@ def silence_logs() -> None:
 
 
 def _drop(*_: object) -> None:
-    from structlog import DropEvent  # noqa: PLC0415 -- see above
+    from structlog import DropEvent  # noqa: PLC0415 -- imported already
 
     raise DropEvent

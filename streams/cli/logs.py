@@ -53,7 +53,7 @@ def configure(settings: Settings, no_broker: Callable[[], None] = lambda: None) 
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info if as_json else _unchanged,
+        *([structlog.processors.format_exc_info] if as_json else []),
     ]
     renderer: Processor = (
         structlog.processors.JSONRenderer(default=str)
@@ -100,9 +100,3 @@ def _event_first(
     """Put what a reader looks for first in front; the rest keeps its order."""
     front = {name: event.pop(name) for name in ("timestamp", "level", "event") if name in event}
     return front | dict(event)
-
-
-def _unchanged(
-    _logger: object, _method: str, event: structlog.typing.EventDict
-) -> structlog.typing.EventDict:
-    return event

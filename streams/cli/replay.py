@@ -1,8 +1,9 @@
 """`contextgauge replay`: context records from transcripts, without a broker."""
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -11,15 +12,17 @@ import typer
 from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from schemas.messages import DeadLetter
-from schemas.records import Json
+from schemas.records import Json, Record
+from schemas.views import SessionView
 from streams import codec, wiring
 from streams.cli.exits import Exit
 from streams.cli.publish.rejected import report
 from streams.cli.screen.lines import quiet_pipe, write_lines
 from streams.cli.screen.options import FallbackSession, Paths, Strict
+from streams.codec import views as view_codec
+from streams.core.projection.project import project
 from streams.edge.files import reading as files
 from streams.flow.derive.deriver import Deriver
-from streams.flow.replay.replay import Derived
 from streams.flow.replay.replay import replay as replay_lines
 
 
@@ -45,45 +48,33 @@ def replay(
     limit_bytes = settings.message_limit_bytes
     blocks = files.read(files.expand(paths), session)
     deriver = Deriver(wiring.rules(settings), limit_bytes=limit_bytes)
+    rejected = 0
+
+    def derived(write_dead: Callable[[Line, DeadLetter], None]) -> Iterator[Sequence[Record]]:
+        nonlocal rejected
+        for block in replay_lines(deriver, blocks, limit_bytes):
+            for line, letter in block.dead:
+                rejected += 1
+                report(line, letter)
+                write_dead(line, letter)
+            yield block.records
+
     with _dead_file(dead) as write_dead, quiet_pipe():
-        derived = _reporting(replay_lines(deriver, blocks, limit_bytes), write_dead)
-        rejected = _write_views(derived) if view else _write_records(derived)
+        if view:
+            _write_views(chain.from_iterable(derived(write_dead)))
+        else:
+            for records in derived(write_dead):
+                write_lines([codec.to_structured(record) for record in records])
     if strict and rejected:
         raise typer.Exit(Exit.STOPPED)
 
 
-def _reporting(
-    derived: Iterator[Derived], write_dead: Callable[[Line, DeadLetter], None]
-) -> Iterator[Derived]:
-    for block in derived:
-        for line, letter in block.dead:
-            report(line, letter)
-            write_dead(line, letter)
-        yield block
-
-
-def _write_records(derived: Iterator[Derived]) -> int:
-    rejected = 0
-    for block in derived:
-        rejected += len(block.dead)
-        write_lines([codec.to_structured(record) for record in block.records])
-    return rejected
-
-
-def _write_views(derived: Iterator[Derived]) -> int:
-    from streams.flow.project.fold import LoggedRecord  # noqa: PLC0415 -- imports structlog
-    from streams.flow.replay.views import ViewFold  # noqa: PLC0415 -- as above
-
-    # Lines have no Kafka timestamps, so no session expires.
-    fold = ViewFold(only_views=True)
-    rejected = position = 0
-    for block in derived:
-        rejected += len(block.dead)
-        for record in block.records:
-            fold.add(LoggedRecord(position, None, record))
-            position += 1
-    write_lines(list(fold.documents().views.values()))
-    return rejected
+def _write_views(records: Iterable[Record]) -> None:
+    views: dict[str, SessionView] = {}
+    for position, record in enumerate(records):
+        session = record.data.session_id
+        views[session] = project(views.get(session), record, position)
+    write_lines([view_codec.encode(view) for view in views.values()])
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`contextgauge sessions`; and how it, `status` and `events` read the views."""
+"""`contextgauge sessions`, `status` and `events`: what the views have."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from contextgauge.clock import SystemClock
-from streams import wiring
+from streams import codec, wiring
 from streams.cli.exits import Exit
-from streams.cli.screen.options import AsJson
-from streams.cli.screen.output import err, exact, out, safe, write_json
+from streams.cli.screen.figures import exact, safe
+from streams.cli.screen.options import AsJson, SessionId
+from streams.cli.screen.output import err, out, write_json
+from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import sessions_table
+from streams.cli.screen.timeline import timeline
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 
@@ -56,10 +59,70 @@ def sessions(
                 soft_wrap=True,
             )
 
-    read_views(show)
+    _read_views(show)
 
 
-def read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
+def status(
+    session: SessionId,
+    *,
+    line: Annotated[
+        bool, typer.Option("--line", help="Print a single line, for a status bar.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show one session: usage, breakdown, messages, compactions.
+
+    `--line` prints `Context: 45% (58K/128K tokens)`, with `~` before figures that rest on an
+    assumed window.
+    """
+
+    async def show(reader: Sessions) -> None:
+        view = await reader.find(session)
+        if as_json:
+            write_json(view)
+        elif line:
+            out.print(status_line(view, SystemClock().now_ms()), markup=False, soft_wrap=True)
+        else:
+            out.print(status_box(view, SystemClock().now_ms()))
+
+    _read_views(show)
+
+
+def events(
+    session: SessionId,
+    *,
+    readings: Annotated[
+        bool, typer.Option("--readings", help="Include the context readings.")
+    ] = False,
+    last: Annotated[
+        int | None, typer.Option("--last", metavar="N", min=1, help="Show only the last N records.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print CloudEvents, one JSON object per line.")
+    ] = False,
+) -> None:
+    """Show a session's warnings, limits, compactions and resets.
+
+    In the order of the log. Redis stores the newest 2 000 of a session, and as many readings; all
+    of them, and the heartbeats of compactions, are on the topic context.events.
+    """
+
+    async def show(reader: Sessions) -> None:
+        view = await reader.find(session)
+        records = await reader.records(view.session_id, readings=readings)
+        shown = records if last is None else records[-last:]
+        if as_json:
+            for record in shown:
+                write_json(codec.loads(codec.to_structured(record)))
+            return
+        out.print(timeline(shown, view.chains))
+        if len(shown) < len(records):
+            err.print(f"the last {exact(len(shown))} of {exact(len(records))}", style="dim")
+
+    _read_views(show)
+
+
+def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
     """Run `read` on the views of the settings' Redis.
 
     Exits with STOPPED where there is no such session, or where the views are gone.
@@ -67,12 +130,8 @@ def read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
     settings = wiring.settings()
 
     async def run() -> None:
-        store = wiring.redis_views(settings)
-        try:
-            await store.start()
+        async with wiring.started(wiring.redis_views(settings)) as store:
             await read(await active_sessions(store, SystemClock()))
-        finally:
-            await store.stop()
 
     try:
         asyncio.run(run())

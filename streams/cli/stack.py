@@ -4,12 +4,12 @@ import shutil
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from contextgauge.settings.local_stack import STACK_FOLDER
 from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, write_json
+from streams.cli.screen.tables import plain_table
 from streams.edge.local_stack.stack import DEFAULT_HEAP_MIB, LocalStack, Name, Service
 
 app = typer.Typer(
@@ -72,10 +72,7 @@ def status(
 
 
 def _show(running: dict[Name, Service]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for name in ("Service", "Address", "Process"):
-        table.add_column(name, no_wrap=True, overflow="fold")
-    table.add_column("Log", overflow="fold")
+    table = plain_table("Service", "Address", "Process", "Log", wrap=("Log",))
     for service_name in SERVICES:
         service = running.get(service_name)
         if service is None:

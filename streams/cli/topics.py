@@ -1,11 +1,8 @@
 """`contextgauge topics`: create and list the Kafka topics."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import typer
-from rich.table import Table
 
 from contextgauge.errors import ConfigError
 from schemas.topics import CO_PARTITIONED, DAY_MS, TOPICS, Topic
@@ -13,7 +10,7 @@ from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, write_json
-from streams.ports import Log
+from streams.cli.screen.tables import plain_table
 from streams.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Create and list the Kafka topics.")
@@ -26,7 +23,7 @@ def create() -> None:
     Names, partitions and retention come from the settings. Existing topics are not changed.
     """
     settings = wiring.settings()
-    created, counts = asyncio.run(_create(settings))
+    created, counts = asyncio.run(_counted(settings, create=True))
     _show(settings, counts)
     existing = len(counts) - len(created)
     unchanged = f"; {existing} existing topics unchanged" if existing else ""
@@ -41,7 +38,7 @@ def list_topics(
 ) -> None:
     """List the topics, including missing ones. Exits with 1 if any is missing."""
     settings = wiring.settings()
-    counts = asyncio.run(_partition_counts(settings))
+    _, counts = asyncio.run(_counted(settings, create=False))
     if as_json:
         write_json([{"name": name, "partitions": count} for name, count in counts.items()])
     else:
@@ -50,27 +47,12 @@ def list_topics(
         raise typer.Exit(Exit.STOPPED)
 
 
-async def _create(settings: Settings) -> tuple[list[str], dict[str, int | None]]:
+async def _counted(settings: Settings, *, create: bool) -> tuple[list[str], dict[str, int | None]]:
     """Return the names of the created topics, and the partition counts of all topics."""
-    async with _log(settings) as log:
-        topics = [settings.topic(topic) for topic in TOPICS]
-        created = await log.create_topics(topics, settings.partitions)
+    topics = [settings.topic(topic) for topic in TOPICS]
+    async with wiring.started(wiring.kafka_log(settings)) as log:
+        created = await log.create_topics(topics, settings.partitions) if create else []
         return created, await log.partition_counts([topic.name for topic in topics])
-
-
-async def _partition_counts(settings: Settings) -> dict[str, int | None]:
-    async with _log(settings) as log:
-        return await log.partition_counts([settings.topic(topic).name for topic in TOPICS])
-
-
-@asynccontextmanager
-async def _log(settings: Settings) -> AsyncIterator[Log]:
-    log = wiring.kafka_log(settings)
-    await log.start()
-    try:
-        yield log
-    finally:
-        await log.stop()
 
 
 def _check_counts(settings: Settings, counts: dict[str, int | None]) -> None:
@@ -85,10 +67,8 @@ def _check_counts(settings: Settings, counts: dict[str, int | None]) -> None:
 
 
 def _show(settings: Settings, counts: dict[str, int | None]) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("Topic", no_wrap=True, overflow="fold")  # never truncated
-    for name in ("Partitions", "Key", "Retention"):
-        table.add_column(name)
+    others = ("Partitions", "Key", "Retention")
+    table = plain_table("Topic", *others, wrap=others)  # names are never cut
     for topic in map(settings.topic, TOPICS):
         count = counts[topic.name]
         partitions = "[red]missing[/red]" if count is None else str(count)

@@ -4,101 +4,43 @@ Each port has a real adapter and an in-memory twin under `streams/edge`, and one
 in `tests/contract` that both must pass.
 """
 
-from contextgauge.ports import Clock, Headers, NewRecord, Producer
-from streams.ports.alerts import (
-    AlertMemory,
-    ReceivedRecord,
-    RecordHandler,
-    RecordStream,
-    Webhook,
-    WebhookResult,
-)
-from streams.ports.log import (
-    AssignmentCallback,
-    Batch,
-    ChangelogChunk,
-    Ends,
-    GroupReader,
-    LineBatch,
-    Log,
-    LogRecord,
-    PartitionReader,
-    StateStore,
-    TransactionalProducer,
-)
-from streams.ports.telemetry import (
-    CounterName,
-    GaugeName,
-    Health,
-    HistogramName,
-    PartitionPhase,
-    Service,
-    StepTimer,
-    Telemetry,
-    WorkerPhase,
-)
-from streams.ports.views import (
-    ApplyResult,
-    Entry,
-    Generations,
-    LiveBounds,
-    PartitionDump,
-    PartitionSnapshot,
-    ProjectorHeartbeat,
-    Ranking,
-    SessionSet,
-    SessionSnapshot,
-    SessionsSnapshot,
-    ViewChanges,
-    ViewPosition,
-    ViewReader,
-    ViewStore,
-)
-
-__all__ = [
-    "AlertMemory",
-    "ApplyResult",
-    "AssignmentCallback",
-    "Batch",
-    "ChangelogChunk",
-    "Clock",
-    "CounterName",
-    "Ends",
-    "Entry",
-    "GaugeName",
-    "Generations",
-    "GroupReader",
-    "Headers",
-    "Health",
-    "HistogramName",
-    "LineBatch",
-    "LiveBounds",
-    "Log",
-    "LogRecord",
-    "NewRecord",
-    "PartitionDump",
-    "PartitionPhase",
-    "PartitionReader",
-    "PartitionSnapshot",
-    "Producer",
-    "ProjectorHeartbeat",
-    "Ranking",
-    "ReceivedRecord",
-    "RecordHandler",
-    "RecordStream",
-    "Service",
-    "SessionSet",
-    "SessionSnapshot",
-    "SessionsSnapshot",
-    "StateStore",
-    "StepTimer",
-    "Telemetry",
-    "TransactionalProducer",
-    "ViewChanges",
-    "ViewPosition",
-    "ViewReader",
-    "ViewStore",
-    "Webhook",
-    "WebhookResult",
-    "WorkerPhase",
-]
+from contextgauge.ports import Clock as Clock
+from contextgauge.ports import Headers as Headers
+from contextgauge.ports import NewRecord as NewRecord
+from contextgauge.ports import Producer as Producer
+from streams.ports.alerts import AlertMemory as AlertMemory
+from streams.ports.alerts import ReceivedRecord as ReceivedRecord
+from streams.ports.alerts import RecordHandler as RecordHandler
+from streams.ports.alerts import RecordStream as RecordStream
+from streams.ports.alerts import Webhook as Webhook
+from streams.ports.alerts import WebhookResult as WebhookResult
+from streams.ports.health import Health as Health
+from streams.ports.health import PartitionPhase as PartitionPhase
+from streams.ports.health import Service as Service
+from streams.ports.health import StepTimer as StepTimer
+from streams.ports.health import WorkerPhase as WorkerPhase
+from streams.ports.log import AssignmentCallback as AssignmentCallback
+from streams.ports.log import Batch as Batch
+from streams.ports.log import Ends as Ends
+from streams.ports.log import GroupReader as GroupReader
+from streams.ports.log import LineBatch as LineBatch
+from streams.ports.log import Log as Log
+from streams.ports.log import LogRecord as LogRecord
+from streams.ports.log import PartitionReader as PartitionReader
+from streams.ports.log import TransactionalProducer as TransactionalProducer
+from streams.ports.telemetry import Telemetry as Telemetry
+from streams.ports.views import ApplyResult as ApplyResult
+from streams.ports.views import Entry as Entry
+from streams.ports.views import Generations as Generations
+from streams.ports.views import LiveBounds as LiveBounds
+from streams.ports.views import PartitionDump as PartitionDump
+from streams.ports.views import PartitionSnapshot as PartitionSnapshot
+from streams.ports.views import ProjectorHeartbeat as ProjectorHeartbeat
+from streams.ports.views import Ranking as Ranking
+from streams.ports.views import SessionSet as SessionSet
+from streams.ports.views import SessionSnapshot as SessionSnapshot
+from streams.ports.views import SessionsSnapshot as SessionsSnapshot
+from streams.ports.views import ViewChanges as ViewChanges
+from streams.ports.views import ViewPosition as ViewPosition
+from streams.ports.views import ViewReader as ViewReader
+from streams.ports.views import ViewStore as ViewStore

@@ -1,10 +1,10 @@
-"""The broker: records, readers, producers, topics; and the state store over a changelog.
+"""The broker: records, readers, producers, topics.
 
 Offsets are never contiguous: transaction markers take some, so the next offset of a partition is
 in `position`, never `last offset + 1`.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from contextgauge.containers import Line
@@ -47,19 +47,7 @@ class LineBatch(NamedTuple):
 
     lines: Sequence[Line]
     live: bool
-    settle: Callable[[], None]
-
-
-class ChangelogChunk(NamedTuple):
-    """A part of a changelog as it is read back: keys with their values.
-
-    `done` of the changelog's `total` offsets lie behind it. There are fewer entries than offsets:
-    markers take some, and compaction took what was replaced.
-    """
-
-    entries: Sequence[tuple[bytes, bytes | None]]
-    done: int
-    total: int
+    settle: Callable[[], None] = lambda: None
 
 
 class TransactionalProducer(Protocol):
@@ -169,20 +157,3 @@ class Log(Cluster, Protocol):
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
         """Return a group's committed offsets, for lag tools only."""
-
-
-class StateStore(Protocol):
-    """The state of one input partition: a changelog, read back on assignment.
-
-    Keys are opaque bytes; a value of None deletes. What is written goes through the partition's
-    transaction, so the store itself only turns changes into records and reads them back.
-    """
-
-    def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
-        """Yield the changelog from its begin to its committed end, in chunks, in order."""
-
-    async def end(self, partition: int) -> int:
-        """Return the changelog's committed end offset."""
-
-    def to_records(self, partition: int, changes: Mapping[bytes, bytes | None]) -> list[NewRecord]:
-        """Return the changelog records of these changes."""

@@ -27,8 +27,6 @@ from schemas.topics import (
     Topic,
 )
 from streams.settings import redis
-from streams.settings.alerts import AlertSettings
-from streams.settings.connections import ConnectionSettings
 from streams.settings.derivation import DerivationSettings
 from streams.settings.redis import RedisSettings
 from streams.settings.serving import ServingSettings
@@ -41,9 +39,9 @@ class Settings(
     ServingSettings,
     DerivationSettings,
     PublishingSettings,
-    AlertSettings,
     TopicSettings,
-    ConnectionSettings,
+    RedisSettings,
+    KafkaSettings,
 ):
     """All settings, as read from the environment. Frozen; durations and sizes name their unit."""
 

@@ -1,9 +1,9 @@
-"""Settings of topics: partitions, replicas, retention, message limit."""
+"""Settings of topics: partitions, replicas, retention; prefixes of groups and keys."""
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings
 
-from contextgauge.settings.forms import FOR_EVER, Days
+from contextgauge.settings.forms import FOR_EVER, KAFKA_NAME, Days
 from schemas.topics import (
     AGENT_MESSAGES,
     CONTEXT_COMMANDS,
@@ -14,7 +14,21 @@ from schemas.topics import (
 
 
 class TopicSettings(BaseSettings):
-    """Partitions, replicas, retention and message limit of the topics."""
+    """Partitions, replicas and retention of the topics; prefixes of groups and keys."""
+
+    group_prefix: str = Field(
+        default="",
+        pattern=KAFKA_NAME,
+        max_length=200,
+        description="Prefix of consumer groups and transactional ids: letters, digits, dot, "
+        "underscore, hyphen.",
+    )
+    key_prefix: str = Field(
+        default="cg",
+        pattern=r"^[a-zA-Z0-9._-]+$",
+        max_length=200,
+        description="First part of every Redis key: letters, digits, dot, underscore, hyphen.",
+    )
 
     partitions: int = Field(
         default=DEFAULT_PARTITIONS,

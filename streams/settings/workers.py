@@ -1,5 +1,6 @@
-"""Settings of workers: time limits, batches, metrics, logs."""
+"""Settings of workers: time limits, batches, metrics, alerts, logs."""
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -12,7 +13,7 @@ MOST_PROCESSES = 256
 
 
 class WorkerSettings(BaseSettings):
-    """Settings of workers: time limits, batches, metrics, logs."""
+    """Settings of workers: time limits, batches, metrics, alerts, logs."""
 
     session_idle_days: int = Field(
         default=90,
@@ -93,6 +94,11 @@ class WorkerSettings(BaseSettings):
         le=3_600,
         description="A worker is no longer live if its event loop is blocked for this many "
         "seconds, or a poll, commit or write exceeds its own time limit by as much, 5 to 3 600.",
+    )
+    alerts_file: Path | None = Field(
+        default=None,
+        description="TOML file with the rules and targets of `contextgauge control`, unless "
+        "`--rules` is given; see docs/ALERTS.md.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Minimum severity of log lines: debug, info, warning or error."

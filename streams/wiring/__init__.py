@@ -6,7 +6,9 @@ modules below this package build the workers, the doctor, the server and the con
 """
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from contextgauge.errors import ConfigError
@@ -31,6 +33,14 @@ if TYPE_CHECKING:
     from streams.edge.kafka.log import KafkaLog
     from streams.edge.redis.access import RedisAccess
     from streams.edge.redis.views import RedisViews
+
+
+class _Startable(Protocol):
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
+_S = TypeVar("_S", bound=_Startable)
 
 _STAND_INS = {"kafka": "bootstrap_servers", "redis": "redis_url"}
 """The setting that a service of the local stack stands in for where the variable is not set."""
@@ -127,3 +137,13 @@ def redis_views(settings: Settings) -> "RedisViews":
     from streams.edge.redis.views import RedisViews  # noqa: PLC0415 -- loads redis
 
     return RedisViews(redis_url(settings), settings.key_prefix, redis_access(settings))
+
+
+@asynccontextmanager
+async def started(client: _S) -> AsyncIterator[_S]:
+    """Start a client of Kafka or Redis, and stop it at the end."""
+    try:
+        await client.start()
+        yield client
+    finally:
+        await client.stop()

@@ -3,7 +3,6 @@
 A module of its own because Faust takes a second to import.
 """
 
-import asyncio
 import random
 from collections.abc import Mapping
 
@@ -11,45 +10,35 @@ from contextgauge.errors import ConfigError
 from contextgauge.state_folder import state_folder
 from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
-from streams.core.alerts.rules import AlertPlan, MemoryPlace, Target
+from streams.core.alerts.rules import AlertPlan, MemoryPlace
 from streams.core.alerts.watch import Who
 from streams.edge.alerts.memories import FileAlertMemory, RedisAlertMemory
-from streams.edge.alerts.rules_file import Address, authorities_of
+from streams.edge.alerts.rules_file import Address
 from streams.edge.alerts.webhooks import HttpWebhook
 from streams.edge.faust.stream import FaustStream
-from streams.flow.common.retry import RetryLoop, WorkerTools
+from streams.flow.common.retry import RetryLoop
 from streams.flow.control import bodies
 from streams.flow.control.agents import AgentLookup
 from streams.flow.control.worker import GROUP, ControlPorts, ControlWorker
-from streams.ports import AlertMemory, Clock, Health, Telemetry, WebhookResult
+from streams.ports import AlertMemory, Clock, WebhookResult
 from streams.settings import Settings
+from streams.wiring.context import WorkerContext
 
 _CLIENT_ID = "contextgauge-control"
 
 
-async def control(
-    settings: Settings,
-    plan: AlertPlan,
-    addresses: Mapping[str, Address],
-    *,
-    telemetry: Telemetry,
-    health: Health,
-    clock: Clock,
-    stop: asyncio.Event,
-) -> None:
-    """Run a control worker until `stop` is set. Raises StopError."""
+async def control(worker: WorkerContext, plan: AlertPlan, addresses: Mapping[str, Address]) -> None:
+    """Run a control worker until it is stopped. Raises StopError."""
+    settings, clock = worker.settings, worker.clock
     topic, group = settings.topic(CONTEXT_EVENTS).name, settings.group_prefix + GROUP
     options = wiring.kafka_options(settings, _CLIENT_ID)
-    webhooks = {
-        target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
-    }
+    webhooks = _webhooks(plan, addresses, clock)
     log = wiring.kafka_log(settings, _CLIENT_ID)
     memory = _memory(settings, plan.memory, clock)
     views = None if settings.redis_url is None else wiring.redis_views(settings)
     try:
-        health.worker("joining")
-        tools = WorkerTools(telemetry=telemetry, health=health, clock=clock, stop=stop)
-        retry = RetryLoop(tools, "kafka")
+        worker.health.worker("joining")
+        retry = RetryLoop(worker, "kafka")
         await retry.run(log.start)
         counts = await retry.run(log.partition_counts, [topic])
         if counts[topic] is None:
@@ -68,10 +57,10 @@ async def control(
             webhooks=webhooks,
             memory=memory,
             who_of=_nobody if views is None else AgentLookup(views, clock).who_of,
-            telemetry=telemetry,
-            health=health,
+            telemetry=worker.telemetry,
+            health=worker.health,
             clock=clock,
-            stop=stop,
+            stop=worker.stop,
             dice=random.SystemRandom(),
         )
         await ControlWorker(plan, topic, ports).run()
@@ -88,9 +77,7 @@ async def try_targets(
     plan: AlertPlan, addresses: Mapping[str, Address], clock: Clock
 ) -> dict[str, WebhookResult]:
     """Send each target one test alert; return what each answered."""
-    webhooks = {
-        target.name: _webhook(target, addresses[target.name], clock) for target in plan.targets
-    }
+    webhooks = _webhooks(plan, addresses, clock)
     try:
         return await bodies.try_targets(plan, webhooks, clock)
     finally:
@@ -102,9 +89,13 @@ async def _nobody(_session_id: str) -> Who:
     return Who()
 
 
-def _webhook(target: Target, address: Address, clock: Clock) -> HttpWebhook:
-    context = authorities_of(target)
-    return HttpWebhook(address.url, address.secret, target.timeout_ms / 1_000, clock, context)
+def _webhooks(
+    plan: AlertPlan, addresses: Mapping[str, Address], clock: Clock
+) -> dict[str, HttpWebhook]:
+    return {
+        target.name: HttpWebhook(addresses[target.name], target.timeout_ms / 1_000, clock)
+        for target in plan.targets
+    }
 
 
 def _memory(settings: Settings, place: MemoryPlace, clock: Clock) -> AlertMemory:

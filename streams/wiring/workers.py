@@ -1,20 +1,19 @@
 """Builds and runs the derive and project workers."""
 
-import asyncio
-
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS
-from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_task import DerivePorts
+from streams.flow.derive.state_store import StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.project.config import GROUP as PROJECT_GROUP
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.polling import ProjectPorts
 from streams.flow.project.worker import run_project
-from streams.ports import Clock, Health, Log, Telemetry, ViewStore
+from streams.ports import Log, ViewStore
 from streams.settings import Settings
 from streams.wiring import commit_timeout_s, rules
+from streams.wiring.context import WorkerContext
 
 _BEYOND_SESSION_S = 2.0
 """A worker that lost its place has noticed that so long after the session timeout."""
@@ -51,49 +50,34 @@ def project_config(settings: Settings) -> ProjectConfig:
     )
 
 
-async def derive(
-    settings: Settings,
-    log: Log,
-    *,
-    telemetry: Telemetry,
-    health: Health,
-    clock: Clock,
-    stop: asyncio.Event,
-    allow_dead_letters: bool = False,
-) -> None:
-    """Run a derive worker over a log until `stop` is set. Raises StopError."""
-    config = derive_config(settings, allow_dead_letters=allow_dead_letters)
+async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = False) -> None:
+    """Run a derive worker over a log until it is stopped. Raises StopError."""
+    config = derive_config(worker.settings, allow_dead_letters=allow_dead_letters)
     ports = DerivePorts(
-        telemetry=telemetry,
-        health=health,
-        clock=clock,
-        stop=stop,
+        telemetry=worker.telemetry,
+        health=worker.health,
+        clock=worker.clock,
+        stop=worker.stop,
         log=log,
-        state_store=ChangelogStateStore(log, config.state_topic),
-        rules=rules(settings),
+        state_store=StateStore(log, config.state_topic),
+        rules=rules(worker.settings),
         config=config,
     )
     await run_derive(ports)
 
 
-async def project(
-    settings: Settings,
-    log: Log,
-    store: ViewStore,
-    *,
-    telemetry: Telemetry,
-    health: Health,
-    clock: Clock,
-    stop: asyncio.Event,
-) -> None:
-    """Run a project worker over a log and a view store until `stop` is set. Raises StopError."""
+async def project(worker: WorkerContext, log: Log, store: ViewStore) -> None:
+    """Run a project worker over a log and a view store until it is stopped.
+
+    Raises StopError.
+    """
     ports = ProjectPorts(
-        telemetry=telemetry,
-        health=health,
-        clock=clock,
-        stop=stop,
+        telemetry=worker.telemetry,
+        health=worker.health,
+        clock=worker.clock,
+        stop=worker.stop,
         log=log,
         store=store,
-        config=project_config(settings),
+        config=project_config(worker.settings),
     )
     await run_project(ports)

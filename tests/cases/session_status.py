@@ -145,9 +145,11 @@ _LEADING = [
         "unknown",
     ),
     Case(
-        "of subagents the fullest leads, not the latest",
-        session(chain(85.0, "a", sequence=1), chain(20.0, "b", sequence=2)),
-        "a",
+        "of subagents the fullest leads, neither the first nor the latest",
+        session(
+            chain(60.0, "a", sequence=1), chain(85.0, "b", sequence=2), chain(20.0, "c", sequence=3)
+        ),
+        "b",
         "measured",
         "high",
     ),

@@ -23,11 +23,10 @@ from streams import codec
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.views import RedisViews
 from streams.flow.project.fold import LoggedRecord
-from streams.flow.replay.views import fold_views
 from streams.flow.simulator import SimulationOptions, simulate
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, Chaos, Plan, WorkerProcess
 from tests.conftest import LONG
-from tests.doubles.dump import dump
+from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import DeriveKit, Sent, expected, until
 
 pytestmark = pytest.mark.has_long_form

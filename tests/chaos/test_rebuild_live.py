@@ -31,13 +31,12 @@ from streams.codec import views as view_codec
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
-from streams.flow.replay.views import fold_views
 from streams.flow.simulator import SimulationOptions, simulate
 from streams.ports import NewRecord
 from tests.chaos.chaos import SESSION_TIMEOUT_MS, WorkerProcess
 from tests.chaos.test_chaos import read_events, until_projected
 from tests.conftest import LONG, Command
-from tests.doubles.dump import dump
+from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import DeriveKit, until
 from tests.flow.rebuild_kit import polling
 

@@ -5,10 +5,8 @@ from dataclasses import replace
 import pytest
 
 from schemas.views import CompactionOutcome, CompactionsView
-from streams.cli.screen.render import status_box
+from streams.cli.screen.render import compactions_table, status_box
 from streams.cli.screen.sessions_table import sessions_table
-from streams.cli.top.compactions import compactions_table
-from streams.cli.top.overview import Detail
 from tests.cli.test_render import BRIEF, NOW_MS, VIEW, _shown
 
 
@@ -29,4 +27,4 @@ def test_only_known_failures_are_called_failed(
     assert f"2 auto, {told} " in _shown(sessions_table([view], NOW_MS, 120))
     assert f"2 auto, {told} " in _shown(status_box(view, NOW_MS))
     attempts = told.replace(" ", " attempts " if failed > 1 else " attempt ", 1)
-    assert attempts in _shown(compactions_table(Detail(view, ()), NOW_MS))
+    assert attempts in _shown(compactions_table(view, (), NOW_MS))

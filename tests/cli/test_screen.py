@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from streams.cli.screen.output import ago, cell, duration, exact, percent, safe, thousands
+from streams.cli.screen.figures import ago, duration, exact, percent, safe, thousands
+from streams.cli.screen.output import cell
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,8 @@ def test_controls_are_escaped() -> None:
 )
 def test_characters_missing_from_an_encoding_are_replaced(encoding: str, shown: bytes) -> None:
     script = (
-        "from streams.cli.screen.output import forgive_encodings, out\n"
+        "from streams.cli.screen.figures import forgive_encodings\n"
+        "from streams.cli.screen.output import out\n"
         "forgive_encodings()\n"
         "out.print('██░░ 1 → 2 \xe9')\n"
     )

@@ -10,10 +10,9 @@ from rich.console import Console, RenderableType
 from schemas.views import ChainView
 from streams import codec
 from streams.cli.screen.render import status_box, status_line
-from streams.cli.screen.sessions_table import sessions_table
+from streams.cli.screen.sessions_table import live_table, sessions_table
 from streams.cli.statusline.figures import figures_of
 from streams.cli.statusline.line import draw
-from streams.cli.top.columns import header_and_rows
 from streams.cli.top.state import matching
 from streams.core.session_status import Severity
 from tests.cases.session_status import CASES, NOW_MS, Case
@@ -52,13 +51,14 @@ def leading(case: Case) -> ChainView:
 
 @EACH
 def test_top_shows_the_verdict(case: Case) -> None:
-    header, row = header_and_rows([case.view], NOW_MS, 200, 0, 1)
-    start, end = header.plain.index("State"), header.plain.index("Comp.")
-    assert row.plain[start:end].split()[0] == case.state
+    table = live_table([case.view], NOW_MS, 200, range(1))
+    header, row = printed(table).splitlines()
+    start, end = header.index("State"), header.index("Comp.")
+    assert row[start:end].split()[0] == case.state
     assert matching([case.view], case.state, NOW_MS) == [case.view]
-    share = row.plain[header.plain.index("Context") : header.plain.index("Tokens")].split()[-1]
+    share = row[header.index("Context") : header.index("Tokens")].split()[-1]
     assert (share == "unknown") == (case.severity == "unknown")
-    assert bar_colour(printed(row, colour=True)) == COLOURS[case.severity]
+    assert bar_colour(printed(table, colour=True)) == COLOURS[case.severity]
 
 
 @EACH

@@ -21,9 +21,9 @@ from streams.edge.files import transcript_tail
 from streams.edge.files.folders import write_folder
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
-from streams.flow.replay.views import fold_records
 from streams.flow.simulator import SimulationOptions, simulate
 from tests import captures
+from tests.doubles.dump import fold_records
 
 NOW_MS = 1_800_000_000_000
 RULES = Rules(bundled())

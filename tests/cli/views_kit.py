@@ -9,9 +9,9 @@ from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
 from streams.edge.redis.views import RedisViews
 from streams.flow.derive.deriver import Deriver
-from streams.flow.replay.views import fold_records
 from streams.ports import ViewChanges, ViewPosition
 from streams.ports.views import ProjectorHeartbeat
+from tests.doubles.dump import fold_records
 
 PARTITIONS = 2
 GENERATION = 1

@@ -20,43 +20,44 @@ PATIENCE_S = 60.0
 _SCRIPT = """
 import asyncio, sys, time
 import structlog
-from streams.cli import app, derive
+from streams.cli import app
+from streams.cli.workers import commands
 from contextgauge.errors import PositionError
 
 logger = structlog.get_logger()
 
-async def orderly(settings, telemetry, health, stop):
-    health.worker("member")
-    logger.info("works", instance=settings.instance_id)
-    await stop.wait()
+async def orderly(worker):
+    worker.health.worker("member")
+    logger.info("works", instance=worker.settings.instance_id)
+    await worker.stop.wait()
 
-async def deaf(settings, telemetry, health, stop):
+async def deaf(worker):
     logger.info("works")
-    with health.step("commit", 3, 20.0):
+    with worker.health.step("commit", 3, 20.0):
         while True:
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
                 pass
 
-async def blocked(settings, telemetry, health, stop):
+async def blocked(worker):
     await asyncio.sleep(0.1)
     time.sleep(600)
 
-async def broken(settings, telemetry, health, stop):
+async def broken(worker):
     raise KeyError("text of a message")
 
-async def misplaced(settings, telemetry, health, stop):
+async def misplaced(worker):
     raise PositionError("the position is gone")
 
-async def second_fails(settings, telemetry, health, stop):
+async def second_fails(worker):
     logger.info("works")
     if structlog.contextvars.get_contextvars()["process"] == 2:
         raise PositionError("the position is gone")
-    await stop.wait()
+    await worker.stop.wait()
 
-work, run = globals()[sys.argv[1]], derive.run
-derive.run = lambda *_, **more: run("derive", work, **more)
+work, run = globals()[sys.argv[1]], commands.run
+commands.run = lambda *_, **more: run("derive", work, **more)
 sys.argv[1:] = ["derive", *sys.argv[2:]]
 app.main()
 """
@@ -94,8 +95,12 @@ class Run:
 
     def started(self) -> dict[str, Any]:
         """Wait for the start of the command; return its line of the log."""
-        self.until("started")
-        return next(line for line in self.lines("started") if "process" not in line)
+
+        def own() -> list[dict[str, Any]]:
+            return [line for line in self.lines("started") if "process" not in line]
+
+        wait_until(lambda: self.process.poll() is not None or bool(own()), self.log)
+        return own()[0]
 
     def working(self, processes: int = 2) -> dict[int, int]:
         """Wait until all processes work; return their pids by number."""

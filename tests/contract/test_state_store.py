@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from streams.edge.kafka.changelog import ChangelogStateStore
+from streams.flow.derive.state_store import StateStore
 from tests.contract.logs import LogUnderTest
 from tests.doubles.log import FaultyLog
 
 
-async def read_back(store: ChangelogStateStore, partition: int) -> list[tuple[bytes, bytes | None]]:
+async def read_back(store: StateStore, partition: int) -> list[tuple[bytes, bytes | None]]:
     found: list[tuple[bytes, bytes | None]] = []
     done, total = 0, 1
     async for stretch in store.restore(partition):
@@ -23,13 +23,13 @@ def last_values(entries: Sequence[tuple[bytes, bytes | None]]) -> dict[bytes, by
 
 
 async def test_an_empty_changelog_restores_nothing(under_test: LogUnderTest) -> None:
-    store = ChangelogStateStore(under_test.log, under_test.topic)
+    store = StateStore(under_test.log, under_test.topic)
     assert await read_back(store, 1) == []
     assert await store.end(1) == 0
 
 
 async def test_committed_entries_are_restored_in_order(under_test: LogUnderTest) -> None:
-    store = ChangelogStateStore(under_test.log, under_test.topic)
+    store = StateStore(under_test.log, under_test.topic)
     async with under_test.transactional("a") as producer:
         for changes in ({b"a": b"1", b"b": b"2"}, {b"a": b"3", b"b": None}):
             ends = await producer.commit(store.to_records(1, changes))
@@ -39,7 +39,7 @@ async def test_committed_entries_are_restored_in_order(under_test: LogUnderTest)
 
 
 async def test_an_open_transaction_is_not_restored(under_test: LogUnderTest) -> None:
-    store = ChangelogStateStore(under_test.log, under_test.topic)
+    store = StateStore(under_test.log, under_test.topic)
     async with under_test.transactional("a") as producer:
         await producer.commit(store.to_records(0, {b"a": b"old"}))
     end = await store.end(0)
@@ -56,7 +56,7 @@ async def test_an_open_transaction_is_not_restored(under_test: LogUnderTest) -> 
 
 async def test_a_long_changelog_is_restored_completely(under_test: LogUnderTest) -> None:
     """Longer than one poll takes, with markers at the end of what is fetched."""
-    store = ChangelogStateStore(under_test.log, under_test.topic)
+    store = StateStore(under_test.log, under_test.topic)
     changes: dict[bytes, bytes | None] = {b"%05d" % n: b"x" * 100 for n in range(10_000)}
     async with under_test.transactional("a") as producer:
         await producer.commit(store.to_records(0, changes))
@@ -65,7 +65,7 @@ async def test_a_long_changelog_is_restored_completely(under_test: LogUnderTest)
 
 
 async def test_compaction_leaves_the_last_values(under_test: LogUnderTest) -> None:
-    store = ChangelogStateStore(under_test.log, under_test.topic)
+    store = StateStore(under_test.log, under_test.topic)
     async with under_test.transactional("a") as producer:
         for number in range(5):
             changes = {b"a": b"%d" % number, b"b": None if number % 2 else b"x"}

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from streams.cli import doctor as doctor_command
 from streams.cli.app import app
-from streams.cli.doctor import command as doctor_command
-from streams.cli.doctor.screen import show
+from streams.cli.doctor import show
 from streams.flow import doctor as flow
 from streams.flow.doctor import CHECKS, SEVERITIES, Facts
 from tests.conftest import Command

@@ -5,7 +5,7 @@ import pytest
 from contextgauge.clock import SystemClock
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE
 from streams import codec
-from streams.edge.memory.log import MemoryPartitionReader
+from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor import log_facts as module
 from streams.flow.doctor.log_facts import LogFacts, Services

@@ -1,17 +1,13 @@
 """The log in memory with faults: a broker that is away, commits that are cut, deleted records."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from contextgauge.errors import RetryError
 from schemas.topics import Topic
-from streams.edge.memory.group import MemoryGroupReader
-from streams.edge.memory.log import (
-    MemoryLog,
-    MemoryPartitionReader,
-    MemoryProducer,
-    MemoryTransactionalProducer,
-    Transaction,
-)
+from streams.edge.memory.log import MemoryLog, MemoryProducer, MemoryTransactionalProducer
+from streams.edge.memory.partition import Transaction
+from streams.edge.memory.readers import MemoryGroupReader, MemoryPartitionReader
 from streams.ports import Clock, NewRecord
 
 
@@ -74,11 +70,14 @@ class FaultyLog(MemoryLog):
         return _Producer(self)
 
     def reader(self, topic: str, partitions: Sequence[int]) -> MemoryPartitionReader:
-        return _PartitionReader(self, topic, partitions)
+        reader = _PartitionReader(partial(self.partition, topic), partitions)
+        reader.log = self
+        return reader
 
     def group_reader(self, topic: str, group: str, instance_id: str | None) -> MemoryGroupReader:
-        reader = super().group_reader(topic, group, instance_id)
-        reader._reader = _PartitionReader(self, topic, ())  # noqa: SLF001 -- it fails as others do
+        find = partial(self.partition, topic)
+        reader = _GroupReader(self.group(group, topic), find, instance_id)
+        reader.log = self
         return reader
 
 
@@ -110,16 +109,20 @@ class _Producer(MemoryProducer):
 
 
 class _PartitionReader(MemoryPartitionReader):
-    _log: FaultyLog
+    log: FaultyLog
 
     async def start(self) -> None:
-        self._log.check()
+        self.log.check()
         await super().start()
 
     async def bounds(self, partition: int) -> tuple[int, int]:
-        self._log.check()
+        self.log.check()
         return await super().bounds(partition)
 
     async def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        self._log.check()
+        self.log.check()
         return await super().offset_at(partition, timestamp_ms)
+
+
+class _GroupReader(_PartitionReader, MemoryGroupReader):
+    pass

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from streams.edge.files import reading as files
 from streams.edge.files.follower import Follower
-from streams.edge.files.pieces import FileEvent
-from streams.edge.files.positions import Position, from_entry, to_entry
+from streams.edge.files.positions import Position, from_entry
 from streams.edge.files.watch import TranscriptFile, TranscriptFinder
 from streams.ports import LineBatch
 
@@ -39,7 +38,7 @@ class Bench:
     positions: list[Position] = field(default_factory=list)
     fallback: str | None = None
     clock: Hands = field(default_factory=Hands)
-    events: list[FileEvent] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.start()
@@ -64,7 +63,7 @@ class Bench:
 
     def restart(self) -> None:
         """Begin anew with what was acknowledged, as a checkpoint keeps it."""
-        self.positions = [from_entry(to_entry(at)) for at in self.follower.positions()]
+        self.positions = [from_entry(at._asdict()) for at in self.follower.positions()]
         self.start()
 
     def pieces(self, *, settle: bool = True) -> list[LineBatch]:

@@ -39,7 +39,7 @@ def told(path: Path) -> list[str]:
 def test_a_plan_and_its_addresses_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPS_URL", "https://hooks.example/token")
     found = addresses(read_plan(file))["ops"]
-    assert (found.url, found.secret) == ("https://hooks.example/token", "s3cret")
+    assert (found.url, found.key) == ("https://hooks.example/token", b"s3cret")
     assert "token" not in repr(found)
     assert "s3cret" not in repr(found)
 

@@ -247,7 +247,7 @@ def test_an_unreadable_file_is_reported_once(path: Path) -> None:
         add(path, told(2))
         assert bench.lines() == []
         assert bench.lines() == []
-    assert [event.what for event in bench.events] == ["cannot be read: Permission denied"]
+    assert bench.events == [f"{path}: cannot be read: Permission denied"]
     assert bench.lines() == [told(2)]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from contextgauge.clock import SystemClock
-from streams.edge.telemetry.health import HealthBoard
+from streams.ports import Health
 
 
 class FakeClock(SystemClock):
@@ -22,22 +22,20 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def board(clock: FakeClock) -> HealthBoard:
+def board(clock: FakeClock) -> Health:
     """A board with a patience of 60 s, of a worker that has just begun."""
-    board = HealthBoard("derive", clock, 60.0)
+    board = Health("derive", clock, 60.0)
     board.beat()
     return board
 
 
-def _pass(clock: FakeClock, board: HealthBoard, seconds: float) -> None:
+def _pass(clock: FakeClock, board: Health, seconds: float) -> None:
     """Let time pass in which the event loop turns."""
     clock.now_s += seconds
     board.beat()
 
 
-def test_an_idle_worker_is_live_and_a_standby_is_ready(
-    clock: FakeClock, board: HealthBoard
-) -> None:
+def test_an_idle_worker_is_live_and_a_standby_is_ready(clock: FakeClock, board: Health) -> None:
     board.worker("member")
     _pass(clock, board, 100_000)
     assert board.live() == (
@@ -50,7 +48,7 @@ def test_an_idle_worker_is_live_and_a_standby_is_ready(
     )
 
 
-def test_a_blocked_event_loop_is_not_live(clock: FakeClock, board: HealthBoard) -> None:
+def test_a_blocked_event_loop_is_not_live(clock: FakeClock, board: Health) -> None:
     clock.now_s += 60
     assert board.live().ok
     clock.now_s += 1
@@ -62,13 +60,13 @@ def test_a_blocked_event_loop_is_not_live(clock: FakeClock, board: HealthBoard) 
 
 
 def test_before_the_loop_runs_the_worker_counts_as_live(clock: FakeClock) -> None:
-    board = HealthBoard("derive", clock, 60.0)
+    board = Health("derive", clock, 60.0)
     clock.now_s += 1_000
     assert board.live().ok
     assert board.ready().document["reasons"] == ["the worker is starting"]
 
 
-def test_a_step_that_does_not_end_is_not_live(clock: FakeClock, board: HealthBoard) -> None:
+def test_a_step_that_does_not_end_is_not_live(clock: FakeClock, board: Health) -> None:
     with board.step("commit", 3, 20.0), board.step("poll", 4) as poll:
         assert board.doing() == ["commit of partition 3", "poll of partition 4"]
         _pass(clock, board, 50)
@@ -85,7 +83,7 @@ def test_a_step_that_does_not_end_is_not_live(clock: FakeClock, board: HealthBoa
     assert board.doing() == []
 
 
-def test_step_limits_pause_while_a_service_is_down(clock: FakeClock, board: HealthBoard) -> None:
+def test_step_limits_pause_while_a_service_is_down(clock: FakeClock, board: Health) -> None:
     """Restarting does not bring it back; and once it is there the step has its time again."""
     board.worker("member")
     with board.step("write", 0):
@@ -108,7 +106,7 @@ def test_step_limits_pause_while_a_service_is_down(clock: FakeClock, board: Heal
 
 
 def test_a_restoring_partition_is_not_ready_and_reports_progress(
-    clock: FakeClock, board: HealthBoard
+    clock: FakeClock, board: Health
 ) -> None:
     board.partition(10, "running")
     board.partition(2, "restoring")
@@ -128,7 +126,7 @@ def test_a_restoring_partition_is_not_ready_and_reports_progress(
     assert board.ready().ok
 
 
-def test_released_partitions_are_not_reported(board: HealthBoard) -> None:
+def test_released_partitions_are_not_reported(board: Health) -> None:
     board.worker("member")
     for number in range(3):
         board.partition(number, "building")
@@ -141,7 +139,7 @@ def test_released_partitions_are_not_reported(board: HealthBoard) -> None:
     assert board.ready().ok
 
 
-def test_a_worker_that_waits_joins_or_stops_is_not_ready(board: HealthBoard) -> None:
+def test_a_worker_that_waits_joins_or_stops_is_not_ready(board: Health) -> None:
     board.worker("waiting", "no broker answers")
     assert board.ready().document["reasons"] == ["the worker is waiting: no broker answers"]
     board.worker("joining")

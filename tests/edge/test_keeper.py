@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from contextgauge.containers import Line
-from streams.edge.files.checkpoint import Checkpoint, CheckpointedFollower, CheckpointTarget
-from streams.edge.files.pieces import grouped, nothing
+from streams.edge.files.checkpoint import (
+    Checkpoint,
+    CheckpointedFollower,
+    CheckpointTarget,
+    grouped,
+)
 from streams.ports import LineBatch
 from tests.edge.follower_kit import Bench, add, told
 
@@ -102,7 +106,7 @@ def test_small_pieces_are_merged_and_settled_together() -> None:
         yield piece(1)
         yield piece(2)
         yield piece(3, live=True)
-        yield LineBatch((), live=False, settle=nothing)
+        yield LineBatch((), live=False)
         yield piece(4, size=1 << 20)
         yield piece(5)
 

@@ -62,20 +62,21 @@ def test_a_reused_pid_is_not_taken_for_the_service(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("services", "part", "remedy"),
-    [(["redis"], "redis-server", "apt-get install redis-server"), (["kafka"], "java", "Java 17")],
+    ("services", "remedy"),
+    [
+        (["redis"], "no `redis-server`.*apt-get install redis-server"),
+        (["kafka"], "no `java`.*Java 17"),
+    ],
 )
 def test_a_missing_program_is_named_with_its_remedy(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     services: list[str],
-    part: str,
     remedy: str,
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingPartError, match=remedy) as caught:
         LocalStack(tmp_path / "stack").start(services)  # type: ignore[arg-type]
-    assert caught.value.part == part
     assert "\n" not in str(caught.value)
 
 
@@ -92,9 +93,8 @@ def test_a_failed_jar_download_is_reported(tmp_path: Path, monkeypatch: pytest.M
     _program(tmp_path, "java", "exit 0")
     _program(tmp_path, "mvn", "echo '[ERROR] Unknown host'; exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(MissingPartError, match=r"Unknown host.*connect to the network") as caught:
+    with pytest.raises(MissingPartError, match=r"Unknown host.*connect to the network"):
         LocalStack(tmp_path / "stack", root=root).start(["kafka"])
-    assert caught.value.part == "kafka-jars"
 
 
 def test_an_outdated_java_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +104,8 @@ def test_an_outdated_java_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     shutil.copy(root / "deploy/kafka/pom.xml", root / "deploy/kafka/libs/resolved-from.xml")
     _program(tmp_path, "java", "echo 'java.lang.UnsupportedClassVersionError: x' >&2; exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(MissingPartError, match="Java 17 or later") as caught:
+    with pytest.raises(MissingPartError, match="Java 17 or later"):
         LocalStack(tmp_path / "stack", root=root).start(["kafka"])
-    assert caught.value.part == "java"
 
 
 def test_without_the_source_folder_the_settings_are_named(tmp_path: Path) -> None:

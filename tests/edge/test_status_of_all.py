@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streams.edge.telemetry.combined import LOOPBACK, of_all
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import StatusResponse, StatusServer, answers, listening, port_of
+from streams.ports import Health
 from tests.edge.test_health import FakeClock
 
 
@@ -19,7 +19,7 @@ class Two:
 
     def __init__(self) -> None:
         self.telemetries = {number: PrometheusTelemetry("derive", "worker") for number in (1, 2)}
-        self.boards = {number: HealthBoard("derive", FakeClock(), 60.0) for number in (1, 2)}
+        self.boards = {number: Health("derive", FakeClock(), 60.0) for number in (1, 2)}
         self.servers: dict[int, StatusServer] = {}
         ports = {}
         for number, telemetry in self.telemetries.items():

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import StatusServer, answers, listening, port_of
+from streams.ports import Health
 from tests.edge.test_health import FakeClock
 
 
@@ -22,7 +22,7 @@ class Served:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.telemetry = PrometheusTelemetry()
-        self.health = HealthBoard("derive", self.clock, 60.0)
+        self.health = Health("derive", self.clock, 60.0)
         listener = listening("127.0.0.1", 0)
         self.server = StatusServer(listener, answers(self.telemetry, self.health))
         self.server.start()
@@ -124,5 +124,5 @@ def test_it_serves_over_ipv6_too() -> None:
         server.stop()
 
 
-def _nothing() -> tuple[PrometheusTelemetry, HealthBoard]:
-    return PrometheusTelemetry(), HealthBoard("derive", FakeClock(), 60.0)
+def _nothing() -> tuple[PrometheusTelemetry, Health]:
+    return PrometheusTelemetry(), Health("derive", FakeClock(), 60.0)

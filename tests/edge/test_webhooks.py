@@ -13,7 +13,7 @@ from aiohttp import web
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
-from streams.edge.alerts.rules_file import key_of
+from streams.edge.alerts.rules_file import Address, key_of
 from streams.edge.alerts.webhooks import HttpWebhook, signature_of
 from tests.secure.certificates import Authority
 from tests.web_kit import web_server
@@ -52,7 +52,7 @@ async def server() -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def webhook(server: Server) -> AsyncIterator[HttpWebhook]:
-    webhook = HttpWebhook(server.url, "s3cret", 2.0, At())
+    webhook = HttpWebhook(Address(server.url, b"s3cret"), 2.0, At())
     yield webhook
     await webhook.stop()
 
@@ -85,7 +85,7 @@ def test_an_invalid_base64_secret_is_reported_and_not_shown() -> None:
 
 
 async def test_without_a_secret_nothing_is_signed(server: Server) -> None:
-    webhook = HttpWebhook(server.url, None, 2.0, At())
+    webhook = HttpWebhook(Address(server.url), 2.0, At())
     await webhook.call("the-id", b"{}")
     await webhook.stop()
     assert "webhook-signature" not in server.requests[0][1]
@@ -136,7 +136,7 @@ async def test_the_retry_after_header_of_a_receiver_is_read(
 
 
 async def test_a_refused_connection_is_retried_and_the_address_is_not_shown() -> None:
-    webhook = HttpWebhook("http://127.0.0.1:1/secret-token", None, 2.0, At())
+    webhook = HttpWebhook(Address("http://127.0.0.1:1/secret-token"), 2.0, At())
     answer = await webhook.call("the-id", b"{}")
     await webhook.stop()
     assert (answer.outcome, answer.reason) == (
@@ -146,7 +146,7 @@ async def test_a_refused_connection_is_retried_and_the_address_is_not_shown() ->
 
 
 async def _said(url: str, context: ssl.SSLContext | None = None) -> str:
-    webhook = HttpWebhook(url, None, 5.0, At(), context)
+    webhook = HttpWebhook(Address(url, context=context), 5.0, At())
     try:
         answer = await webhook.call("the-id", b"{}")
     finally:
@@ -212,7 +212,7 @@ async def test_a_timeout_is_retried() -> None:
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    webhook = HttpWebhook(f"http://127.0.0.1:{port}/", None, 0.2, At())
+    webhook = HttpWebhook(Address(f"http://127.0.0.1:{port}/"), 0.2, At())
     answer = await webhook.call("the-id", b"{}")
     await webhook.stop()
     server.close()
@@ -234,6 +234,6 @@ async def test_an_answer_counts_once_its_status_is_known() -> None:
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as broken:
         port = broken.sockets[0].getsockname()[1]
-        webhook = HttpWebhook(f"http://127.0.0.1:{port}/", None, 5.0, At())
+        webhook = HttpWebhook(Address(f"http://127.0.0.1:{port}/"), 5.0, At())
         assert (await webhook.call("id", b"{}")).outcome == "delivered"
         await webhook.stop()

@@ -16,19 +16,16 @@ from schemas.topics import TOPICS
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
-from streams.edge.kafka.changelog import ChangelogStateStore
-from streams.edge.telemetry.health import HealthBoard
 from streams.flow.common.retry import WorkerTools
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.partition_task import DerivePorts
+from streams.flow.derive.state_store import StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
     Clock,
-    CounterName,
-    GaugeName,
-    HistogramName,
+    Health,
     Log,
     LogRecord,
     NewRecord,
@@ -83,19 +80,19 @@ class Figures:
         self.gauges: dict[tuple[str, ...], float] = {}
         self.observed: defaultdict[str, list[float]] = defaultdict(list)
 
-    def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
         self.counts[name, *labels.values()] += int(amount)
 
-    def gauge(self, name: GaugeName, value: float, **labels: str) -> None:
+    def gauge(self, name: str, value: float, **labels: str) -> None:
         self.gauges[name, *labels.values()] = value
 
-    def forget(self, name: GaugeName, **labels: str) -> None:
+    def forget(self, name: str, **labels: str) -> None:
         self.gauges.pop((name, *labels.values()), None)
 
-    def observe(self, name: HistogramName, value: float, **labels: str) -> None:  # noqa: ARG002 -- none is looked at
+    def observe(self, name: str, value: float, **labels: str) -> None:  # noqa: ARG002 -- none is looked at
         self.observed[name].append(value)
 
-    def total(self, name: CounterName) -> int:
+    def total(self, name: str) -> int:
         """Return a counter's sum over its labels."""
         return sum(amount for key, amount in self.counts.items() if key[0] == name)
 
@@ -112,9 +109,9 @@ def tools(
     )
 
 
-def board() -> HealthBoard:
+def board() -> Health:
     """Return a board for the notes of workers, whose steps have a minute."""
-    return HealthBoard("test", SystemClock(), 60.0)
+    return Health("test", SystemClock(), 60.0)
 
 
 class HastyClock(SystemClock):
@@ -216,7 +213,7 @@ class DeriveKit:
         """Return what a worker is given."""
         return DerivePorts(
             log=self.log,
-            state_store=ChangelogStateStore(self.log, config.state_topic),
+            state_store=StateStore(self.log, config.state_topic),
             rules=RULES,
             config=config,
             telemetry=figures,

@@ -28,7 +28,6 @@ from streams.flow.project.fold import LoggedRecord
 from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.flow.project.polling import ProjectPorts
 from streams.flow.project.worker import run_project
-from streams.flow.replay.views import fold_views
 from streams.ports import (
     Batch,
     Clock,
@@ -40,7 +39,7 @@ from streams.ports import (
 )
 from tests.core.history import START_MS
 from tests.core.strategies import SESSIONS, write
-from tests.doubles.dump import dump
+from tests.doubles.dump import dump, fold_views
 from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, tools, until
 
 PARTITIONS = 4

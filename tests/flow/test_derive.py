@@ -10,7 +10,7 @@ from contextgauge.errors import ConfigError, PositionError, VersionError
 from contextgauge.partitioner import partition_of
 from schemas.topics import Topic
 from streams import codec
-from streams.edge.kafka.changelog import ChangelogStateStore
+from streams.flow.derive.state_store import StateStore
 from streams.ports import NewRecord
 from tests.doubles.log import FaultyLog
 from tests.flow.derive_kit import DeriveKit, HastyClock, Sent, expected, samples, until
@@ -125,7 +125,7 @@ async def test_a_stale_kept_state_is_dropped(kit: DeriveKit, log: FaultyLog) -> 
     await kit.publish(MESSAGES[:half])
     async with kit.running() as worker:
         await kit.caught_up(worker)
-        store = ChangelogStateStore(log, kit.config.state_topic)
+        store = StateStore(log, kit.config.state_topic)
         intruder = log.transactional_producer("another")
         await intruder.start()
         for partition in range(4):

@@ -11,18 +11,9 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.flow.project.fold import PARTITION_KEY, Fold
 from streams.flow.project.partition import ViewWrite
-from streams.flow.replay.views import ViewFold, fold_records
 from streams.ports import LogRecord
-from tests.flow.project_kit import SAMPLE, logs, placed, sample_records, wanted
-
-
-def test_views_alone_equal_those_of_the_full_fold() -> None:
-    fold = ViewFold(only_views=True)
-    for item in placed(SAMPLE):
-        fold.add(item)
-    found = fold.documents()
-    assert found.views == wanted(SAMPLE).views
-    assert not any((found.compactions, *found.entries.values(), found.live))
+from tests.doubles.dump import fold_records
+from tests.flow.project_kit import logs, placed, sample_records
 
 
 def test_records_of_a_replay_are_folded_by_partition() -> None:

@@ -8,18 +8,17 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
-from streams.edge.kafka.changelog import ChangelogStateStore
-from streams.edge.telemetry.health import HealthBoard
+from streams.flow.derive.state_store import ChangelogChunk, StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.project import partition as project_partition
-from streams.ports import ApplyResult, ChangelogChunk, LogRecord, ViewChanges, ViewPosition
+from streams.ports import ApplyResult, Health, LogRecord, ViewChanges, ViewPosition
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import DeriveKit, Figures, samples, until
 from tests.flow.project_kit import ProjectKit, sample_records
 
 
-class SlowStore(ChangelogStateStore):
+class SlowStore(StateStore):
     """A changelog that is read back only as far as it is let."""
 
     def __init__(self, log: FaultyLog, topic: str) -> None:
@@ -81,7 +80,7 @@ async def test_a_standby_worker_is_ready() -> None:
     await kit.create_topics()
     async with kit.running():
         await until(lambda: kit.health.ready().ok)
-        first, kit.health = kit.health, HealthBoard("second", SystemClock(), 60.0)
+        first, kit.health = kit.health, Health("second", SystemClock(), 60.0)
         async with kit.running():
             await until(lambda: kit.health.ready().ok and first.ready().ok)
             shares = [board.ready().document["partitions"] for board in (first, kit.health)]
@@ -92,7 +91,7 @@ async def test_a_standby_worker_is_ready() -> None:
 async def test_a_poll_that_never_ends_is_not_live() -> None:
     clock = AheadClock()
     kit = _kit()
-    kit.health = HealthBoard("derive", clock, 60.0)
+    kit.health = Health("derive", clock, 60.0)
     kit.config = replace(kit.config, poll_timeout_s=3_600.0, revoke_timeout_s=0.1)
     await kit.create_topics()
     async with kit.running():
@@ -133,7 +132,7 @@ async def test_a_slow_batch_that_makes_progress_is_live(
             )
 
     kit = ProjectKit(FaultyLog(SystemClock()), SlowViews())
-    kit.health = HealthBoard("project", clock, 60.0)
+    kit.health = Health("project", clock, 60.0)
     await kit.create_topic()
     records = [record for part in sample_records() for record in part]
     # All of one partition, so that no other one writes meanwhile.
@@ -197,7 +196,7 @@ async def test_a_worker_reports_the_state_of_idle_partitions_it_takes_over() -> 
     await kit.publish(samples())
     told: list[dict[str, float]] = []
     for _ in range(2):
-        kit.health = HealthBoard("derive", SystemClock(), 60.0)
+        kit.health = Health("derive", SystemClock(), 60.0)
         async with kit.running() as worker:
             await kit.caught_up(worker)
             await until(lambda: kit.health.ready().ok)

@@ -11,7 +11,7 @@ import pytest
 
 from contextgauge.errors import RetryError
 from contextgauge.partitioner import partition_of
-from streams.edge.memory.group import MemoryGroupReader
+from streams.edge.memory.readers import MemoryGroupReader
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition, Work
 from streams.flow.derive.partition_task import DerivePorts, PartitionTask, ReaderLostError

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, PositionError, VersionError
 from schemas.topics import Topic
-from streams.edge.memory.log import MemoryPartitionReader
+from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.common.generations import GenerationTracker
 from streams.ports import Batch, Generations, NewRecord, ViewChanges, ViewPosition
 from tests.doubles.log import FaultyLog

@@ -19,6 +19,7 @@ from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files import reading as files
+from streams.edge.files import tail
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
@@ -229,7 +230,7 @@ def test_a_long_line_gives_its_records_without_its_content(tmp_path: Path) -> No
 def test_a_gigantic_line_of_garbage_is_reported_by_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr(files, "HELD_LINE_BYTES", held)
+    monkeypatch.setattr(tail, "HELD_LINE_BYTES", held)
     garbage = b"g" * (MESSAGE_LIMIT_BYTES + 5)
     path = write(tmp_path / "a.jsonl", body("u1", 10_000), garbage, body("u2", 20_000))
     blocks = files.read(files.expand([str(path)]))
@@ -254,7 +255,7 @@ def test_the_size_limit_is_set_by_the_caller(tmp_path: Path) -> None:
 def test_block_boundaries_do_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
 ) -> None:
-    monkeypatch.setattr(files, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(tail, "_BLOCK_BYTES", block_bytes)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"a":1}\r\n\n{"b":2}\n\r\n{"sessionId":"s"}')
     assert [(line.number, line.value, line.size) for line in lines_of(path)] == [
@@ -284,6 +285,16 @@ def test_a_session_without_subagents_is_named_by_its_folder_too(tmp_path: Path) 
     assert [Path(line.file).name for line in lines_of(tmp_path)] == ["one.jsonl"]
 
 
+@pytest.mark.parametrize("name", [".", "..", "../one", "subagents/.."])
+def test_a_folder_may_be_named_from_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    write(tmp_path / "one.jsonl", body("u1"))
+    write(tmp_path / "one" / "subagents" / "agent-a.jsonl", body("u2"))
+    monkeypatch.chdir(tmp_path / "one" / "subagents" if name == ".." else tmp_path / "one")
+    assert [line.session_hint for line in lines_of(name)] == ["one", "one"]
+
+
 def test_a_projects_folder_is_every_session_each_with_its_subagents(tmp_path: Path) -> None:
     for name in (
         "q/two.jsonl",
@@ -300,18 +311,18 @@ def test_a_projects_folder_is_every_session_each_with_its_subagents(tmp_path: Pa
     (tmp_path / "p" / "notes.txt").write_text("no transcript")
     found = lines_of(tmp_path)
     assert [str(Path(line.file).relative_to(tmp_path)) for line in found] == [
-        "r.jsonl",
+        "p/gone/subagents/agent-g.jsonl",
         "p/one.jsonl",
         "p/one/subagents/agent-a.jsonl",
         "p/zero.jsonl",
         "p/agent-loose.jsonl",
-        "p/gone/subagents/agent-g.jsonl",
         "q/two.jsonl",
+        "r.jsonl",
         "r/three.jsonl",
     ]
     assert [line.session_hint for line in lines_of(tmp_path / "r")] == ["three"]
     assert [line.session_hint for line in found] == [
-        "r", "one", "one", "zero", "agent-loose", "gone", "two", "three",
+        "gone", "one", "one", "zero", "agent-loose", "two", "r", "three",
     ]  # fmt: skip
 
 
@@ -362,9 +373,3 @@ def test_a_file_that_cannot_be_read_is_a_clear_error(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(ConfigError, match=r"a\.jsonl: No such file"):
         list(files.read(sources))
-
-
-def test_sizes_add_up_unless_a_pipe_is_among_them(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", b"{}", b"{}")
-    assert files.size_bytes(files.expand([str(path), str(path)])) == 12
-    assert files.size_bytes(files.expand([str(path), "-"])) is None

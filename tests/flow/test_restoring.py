@@ -9,10 +9,10 @@ import structlog
 from contextgauge.clock import SystemClock
 from schemas.topics import MIB
 from streams import codec
-from streams.edge.kafka.changelog import ChangelogStateStore
 from streams.edge.memory.log import MemoryLog
 from streams.flow.derive.partition_task import LOG_EVERY_S, restore
-from streams.ports import ChangelogChunk, LogRecord
+from streams.flow.derive.state_store import ChangelogChunk, StateStore
+from streams.ports import LogRecord
 from tests.flow.derive_kit import DeriveKit, Figures, samples, until
 from tests.flow.test_partition_state import START_MS, at, new_state, restored
 
@@ -31,7 +31,7 @@ class SteppingClock(SystemClock):
         return self.now
 
 
-class SlowStore(ChangelogStateStore):
+class SlowStore(StateStore):
     """Yields the changelog entry by entry, and then never ends."""
 
     async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:

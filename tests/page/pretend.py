@@ -19,10 +19,10 @@ from streams.core.session_status import THRESHOLDS
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
-from streams.flow.replay.views import fold_records
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
 from streams.serve.api.answers import served, status_of_document
+from tests.doubles.dump import fold_records
 
 _LIMIT_BYTES = 8 << 20
 

@@ -43,7 +43,7 @@ class Secured:
     running: list[Running] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        _program("openssl", "OpenSSL", "apt-get install openssl")  # type: ignore[arg-type]
+        _program("openssl", "OpenSSL", "apt-get install openssl")
         self.authority = Authority.make(self.folder / "authority", "authority")
         self.other = Authority.make(self.folder / "other", "other")
         self.server = self.authority.sign("server", "localhost")

@@ -16,16 +16,23 @@ from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.views import MemoryPartition
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers
 from streams.flow.derive.deriver import Deriver
 from streams.flow.project.fold import LoggedRecord
-from streams.flow.replay.views import ViewFold
 from streams.flow.simulator import SimulationOptions, sample_sessions
-from streams.ports import Clock, Entry, Generations, ProjectorHeartbeat, ViewPosition, ViewReader
+from streams.ports import (
+    Clock,
+    Entry,
+    Generations,
+    Health,
+    ProjectorHeartbeat,
+    ViewPosition,
+    ViewReader,
+)
 from streams.serve.api.app import create_app
 from streams.serve.api.serving import Serving
+from tests.doubles.dump import ViewFold
 from tests.doubles.views import FaultyViews
 
 PARTITIONS = 3
@@ -53,12 +60,13 @@ class GrowingViews(FaultyViews):
         self._place()
 
     def add(self, *records: Record) -> None:
-        """Fold records, and move the positions."""
-        for record in records:
-            partition = partition_of(record.data.session_id, self.count)
+        """Fold the records of one transaction, and move the positions."""
+        partitions = [partition_of(record.data.session_id, self.count) for record in records]
+        for partition, record in zip(partitions, records, strict=True):
             self._folds[partition].add(LoggedRecord(self.offsets[partition], None, record))
-            # A gap, as a transaction marker leaves one.
-            self.offsets[partition] += 2
+            self.offsets[partition] += 1
+        for partition in set(partitions):
+            self.offsets[partition] += 1  # the transaction's marker
         self._place()
 
     def swap(self) -> None:
@@ -152,7 +160,7 @@ def api_over(
 ) -> Api:
     """Return an application over views."""
     telemetry, clock = PrometheusTelemetry("serve", "worker"), clock or SystemClock()
-    health = HealthBoard("serve", clock, 60.0)
+    health = Health("serve", clock, 60.0)
     health.worker("member")
     reported: list[tuple[str, BaseException]] = []
     app = create_app(

@@ -75,6 +75,21 @@ async def test_breaks_and_other_servers_and_generations_lose_and_repeat_nothing(
     await server.feed.stop()
 
 
+async def test_a_transaction_is_sent_completely_wherever_reads_cut_it(
+    records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "_BATCH", 3)
+    views = GrowingViews()
+    views.add(records[0])
+    server = Server(views)
+    async with aclosing(server.listen()) as events:
+        await take(events, bool)
+        views.add(*records[1:])
+        found = await take(events, enough(len(records) - 1))
+    assert told_by_partition(found, views.count) == by_partition(records[1:], views.count)
+    await server.feed.stop()
+
+
 async def test_a_position_older_than_the_feed_is_reset(records: list[Record]) -> None:
     views = GrowingViews()
     views.add(*records)
@@ -107,7 +122,7 @@ async def test_a_position_beyond_the_views_waits_and_then_is_reset(
 ) -> None:
     views = GrowingViews()
     views.add(*records[:30])
-    ahead = FeedPosition(1, tuple(offset + 4 for offset in views.offsets))
+    ahead = FeedPosition(1, tuple(offset + 2 for offset in views.offsets))
     server = Server(views)
     expected = [part[2:] for part in _parts(records[30:], views)]
     async with aclosing(server.listen(ahead)) as events:

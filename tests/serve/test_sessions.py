@@ -8,10 +8,10 @@ from contextgauge.clock import SystemClock
 from schemas.records import CompactBoundary, Record
 from streams import codec
 from streams.edge.memory.views import MemoryPartition, MemoryViews
-from streams.flow.replay.views import fold_records
 from streams.ports import Generations, ViewPosition
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
+from tests.doubles.dump import fold_records
 
 PARTITIONS = 3
 

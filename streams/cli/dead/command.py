@@ -4,9 +4,9 @@ import asyncio
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,8 @@ from contextgauge.kafka.producer import KafkaProducer
 from contextgauge.normalise.fields import MAX_LONG_NAME
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
-from streams.cli.dead import screen
+from streams.cli.dead import report
+from streams.cli.dead.connection import DeadLetterConnection, connected, guarded
 from streams.cli.dead.options import (
     Addresses,
     OfSession,
@@ -26,22 +27,18 @@ from streams.cli.dead.options import (
     parse_address,
     selection,
 )
-from streams.cli.dead.topic import DeadLetterConnection, connected, guarded
 from streams.cli.exits import Exit
+from streams.cli.screen.figures import exact, safe
 from streams.cli.screen.lines import quiet_pipe
-from streams.cli.screen.output import err, exact, out, safe, write_json
+from streams.cli.screen.options import AsJson
+from streams.cli.screen.output import err, out, write_json
 from streams.flow.dead_letters.letters import Letter
 from streams.flow.dead_letters.reading import DeadReading, Selection, Span
 from streams.flow.dead_letters.redrive import RedriveConfig, RedriveResult
 from streams.flow.dead_letters.redrive import redrive as redrive_letters
-from streams.settings import Settings
 
 NOT_ALL = Exit.STOPPED
 """Exit code if an address has no letter, or a letter is skipped."""
-
-T = TypeVar("T")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -70,59 +67,54 @@ def list_letters(
     Message content is not shown; see `contextgauge dead show`. A letter that was sent again is
     listed until the topic's retention deletes it.
     """
-    settings = wiring.settings()
     selected = selection(addresses, reason, since, until, session, SystemClock().now_ms())
-
-    async def work(connection: DeadLetterConnection) -> None:
-        if summary:
-            await _count(connection, selected, as_json=as_json)
-        else:
-            await _list(connection, selected, limit, as_json=as_json)
-
     with quiet_pipe():
-        _run(settings, selected, work)
+        if summary:
+            asyncio.run(_count(selected, as_json=as_json))
+        else:
+            asyncio.run(_list(selected, limit, as_json=as_json))
 
 
-async def _list(
-    connection: DeadLetterConnection, selected: Selection, limit: int, *, as_json: bool
-) -> None:
-    shown: list[screen.Brief] = []
+async def _list(selected: Selection, limit: int, *, as_json: bool) -> None:
+    shown: list[report.Brief] = []
     more = False
-    with screen.RedriveBar("reading", shown=not (as_json and out.is_terminal)) as bar:
-        reading = await _begin(connection, selected, screen.brief, bar.show)
-        async for letter in reading.newest_first():
-            more = len(shown) == limit
-            if more:
-                break
-            shown.append(letter)
-            if as_json:
-                write_json(screen.brief_json(letter))
+    with report.reading_bar("reading", shown=not (as_json and out.is_terminal)) as progress:
+        async with connected(selected) as connection:
+            reading = await connection.begin(report.brief, progress)
+            async for letter in reading.newest_first():
+                more = len(shown) == limit
+                if more:
+                    break
+                shown.append(letter)
+                if as_json:
+                    write_json(report.brief_json(letter))
     if not shown:
         _print_none(selected)
     elif not as_json:
-        out.print(screen.letters_table(shown, out.width))
+        out.print(report.letters_table(shown, out.width))
     if more:
         last = f"the newest {exact(len(shown))}: --limit shows more, --summary counts all"
         err.print(last, style="dim", soft_wrap=True)
 
 
-async def _count(connection: DeadLetterConnection, selected: Selection, *, as_json: bool) -> None:
-    tallies: defaultdict[str, screen.Tally] = defaultdict(screen.Tally)
-    with screen.RedriveBar("counting") as bar:
-        reading = await _begin(connection, selected, _counted, bar.show)
-        async for reason, died_ms, size in reading.as_sent():
-            tallies[reason].add(died_ms, size)
+async def _count(selected: Selection, *, as_json: bool) -> None:
+    tallies: defaultdict[str, report.Tally] = defaultdict(report.Tally)
+
+    def counted(letter: Letter) -> tuple[str, int, int]:
+        return letter.reason, letter.died_ms, len(letter.value)
+
+    with report.reading_bar("counting") as progress:
+        async with connected(selected) as connection:
+            reading = await connection.begin(counted, progress)
+            async for reason, died_ms, size in reading.as_sent():
+                tallies[reason].add(died_ms, size)
     if as_json:
-        for line in screen.summary_json(tallies):
+        for line in report.summary_json(tallies):
             write_json(line)
     elif tallies:
-        out.print(screen.summary_table(tallies))
+        out.print(report.summary_table(tallies))
     else:
         _print_none(selected)
-
-
-def _counted(letter: Letter) -> tuple[str, int, int]:
-    return letter.reason, letter.died_ms, len(letter.value)
 
 
 def _print_none(selected: Selection) -> None:
@@ -147,35 +139,28 @@ def show(
 
     Control characters and invalid text are escaped.
     """
-    settings = wiring.settings()
     span = parse_address(address)
     if span.end != span.begin + 1:
         raise ConfigError(f"{address!r} selects several: give one, as PARTITION:OFFSET")
-    selected = Selection(spans=(span,))
-
-    async def work(connection: DeadLetterConnection) -> None:
-        with screen.RedriveBar("reading", shown=False) as bar:
-            reading = await _begin(connection, selected, _itself, bar.show)
-            letters = [letter async for letter in reading.as_sent()]
-        if not letters:
-            first, end = await connection.reader.bounds(span.partition)
-            _print_missing([span], f"partition {span.partition} has offsets {first} to {end - 1}")
-            raise typer.Exit(NOT_ALL)
-        (letter,) = letters
+    with quiet_pipe():
+        letter = asyncio.run(_read(span))
         if raw:
             sys.stdout.buffer.write(letter.value)
             sys.stdout.buffer.flush()
         elif as_json:
-            write_json(screen.letter_json(letter))
+            write_json(report.letter_json(letter))
         else:
-            out.print(screen.letter_box(letter, SystemClock().now_ms(), characters))
-
-    with quiet_pipe():
-        _run(settings, selected, work)
+            out.print(report.letter_box(letter, SystemClock().now_ms(), characters))
 
 
-def _itself(letter: Letter) -> Letter:
-    return letter
+async def _read(span: Span) -> Letter:
+    async with connected(Selection(spans=(span,))) as connection:
+        reading = await connection.begin(lambda letter: letter)
+        async for letter in reading.as_sent():
+            return letter
+        first, end = await connection.reader.bounds(span.partition)
+    _print_missing([span], f"partition {span.partition} has offsets {first} to {end - 1}")
+    raise typer.Exit(NOT_ALL)
 
 
 def _print_missing(spans: Sequence[Span], reason: str) -> None:
@@ -214,22 +199,26 @@ def redrive(  # noqa: PLR0913 -- an option each
     derived give no second record. The letters stay in their topic. Exits with code 1 if any letter
     is skipped.
     """
-    settings = wiring.settings()
     selected = selection(addresses, reason, since, until, session, SystemClock().now_ms())
     _check_selected(selected, assign_session, every=every)
     if not (dry_run or yes or sys.stdin.isatty()):
         raise ConfigError("cannot ask without a terminal: give --yes to send, or --dry-run to look")
+    asyncio.run(_redrive(selected, assign_session, dry_run=dry_run, yes=yes, as_json=as_json))
 
-    async def work(connection: DeadLetterConnection) -> None:
-        config = _redrive_config(settings, connection, assign_session)
-        missing = {span for span in selected.spans if span.end == span.begin + 1}
 
-        def take(letter: Letter) -> Letter:
-            missing.discard(Span(letter.partition, letter.offset, letter.offset + 1))
-            return letter
+async def _redrive(
+    selected: Selection, assign_session: str | None, *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    missing = {span for span in selected.spans if span.end == span.begin + 1}
 
+    def take(letter: Letter) -> Letter:
+        missing.discard(Span(letter.partition, letter.offset, letter.offset + 1))
+        return letter
+
+    async with connected(selected) as connection:
+        config = _redrive_config(connection, assign_session)
         # Once: letters that arrive during the question were not agreed to.
-        reading = await _begin(connection, selected, take, lambda _read, _of: None)
+        reading = await connection.begin(take)
         result = RedriveResult()
         if not yes or dry_run:
             result = await _pass(reading, config, None, result)
@@ -237,12 +226,10 @@ def redrive(  # noqa: PLR0913 -- an option each
         if not dry_run and (yes or (result.messages and _confirm(result, config))):
             result = await _send(connection, reading, config)
             _report(result, config, selected, sent=True, as_json=as_json)
-        if missing:
-            _print_missing(sorted(missing), "or none that the options select")
-        if missing or result.skipped_letters:
-            raise typer.Exit(NOT_ALL)
-
-    _run(settings, selected, work)
+    if missing:
+        _print_missing(sorted(missing), "or none that the options select")
+    if missing or result.skipped_letters:
+        raise typer.Exit(NOT_ALL)
 
 
 async def _send(
@@ -250,16 +237,13 @@ async def _send(
 ) -> RedriveResult:
     """Send the letters; if that ends early, print how to continue."""
     result = RedriveResult()
-    producer = connection.log.producer()
-    await producer.start()
-    try:
-        return await guarded(_pass(reading, config, producer, result), producer)
-    except BaseException:
-        rest = screen.how_to_continue(reading.selection, connection.partitions, result.settled)
-        err.print(rest, soft_wrap=True)
-        raise
-    finally:
-        await producer.stop()
+    async with wiring.started(connection.log.producer()) as producer:
+        try:
+            return await guarded(_pass(reading, config, producer, result), producer)
+        except BaseException:
+            rest = report.how_to_continue(reading.selection, connection.partitions, result.settled)
+            err.print(rest, soft_wrap=True)
+            raise
 
 
 def _check_selected(selected: Selection, assign_session: str | None, *, every: bool) -> None:
@@ -274,9 +258,8 @@ def _check_selected(selected: Selection, assign_session: str | None, *, every: b
         raise ConfigError(f"--assign-session takes 1 to {exact(MAX_LONG_NAME)} characters")
 
 
-def _redrive_config(
-    settings: Settings, connection: DeadLetterConnection, session: str | None
-) -> RedriveConfig:
+def _redrive_config(connection: DeadLetterConnection, session: str | None) -> RedriveConfig:
+    settings = connection.settings
     topic = settings.topic(AGENT_MESSAGES)
     return RedriveConfig(
         topic=topic.name,
@@ -296,8 +279,8 @@ async def _pass(
     result: RedriveResult,
 ) -> RedriveResult:
     """Process the letters once, and send them if there is a producer."""
-    with screen.RedriveBar("trying" if producer is None else "sending") as bar:
-        letters = replace(reading, progress=bar.show).as_sent()
+    with report.reading_bar("trying" if producer is None else "sending") as progress:
+        letters = replace(reading, progress=progress).as_sent()
         return await redrive_letters(letters, config, SystemClock(), producer, result)
 
 
@@ -312,10 +295,10 @@ def _report(
 ) -> None:
     """Print the result: on standard output, or on standard error before a question."""
     if as_json and not asks:
-        write_json(screen.redrive_json(result, sent=sent))
+        write_json(report.redrive_json(result, sent=sent))
     elif result.letters:
         console = err if asks else out
-        for line in screen.redrive_lines(result, config.topic, sent=sent):
+        for line in report.redrive_lines(result, config.topic, sent=sent):
             console.print(safe(line), markup=False, soft_wrap=True)
     else:
         _print_none(selected)
@@ -330,24 +313,3 @@ def _confirm(result: RedriveResult, config: RedriveConfig) -> bool:
         return typer.confirm(f"Send {exact(result.messages)} to {config.topic}?", err=True)
     finally:
         signal.signal(signal.SIGINT, handler)
-
-
-async def _begin(
-    connection: DeadLetterConnection,
-    selected: Selection,
-    take: Callable[[Letter], T],
-    progress: Callable[[int, int], None],
-) -> DeadReading[T]:
-    reading = DeadReading(connection.reader, SystemClock(), selected, take, progress)
-    await reading.begin(connection.partitions)
-    return reading
-
-
-def _run(
-    settings: Settings, selected: Selection, work: Callable[[DeadLetterConnection], Awaitable[None]]
-) -> None:
-    async def run() -> None:
-        async with connected(settings, selected) as connection:
-            await work(connection)
-
-    asyncio.run(run())

@@ -9,7 +9,7 @@ import typer
 
 from contextgauge.errors import ConfigError
 from schemas.topics import DAY_MS, HOUR_MS
-from streams.flow.dead_letters.letters import UNKNOWN_REASON
+from streams.flow.dead_letters.letters import REMEDIES, UNKNOWN_REASON
 from streams.flow.dead_letters.reading import Selection, Span
 
 _ADDRESS = re.compile(r"(\d{1,9}):(?:(\d{1,18})(?:(-)(\d{1,18})?)?)?", re.ASCII)
@@ -24,19 +24,8 @@ _UNITS_MS: Final = {
 }
 
 
-class Reason(StrEnum):
-    """Why a message is a dead letter: those of `DeadReason`, and an unknown one."""
-
-    not_utf8 = "not_utf8"
-    byte_order_mark = "byte_order_mark"
-    not_json = "not_json"
-    not_object = "not_object"
-    too_deep = "too_deep"
-    too_large = "too_large"
-    no_session = "no_session"
-    misrouted = "misrouted"
-    unknown = UNKNOWN_REASON
-
+Reason = StrEnum("Reason", [*REMEDIES, UNKNOWN_REASON])  # type: ignore[misc]
+"""Why a message is a dead letter: those of `DeadReason`, and an unknown one."""
 
 _FORMS = "PARTITION:OFFSET (0:1234), PARTITION:FROM-TO (0:1200-1300) or PARTITION: (0:)"
 

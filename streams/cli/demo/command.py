@@ -1,6 +1,7 @@
 """`contextgauge demo`: sessions through the whole pipeline, and the result."""
 
 import asyncio
+import shlex
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -8,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
@@ -17,12 +18,20 @@ from rich.text import Text
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
+from contextgauge.errors import StopError
+from contextgauge.settings.forms import PREFIX
 from schemas.messages import DeadLetter
-from schemas.topics import AGENT_MESSAGES
-from streams import wiring
+from streams import codec, wiring
 from streams.cli.demo import pipeline as demo_pipeline
-from streams.cli.demo.page import serve_page
-from streams.cli.demo.pipeline import ENDING_SIGNALS, Pipeline, Progressed
+from streams.cli.demo.pipeline import (
+    LOOK_S,
+    STALL_S,
+    Pipeline,
+    Progressed,
+    Worker,
+    connection_variables,
+    environment_of,
+)
 from streams.cli.demo.report import (
     most_known,
     print_next,
@@ -32,17 +41,24 @@ from streams.cli.demo.report import (
     say,
 )
 from streams.cli.exits import by_signal
-from streams.cli.screen.output import exact, out
+from streams.cli.publish.connection import publish_config
+from streams.cli.screen.figures import exact
+from streams.cli.screen.output import out
 from streams.cli.simulate import as_lines, ending_now
 from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
+from streams.edge.telemetry.server import listening
 from streams.flow.publish.follow import in_thread
-from streams.flow.publish.publish import PublishConfig, PublishCounts, paced, publish
+from streams.flow.publish.publish import PublishCounts, paced, publish
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.serve.views.sessions import active_sessions
+from streams.settings.serving import ServingSettings
 
 _SHOWN_SESSIONS = 20
 """Sessions in the table: those that were active last."""
+
+_CHECK_S = 1.0
+"""Interval of the checks whether everything still runs while the page is served."""
 
 _Blocks = AsyncIterator[Sequence[Line]]
 _Page = Callable[[Pipeline], Coroutine[None, None, None]]
@@ -78,7 +94,7 @@ def demo(
                 for name, service in services.items():
                     say(f"{name.capitalize()} is ready at {service.address}", done=True)
                 real = settings.at(services["kafka"].address, services["redis"].address)
-                page = partial(serve_page, folder) if serve else None
+                page = partial(_serve_page, folder) if serve else None
                 asyncio.run(_show(demo_pipeline.real_pipeline(folder, real), blocks, page))
                 say("stopping Kafka and Redis …")
         except MissingPartError as error:
@@ -112,15 +128,12 @@ def _interruptible() -> Iterator[None]:
         received.append(number)
         signal.raise_signal(signal.SIGINT)
 
-    former = {each: signal.signal(each, interrupt) for each in ENDING_SIGNALS}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise SystemExit(by_signal(received[0] if received else signal.SIGINT)) from None
-    finally:
-        for each, handler in former.items():
-            signal.signal(each, handler)
+    with demo_pipeline.on_ending_signals(interrupt):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise SystemExit(by_signal(received[0] if received else signal.SIGINT)) from None
 
 
 async def _show(
@@ -198,19 +211,49 @@ async def _publish_and_watch(
 async def _publish(
     pipeline: Pipeline, blocks: _Blocks, show: Callable[[int], None]
 ) -> PublishCounts:
-    settings = pipeline.settings
-    config = PublishConfig(
-        topic=settings.topic(AGENT_MESSAGES).name,
-        partitions=settings.partitions,
-        limit_bytes=settings.message_limit_bytes,
-    )
+    config = publish_config(pipeline.settings, pipeline.settings.partitions)
 
     def ignore(line: Line, letter: DeadLetter) -> None:
         del line, letter  # rejected lines are counted, and reported in one line at the end
 
-    producer = pipeline.log.producer()
-    await producer.start()
-    try:
+    async with wiring.started(pipeline.log.producer()) as producer:
         return await publish(producer, config, blocks, ignore, lambda done: show(done.messages))
-    finally:
-        await producer.stop()
+
+
+async def _serve_page(folder: Path, pipeline: Pipeline) -> None:
+    """Serve the page on this machine until Ctrl-C: on the settings' port, or a free one."""
+    environment = environment_of(pipeline.settings)
+    for name in ServingSettings.model_fields:  # settings of a server for others
+        environment.pop(PREFIX + name.upper(), None)
+    port = pipeline.settings.serve_port
+    try:
+        listening("127.0.0.1", port).close()
+    except OSError:
+        say(f"port {port} is taken: serving the page on a free one", done=True)
+        port = 0
+    environment |= {PREFIX + "SERVE_PORT": str(port), PREFIX + "LOG_LEVEL": "info"}
+    with Worker("serve", folder / "serve.log", environment) as server:
+        say(f"the page is at {await _address(server)}, live: press Ctrl-C to stop", done=True)
+        say("for `contextgauge top` and all other commands, in another terminal:", done=True)
+        for name, value in connection_variables(pipeline.settings).items():
+            out.print(Text(f"    export {name}={shlex.quote(value)}", style="bold"), soft_wrap=True)
+        with suppress(asyncio.CancelledError):  # here Ctrl-C is the regular end
+            while True:
+                pipeline.check()
+                server.check()
+                await asyncio.sleep(_CHECK_S)
+        cast("asyncio.Task[None]", asyncio.current_task()).uncancel()
+    out.print()
+
+
+async def _address(server: Worker) -> str:
+    """Return the server's address from its log. Raises StopError."""
+    for _ in range(int(STALL_S / LOOK_S)):
+        server.check()
+        for line in server.log_file.read_text(errors="replace").splitlines():
+            with suppress(ValueError):  # half a line
+                entry = codec.loads(line)
+                if isinstance(entry, dict) and entry.get("event") == "serving":
+                    return f"{entry['address']}/"
+        await asyncio.sleep(LOOK_S)
+    raise StopError("the page's server does not respond")

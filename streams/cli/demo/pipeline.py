@@ -11,17 +11,23 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Self
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, StopError
 from contextgauge.kafka.connection import bootstrap_servers
 from contextgauge.settings.forms import PREFIX
-from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, DEAD_LETTERS, TOPICS
+from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, DEAD_LETTERS, TOPICS, Topic
 from schemas.views import PARTITION_FIELD, PartitionView
 from streams import wiring
 from streams.codec import views as view_codec
@@ -29,14 +35,14 @@ from streams.edge.local_stack import processes
 from streams.edge.local_stack.stack import LocalStack, Name, Service
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
-from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import NoTelemetry
-from streams.ports import Log, PartitionReader, ViewStore
+from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.flow.dead_letters.reading import DeadReading, Selection
+from streams.ports import Health, Log, PartitionReader, ViewStore
 from streams.settings import CONNECTION_FIELDS, Settings
 from streams.wiring import workers
+from streams.wiring.context import WorkerContext
 
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, the default of kill, and a closed terminal."""
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 WORKERS = ("derive", "derive", "project")
 
@@ -85,14 +91,16 @@ class Progressed:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ignore signals: a second Ctrl-C would leave processes behind."""
-    former = {each: signal.signal(each, signal.SIG_IGN) for each in ENDING_SIGNALS}
+def on_ending_signals(
+    handler: Callable[[int, FrameType | None], None] | signal.Handlers,
+) -> Iterator[None]:
+    """Handle Ctrl-C, the default of kill and a closed terminal, while the context lasts."""
+    former = {each: signal.signal(each, handler) for each in _ENDING_SIGNALS}
     try:
         yield
     finally:
-        for each, handler in former.items():
-            signal.signal(each, handler)
+        for each, former_handler in former.items():
+            signal.signal(each, former_handler)
 
 
 @contextmanager
@@ -106,7 +114,8 @@ def real_services(progress: Callable[[str], None]) -> Iterator[tuple[Path, dict[
     try:
         yield folder, stack.start(progress=progress)
     finally:
-        with _uninterrupted():
+        # A second Ctrl-C would leave processes behind.
+        with on_ending_signals(signal.SIG_IGN):
             stack.stop()
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -124,7 +133,7 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _uninterrupted():
+        with on_ending_signals(signal.SIG_IGN):
             processes.stop(self._process, _STOP_TIMEOUT_S)
 
     def check(self) -> None:
@@ -156,12 +165,10 @@ def connection_variables(settings: Settings) -> dict[str, str]:
 async def real_pipeline(folder: Path, settings: Settings) -> AsyncIterator[Pipeline]:
     """Run the workers as processes over a real Kafka and a real Redis."""
     async with AsyncExitStack() as closing:
-        log = wiring.kafka_log(settings, "contextgauge-demo")
-        await log.start()
-        closing.push_async_callback(log.stop)
-        store = wiring.redis_views(settings)
-        await store.start()
-        closing.push_async_callback(store.stop)
+        log = await closing.enter_async_context(
+            wiring.started(wiring.kafka_log(settings, "contextgauge-demo"))
+        )
+        store = await closing.enter_async_context(wiring.started(wiring.redis_views(settings)))
         await _create_topics(settings, log)
         environment = environment_of(settings)
         running = [
@@ -179,31 +186,22 @@ async def real_pipeline(folder: Path, settings: Settings) -> AsyncIterator[Pipel
 @asynccontextmanager
 async def embedded_pipeline(settings: Settings) -> AsyncIterator[Pipeline]:
     """Run the same workers as tasks of this process, in memory."""
-    clock, telemetry, stop = SystemClock(), NoTelemetry(), asyncio.Event()
+    clock, stop = SystemClock(), asyncio.Event()
     log, store = MemoryLog(clock), MemoryViews()
 
-    def health(name: str) -> HealthBoard:
-        return HealthBoard(name, clock, settings.stuck_after_s)
+    def work(name: str) -> Coroutine[None, None, None]:
+        worker = WorkerContext(
+            settings=settings,
+            telemetry=PrometheusTelemetry(),
+            health=Health(name, clock, settings.stuck_after_s),
+            clock=clock,
+            stop=stop,
+        )
+        is_derive = name == "derive"
+        return workers.derive(worker, log) if is_derive else workers.project(worker, log, store)
 
     await _create_topics(settings, log)
-    tasks = [
-        asyncio.create_task(
-            workers.derive(
-                settings, log, telemetry=telemetry, health=health(name), clock=clock, stop=stop
-            )
-            if name == "derive"
-            else workers.project(
-                settings,
-                log,
-                store,
-                telemetry=telemetry,
-                health=health(name),
-                clock=clock,
-                stop=stop,
-            )
-        )
-        for name in WORKERS
-    ]
+    tasks = [asyncio.create_task(work(name)) for name in WORKERS]
 
     def check() -> None:
         for task in tasks:
@@ -232,8 +230,8 @@ async def watch(
     clock = SystemClock()
     async with AsyncExitStack() as closing:
         readers = [
-            await closing.enter_async_context(_reader(pipeline, name))
-            for name in (AGENT_MESSAGES.name, CONTEXT_EVENTS.name)
+            await closing.enter_async_context(_reader(pipeline, topic))
+            for topic in (AGENT_MESSAGES, CONTEXT_EVENTS)
         ]
         before, moved_s, done_looks = None, clock.monotonic_s(), 0
         while True:
@@ -252,15 +250,9 @@ async def watch(
             await asyncio.sleep(LOOK_S)
 
 
-@asynccontextmanager
-async def _reader(pipeline: Pipeline, topic: str) -> AsyncIterator[PartitionReader]:
-    name = pipeline.settings.topic_prefix + topic
-    reader = pipeline.log.reader(name, range(pipeline.settings.partitions))
-    await reader.start()
-    try:
-        yield reader
-    finally:
-        await reader.stop()
+def _reader(pipeline: Pipeline, topic: Topic) -> AbstractAsyncContextManager[PartitionReader]:
+    name = pipeline.settings.topic(topic).name
+    return wiring.started(pipeline.log.reader(name, range(pipeline.settings.partitions)))
 
 
 async def _look(pipeline: Pipeline, readers: Sequence[PartitionReader]) -> Progressed:
@@ -296,14 +288,13 @@ async def _look(pipeline: Pipeline, readers: Sequence[PartitionReader]) -> Progr
 
 async def dead_letters(pipeline: Pipeline) -> Counter[str]:
     """Return the number of dead letters by reason."""
-    reasons: Counter[str] = Counter()
-    async with _reader(pipeline, DEAD_LETTERS.name) as reader:
-        for partition in range(pipeline.settings.partitions):
-            position, end = await reader.bounds(partition)
-            reader.seek(partition, position)
-            while position < end:
-                batch = await reader.poll(partition, 1_000, LOOK_S)
-                position = batch.position
-                headers = [header for record in batch.records for header in record.headers]
-                reasons.update(value.decode() for name, value in headers if name == "dead_reason")
-    return reasons
+    async with _reader(pipeline, DEAD_LETTERS) as reader:
+        reading = DeadReading(
+            reader,
+            SystemClock(),
+            Selection(),
+            take=lambda letter: letter.reason,
+            progress=lambda _read, _of: None,
+        )
+        await reading.begin(range(pipeline.settings.partitions))
+        return Counter([reason async for reason in reading.as_sent()])

@@ -13,7 +13,8 @@ from rich.text import Text
 from contextgauge.clock import SystemClock
 from schemas.records import MAIN_CHAIN, CompactionComplete, Record
 from schemas.views import CompactionBrief, SessionView
-from streams.cli.screen.output import count, duration, exact, out
+from streams.cli.screen.figures import count, duration, exact
+from streams.cli.screen.output import out
 from streams.cli.screen.render import short_ids
 from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
@@ -102,16 +103,13 @@ def _around(
     records: Sequence[Record], brief: CompactionBrief | None
 ) -> tuple[Sequence[Record], int, int]:
     """Return the records around the end of a compaction, and how many are left out."""
-    end = 0
-    for index, record in enumerate(records):
-        if brief is None:
-            break
-        if record.id == brief.record_id:
-            end = index
-        complete = record.data
-        if isinstance(complete, CompactionComplete) and complete.boundary_id == brief.record_id:
-            end = index
-            break
+
+    def is_end(record: Record) -> bool:
+        data = record.data
+        complete = data.boundary_id if isinstance(data, CompactionComplete) else None
+        return brief is not None and brief.record_id in {record.id, complete}
+
+    end = max([index for index, record in enumerate(records) if is_end(record)], default=0)
     first, beyond = max(0, end - _BEFORE), min(len(records), end + 1 + _AFTER)
     return records[first:beyond], first, len(records) - beyond
 

@@ -104,10 +104,10 @@ async def connected(
         await log.stop()
 
 
-def config_of(settings: Settings, connection: Connection) -> PublishConfig:
+def publish_config(settings: Settings, partitions: int) -> PublishConfig:
     """Return the topic and limits to publish with."""
     return PublishConfig(
-        topic=connection.topic,
-        partitions=connection.partitions or 0,
+        topic=settings.topic(AGENT_MESSAGES).name,
+        partitions=partitions,
         limit_bytes=settings.message_limit_bytes,
     )

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Self
 
 import structlog
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from streams.cli.screen.output import count, err, safe, size
+from streams.cli.screen.figures import count, safe, size
+from streams.cli.screen.output import err
 from streams.edge.files.follower import Follower
 from streams.flow.publish.publish import PublishCounts
 
@@ -24,11 +24,14 @@ def say(text: str) -> None:
 
 
 class PublishStatus:
-    """How a run shows itself. With `follow` it is endless: off a terminal its messages are logs."""
+    """How a run shows itself. With `follow` it is endless: off a terminal its messages are logs.
+
+    `show` takes the progress.
+    """
 
     def __init__(self, *, follow: bool) -> None:
         self._follow = follow
-        self._show: Callable[[PublishCounts], None] = lambda _done: None
+        self.show: Callable[[PublishCounts], None] = lambda _done: None
 
     def say(self, text: str) -> None:
         """Report an event."""
@@ -37,21 +40,15 @@ class PublishStatus:
         else:
             say(text)
 
-    def show(self, done: PublishCounts) -> None:
-        """Show the progress."""
-        self._show(done)
-
     @contextmanager
     def of(self, follower: Follower | None, total_bytes: int | None) -> Iterator[None]:
         """Show the progress of files or, without a follower, of pipes, while the context lasts."""
         if follower is not None and self._follow and not err.is_terminal:
-            self._show = _in_log(follower)
+            self.show = _in_log(follower)
             yield
         else:
-            with PublishBar(total_bytes, follower if self._follow else None) as bar:
-                self._show = bar.show
+            with publish_bar(total_bytes, follower if self._follow else None) as self.show:
                 yield
-        self._show = lambda _done: None
 
 
 def _in_log(follower: Follower) -> Callable[[PublishCounts], None]:
@@ -79,39 +76,30 @@ def _in_log(follower: Follower) -> Callable[[PublishCounts], None]:
     return show
 
 
-class PublishBar:
-    """A progress bar, on a terminal only; with a follower, which has no end, a line of figures."""
+@contextmanager
+def publish_bar(
+    total_bytes: int | None, follower: Follower | None = None
+) -> Iterator[Callable[[PublishCounts], None]]:
+    """Show a bar, on a terminal only; with a follower, which has no end, a line of figures."""
+    begin_s = time.monotonic()
+    figures = TextColumn("{task.description}")
+    columns = [figures] if follower else [BarColumn(), figures, TimeRemainingColumn()]
+    hidden = not err.is_terminal
+    with Progress(
+        *columns, console=err, transient=True, disable=hidden, refresh_per_second=4
+    ) as bar:
+        task = bar.add_task("publishing", total=total_bytes)
 
-    def __init__(self, total_bytes: int | None, follower: Follower | None = None) -> None:
-        self._total_bytes, self._follower = total_bytes, follower
-        self._begin_s = time.monotonic()
-        figures = TextColumn("{task.description}")
-        self._progress = Progress(
-            *([figures] if follower else [BarColumn(), figures, TimeRemainingColumn()]),
-            console=err,
-            transient=True,
-            disable=not err.is_terminal,
-            refresh_per_second=4,
-        )
-        self._task = TaskID(0)
+        def show(done: PublishCounts) -> None:
+            sent = count(done.messages, "message")
+            if follower is None:
+                shown = f"{sent} · {_rates(done, time.monotonic() - begin_s)}"
+            else:
+                files, lag = count(follower.files, "file"), size(follower.lag)
+                shown = f"following {files} · {sent} · {lag} behind · Ctrl-C to stop"
+            bar.update(task, completed=done.read_bytes, description=shown)
 
-    def __enter__(self) -> Self:
-        self._task = self._progress.add_task("publishing", total=self._total_bytes)
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def show(self, done: PublishCounts) -> None:
-        """Update the figures."""
-        figures = count(done.messages, "message")
-        if self._follower is None:
-            figures += f" · {_rates(done, time.monotonic() - self._begin_s)}"
-        else:
-            files, lag = count(self._follower.files, "file"), size(self._follower.lag)
-            figures = f"following {files} · {figures} · {lag} behind · Ctrl-C to stop"
-        self._progress.update(self._task, completed=done.read_bytes, description=figures)
+        yield show
 
 
 def _rates(done: PublishCounts, seconds: float) -> str:

@@ -19,9 +19,10 @@ from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.errors import RetryError
 from contextgauge.state_folder import checkpoint_file, state_folder, text_key
+from streams import wiring
 from streams.cli import logs
-from streams.cli.publish.connection import Connection, config_of, connected
-from streams.cli.publish.progress import PublishBar, PublishStatus, print_summary, say
+from streams.cli.publish.connection import Connection, connected, publish_config
+from streams.cli.publish.progress import PublishStatus, print_summary, publish_bar, say
 from streams.cli.publish.rejected import RejectedLines
 from streams.edge.files import reading as files
 from streams.edge.files.checkpoint import (
@@ -31,7 +32,6 @@ from streams.edge.files.checkpoint import (
     CheckpointTarget,
 )
 from streams.edge.files.follower import Follower
-from streams.edge.files.pieces import FileEvent, nothing
 from streams.edge.files.watch import TranscriptFile, TranscriptFinder
 from streams.flow.publish.follow import in_thread, publish_pieces
 from streams.flow.publish.publish import LinePublisher, PublishConfig, PublishCounts, publish
@@ -79,7 +79,7 @@ async def run(settings: Settings, request: Request) -> Outcome:
         async with connected(settings, stop, status.say) as connection:
             state = state_folder(settings.state_folder)
             config = replace(
-                config_of(settings, connection),
+                publish_config(settings, connection.partitions or 0),
                 task_id=request.task_id,
                 agent_id=request.agent_id,
                 text_key=text_key(state) if request.no_text else None,
@@ -109,10 +109,10 @@ async def publish_blocks(
     logs.configure(settings)
     rejected = RejectedLines()
     async with connected(settings, asyncio.Event(), say) as connection:
-        config = replace(config_of(settings, connection), is_live=is_live)
+        config = replace(publish_config(settings, connection.partitions or 0), is_live=is_live)
         begin_s = time.monotonic()
-        with PublishBar(None) as bar:
-            done = await publish(connection.producer, config, blocks, rejected, bar.show)
+        with publish_bar(None) as show:
+            done = await publish(connection.producer, config, blocks, rejected, show)
     print_summary(done, time.monotonic() - begin_s, rejected.summary())
 
 
@@ -170,7 +170,7 @@ class _Run:
                 fallback=self.request.session,
                 follow=self.request.follow,
                 again=self.request.again,
-                report=self._report,
+                report=self.status.say,
             )
             stored_offsets = dict(stored.offsets)
 
@@ -218,12 +218,8 @@ class _Run:
         """Return the checkpoint, an empty one if the topic is shorter than that says."""
         log, topic = self.connection.log, self.connection.topic
         partitions = [p for p in stored.offsets if p < self.config.partitions]
-        reader = log.reader(topic, partitions or [0])
-        await reader.start()
-        try:
+        async with wiring.started(log.reader(topic, partitions or [0])) as reader:
             ends = {partition: (await reader.bounds(partition))[1] for partition in partitions}
-        finally:
-            await reader.stop()
         if all(end > stored.offsets[partition] for partition, end in ends.items()):
             return stored
         self.status.say(
@@ -231,9 +227,6 @@ class _Run:
             "messages. Sending all files again from the beginning"
         )
         return CheckpointContent([], {})
-
-    def _report(self, event: FileEvent) -> None:
-        self.status.say(f"{event.path}: {event.what}")
 
     async def _send(self, pieces: Iterator[LineBatch]) -> None:
         """Send pieces until there are no more, or until stopped. Raises RetryError."""
@@ -273,7 +266,7 @@ def _from_pipes(request: Request) -> Iterator[LineBatch]:
     for path in request.pipes:
         is_live = _is_live_input(path)
         for block in files.read(files.expand([path]), request.session):
-            yield LineBatch(block, is_live, nothing)
+            yield LineBatch(block, is_live)
 
 
 def _is_live_input(path: str) -> bool:

@@ -4,8 +4,9 @@ import errno
 
 from contextgauge.errors import ContextgaugeError, RetryError
 from streams.cli import exits
+from streams.cli.screen.figures import safe
 from streams.cli.screen.lines import discard_output
-from streams.cli.screen.output import err, safe
+from streams.cli.screen.output import err
 
 _NO_SERVICE = (
     "Is it running? `contextgauge stack up` starts Kafka and Redis on this machine; "

@@ -1,4 +1,4 @@
-"""What all commands print with: two consoles, table cells, JSON, and the formats of `figures`.
+"""What all commands print with: two consoles, table cells, JSON.
 
 Results go to standard output and everything else to standard error, so commands can be piped.
 """
@@ -10,38 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from streams import codec
-from streams.cli.screen.figures import (
-    GUESS,
-    UNKNOWN,
-    ago,
-    count,
-    duration,
-    exact,
-    forgive_encodings,
-    percent,
-    safe,
-    size,
-    thousands,
-)
-
-__all__ = [
-    "GUESS",
-    "GUESS_EXPLAINED",
-    "UNKNOWN",
-    "ago",
-    "cell",
-    "count",
-    "duration",
-    "err",
-    "exact",
-    "forgive_encodings",
-    "out",
-    "percent",
-    "safe",
-    "size",
-    "thousands",
-    "write_json",
-]
+from streams.cli.screen.figures import GUESS, UNKNOWN, safe
 
 GUESS_EXPLAINED = f"{GUESS} the window is unknown: the default is assumed"
 

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from schemas.records import MAIN_CHAIN, WindowSource
-from schemas.views import ChainView, CompactionBrief, SessionView
-from streams.cli.screen.output import (
+from schemas.views import ChainView, Compaction, CompactionBrief, SessionView
+from streams.cli.screen.figures import (
     GUESS,
     UNKNOWN,
     ago,
@@ -21,6 +21,8 @@ from streams.cli.screen.output import (
     safe,
     thousands,
 )
+from streams.cli.screen.output import cell
+from streams.cli.screen.tables import facts_box, plain_table
 from streams.core.session_status import (
     Severity,
     Status,
@@ -39,9 +41,6 @@ _OUTCOMES = {
 }
 """An attempt that succeeded shows its trigger instead."""
 
-GAP = 2
-"""Columns between those of a table."""
-
 SHORT_ID = 8
 """Minimum length of a shown session ID, as of a commit in git."""
 
@@ -57,11 +56,6 @@ def guess(figure: str, source: WindowSource | None) -> str:
 def window_words(chain: ChainView) -> str:
     """Return a chain's window: 200K, ~200K where it is a guess."""
     return guess(thousands(chain.window), chain.window_source)
-
-
-def plain_table() -> Table:
-    """Return a table without lines."""
-    return Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
 
 
 def chain_labels(chains: Collection[str]) -> dict[str, str]:
@@ -110,20 +104,15 @@ def status_line(view: SessionView, now_ms: int) -> str:
 def status_box(view: SessionView, now_ms: int, *, compactions: bool = True) -> Panel:
     """Return the box with all that is known of a session, with or without its compactions."""
     chain = shown_chain(view)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in _facts(view, chain, now_ms):
-        grid.add_row(name, value)
-    parts: list[RenderableType] = [grid]
+    parts: list[RenderableType] = []
     others = [each for each in view.chains.values() if each.chain != chain.chain]
     labels = chain_labels({*view.chains, *(brief.chain for brief in view.compactions.last)})
     if others:
         parts += [Text(), _other_chains(others, labels, now_ms)]
     if view.compactions.last and compactions:
         parts += [Text(), _last_compactions(view.compactions.last, labels, now_ms)]
-    title = Text(f"Context of {safe(view.session_id)}", overflow="ellipsis", no_wrap=True)
-    return Panel(Group(*parts), title=title, title_align="left", expand=False, padding=(1, 2))
+    title = f"Context of {safe(view.session_id)}"
+    return facts_box(title, _facts(view, chain, now_ms), *parts)
 
 
 def _facts(
@@ -131,18 +120,18 @@ def _facts(
 ) -> Iterator[tuple[str, RenderableType]]:
     identity = view.identity
     runtime = " ".join(part for part in (identity.runtime, identity.runtime_version) if part)
-    yield "Runtime", or_unknown(runtime or None)
-    yield "Model", or_unknown(chain.model or identity.model)
+    yield "Runtime", cell(runtime or None)
+    yield "Model", cell(chain.model or identity.model)
     if chain.chain != MAIN_CHAIN:
         yield "Chain", Text(safe(chain.chain))
-    if identity.cwd is not None:
-        yield "Folder", Text(safe(identity.cwd))
-    if identity.forked_from is not None:
-        yield "Fork of", Text(safe(identity.forked_from))
-    if identity.publisher_agent_id is not None:
-        yield "Agent", Text(safe(identity.publisher_agent_id))
-    if identity.task_id is not None:
-        yield "Task", Text(safe(identity.task_id))
+    for name, value in (
+        ("Folder", identity.cwd),
+        ("Fork of", identity.forked_from),
+        ("Agent", identity.publisher_agent_id),
+        ("Task", identity.task_id),
+    ):
+        if value is not None:
+            yield name, Text(safe(value))
     yield "", ""
     yield "Usage", _usage(chain)
     yield "Current", Text(f"{exact(chain.used_tokens)} tokens · {_state(view, now_ms)}")
@@ -208,9 +197,7 @@ def _amounts(parts: Sequence[tuple[str, int | None]]) -> Table:
 
 
 def _other_chains(chains: Sequence[ChainView], labels: Mapping[str, str], now_ms: int) -> Table:
-    table = plain_table()
-    for name in ("Subagent", "Model", "Context", "Messages", "As of"):
-        table.add_column(name, no_wrap=True, justify="left")
+    table = plain_table("Subagent", "Model", "Context", "Messages", "As of")
     for chain in sorted(chains, key=lambda each: -each.last_sequence):
         label = labels[chain.chain]
         name = label if chain.subagent_type is None else f"{label} {safe(chain.subagent_type)}"
@@ -218,7 +205,7 @@ def _other_chains(chains: Sequence[ChainView], labels: Mapping[str, str], now_ms
         size = f"{used} ({thousands(chain.used_tokens)})"
         table.add_row(
             Text(name),
-            or_unknown(chain.model),
+            cell(chain.model),
             Text(size if chain.used_tokens is not None else UNKNOWN),
             Text(f"{chain.messages}/{chain.messages_total}"),
             Text(ago(chain.as_of_ms, now_ms), style="dim"),
@@ -229,13 +216,8 @@ def _other_chains(chains: Sequence[ChainView], labels: Mapping[str, str], now_ms
 def _last_compactions(
     briefs: Sequence[CompactionBrief], labels: Mapping[str, str], now_ms: int
 ) -> Table:
-    table = plain_table()
-    table.add_column("Compaction", no_wrap=True)
-    table.add_column("Before", justify="right", no_wrap=True)
-    table.add_column("After", justify="right", no_wrap=True)
-    table.add_column("Saved", justify="right", no_wrap=True)
-    table.add_column("Took", justify="right", no_wrap=True)
-    table.add_column("When", no_wrap=True)
+    figures = ("Before", "After", "Saved", "Took")
+    table = plain_table("Compaction", *figures, "When", right=figures)
     for brief in reversed(briefs):
         succeeded = brief.outcome == "succeeded"
         number = f"#{brief.number} " if brief.number is not None else ""
@@ -243,13 +225,53 @@ def _last_compactions(
         where = "" if brief.chain == MAIN_CHAIN else f" ({labels[brief.chain]})"
         table.add_row(
             Text(f"{number}{what}{where}", style="" if succeeded else "red"),
-            Text(thousands(brief.tokens_before)),
-            Text(thousands(brief.tokens_after) if succeeded else "-"),
-            Text(thousands(brief.tokens_saved) if succeeded else "-"),
-            Text(duration(brief.duration_ms)),
+            thousands(brief.tokens_before),
+            thousands(brief.tokens_after) if succeeded else "-",
+            thousands(brief.tokens_saved) if succeeded else "-",
+            duration(brief.duration_ms),
             Text(ago(brief.time_ms, now_ms), style="dim"),
         )
     return table
+
+
+def compactions_table(
+    view: SessionView, compactions: Sequence[Compaction], now_ms: int
+) -> RenderableType:
+    """Return all successful compactions, newest first, and the number of other attempts.
+
+    A size that the next response reports is pending until then; a duration is marked if it is the
+    time from start to boundary, not a reported one.
+    """
+    failed = view.compactions.failed
+    caption = f"{count(failed, 'attempt')} {failure_name(view)}" if failed else None
+    if not compactions:
+        return Text(caption or "no compaction yet", style="dim")
+    labels = chain_labels({each.chain for each in compactions})
+    figures = ("Before", "After", "Saved", "Took", "Messages")
+    table = plain_table("Compaction", *figures, "When", right=figures)
+    table.caption, table.caption_justify = caption, "left"
+
+    def after(each: Compaction, tokens: int | None) -> Text:
+        pending = tokens is None and not each.complete
+        return Text("pending") if pending else _figure(tokens)
+
+    for each in compactions:
+        where = "" if each.chain == MAIN_CHAIN else f" ({labels[each.chain]})"
+        paired = " paired" if each.duration_source == "paired" else ""
+        table.add_row(
+            Text(f"#{each.number} {each.trigger or 'trigger unknown'}{where}"),
+            _figure(each.tokens_before),
+            after(each, each.tokens_after),
+            after(each, each.tokens_saved),
+            duration(each.duration_ms) + paired,
+            str(each.messages_since_last),
+            Text(ago(each.time_ms, now_ms), style="dim"),
+        )
+    return table
+
+
+def _figure(tokens: int | None) -> Text:
+    return cell(None if tokens is None else thousands(tokens))
 
 
 _COLOURS: Mapping[Severity, str] = {
@@ -320,8 +342,3 @@ def failure_name(view: SessionView) -> str:
     """
     failed = sum(brief.outcome == "failed" for brief in view.compactions.last)
     return "failed" if failed == view.compactions.failed else "not done"
-
-
-def or_unknown(text: str | None) -> Text:
-    """Return text for a cell, dim where nothing is known."""
-    return Text(UNKNOWN, style="dim") if text is None else Text(safe(text))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
@@ -29,9 +29,7 @@ from schemas.records import (
     RecordData,
     SessionInfo,
 )
-from streams.cli.screen.output import (
-    GUESS,
-    GUESS_EXPLAINED,
+from streams.cli.screen.figures import (
     UNKNOWN,
     count,
     duration,
@@ -40,7 +38,9 @@ from streams.cli.screen.output import (
     safe,
     thousands,
 )
+from streams.cli.screen.output import GUESS_EXPLAINED
 from streams.cli.screen.render import chain_labels, guess
+from streams.cli.screen.tables import plain_table
 from streams.core.session_status import THRESHOLDS
 
 _STYLES = {
@@ -59,11 +59,10 @@ _LEAST_FIGURES = 28
 LOG_ORDER = "in log order: some records are older than the ones before them"
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One record as text, safe for a terminal."""
+class _Line(NamedTuple):
+    """One record as text, safe for a terminal; `new_day` if it differs from the record before."""
 
-    day: str
+    new_day: str
     moment: str
     chain: Text
     kind: Text
@@ -96,6 +95,7 @@ def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> Rendera
     labels = chain_labels({*chains, *(record.subject for record in records)})
     guessed: dict[str, bool] = {}
     was_guessed = False
+    day = ""
     lines = []
     for record in records:
         data, chain = record.data, record.subject
@@ -104,13 +104,14 @@ def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> Rendera
             was_guessed = was_guessed or guessed[chain]
         moment = "" if record.time_ms is None else _moment(record.time_ms)
         line = _Line(
-            day=moment[:10],
+            new_day="" if moment.startswith(day) and day else moment[:10],
             moment=moment[11:] or UNKNOWN,
             chain=Text(labels[chain], style="dim" if chain == MAIN_CHAIN else ""),
             kind=Text(data.kind, style=_style(data)),
             figures=safe(describe(data, guessed=guessed.get(chain, False))),
         )
         lines.append(line)
+        day = moment[:10] or day
     times = [record.time_ms for record in records if record.time_ms is not None]
     notes = []
     if any(after < before for before, after in pairwise(times)):
@@ -121,36 +122,23 @@ def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> Rendera
 
 
 def _as_table(lines: Sequence[_Line]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("UTC", no_wrap=True)
-    table.add_column("Chain", no_wrap=True)
-    table.add_column("What", no_wrap=True)
-    table.add_column("Figures", overflow="fold")
-    for new_day, line in _with_days(lines):
-        if new_day:
-            table.add_row(Text(new_day, style="bold dim"))
+    table = plain_table("UTC", "Chain", "What", "Figures", wrap=("Figures",))
+    for line in lines:
+        if line.new_day:
+            table.add_row(Text(line.new_day, style="bold dim"))
         table.add_row(Text(line.moment, style="dim"), line.chain, line.kind, Text(line.figures))
     return table
 
 
 def _as_pairs(lines: Sequence[_Line]) -> Iterator[RenderableType]:
     """Yield time and kind, then the chain, unless it is the main one, and figures."""
-    for new_day, line in _with_days(lines):
-        if new_day:
-            yield Text(f"{new_day} UTC", style="bold dim")
+    for line in lines:
+        if line.new_day:
+            yield Text(f"{line.new_day} UTC", style="bold dim")
         yield Text.assemble((line.moment, "dim"), "  ", line.kind)
         chain = "" if line.chain.plain == MAIN_CHAIN else line.chain.plain
         below = " · ".join(part for part in (chain, line.figures) if part)
         yield Padding(Text(below, overflow="fold"), (0, 0, 0, 2))
-
-
-def _with_days(lines: Sequence[_Line]) -> Iterator[tuple[str, _Line]]:
-    """Yield each line, with its day if that differs from the line before."""
-    day = ""
-    for line in lines:
-        new_day = line.day if line.day != day else ""
-        day = line.day or day
-        yield new_day, line
 
 
 def _moment(time_ms: int) -> str:
@@ -163,40 +151,11 @@ def _style(data: RecordData) -> str:
     return _STYLES.get(data.kind, "")
 
 
-def describe(data: RecordData, *, guessed: bool = False) -> str:
+def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, PLR0912 -- a case per kind
     """Return a record's figures; `guessed` marks figures that rest on an assumed window.
 
     A record with a window has the mark in itself.
     """
-    match data:
-        case ContextReading() | ContextWarning() | ContextLimits():
-            return _describe_size(data)
-        case (
-            CompactionStart()
-            | CompactionProgress()
-            | CompactBoundary()
-            | CompactionSummary()
-            | CompactionComplete()
-            | CompactionFailed()
-        ):
-            return _describe_compaction(data, GUESS if guessed else "")
-        case ContextEdit():
-            cleared = data.cleared_input_tokens
-            tokens = "" if cleared is None else f" · {exact(cleared)} tokens cleared"
-            return f"{count(len(data.edits), 'edit')}{tokens}"
-        case ContextReset() | ContextExhausted():
-            return data.reason
-        case SessionInfo():
-            runtime = " ".join(part for part in (data.runtime, data.runtime_version) if part)
-            fork = None if data.forked_from is None else f"fork of {data.forked_from}"
-            agent = None if data.publisher_agent_id is None else f"agent {data.publisher_agent_id}"
-            parts = (runtime, data.model, data.cwd, fork, agent)
-            return " · ".join(part for part in parts if part)
-        case _:
-            assert_never(data)
-
-
-def _describe_size(data: ContextReading | ContextWarning | ContextLimits) -> str:
     match data:
         case ContextReading():
             used = guess(percent(data.used_percent), data.window_source)
@@ -215,26 +174,11 @@ def _describe_size(data: ContextReading | ContextWarning | ContextLimits) -> str
             if data.auto_compact_threshold is None:
                 return window
             return f"{window} · compacts at {thousands(data.auto_compact_threshold)}"
-        case _:
-            assert_never(data)
-
-
-def _describe_compaction(
-    data: CompactionStart
-    | CompactionProgress
-    | CompactBoundary
-    | CompactionSummary
-    | CompactionComplete
-    | CompactionFailed,
-    mark: str,
-) -> str:
-    match data:
         case CompactionStart():
-            reasons = {"manual": "manual", "threshold_exceeded": "threshold exceeded", None: ""}
-            used = percent(data.context_used_percent)
-            used = used if used == UNKNOWN else mark + used
+            reason = (data.trigger_reason or "").replace("_", " ")
+            used = guess(percent(data.context_used_percent), "default" if guessed else None)
             size = f"at {used} ({thousands(data.used_tokens)})"
-            return " · ".join(part for part in (reasons[data.trigger_reason], size) if part)
+            return f"{reason} · {size}" if reason else size
         case CompactionProgress():
             known = data.elapsed_ms is not None
             return "in progress" + (f" after {duration(data.elapsed_ms)}" if known else "")
@@ -255,5 +199,17 @@ def _describe_compaction(
             outcome = "outcome unknown" if data.outcome == "unknown" else data.outcome
             why = "" if data.error is None else f" · {data.error}"
             return f"{outcome} · after {duration(data.duration_ms)}{why}"
+        case ContextEdit():
+            cleared = data.cleared_input_tokens
+            tokens = "" if cleared is None else f" · {exact(cleared)} tokens cleared"
+            return f"{count(len(data.edits), 'edit')}{tokens}"
+        case ContextReset() | ContextExhausted():
+            return data.reason
+        case SessionInfo():
+            runtime = " ".join(part for part in (data.runtime, data.runtime_version) if part)
+            fork = data.forked_from and f"fork of {data.forked_from}"
+            agent = data.publisher_agent_id and f"agent {data.publisher_agent_id}"
+            parts = (runtime, data.model, data.cwd, fork, agent)
+            return " · ".join(part for part in parts if part)
         case _:
             assert_never(data)

@@ -14,22 +14,20 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError, ContextgaugeError, RetryError
+from contextgauge.errors import ContextgaugeError, RetryError
 from contextgauge.kafka.connection import UnsafeConnectionWarning
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli import exits
 from streams.cli.serve.connections import bounded
-from streams.cli.workers.health_address import unavailable
+from streams.cli.workers.health_address import listener_of, url_of
 from streams.cli.workers.run import run
-from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import PrometheusTelemetry
-from streams.edge.telemetry.server import answers, listening, port_of
+from streams.edge.telemetry.server import answers
 from streams.ports import Clock
 from streams.serve.api.app import create_app
 from streams.serve.api.serving import Serving
 from streams.settings import Settings
+from streams.wiring.context import WorkerContext
 from streams.wiring.serve import is_of_this_machine, readers
 
 _KEEP_ALIVE_S = 30
@@ -61,21 +59,17 @@ def serve() -> None:
     run("serve", _serve, wiring.redis_url)
 
 
-async def _serve(
-    settings: Settings,
-    telemetry: PrometheusTelemetry,
-    health: HealthBoard,
-    stop: asyncio.Event,
-) -> None:
-    """Serve until `stop` is set. Raises ConfigError, StopError."""
+async def _serve(worker: WorkerContext) -> None:
+    """Serve until it is stopped. Raises ConfigError, StopError."""
+    settings, telemetry, health = worker.settings, worker.telemetry, worker.health
     views = wiring.redis_views(settings)
     serving = Serving(
         reader=views,
-        clock=SystemClock(),
+        clock=worker.clock,
         telemetry=telemetry,
         health=health,
         probe=answers(telemetry, health),
-        report=_Report(SystemClock()),
+        report=_Report(worker.clock),
         readers=readers(settings),
         only_here=is_of_this_machine(settings.serve_host),
         requests_per_s=settings.serve_requests_per_s,
@@ -84,7 +78,9 @@ async def _serve(
     )
     _warn_of_open_access(settings)
     _open_many_files()
-    listener = _listener(settings)
+    listener = listener_of("SERVE", settings.serve_host, settings.serve_port)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
     try:
         try:
             await views.start()
@@ -93,9 +89,8 @@ async def _serve(
         app = create_app(serving)
         server = _Server(_config(settings, app))
         running = asyncio.create_task(server.serve([listener]))
-        stopping = asyncio.create_task(stop.wait())
-        host = f"[{settings.serve_host}]" if ":" in settings.serve_host else settings.serve_host
-        logger.info("serving", address=f"http://{host}:{port_of(listener)}")
+        stopping = asyncio.create_task(worker.stop.wait())
+        logger.info("serving", address=url_of(settings.serve_host, listener))
         health.worker("member")
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -133,19 +128,6 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def _listener(settings: Settings) -> socket.socket:
-    """Return a socket that listens at the settings' address. Raises ConfigError."""
-    host, port = settings.serve_host, settings.serve_port
-    try:
-        listener = listening(host, port)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
-    except OSError as error:
-        raise ConfigError(unavailable("SERVE", host, port, error)) from error
-    else:
-        return listener
 
 
 def _warn_of_open_access(settings: Settings) -> None:

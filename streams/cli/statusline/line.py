@@ -1,6 +1,6 @@
 """How the status line looks: its parts, which to drop where there is no room, its colours."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from streams.cli.screen.figures import (
@@ -15,8 +15,7 @@ from streams.cli.screen.figures import (
 from streams.cli.statusline.figures import Figures
 from streams.core.session_status import Severity, latest, severity_of, stalled_from
 
-_BAR_CELLS = 10
-_SHORT_BAR_CELLS = 5
+_BAR_CELLS = (10, 5, 0)
 
 _BETWEEN = " · "
 
@@ -30,33 +29,14 @@ class _Piece(NamedTuple):
     look: str = ""
 
 
-class _Layout(NamedTuple):
-    """Which parts of the line are shown."""
-
-    bar_cells: int = _BAR_CELLS
-    last: bool = True
-    compactions: bool = True
-    until: bool = True
-    model: bool = True
-    size: bool = True
-
-
-_LAYOUTS = (  # from everything to the percentage alone
-    _Layout(),
-    _Layout(last=False),
-    _Layout(last=False, bar_cells=_SHORT_BAR_CELLS),
-    _Layout(last=False, bar_cells=_SHORT_BAR_CELLS, compactions=False),
-    _Layout(last=False, bar_cells=_SHORT_BAR_CELLS, compactions=False, model=False),
-    _Layout(last=False, bar_cells=0, compactions=False, model=False),
-    _Layout(last=False, bar_cells=0, compactions=False, model=False, until=False),
-    _Layout(last=False, bar_cells=0, compactions=False, model=False, until=False, size=False),
-)
+_STEPS = ("last", "bar", "compactions", "model", "bar", "until", "size")
+"""What goes first where there is no room, the bar by halves; at last there is the percentage."""
 
 
 def draw(figures: Figures, now_ms: int, width: int, *, in_colour: bool) -> str:
     """Return the line, as much of it as fits into `width` columns."""
-    for layout in _LAYOUTS:
-        pieces = list(_pieces(figures, now_ms, layout))
+    for dropped in range(len(_STEPS) + 1):
+        pieces = list(_pieces(figures, now_ms, _STEPS[:dropped]))
         if sum(len(piece.text) for piece in pieces) <= width:
             break
     else:
@@ -67,25 +47,28 @@ def draw(figures: Figures, now_ms: int, width: int, *, in_colour: bool) -> str:
     return "".join(f"\x1b[{look}m{text}\x1b[0m" if look else text for text, look in pieces if text)
 
 
-def _pieces(figures: Figures, now_ms: int, layout: _Layout) -> Iterator[_Piece]:
+def _pieces(figures: Figures, now_ms: int, dropped: Sequence[str]) -> Iterator[_Piece]:
+    model = "" if figures.model is None or "model" in dropped else safe(figures.model)
+    size = "" if "size" in dropped else _size(figures)
     words = [
-        [_Piece(safe(figures.model), _BOLD)] if layout.model and figures.model is not None else [],
-        list(_bar(figures, layout.bar_cells)),
+        [_Piece(model, _BOLD)] if model else [],
+        list(_bar(figures, _BAR_CELLS[dropped.count("bar")])),
         list(_label(figures, now_ms)),
-        [_Piece(_size(figures))] if layout.size and _size(figures) else [],
+        [_Piece(size)] if size else [],
     ]
     for at, word in enumerate([word for word in words if word]):
         if at:
             yield _Piece(" ")
         yield from word
-    if layout.until and figures.until_compaction_tokens is not None:
+    if "until" not in dropped and figures.until_compaction_tokens is not None:
         left = figures.until_compaction_tokens
         yield _Piece(_BETWEEN, _DIM)
         yield _Piece(f"compacts in {thousands(left)}" if left > 0 else "compaction is due")
-    if layout.compactions and (figures.compactions or not figures.all_compactions_seen):
+    some = figures.compactions or not figures.all_compactions_seen
+    if some and "compactions" not in dropped:
         yield _Piece(_BETWEEN, _DIM)
         yield _Piece(_compactions(figures), _DIM)
-        if layout.last and figures.last_duration_ms is not None:
+        if "last" not in dropped and figures.last_duration_ms is not None:
             yield _Piece(f", last {duration(figures.last_duration_ms)}", _DIM)
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Annotated
 
@@ -15,15 +15,16 @@ from rich.live import Live
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
+from schemas.views import Compaction
 from streams import wiring
 from streams.cli.screen.output import out
+from streams.cli.top.frame import Detail, Frame, Overview, ScreenContent, once
 from streams.cli.top.keys import KeyByKey, Keys
-from streams.cli.top.overview import Detail, Overview, Overviews
-from streams.cli.top.screen import Frame, ScreenContent, once
 from streams.cli.top.state import Chosen, live_first, matching, press
-from streams.ports import Clock
-from streams.serve.views.sessions import SessionLookupError
-from streams.serve.views.snapshot import ViewsGoneError
+from streams.codec import views as view_codec
+from streams.ports import Clock, Ranking, ViewReader
+from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
+from streams.serve.views.snapshot import Snapshots, ViewsGoneError
 
 _DRAW_S = 1.0
 """Interval at which elapsed times are redrawn, even if the views do not change."""
@@ -63,36 +64,46 @@ def top(
             "a table"
         )
 
+    clock, store = SystemClock(), wiring.redis_views(settings)
+
     async def run() -> None:
-        store = wiring.redis_views(settings)
-        clock = SystemClock()
-        overviews = Overviews(store, clock)
         try:
             if show_once:
                 await store.start()
-                known = ScreenContent(
-                    _live_first(await overviews.read("pressure", limit), clock.now_ms())
-                )
-                out.print(once(known, clock.now_ms(), out.width), soft_wrap=True)
+                sessions = await active_sessions(store, clock)
+                overview = await _overview(sessions, "pressure", limit, clock.now_ms())
+                out.print(once(overview, clock.now_ms(), out.width), soft_wrap=True)
             else:
-                await _Top(overviews, clock, interval_s, limit).run()
+                await _Top(store, clock, interval_s, limit).run()
         finally:
             await store.stop()
 
     asyncio.run(run())
 
 
-def _live_first(overview: Overview, now_ms: int) -> Overview:
-    if overview.ranking != "pressure":
-        return overview
-    return overview._replace(views=live_first(overview.views, now_ms))
+async def _overview(sessions: Sessions, ranking: Ranking, limit: int, now_ms: int) -> Overview:
+    """Return the first sessions of a ranking.
+
+    By pressure, those of unknown size come last, the last active first; of those as full as each
+    other, the stale ones.
+    """
+    views = await sessions.ranked(ranking, limit)
+    if ranking == "pressure":
+        if len(views) < limit:
+            known = {view.session_id for view in views}
+            recent = await sessions.ranked("recent", limit)
+            views += [view for view in recent if view.session_id not in known]
+        views = live_first(views[:limit], now_ms)
+    total, newest_ms = await sessions.count(), await sessions.newest_ms()
+    return Overview(sessions.snapshot, ranking, tuple(views), total, newest_ms)
 
 
 class _Top:
     """The live view: a task reads the views, another draws whenever something has changed."""
 
-    def __init__(self, overviews: Overviews, clock: Clock, interval_s: float, limit: int) -> None:
-        self._overviews, self._clock = overviews, clock
+    def __init__(self, store: ViewReader, clock: Clock, interval_s: float, limit: int) -> None:
+        self._store, self._clock = store, clock
+        self._snapshots = Snapshots(store, clock)
         self._interval_s, self._limit = interval_s, limit
         self._known, self._chosen = ScreenContent(), Chosen()
         self._keys = Keys()
@@ -123,11 +134,8 @@ class _Top:
     async def _wait(self) -> None:
         """Wait for a key, for new views or for the next second."""
         self._changed.clear()
-        try:
-            async with asyncio.timeout(_DRAW_S):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), _DRAW_S)
 
     def _draw(self, live: Live) -> None:
         frame = Frame(self._known, self._chosen, self._clock.now_ms())
@@ -145,20 +153,20 @@ class _Top:
             except (RetryError, ViewsGoneError) as error:
                 self._known = self._known._replace(problem=str(error))
             self._changed.set()
-            try:
-                async with asyncio.timeout(self._interval_s):
-                    await self._read_now.wait()
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._read_now.wait(), self._interval_s)
 
     async def _latest(self) -> ScreenContent:
-        overview = await self._overviews.read(self._chosen.ranking, self._limit)
-        overview = _live_first(overview, self._clock.now_ms())
+        sessions = Sessions(self._store, await self._snapshots.now())
+        now_ms = self._clock.now_ms()
+        overview = await _overview(sessions, self._chosen.ranking, self._limit, now_ms)
         detail: Detail | None = None
-        opened = self._chosen.opened
-        if opened is not None:
+        if self._chosen.opened is not None:
             try:
-                detail = await self._overviews.detail(opened)
+                view = await sessions.find(self._chosen.opened)
+                stored = await sessions.compactions(view.session_id)
+                compactions = [view_codec.decode(Compaction, document) for document in stored]
+                detail = Detail(view, tuple(compactions))
             except SessionLookupError:
                 self._chosen = replace(self._chosen, opened=None)
         return ScreenContent(overview, detail, self._clock.now_ms())

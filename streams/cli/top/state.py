@@ -33,18 +33,18 @@ class Chosen:
     leaving: bool = False
 
 
-def live_first(views: Sequence[SessionView], now_ms: int) -> tuple[SessionView, ...]:
+def live_first(views: Sequence[SessionView], now_ms: int) -> list[SessionView]:
     """Return a ranking by pressure, with those that are stale below the others as full as they."""
 
     def used(view: SessionView) -> float | None:
         leading = leading_chain(view)
         return None if leading is None else leading.used_percent
 
-    return tuple(
+    return [
         view
         for _, equal in groupby(views, used)
         for view in sorted(equal, key=lambda each: status_of(each).state(now_ms) == "stale")
-    )
+    ]
 
 
 def matching(views: Sequence[SessionView], text: str, now_ms: int) -> list[SessionView]:

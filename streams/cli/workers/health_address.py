@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 
 from contextgauge.errors import ConfigError
 from contextgauge.settings.forms import PREFIX
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import StatusServer, answers, listening, port_of
+from streams.ports import Health
 from streams.settings import Settings
 
 _BEAT_S = 1.0
@@ -25,7 +25,7 @@ _BEAT_S = 1.0
 async def serving(
     settings: Settings,
     telemetry: PrometheusTelemetry,
-    health: HealthBoard,
+    health: Health,
     listener: socket.socket | None = None,
 ) -> AsyncIterator[str]:
     """Serve `/metrics`, `/healthz` and `/readyz`; yield their address.
@@ -33,47 +33,41 @@ async def serving(
     Uses `listener` if given, else the settings' address. Raises ConfigError where that is not
     available.
     """
-    listener = listener or listener_of(settings)
+    listener = listener or listener_of("METRICS", settings.metrics_host, settings.metrics_port)
     server = StatusServer(listener, answers(telemetry, health))
     server.start()
     beating = asyncio.create_task(_beat(health))
     try:
-        yield address_of(settings, listener)
+        yield url_of(settings.metrics_host, listener)
     finally:
         beating.cancel()
         await asyncio.gather(beating, return_exceptions=True)
         server.stop()
 
 
-def listener_of(settings: Settings) -> socket.socket:
-    """Return a socket that listens at the settings' address. Raises ConfigError."""
-    host = settings.metrics_host
+def listener_of(name: str, host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address of the settings.
+
+    Raises ConfigError: the host is not this machine's, or the port is not free.
+    """
     try:
-        return listening(host, settings.metrics_port)
+        return listening(host, port)
     except OSError as error:
-        raise ConfigError(unavailable("METRICS", host, settings.metrics_port, error)) from error
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            wrong = f"{name}_HOST={host} is not an address of this machine"
+            remedy = "choose one, or 0.0.0.0 for all"
+        else:
+            wrong = f"{name}_PORT={port} is not available on {host}"
+            remedy = "choose another, or 0 for any free one"
+        raise ConfigError(f"{PREFIX}{wrong} ({error.strerror}): {remedy}") from error
 
 
-def address_of(settings: Settings, listener: socket.socket) -> str:
-    """Return the URL of a listener at the settings' host."""
-    host = f"[{settings.metrics_host}]" if ":" in settings.metrics_host else settings.metrics_host
-    return f"http://{host}:{port_of(listener)}"
+def url_of(host: str, listener: socket.socket) -> str:
+    """Return the URL of a listener at this host."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port_of(listener)}"
 
 
-def unavailable(name: str, host: str, port: int, error: OSError) -> str:
-    """Return which setting is wrong: the host is not this machine's, or the port is not free."""
-    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return (
-            f"{PREFIX}{name}_HOST={host} is not an address of this machine ({error.strerror}): "
-            "choose one, or 0.0.0.0 for all"
-        )
-    return (
-        f"{PREFIX}{name}_PORT={port} is not available on {host} ({error.strerror}): choose "
-        "another, or 0 for any free one"
-    )
-
-
-async def _beat(health: HealthBoard) -> None:
+async def _beat(health: Health) -> None:
     while True:
         health.beat()
         await asyncio.sleep(_BEAT_S)

@@ -23,16 +23,14 @@ from streams.cli.exits import Exit, code_of
 from streams.cli.workers.health_address import serving
 from streams.cli.workers.stopping import Stopping
 from streams.cli.workers.supervisor import Part, spread
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import METRICS
-from streams.flow.common.retry import RetryLoop, WorkerTools
+from streams.flow.common.retry import RetryLoop
+from streams.ports import Health
 from streams.settings import Settings
+from streams.wiring.context import WorkerContext
 
-Work: TypeAlias = Callable[
-    [Settings, PrometheusTelemetry, HealthBoard, asyncio.Event], Coroutine[None, None, None]
-]
-"""A worker: it runs until the event is set."""
+Work: TypeAlias = Callable[[WorkerContext], Coroutine[None, None, None]]
 
 _YOUNG_OBJECTS = 100_000
 """New objects until the garbage collector examines the youngest generation: some 5 ms of work. With
@@ -92,7 +90,7 @@ async def _run(
 ) -> None:
     settings = part.settings
     telemetry, clock, stop = PrometheusTelemetry(name, "worker"), SystemClock(), asyncio.Event()
-    health = HealthBoard(name, clock, settings.stuck_after_s)
+    health = Health(name, clock, settings.stuck_after_s)
     stopping.listen(stop, lambda: health.worker("stopping"), health.doing)
     async with serving(settings, telemetry, health, part.listener) as address:
         logger.info(
@@ -101,10 +99,12 @@ async def _run(
             version=version("contextgauge"),
             compiled=is_compiled(),
         )
-        tools = WorkerTools(telemetry=telemetry, health=health, clock=clock, stop=stop)
-        patience = RetryLoop(tools, "kafka")
+        worker = WorkerContext(
+            settings=settings, telemetry=telemetry, health=health, clock=clock, stop=stop
+        )
+        patience = RetryLoop(worker, "kafka")
         watching = asyncio.create_task(_watch_kafka(settings, patience, no_broker))
-        working = asyncio.create_task(work(settings, telemetry, health, stop))
+        working = asyncio.create_task(work(worker))
         try:
             await asyncio.wait({watching, working}, return_when=asyncio.FIRST_COMPLETED)
             failure = watching.exception() if watching.done() else None
@@ -128,12 +128,8 @@ async def _watch_kafka(settings: Settings, patience: RetryLoop, no_broker: async
     topic = settings.topic(AGENT_MESSAGES).name
 
     async def ask() -> None:
-        log = wiring.kafka_log(settings, "contextgauge-watch")
-        await log.start()
-        try:
+        async with wiring.started(wiring.kafka_log(settings, "contextgauge-watch")) as log:
             await log.partition_counts([topic])
-        finally:
-            await log.stop()
 
     while True:
         await no_broker.wait()

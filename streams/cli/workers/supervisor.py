@@ -25,7 +25,7 @@ from contextgauge.errors import StopError
 from streams.cli import logs
 from streams.cli.build import is_compiled
 from streams.cli.exits import Exit, by_signal
-from streams.cli.workers.health_address import address_of, listener_of
+from streams.cli.workers.health_address import listener_of, url_of
 from streams.edge.telemetry.combined import LOOPBACK, of_all
 from streams.edge.telemetry.server import METRICS, StatusServer, listening, port_of
 from streams.ports import Clock
@@ -47,24 +47,20 @@ class Part(NamedTuple):
     lifeline: int | None = None
 
 
-class _Process(NamedTuple):
-    number: int
-    port: int
-
-
 def spread(name: str, settings: Settings, count: int) -> Part:
     """Fork `count` processes, and supervise them in this one.
 
     It returns in the forks only; this process ends by `typer.Exit`. Call it before any thread or
     event loop is started. Raises ConfigError where the settings' port is not available.
     """
-    own = listener_of(settings)
+    own = listener_of("METRICS", settings.metrics_host, settings.metrics_port)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # by default it may be lost before sigwait
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     sys.stdout.flush()
     sys.stderr.flush()
     lifeline, held = os.pipe()
-    processes: dict[int, _Process] = {}
+    processes: dict[int, int] = {}  # numbers by pid
+    ports: dict[int, int] = {}
     try:
         for number in range(1, count + 1):
             listener = listening(LOOPBACK, 0)
@@ -76,7 +72,8 @@ def spread(name: str, settings: Settings, count: int) -> Part:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, signal.SIGALRM})
                 structlog.contextvars.bind_contextvars(process=number)
                 return Part(_own_settings(settings, number, count), listener, lifeline)
-            processes[pid] = _Process(number, port_of(listener))
+            processes[pid] = number
+            ports[number] = port_of(listener)
             listener.close()
     except OSError as error:
         os.close(held)  # stops those that run
@@ -87,12 +84,11 @@ def spread(name: str, settings: Settings, count: int) -> Part:
         ) from error
     os.close(lifeline)
     logs.configure(settings)
-    ports = {process.number: process.port for process in processes.values()}
     StatusServer(own, of_all(name, ports)).start()
     logger.info(
         "started",
-        metrics=f"{address_of(settings, own)}{METRICS}",
-        processes={process.number: pid for pid, process in processes.items()},
+        metrics=f"{url_of(settings.metrics_host, own)}{METRICS}",
+        processes={number: pid for pid, number in processes.items()},
         version=version("contextgauge"),
         compiled=is_compiled(),
     )
@@ -114,9 +110,7 @@ def _own_settings(settings: Settings, number: int, count: int) -> Settings:
 class _Supervisor:
     """Waits for signals and for processes to end, until all have ended."""
 
-    def __init__(
-        self, processes: dict[int, _Process], held: int, limit_s: float, clock: Clock
-    ) -> None:
+    def __init__(self, processes: dict[int, int], held: int, limit_s: float, clock: Clock) -> None:
         self._processes, self._held, self._limit_s, self._clock = processes, held, limit_s, clock
         self._began_s: float | None = None
         self._code = 0
@@ -146,8 +140,8 @@ class _Supervisor:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
-            process = self._processes.pop(pid, None)
-            if process is None:
+            number = self._processes.pop(pid, None)
+            if number is None:
                 continue  # as PID 1 of a container it gets orphans of others too
             ended = os.waitstatus_to_exitcode(status)
             code = ended if ended >= 0 else by_signal(-ended)
@@ -156,14 +150,14 @@ class _Supervisor:
                 self._code = self._code or code or Exit.STOPPED
                 logger.error(
                     "a process ended by itself: stopping the others",
-                    process=process.number,
+                    process=number,
                     pid=pid,
                     exit_code=code,
                 )
                 self._stop()
             elif code:
                 self._code = self._code or code
-                logger.warning("a process ended", process=process.number, pid=pid, exit_code=code)
+                logger.warning("a process ended", process=number, pid=pid, exit_code=code)
 
     def _stop(self) -> None:
         """Let all processes stop gracefully, within the limit."""
@@ -174,7 +168,6 @@ class _Supervisor:
 
     def _kill(self, code: int, why: str, **fields: str) -> None:
         self._code = self._code or code
-        numbers = [process.number for process in self._processes.values()]
-        logger.error(why, processes=numbers, **fields)
+        logger.error(why, processes=list(self._processes.values()), **fields)
         for pid in self._processes:
             os.kill(pid, signal.SIGKILL)

@@ -7,15 +7,11 @@ database, which several processes of one machine may share.
 import asyncio
 import sqlite3
 from pathlib import Path
-from typing import Any, Final
-
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
+from typing import Final
 
 from contextgauge.errors import ConfigError, RetryError
-from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess
-from streams.edge.redis.errors import translated
+from streams.edge.redis.access import NO_ACCESS, RedisAccess
+from streams.edge.redis.errors import TIMEOUT_S, replied
 from streams.ports import Clock
 
 KEPT_S: Final = 30 * 24 * 3_600
@@ -24,8 +20,6 @@ KEPT_S: Final = 30 * 24 * 3_600
 _PRUNE = "DELETE FROM alerted WHERE time_ms < ?"
 _PRUNE_EVERY_MS = 24 * 3_600 * 1_000
 """A worker may run for months."""
-_TIMEOUT_S = 5.0
-"""A reply later than this counts as lost."""
 _BUSY_S = 5.0
 """Another process writes for milliseconds."""
 
@@ -40,37 +34,23 @@ class RedisAlertMemory:
         self, url: str, prefix: str, access: RedisAccess = NO_ACCESS, group: str = ""
     ) -> None:
         self._prefix = f"{prefix}:alerted:{group}:" if group else f"{prefix}:alerted:"
-        try:
-            pool = access.pool(
-                url,
-                socket_timeout=None,
-                socket_connect_timeout=_TIMEOUT_S,
-                retry=Retry(NoBackoff(), 1),
-            )
-        except ValueError:
-            raise ConfigError(INVALID_URL) from None
-        self._redis: Any = Redis.from_pool(pool)
+        self._redis = access.client(url, TIMEOUT_S)
 
     async def start(self) -> None:
         """Nothing: the first question connects."""
 
     async def knows(self, key: str) -> bool:
         """Ask for the key. Raises RetryError while Redis is away."""
-        with translated("asking which alerts were sent"):
-            async with asyncio.timeout(_TIMEOUT_S):
-                return bool(await self._redis.exists(self._key(key)))
+        asked = self._redis.exists(self._prefix + key)
+        return bool(await replied("asking which alerts were sent", asked))
 
     async def remember(self, key: str) -> None:
         """Set the key. Raises RetryError while Redis is away."""
-        with translated("remembering which alerts were sent"):
-            async with asyncio.timeout(_TIMEOUT_S):
-                await self._redis.set(self._key(key), b"1", ex=KEPT_S)
+        written = self._redis.set(self._prefix + key, b"1", ex=KEPT_S)
+        await replied("remembering which alerts were sent", written)
 
     async def stop(self) -> None:
         await self._redis.aclose()
-
-    def _key(self, key: str) -> str:
-        return self._prefix + key
 
 
 class FileAlertMemory:

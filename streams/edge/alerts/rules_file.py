@@ -25,10 +25,14 @@ _SECRET_PREFIX = "whsec_"  # noqa: S105 -- how a secret begins, and no secret
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a target is, and what proves to it that it is us. Nothing of it is ever shown."""
+    """Where a target is, and what proves to it that it is us. Nothing of it is ever shown.
+
+    `context` is for authorities of the target's own; None: the system's.
+    """
 
     url: str = field(repr=False)
-    secret: str | None = field(repr=False)
+    key: bytes | None = field(default=None, repr=False)
+    context: ssl.SSLContext | None = field(default=None, repr=False)
 
 
 def read_plan(path: Path) -> AlertPlan:
@@ -88,8 +92,9 @@ def addresses(plan: AlertPlan) -> dict[str, Address]:
         try:
             url = _one(target, "url", target.url, target.url_env, target.url_file)
             secret = _one(target, "secret", None, target.secret_env, target.secret_file)
-            by_name[target.name] = Address(_checked(target, url or ""), secret)
-            _prove(target, secret)
+            key = None if secret is None else key_of(secret, f"target {target.name!r}: ")
+            context = _authorities_of(target)
+            by_name[target.name] = Address(_checked(target, url or ""), key, context)
         except ConfigError as error:
             faults.append(str(error))
     if faults:
@@ -97,17 +102,7 @@ def addresses(plan: AlertPlan) -> dict[str, Address]:
     return by_name
 
 
-def _prove(target: Target, secret: str | None) -> None:
-    """Raise ConfigError where the secret or the authorities of a target cannot be used."""
-    if secret is not None:
-        try:
-            key_of(secret)
-        except ConfigError as error:
-            raise ConfigError(f"target {target.name!r}: {error}") from None
-    authorities_of(target)
-
-
-def authorities_of(target: Target) -> ssl.SSLContext | None:
+def _authorities_of(target: Target) -> ssl.SSLContext | None:
     """Return the context of a target's own authorities; None: the system's. Raises ConfigError."""
     if target.ca_file is None:
         return None
@@ -148,7 +143,7 @@ def _checked(target: Target, url: str) -> str:
     return url
 
 
-def key_of(secret: str) -> bytes:
+def key_of(secret: str, where: str = "") -> bytes:
     """Return a secret's bytes: of the Base64 behind `whsec_`, else of the text itself.
 
     Raises ConfigError.
@@ -160,8 +155,11 @@ def key_of(secret: str) -> bytes:
             key = secret.encode()
     except (binascii.Error, ValueError):
         raise ConfigError(
-            f"a secret that begins with {_SECRET_PREFIX} goes on in Base64, and this one does not"
+            f"{where}a secret that begins with {_SECRET_PREFIX} goes on in Base64, and this one "
+            "does not"
         ) from None
     if not key:
-        raise ConfigError("a secret is empty, which proves nothing: write one, or name none")
+        raise ConfigError(
+            f"{where}a secret is empty, which proves nothing: write one, or name none"
+        )
     return key

@@ -18,7 +18,7 @@ from importlib.metadata import version
 
 import aiohttp
 
-from streams.edge.alerts.rules_file import key_of
+from streams.edge.alerts.rules_file import Address
 from streams.ports import Clock, WebhookResult
 
 _FINAL = frozenset({400, 405, 410, 411, 413, 414, 415, 422, 431, 501})
@@ -71,19 +71,11 @@ def _why(error: Exception) -> str:
 
 
 class HttpWebhook:
-    """One receiver. `context` is for an authority of one's own; None: the system's."""
+    """One receiver."""
 
-    def __init__(
-        self,
-        url: str,
-        secret: str | None,
-        timeout_s: float,
-        clock: Clock,
-        context: ssl.SSLContext | None = None,
-    ) -> None:
-        self._url, self._key, self._clock = url, None if secret is None else key_of(secret), clock
+    def __init__(self, address: Address, timeout_s: float, clock: Clock) -> None:
+        self._address, self._clock = address, clock
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
-        self._context = context
         self._session: aiohttp.ClientSession | None = None
 
     async def call(self, alert_id: str, body: bytes) -> WebhookResult:
@@ -95,17 +87,17 @@ class HttpWebhook:
             "webhook-id": alert_id,
             "webhook-timestamp": str(timestamp_s),
         }
-        if self._key is not None:
-            headers["webhook-signature"] = signature_of(self._key, alert_id, timestamp_s, body)
+        if (key := self._address.key) is not None:
+            headers["webhook-signature"] = signature_of(key, alert_id, timestamp_s, body)
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=self._timeout, trust_env=True)
         try:
             async with self._session.post(
-                self._url,
+                self._address.url,
                 data=body,
                 headers=headers,
                 allow_redirects=False,  # only the configured address may receive alerts
-                ssl=True if self._context is None else self._context,
+                ssl=self._address.context or True,
             ) as answer:
                 judged = self._judged(answer.status, answer.headers.get("retry-after"))
                 # The body does not matter, nor whether it arrives completely.

@@ -8,15 +8,15 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from contextgauge.errors import ConfigError
+from schemas.topics import MIB
 from streams import codec
 from streams.edge.files.follower import Follower
-from streams.edge.files.pieces import grouped
-from streams.edge.files.positions import Position, from_entry, to_entry
+from streams.edge.files.positions import Position, from_entry
 from streams.ports import Clock, LineBatch
 
 if sys.platform != "win32":
@@ -35,6 +35,12 @@ _SAVE_S = 1.0
 
 _SAVE_SHARE = 20
 """Writing takes a twentieth of the time at the most: with 100 000 files it takes a second."""
+
+
+_GROUP_LINES = 256
+_GROUP_BYTES = MIB // 4
+"""Small pieces are put together up to about so much: each is handed to another thread, which takes
+longer than a short file takes to be read."""
 
 
 class CheckpointTarget(NamedTuple):
@@ -126,7 +132,7 @@ class Checkpoint:
             "cluster": self._target.cluster,
             "topic": self._target.topic,
             "offsets": {str(partition): at for partition, at in sorted(offsets.items())},
-            "files": [to_entry(position) for position in positions],
+            "files": [position._asdict() for position in positions],
         }
         new = self.path.with_name(self.path.name + ".new")
         try:
@@ -222,3 +228,36 @@ class CheckpointedFollower:
             self._is_due = True
 
         return settled
+
+
+def grouped(pieces: Iterable[LineBatch]) -> Iterator[LineBatch]:
+    """Yield the pieces with small ones put together; none waits behind one without lines."""
+    held: list[LineBatch] = []
+    lines = size = 0
+    for piece in pieces:
+        if held and (piece.live != held[0].live or not piece.lines):
+            yield _joined(held)
+            held, lines, size = [], 0, 0
+        if not piece.lines:
+            yield piece
+            continue
+        held.append(piece)
+        lines += len(piece.lines)
+        size += sum(len(line.value) for line in piece.lines)
+        if lines >= _GROUP_LINES or size >= _GROUP_BYTES:
+            yield _joined(held)
+            held, lines, size = [], 0, 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(pieces: Sequence[LineBatch]) -> LineBatch:
+    first = pieces[0]
+    if len(pieces) == 1:
+        return first
+
+    def settle() -> None:
+        for piece in pieces:
+            piece.settle()
+
+    return LineBatch([line for piece in pieces for line in piece.lines], first.live, settle)

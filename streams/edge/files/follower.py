@@ -19,11 +19,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from streams.edge.files.pieces import FileEvent, FolderInodes, absolute, nothing, settling
-from streams.edge.files.positions import Position, StoredPositions, print_at
-from streams.edge.files.reading import source_of
+from streams.edge.files.positions import Position, StoredPositions, absolute, print_at
 from streams.edge.files.tail import FileTail
-from streams.edge.files.watch import TranscriptFile
+from streams.edge.files.watch import FolderInodes, TranscriptFile, source_of
 from streams.ports import Clock, LineBatch
 
 POLL_S = 0.2
@@ -64,7 +62,7 @@ class Follower:
         fallback: str | None = None,
         follow: bool = False,
         again: bool = False,
-        report: Callable[[FileEvent], None] = lambda _event: None,
+        report: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._look_around = look
         self._clock = clock
@@ -130,7 +128,7 @@ class Follower:
             else:
                 self._look_at_hot(now_s)
             yield from self._read_all(now_s)
-            yield LineBatch((), live=False, settle=nothing)
+            yield LineBatch((), live=False)
             if not self._follow:
                 return
             self._stopping.wait(POLL_S)
@@ -172,7 +170,7 @@ class Follower:
             if former is not None:
                 former.was_replaced = True
                 self._orphan(former)
-            tail.source = source_of(Path(path))
+            tail.source = source_of(path)
             tail.was_replaced = False
             self._tails[path] = tail
             self._renamed.append(tail)
@@ -183,7 +181,7 @@ class Follower:
         status = file.stat
         identity = (status.st_dev, status.st_ino)
         named = absolute(file.path)
-        tail = FileTail(source_of(Path(file.path)), Position(named, *identity), self._fallback)
+        tail = FileTail(source_of(file.path), Position(named, *identity), self._fallback)
         age_s = max(0.0, self._clock.now_ms() / 1_000 - status.st_mtime)
         tail.size, tail.looked_s, tail.changed_s = status.st_size, now_s, now_s - age_s
         tail.signature = (status.st_mtime_ns, status.st_size)
@@ -228,12 +226,12 @@ class Follower:
     def _resume_former(self, former: Position, file: TranscriptFile, now_s: float) -> None:
         """Take up a file that had this name when an earlier run ended: rotated since, or gone."""
         if former.identity == (file.stat.st_dev, file.stat.st_ino):
-            self._report(FileEvent("rewritten: it is read from its beginning", file.path))
+            self._report(f"{file.path}: rewritten: it is read from its beginning")
             return
         path = self._inodes.find(Path(file.path).parent, former.identity)
         if path is None:
             return
-        tail = FileTail(source_of(Path(file.path)), former, self._fallback)
+        tail = FileTail(source_of(file.path), former, self._fallback)
         tail.looked_s = tail.changed_s = now_s
         try:
             tail.size = path.stat().st_size
@@ -332,7 +330,7 @@ class Follower:
             tail.close()
         tail.reported_error = None
         if not holds:
-            self._report(FileEvent("rewritten: it is read from its beginning", tail.source.name))
+            self._report(f"{tail.source.name}: rewritten: it is read from its beginning")
             tail.begin_again()
 
     def _read_all(self, now_s: float) -> Iterator[LineBatch]:
@@ -358,7 +356,7 @@ class Follower:
     def _read(self, tail: FileTail, now_s: float, *, final: bool) -> Iterator[LineBatch]:
         try:
             for piece in tail.pieces(now_s, final=final):
-                yield LineBatch(piece.lines, piece.live, settling(tail, piece.after))
+                yield piece
                 if self._stopping.is_set():
                     return
         except OSError as error:
@@ -367,7 +365,7 @@ class Follower:
     def _report_error(self, tail: FileTail, error: OSError) -> None:
         """Report once why a file cannot be read; the next look at it retries."""
         if (text := tail.give_up(error)) is not None:
-            self._report(FileEvent(text, tail.source.name))
+            self._report(f"{tail.source.name}: {text}")
 
     def _read_orphan(self, tail: FileTail, now_s: float) -> Iterator[LineBatch]:
         """Read a file without a name to its end; after a while, its last line is its last."""

@@ -54,11 +54,6 @@ class Position(NamedTuple):
         return self.device, self.inode
 
 
-def to_entry(position: Position) -> dict[str, Any]:
-    """Return a position as a checkpoint's entry."""
-    return position._asdict()
-
-
 def from_entry(entry: Mapping[str, Any]) -> Position:
     """Read a checkpoint's entry. Raises ValueError where it is none."""
     for name, kind in Position.__annotations__.items():
@@ -74,15 +69,16 @@ def from_entry(entry: Mapping[str, Any]) -> Position:
     return Position(**{name: entry[name] for name in Position._fields})
 
 
-def print_of(content: bytes) -> str:
-    """Return the hash of the last bytes of what was sent."""
-    return hashlib.blake2b(content[-PRINT_BYTES:], digest_size=_DIGEST_BYTES).hexdigest()
-
-
 def print_at(descriptor: int, end: int) -> str:
     """Return the hash of the bytes before a place of an open file."""
     begin = max(0, end - PRINT_BYTES)
-    return print_of(os.pread(descriptor, end - begin, begin))
+    content = os.pread(descriptor, end - begin, begin)
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def absolute(path: str) -> str:
+    """Return the path from the root, under which a checkpoint knows a file."""
+    return os.path.abspath(path)  # noqa: PTH100 -- without following links
 
 
 class StoredPositions:
@@ -90,13 +86,10 @@ class StoredPositions:
 
     def __init__(self, positions: Iterable[Position]) -> None:
         self._by_identity = {position.identity: position for position in positions}
-        self._by_path: dict[str, Position] = {}
-        # Files that had a path before the one that was there last, as rotation leaves them.
-        self._formers: dict[str, list[Position]] = {}
+        # The file that had a path last comes last; before it those that rotation left.
+        self._by_path: dict[str, list[Position]] = {}
         for position in self._by_identity.values():
-            if position.path in self._by_path:
-                self._formers.setdefault(position.path, []).append(self._by_path[position.path])
-            self._by_path[position.path] = position
+            self._by_path.setdefault(position.path, []).append(position)
 
     def all(self) -> dict[tuple[int, int], Position]:
         """Return a copy of all, by file."""
@@ -104,17 +97,19 @@ class StoredPositions:
 
     def may_be(self, identity: tuple[int, int], path: str) -> list[Position]:
         """Return what may be this file's: that of the file, and that of what had its path last."""
-        candidates = (self._by_identity.get(identity), self._by_path.get(path))
+        candidates = (self._by_identity.get(identity), *self._by_path.get(path, ())[-1:])
         return [position for position in candidates if position is not None]
 
     def take_formers(self, path: str) -> list[Position]:
         """Return, once, the files that had a path before; the last one last, and each time."""
-        last = self._by_path.get(path)
-        return [*self._formers.pop(path, ()), *([] if last is None else [last])]
+        formers = self._by_path.get(path, [])
+        self._by_path[path] = formers[-1:]
+        return formers
 
     def remember(self, at: Position) -> None:
         """Keep a position."""
-        self._by_identity[at.identity] = self._by_path[at.path] = at
+        self._by_identity[at.identity] = at
+        self._by_path[at.path] = [*self._by_path.get(at.path, ())[:-1], at]
 
     def drop(self, identity: tuple[int, int]) -> None:
         """Drop a file's position."""
@@ -122,7 +117,6 @@ class StoredPositions:
 
     def forget(self, identity: tuple[int, int], path: str) -> None:
         """Drop a file's position, and those of all that had its path."""
-        for former in self.take_formers(path):
+        for former in self._by_path.pop(path, ()):
             self.drop(former.identity)
-        self._by_path.pop(path, None)
         self.drop(identity)

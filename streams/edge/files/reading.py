@@ -21,40 +21,27 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from contextgauge.containers import SIGN_FIELDS, Container, Line, Scout
+from contextgauge.containers import Container, Line, Scout
 from contextgauge.errors import ConfigError
 from schemas.messages import DeadLetter
 from schemas.topics import MIB
 from streams import codec
+from streams.edge.files.positions import Position
+from streams.edge.files.tail import (
+    HELD_LINE_BYTES,
+    LOOK_AHEAD_BYTES,
+    LOOK_AHEAD_LINES,
+    FileTail,
+    line_of,
+)
+from streams.edge.files.watch import SUFFIX, Source, TranscriptFinder, source_of
 
 STANDARD_INPUT = "-"
 
-LOOK_AHEAD_LINES = 1_000
-LOOK_AHEAD_BYTES = 16 * MIB
-"""What a pipe's reader may wait for at most; a transcript names its session in its first lines."""
-
-HELD_LINE_BYTES = 256 * MIB
-"""Longest line that is held in memory whole; of a longer one only its beginning and size stay."""
-
 _BLOCK_BYTES = MIB
-SUFFIX = ".jsonl"
-SUBAGENTS = "subagents"
-_AGENT_PREFIX = "agent-"
-
-_LAST = "\U0010ffff"
-"""Sorts behind all names."""
 
 Block = Sequence[Line]
-
-
-class Source(NamedTuple):
-    """One container to read. `name` is for messages; `session` what the file's name stands for."""
-
-    name: str
-    path: Path | None
-    session: str | None
 
 
 def expand(paths: Iterable[str]) -> list[Source]:
@@ -68,79 +55,15 @@ def expand(paths: Iterable[str]) -> list[Source]:
         if text == STANDARD_INPUT:
             sources.append(Source("<stdin>", None, None))
         elif path.is_dir():
-            transcripts = list(_in_folder(path))
+            transcripts = TranscriptFinder([text]).look(0.0)
             if not transcripts:
                 raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
-            sources.extend(transcripts)
+            sources.extend(source_of(each.path) for each in transcripts)
         elif path.exists():
-            sources.append(source_of(path))
+            sources.append(source_of(text))
         else:
             raise ConfigError(f"{text}: no such file or folder")
     return sources
-
-
-def size_bytes(sources: Iterable[Source]) -> int | None:
-    """Return the sum of the files' sizes, None where a pipe is among them."""
-    total = 0
-    for source in sources:
-        if source.path is None or not source.path.is_file():
-            return None
-        total += source.path.stat().st_size
-    return total
-
-
-def source_of(path: Path) -> Source:
-    """Return a file's source; a subagent's file belongs to the session whose folder holds it."""
-    folders = path.absolute().parts
-    if path.name.startswith(_AGENT_PREFIX) and SUBAGENTS in folders[:-1]:
-        inner = len(folders) - 1 - folders[::-1].index(SUBAGENTS)
-        return Source(str(path), path, folders[inner - 1])
-    return Source(str(path), path, path.name.removesuffix(SUFFIX))
-
-
-def _in_folder(folder: Path) -> Iterator[Source]:
-    main = folder.with_name(folder.absolute().name + SUFFIX)
-    if is_session_folder(folder, main):
-        if main.is_file():
-            yield source_of(main)
-        yield from _subagents(folder)
-        return
-    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
-    files = [entry for entry in entries if entry.name.endswith(SUFFIX) and entry.is_file()]
-    files.sort(key=lambda entry: entry.name.startswith(_AGENT_PREFIX))
-    seen: set[Path] = set()
-    for entry in files:
-        yield source_of(entry)
-        own_folder = entry.with_name(entry.name.removesuffix(SUFFIX))
-        if is_session_folder(own_folder, entry):
-            seen.add(own_folder)
-            yield from _subagents(own_folder)
-    for entry in entries:
-        # A link to a folder is not followed: it could lead round in a circle.
-        if entry not in seen and entry.is_dir() and not entry.is_symlink():
-            yield from _in_folder(entry)
-
-
-def order_of(path: str) -> list[str]:
-    """Return by what transcripts below a folder are put in reading order.
-
-    A session comes before its subagents, and loose agents' files come last in their folder.
-    """
-    *folders, name = Path(path.removesuffix(SUFFIX)).parts
-    is_loose = name.startswith(_AGENT_PREFIX) and SUBAGENTS not in folders
-    return [*folders, _LAST + name if is_loose else name]
-
-
-def is_session_folder(folder: Path, main: Path) -> bool:
-    """Return whether a folder is a session's; `main` is the transcript that would be next to it."""
-    if (folder / SUBAGENTS).is_dir():
-        return True
-    return main.is_file() and folder.is_dir() and not any(folder.rglob(f"*{SUFFIX}"))
-
-
-def _subagents(session_folder: Path) -> Iterator[Source]:
-    for path in sorted((session_folder / SUBAGENTS).rglob(f"*{SUFFIX}")):
-        yield source_of(path)
 
 
 def read(sources: Iterable[Source], fallback: str | None = None) -> Iterator[Block]:
@@ -162,30 +85,19 @@ def _read_source(source: Source, fallback: str | None) -> Iterator[Block]:
         return
     descriptor = os.open(source.path, os.O_RDONLY)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             yield from _read_pipe(source, descriptor, fallback)
             return
-        scout = Scout()
-        for block in _split(source.name, descriptor):
-            if any(_decides(scout, line) for line in block):
-                break
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        container = scout.container(source.session, fallback)
-        if container.kind == "stream":
-            for block in _split(source.name, descriptor):
-                yield _hinted(container, block)
-        else:
-            yield from _split(source.name, descriptor, container.hint)
     finally:
         os.close(descriptor)
-
-
-def _decides(scout: Scout, line: Line) -> bool:
-    """Show the scout a line; the bytes rule out most lines quickly."""
-    if not any(sign in line.value for sign in SIGN_FIELDS):
-        return False
-    body = codec.decode(line.value, limit=HELD_LINE_BYTES)
-    return not isinstance(body, DeadLetter) and scout.look(body)
+    tail = FileTail(source, Position(source.name, status.st_dev, status.st_ino), fallback)
+    tail.size = status.st_size
+    try:
+        for piece in tail.pieces(0.0, final=True):
+            yield piece.lines
+    finally:
+        tail.close()
 
 
 def _read_pipe(source: Source, descriptor: int, fallback: str | None) -> Iterator[Block]:
@@ -227,7 +139,7 @@ def _hinted(container: Container, block: Block) -> Block:
     return hinted
 
 
-def _split(name: str, descriptor: int, hint: str | None = None) -> Iterator[list[Line]]:
+def _split(name: str, descriptor: int) -> Iterator[list[Line]]:
     """Yield the descriptor's lines, those of one reading at a time, without their line ends."""
     number = 0
     pending: list[bytes] = []
@@ -240,18 +152,12 @@ def _split(name: str, descriptor: int, hint: str | None = None) -> Iterator[list
         if not newline:
             continue
         number += 1
-        block = [_line(name, number, b"".join(pending), pending_bytes, hint)]
+        block = [line_of(name, number, b"".join(pending), pending_bytes, None)]
         *whole, last = rest.split(b"\n")
         for value in whole:
             number += 1
-            block.append(_line(name, number, value, len(value), hint))
+            block.append(line_of(name, number, value, len(value), None))
         pending, pending_bytes = [last], len(last)
         yield block
     if pending_bytes:
-        yield [_line(name, number + 1, b"".join(pending), pending_bytes, hint)]
-
-
-def _line(name: str, number: int, value: bytes, size: int, hint: str | None) -> Line:
-    if value.endswith(b"\r"):
-        return Line(name, number, value[:-1], size - 1, hint)
-    return Line(name, number, value, size, hint)
+        yield [line_of(name, number + 1, b"".join(pending), pending_bytes, None)]

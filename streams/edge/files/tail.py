@@ -6,8 +6,8 @@ goes on, and only what was acknowledged is ever remembered.
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
+from functools import partial
 
 from contextgauge.containers import SIGN_FIELDS, Container, Line, Scout
 from schemas.messages import DeadLetter
@@ -15,26 +15,21 @@ from schemas.records import Json
 from schemas.topics import MIB
 from streams import codec
 from streams.edge.files.positions import Position, print_at
-from streams.edge.files.reading import (
-    HELD_LINE_BYTES,
-    LOOK_AHEAD_BYTES,
-    LOOK_AHEAD_LINES,
-    Source,
-)
+from streams.edge.files.watch import Source
+from streams.ports import LineBatch
+
+LOOK_AHEAD_LINES = 1_000
+LOOK_AHEAD_BYTES = 16 * MIB
+"""What a pipe's reader may wait for at most; a transcript names its session in its first lines."""
+
+HELD_LINE_BYTES = 256 * MIB
+"""Longest line that is held in memory whole; of a longer one only its beginning and size stay."""
 
 _BLOCK_BYTES = MIB
 
 _UNDECIDED_S = 2.0
 """How long a new file may leave open what it is: runtimes write their first lines at once. Then it
 counts as a stream until a line shows otherwise."""
-
-
-class ReadLines(NamedTuple):
-    """Lines of one reading, and the position after them. `live`: seen when they were written."""
-
-    lines: Sequence[Line]
-    after: Position
-    live: bool
 
 
 class FileTail:
@@ -60,7 +55,9 @@ class FileTail:
         """The error that was reported last: why it cannot be read."""
         self._fallback = fallback
         self._descriptor: int | None = None
-        self._container: Container | None = None
+        self._is_decided = False
+        self._container = Container("stream", None)
+        """What the file is, once that is decided."""
         self._scout: Scout | None = None
         self._first_seen_s: float | None = None
         self._searched = 0
@@ -117,7 +114,7 @@ class FileTail:
 
     def _go_to(self, position: Position) -> None:
         self.read = position
-        self._container = self._scout = None
+        self._is_decided, self._scout = False, None
         self._searched = 0
         self.waits = False
 
@@ -128,7 +125,7 @@ class FileTail:
             os.fstat(descriptor).st_size >= end and print_at(descriptor, end) == self.read.print
         )
 
-    def pieces(self, now_s: float, *, final: bool) -> Iterator[ReadLines]:
+    def pieces(self, now_s: float, *, final: bool) -> Iterator[LineBatch]:
         """Yield the lines up to `size`. `final`: the last one is given though it has no end.
 
         The position moves when the next is asked for, and so not while the lines are being sent.
@@ -138,7 +135,8 @@ class FileTail:
         descriptor = self.open(self.source.name)
         self._end_unfinished(descriptor)
         while self.read.end < self.size:
-            if self._container is None and not self._decide(descriptor, now_s, final=final):
+            self._is_decided = self._is_decided or self._decide(descriptor, now_s, final=final)
+            if not self._is_decided:
                 return
             if not self.holds_what_was_read(descriptor):
                 self.signature = None
@@ -147,8 +145,12 @@ class FileTail:
             if lines is None:
                 self.waits = True
                 return
-            yield lines
-            self.read = lines.after
+            batch, after = lines
+            yield batch
+            self.read = after
+
+    def _acknowledge(self, after: Position) -> None:
+        self.acknowledged = after
 
     def _end_unfinished(self, descriptor: int) -> None:
         """Pass over a line that was sent without its end, if it has just got that."""
@@ -161,8 +163,8 @@ class FileTail:
         else:
             self.read = at._replace(unfinished=0, print=print_at(descriptor, at.offset))
 
-    def _next(self, descriptor: int, *, final: bool) -> ReadLines | None:
-        """Return the next lines: those of one block, or a single one that is longer."""
+    def _next(self, descriptor: int, *, final: bool) -> tuple[LineBatch, Position] | None:
+        """Return the next lines, those of one block or a longer one, and the position after."""
         begin = self.read.offset
         is_live = begin >= self.live_from
         limit = self.size if is_live else min(self.live_from, self.size)
@@ -174,15 +176,16 @@ class FileTail:
             content = os.pread(descriptor, min(_BLOCK_BYTES, limit - begin), begin)
             length = content.find(b"\n") + 1
         if length:
-            return self._lines(descriptor, content[: length - 1].split(b"\n"), length, is_live)
+            values = content[: length - 1].split(b"\n")
+            return self._taken(descriptor, values, begin + length, is_live=is_live)
         end = self._line_end(descriptor)
         if end is None and not final:
             return None
         size = (self.size if end is None else end) - begin
         value = os.pread(descriptor, min(size, HELD_LINE_BYTES), begin)
         if end is None:
-            return self._unfinished(descriptor, value, size)
-        return self._lines(descriptor, [value], size + 1, is_live, size)
+            return self._taken(descriptor, [value], self.size, is_live=False, unfinished=size)
+        return self._taken(descriptor, [value], end + 1, is_live=is_live, size=size)
 
     def _line_end(self, descriptor: int) -> int | None:
         """Return where the first line ends; what was searched is not searched again."""
@@ -198,63 +201,53 @@ class FileTail:
         self._searched = at
         return None
 
-    def _lines(
+    def _taken(
         self,
         descriptor: int,
         values: list[bytes],
-        length: int,
-        is_live: bool,  # noqa: FBT001 -- the last of several, all by place
+        end: int,
+        *,
+        is_live: bool,
         size: int | None = None,
-    ) -> ReadLines:
-        at = self.read
+        unfinished: int = 0,
+    ) -> tuple[LineBatch, Position]:
+        """Return lines, and the position after them; `size` is one's whose rest was not read."""
+        at, length = self.read, size or unfinished
         lines = [
-            self._line(value, number, len(value) if size is None else size)
+            self._line(value, number, length or len(value))
             for number, value in enumerate(values, at.number + 1)
         ]
-        end = at.offset + length
-        after = self._after(descriptor, end, 0)._replace(offset=end, number=at.number + len(lines))
-        return ReadLines(lines, after, is_live)
-
-    def _unfinished(self, descriptor: int, value: bytes, size: int) -> ReadLines:
-        line = self._line(value, self.read.number + 1, size)
-        return ReadLines([line], self._after(descriptor, self.read.offset + size, size), live=False)
-
-    def _after(self, descriptor: int, end: int, unfinished: int) -> Position:
-        container = self._container
-        if container is None:
-            raise AssertionError("a line is read once its container is known")
-        return self.read._replace(
+        after = at._replace(
             unfinished=unfinished,
             print=print_at(descriptor, end),
-            kind="open" if self._scout is not None else container.kind,
-            hint=container.hint,
+            kind="open" if self._scout is not None else self._container.kind,
+            hint=self._container.hint,
         )
+        if not unfinished:
+            after = after._replace(offset=end, number=at.number + len(lines))
+        return LineBatch(lines, is_live, partial(self._acknowledge, after)), after
 
     def _line(self, value: bytes, number: int, size: int) -> Line:
-        container = self._container
-        if container is None:
-            raise AssertionError("a line is read once its container is known")
-        if container.kind == "stream":
+        hint = self._container.hint
+        if self._container.kind == "stream":
             body = codec.decode(value, limit=HELD_LINE_BYTES)
             if not isinstance(body, DeadLetter):
-                container = self._container_after(container, body)
-                hint = container.hint
-                container.pass_over(body)
-                return _made(self.source.name, number, value, size, hint)
-        return _made(self.source.name, number, value, size, container.hint)
+                self._show(body)
+                hint = self._container.hint
+                self._container.pass_over(body)
+        return line_of(self.source.name, number, value, size, hint)
 
-    def _container_after(self, container: Container, body: dict[str, Json]) -> Container:
-        """Return the container, which this line may be the first to show."""
+    def _show(self, body: dict[str, Json]) -> None:
+        """Show a line to the scout: it may be the first that tells what the file is."""
         if self._scout is None:
-            return container
+            return
         self._scout.look(body)
         decided = self._scout.container(self.source.session, self._fallback)
         if decided.kind != "stream":
-            decided.hint = decided.hint or container.hint
+            decided.hint = decided.hint or self._container.hint
             self._container, self._scout = decided, None
         elif self._scout.in_stream:
             self._scout = None
-        return self._container or container
 
     def _decide(self, descriptor: int, now_s: float, *, final: bool) -> bool:
         """Find out what the file is (R1); False while its lines do not show it."""
@@ -264,8 +257,7 @@ class FileTail:
             self._container = Container(kind, at.hint or self._fallback)
             self._scout = Scout() if at.kind == "open" else None
             return True
-        scout, is_decided = Scout(), False
-        examined = 0
+        scout, examined = Scout(), 0
         for lines, value in enumerate(_whole_lines(descriptor, self.size), 1):
             examined += len(value)
             is_early = lines <= LOOK_AHEAD_LINES and examined <= LOOK_AHEAD_BYTES
@@ -274,10 +266,9 @@ class FileTail:
             ):
                 body = codec.decode(value, limit=HELD_LINE_BYTES)
                 if not isinstance(body, DeadLetter) and scout.look(body):
-                    is_decided = True
                     break
         container = scout.container(self.source.session, self._fallback)
-        is_known = is_decided or container.kind != "stream" or scout.in_stream
+        is_known = container.kind != "stream" or scout.in_stream
         if self._first_seen_s is None:
             self._first_seen_s = now_s
         if not (is_known or final or now_s - self._first_seen_s >= _UNDECIDED_S):
@@ -287,7 +278,8 @@ class FileTail:
         return True
 
 
-def _made(name: str, number: int, value: bytes, size: int, hint: str | None) -> Line:
+def line_of(name: str, number: int, value: bytes, size: int, hint: str | None) -> Line:
+    """Return a line without the rest of its end."""
     if value.endswith(b"\r"):
         return Line(name, number, value[:-1], size - 1, hint)
     return Line(name, number, value, size, hint)

@@ -5,6 +5,7 @@ virtual ones, and have limits that a folder of thousands exceeds; metadata is ri
 folder is listed again only where its modification time shows that entries came or went.
 """
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contextgauge.errors import ConfigError
-from streams.edge.files.reading import SUBAGENTS, SUFFIX, is_session_folder, order_of
+
+SUFFIX = ".jsonl"
+_SUBAGENTS = "subagents"
+_AGENT_PREFIX = "agent-"
+
+_LAST = "\U0010ffff"
+"""Sorts behind all names."""
 
 _YOUNG_S = 5.0
 """A folder that changed lately is listed again and again for so long: a second change within the
@@ -21,6 +28,14 @@ tick of the file system's clock (FAT: 2 s) leaves its time the same."""
 
 _WHOLE_S = 60.0
 """All folders are listed so often, for file systems that do not keep folders' times."""
+
+
+class Source(NamedTuple):
+    """One container to read. `name` is for messages; `session` what the file's name stands for."""
+
+    name: str
+    path: Path | None
+    session: str | None
 
 
 class TranscriptFile(NamedTuple):
@@ -56,10 +71,12 @@ class TranscriptFinder:
     def _add(self, text: str) -> None:
         path = Path(text)
         if path.is_dir():
-            main = path.with_name(path.absolute().name + SUFFIX)
-            if is_session_folder(path, main):
+            if path.name in {"", ".."}:  # `.`, and what else has no name of its own
+                path = path.resolve()
+            main = path.parent / (path.name + SUFFIX)
+            if _is_session_folder(path, main):
                 self._files.append(str(main))
-                self._roots.append(str(path / SUBAGENTS))
+                self._roots.append(str(path / _SUBAGENTS))
             else:
                 self._roots.append(str(path))
         elif path.exists() and not path.is_file():
@@ -90,7 +107,7 @@ class TranscriptFinder:
         paths = list(self._below(root, now_s))
         known = self._ordered.get(root)
         if known is None or known[0] != paths:
-            known = self._ordered[root] = paths, sorted(paths, key=order_of)
+            known = self._ordered[root] = paths, sorted(paths, key=_order_of)
         return known[1]
 
     def _below(self, root: str, now_s: float) -> Iterator[str]:
@@ -124,7 +141,7 @@ class TranscriptFinder:
                     known.folders.append(entry.path)
                 elif entry.name.endswith(SUFFIX) and entry.is_file():
                     known.files.append(entry.path)
-        subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
+        subagents = os.path.join(path, _SUBAGENTS)  # noqa: PTH118 -- as above
         if subagents in known.folders:
             known.files, known.folders = [], [subagents]
         return known
@@ -136,3 +153,53 @@ def _found(path: str) -> TranscriptFile | None:
     except OSError:
         return None
     return TranscriptFile(path, status) if stat.S_ISREG(status.st_mode) else None
+
+
+def source_of(name: str) -> Source:
+    """Return a file's source; a subagent's file belongs to the session whose folder holds it."""
+    path = Path(name)
+    folders = path.absolute().parts
+    if path.name.startswith(_AGENT_PREFIX) and _SUBAGENTS in folders[:-1]:
+        inner = len(folders) - 1 - folders[::-1].index(_SUBAGENTS)
+        return Source(str(path), path, folders[inner - 1])
+    return Source(str(path), path, path.name.removesuffix(SUFFIX))
+
+
+def _order_of(path: str) -> list[str]:
+    """Return by what transcripts below a folder are put in reading order.
+
+    A session comes before its subagents, and loose agents' files come last in their folder.
+    """
+    *folders, name = Path(path.removesuffix(SUFFIX)).parts
+    is_loose = name.startswith(_AGENT_PREFIX) and _SUBAGENTS not in folders
+    return [*folders, _LAST + name if is_loose else name]
+
+
+def _is_session_folder(folder: Path, main: Path) -> bool:
+    """Return whether a folder is a session's; `main` is the transcript that would be next to it."""
+    if (folder / _SUBAGENTS).is_dir():
+        return True
+    return main.is_file() and folder.is_dir() and not any(folder.rglob(f"*{SUFFIX}"))
+
+
+class FolderInodes:
+    """Which files a folder holds, by inode; each folder is looked at once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[Path, dict[int, str]] = {}
+
+    def find(self, folder: Path, identity: tuple[int, int]) -> Path | None:
+        """Return the file of a folder that is this one, under whatever name."""
+        names = self._folders.get(folder)
+        if names is None:
+            names = self._folders[folder] = {}
+            with contextlib.suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_file(follow_symlinks=False):
+                        names[entry.inode()] = entry.path
+        device, inode = identity
+        path = names.get(inode)
+        try:
+            return Path(path) if path and os.stat(path).st_dev == device else None  # noqa: PTH116 -- as in the watch
+        except OSError:
+            return None

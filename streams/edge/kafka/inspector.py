@@ -18,7 +18,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.tls import refusal
-from streams.edge.kafka.versions import VersionsRequest, versions
+from streams.edge.kafka.versions import Versions, VersionsRequest, versions
 from streams.ports.inspection import (
     GROUPS_TOPIC,
     TRANSACTIONS_TOPIC,
@@ -170,20 +170,11 @@ class KafkaInspector:
         if failure is not None:
             return Broker(node, _joined(address), failure)
         response = await self._ask(address, VersionsRequest())
-        version = (
-            None if isinstance(response, Failure) or response.error_code else versions(response)
-        )
+        known = not isinstance(response, Failure) and not response.error_code
         resource = (_BROKER, str(node), list(_BROKER_CONFIGS))
         configs = await self._configs(address, [resource])
-        return Broker(
-            node,
-            _joined(address),
-            None,
-            supported_level=None if version is None else version.supported_level,
-            level=None if version is None else version.level,
-            newest_api=None if version is None else version.newest_api,
-            configs=configs[str(node)],
-        )
+        version = versions(response) if known else Versions()
+        return Broker(node, _joined(address), None, *version, configs=configs[str(node)])
 
     async def _configs(
         self, address: _Address, resources: Sequence[tuple[int, str, Sequence[str] | None]]

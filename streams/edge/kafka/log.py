@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
     GroupLoadInProgressError,
@@ -72,8 +72,17 @@ class KafkaLog(KafkaCluster):
         return KafkaGroupReader(self.options, topic, group, instance_id)
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
-        async with self.asking(f"asking for the offsets of group {group}") as admin:
-            offsets = await _offsets(admin, group)
+        offsets: dict[TopicPartition, OffsetAndMetadata] | None = None
+        async with (
+            self.asking(f"asking for the offsets of group {group}") as admin,
+            asyncio.timeout(_VISIBLE_TIMEOUT_S),
+        ):
+            while offsets is None:
+                try:
+                    offsets = await admin.list_consumer_group_offsets(group)
+                except _NO_COORDINATOR_YET:
+                    # A new cluster first has to make the topic that keeps them.
+                    await asyncio.sleep(_LOOK_S)
         return {
             at.partition: committed.offset for at, committed in offsets.items() if at.topic == topic
         }
@@ -86,22 +95,6 @@ class KafkaLog(KafkaCluster):
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError as error:
             raise RetryError(f"the new topics {', '.join(names)} are not visible yet") from error
-
-
-async def _offsets(
-    admin: AIOKafkaAdminClient, group: str
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Ask for a group's offsets; a new cluster first has to make the topic that keeps them."""
-    async with asyncio.timeout(_VISIBLE_TIMEOUT_S):
-        while True:
-            try:
-                offsets: dict[
-                    TopicPartition, OffsetAndMetadata
-                ] = await admin.list_consumer_group_offsets(group)
-            except _NO_COORDINATOR_YET:
-                await asyncio.sleep(_LOOK_S)
-            else:
-                return offsets
 
 
 def _new_topic(topic: Topic, partitions: int, replicas: int) -> NewTopic:

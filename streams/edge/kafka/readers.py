@@ -131,8 +131,11 @@ class KafkaPartitionReader:
         return Batch(records, position)
 
 
-class KafkaGroupReader(KafkaPartitionReader):
-    """Reads as a member of a group: eager rebalances, the sticky assignor."""
+class KafkaGroupReader(KafkaPartitionReader, ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed
+    """Reads as a member of a group, and listens to its rebalances: eager, the sticky assignor."""
+
+    _on_revoked: AssignmentCallback
+    _on_assigned: AssignmentCallback
 
     def __init__(
         self, options: KafkaOptions, topic: str, group: str, instance_id: str | None
@@ -153,9 +156,8 @@ class KafkaGroupReader(KafkaPartitionReader):
         No heartbeat is sent while `on_assigned` runs, so it must be over at once; while
         `on_revoked` runs the group waits, at most for the rebalance time-out.
         """
-        self._connected().subscribe(
-            [self._topic], listener=_Listener(self, on_revoked, on_assigned)
-        )
+        self._on_revoked, self._on_assigned = on_revoked, on_assigned
+        self._connected().subscribe([self._topic], listener=self)
 
     def resume(self, partition: int) -> None:
         if partition in self._assigned:
@@ -198,17 +200,18 @@ class KafkaGroupReader(KafkaPartitionReader):
     def _nothing(self, partition: int) -> Batch:
         return Batch((), self._positions.get(partition, 0))
 
-    def revoke(self) -> frozenset[int]:
-        """End all polls and forget the assignment (for the listener)."""
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:  # noqa: ARG002 -- the base names it
+        """End all polls and forget the assignment."""
         for task in self._polls.values():
             task.cancel()
-        revoked, self._assigned = self._assigned, frozenset()
-        return revoked
+        former, self._assigned = self._assigned, frozenset()
+        await self._on_revoked(former)
 
-    def assign(self, partitions: frozenset[int]) -> None:
-        """Take a new assignment over, paused (for the listener)."""
-        self._assigned = partitions
-        self._connected().pause(*[self._at(partition) for partition in partitions])
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        """Take a new assignment over, paused."""
+        self._assigned = frozenset(at.partition for at in assigned)
+        self._connected().pause(*assigned)
+        await self._on_assigned(self._assigned)
 
 
 async def _succeeds(closing: Coroutine[None, None, None]) -> bool:
@@ -224,24 +227,6 @@ async def _succeeds(closing: Coroutine[None, None, None]) -> bool:
     finally:
         task.cancel()
     return task.done() and not task.cancelled() and task.exception() is None
-
-
-class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed
-    def __init__(
-        self,
-        reader: KafkaGroupReader,
-        on_revoked: AssignmentCallback,
-        on_assigned: AssignmentCallback,
-    ) -> None:
-        self._reader, self._on_revoked, self._on_assigned = reader, on_revoked, on_assigned
-
-    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:  # noqa: ARG002 -- the base names it
-        await self._on_revoked(self._reader.revoke())
-
-    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-        partitions = frozenset(at.partition for at in assigned)
-        self._reader.assign(partitions)
-        await self._on_assigned(partitions)
 
 
 def consumer_arguments(

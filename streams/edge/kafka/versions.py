@@ -75,9 +75,9 @@ class VersionsRequest(Request[_Struct]):  # type: ignore[misc]  # aiokafka is no
 class Versions(NamedTuple):
     """A broker's `metadata.version`, supported and finalised, and its newest Produce version."""
 
-    supported_level: int | None
-    level: int | None
-    newest_api: int | None
+    supported_level: int | None = None
+    level: int | None = None
+    newest_api: int | None = None
 
 
 def versions(response: Response) -> Versions:

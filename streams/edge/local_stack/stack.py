@@ -41,16 +41,11 @@ its port would be taken by one of its own clients that tries to connect."""
 _START_ATTEMPTS = 3
 """A free port may be taken by another process before the service binds it."""
 
-Part: TypeAlias = Literal["project", "java", "mvn", "kafka-jars", "redis-server"]
 Name: TypeAlias = Literal["kafka", "redis"]
 
 
 class MissingPartError(StopError):
     """The machine lacks a part of the stack; the message is one line and names the remedy."""
-
-    def __init__(self, part: Part, message: str) -> None:
-        super().__init__(message)
-        self.part = part
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +55,6 @@ class Service:
     address: str
     process: Running
     log_file: str
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """Where the stack's own files are. `root` is the project's source folder."""
-
-    root: Path
-
-    @property
-    def kafka(self) -> Path:
-        """`pom.xml`, templates, and `libs` once resolved."""
-        return self.root / "deploy" / "kafka"
-
-    @property
-    def redis_conf(self) -> Path:
-        """The configuration of the local Redis."""
-        return self.root / "deploy" / "redis" / "redis.conf"
 
 
 class LocalStack:
@@ -90,7 +68,9 @@ class LocalStack:
         self, folder: Path, *, root: Path = PROJECT_FOLDER, heap_mib: int = DEFAULT_HEAP_MIB
     ) -> None:
         self.folder = folder.resolve()
-        self._project = Project(root)
+        self._root = root
+        self._kafka = root / "deploy" / "kafka"
+        """`pom.xml`, templates, and `libs` once resolved."""
         self._heap_mib = heap_mib
 
     def start(
@@ -156,10 +136,9 @@ class LocalStack:
 
     def _prepare(self, name: Name, progress: Callable[[str], None]) -> str:
         """Make sure that all parts of a service are here; return its program."""
-        if not self._project.kafka.joinpath("pom.xml").exists():
+        if not self._kafka.joinpath("pom.xml").exists():
             raise MissingPartError(
-                "project",
-                f"no deploy/ folder in {self._project.root}: the local stack needs the project's "
+                f"no deploy/ folder in {self._root}: the local stack needs the project's "
                 "source; run it from a clone, or set CONTEXTGAUGE_BOOTSTRAP_SERVERS and "
                 "CONTEXTGAUGE_REDIS_URL to services of yours",
             )
@@ -171,7 +150,7 @@ class LocalStack:
 
     def _resolve_jars(self, progress: Callable[[str], None]) -> None:
         """Have Maven copy Kafka's jars, once per version of the pom."""
-        pom, libs = self._project.kafka / "pom.xml", self._project.kafka / "libs"
+        pom, libs = self._kafka / "pom.xml", self._kafka / "libs"
         mark = libs / "resolved-from.xml"
         if mark.exists() and mark.read_bytes() == pom.read_bytes():
             return
@@ -181,7 +160,7 @@ class LocalStack:
         arguments = ["-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={libs}"]
         done = subprocess.run(  # noqa: S603 -- a list of arguments, no shell
             [mvn, *arguments],
-            cwd=self._project.kafka,
+            cwd=self._kafka,
             capture_output=True,
             text=True,
             check=False,
@@ -190,7 +169,6 @@ class LocalStack:
             log = self.folder / "maven.log"
             log.write_text(done.stdout + done.stderr)
             raise MissingPartError(
-                "kafka-jars",
                 f"Maven could not fetch Kafka's jars ({_first_error(done.stdout)}): connect to "
                 f"the network, or copy deploy/kafka/libs from another machine; see {log}",
             )
@@ -218,7 +196,7 @@ class LocalStack:
     def _launch_kafka(self, java: str, log_file: Path) -> tuple[Service, Callable[[], bool]]:
         broker_port, controller_port = self._ports("kafka", 2)
         data, config = self.folder / "kafka", self.folder / "kafka.properties"
-        template = Template((self._project.kafka / "server.properties").read_text())
+        template = Template((self._kafka / "server.properties").read_text())
         config.write_text(
             template.substitute(
                 broker_port=broker_port,
@@ -227,7 +205,7 @@ class LocalStack:
                 data_folder=str(data).replace("\\", "/"),
             )
         )
-        java_command = [java, f"-Xmx{self._heap_mib}m", "-cp", f"{self._project.kafka / 'libs'}/*"]
+        java_command = [java, f"-Xmx{self._heap_mib}m", "-cp", f"{self._kafka / 'libs'}/*"]
         if not (data / "meta.properties").exists():
             cluster_id = str(uuid.uuid5(uuid.NAMESPACE_URL, str(data)))
             tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
@@ -236,14 +214,13 @@ class LocalStack:
             )
             if "UnsupportedClassVersionError" in formatted.stderr:
                 raise MissingPartError(
-                    "java",
                     f"{java} is too old for Kafka: install Java 17 or later "
                     "(Debian and Ubuntu: apt-get install default-jre-headless)",
                 )
             if formatted.returncode != 0:
                 reason = (formatted.stderr or formatted.stdout).strip().splitlines()[-1:]
                 raise StopError(f"could not format {data}: {' '.join(reason)}")
-        log4j = f"-Dlog4j2.configurationFile={self._project.kafka / 'log4j2.properties'}"
+        log4j = f"-Dlog4j2.configurationFile={self._kafka / 'log4j2.properties'}"
         command = [*java_command[:2], log4j, *java_command[2:], "kafka.Kafka", str(config)]
         log_start = log_file.stat().st_size if log_file.exists() else 0
         process = processes.start(command, log_file, folder=self.folder)
@@ -259,7 +236,13 @@ class LocalStack:
         (port,) = self._ports("redis", 1)
         data = self.folder / "redis"
         data.mkdir(exist_ok=True)
-        arguments = [str(self._project.redis_conf), "--port", str(port), "--dir", str(data)]
+        arguments = [
+            str(self._root / "deploy" / "redis" / "redis.conf"),
+            "--port",
+            str(port),
+            "--dir",
+            str(data),
+        ]
         process = processes.start([program, *arguments], log_file, folder=self.folder)
         service = Service(f"redis://127.0.0.1:{port}/0", process, str(log_file))
         return service, lambda: _redis_answers(port)
@@ -285,11 +268,10 @@ class LocalStack:
         return ports
 
 
-def _program(name: Part, title: str, debian: str) -> str:
+def _program(name: str, title: str, debian: str) -> str:
     program = shutil.which(name)
     if program is None:
         raise MissingPartError(
-            name,
             f"no `{name}` on this machine: install {title} (Debian and Ubuntu: {debian})",
         )
     return program

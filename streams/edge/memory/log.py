@@ -7,109 +7,16 @@ One process, one event loop.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from functools import partial
 
-from contextgauge.errors import ConfigError, FencedError, PositionError, RecordError, RetryError
+from contextgauge.errors import ConfigError, FencedError, RecordError, RetryError
 from schemas.topics import Topic
-from streams.edge.memory.group import MemoryGroup, MemoryGroupReader
-from streams.ports import Batch, Clock, Ends, LogRecord, NewRecord
+from streams.edge.memory.partition import MemoryTopicPartition, Transaction
+from streams.edge.memory.readers import MemoryGroup, MemoryGroupReader, MemoryPartitionReader
+from streams.ports import Clock, LogRecord, NewRecord
 
 _BATCH_BYTES = 61
 """What Kafka puts in front of a batch's records; they are counted into a message's size."""
-
-Fate: TypeAlias = Literal["open", "committed", "aborted"]
-
-
-@dataclass(slots=True)
-class Transaction:
-    """One transaction: its records are read once it is committed."""
-
-    fate: Fate = "open"
-    partitions: list["MemoryTopicPartition"] = field(default_factory=list)
-
-    def end(self, fate: Fate) -> None:
-        self.fate = fate
-        for partition in self.partitions:
-            partition.append(None, None)
-
-
-@dataclass(slots=True)
-class _Entry:
-    """What one offset holds: a record, or (None) a marker or a compacted record."""
-
-    record: LogRecord | None
-    transaction: Transaction | None
-
-
-class MemoryTopicPartition:
-    """One partition. An offset is an index; those before `first` are no longer kept."""
-
-    def __init__(self, max_message_bytes: int) -> None:
-        self.first = 0
-        self.max_message_bytes = max_message_bytes
-        self.entries: list[_Entry] = []
-        self._waiting: set[asyncio.Future[None]] = set()
-        self._stable = 0
-
-    def append(self, record: LogRecord | None, transaction: Transaction | None) -> None:
-        """Append a record, or a marker, and wake who waits for it."""
-        self.entries.append(_Entry(record, transaction))
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_result(None)
-
-    @property
-    def next_offset(self) -> int:
-        """The offset that the next record will have."""
-        return len(self.entries)
-
-    def stable_end(self) -> int:
-        """Return the committed end: the first record of an open transaction, else the end."""
-        entries = self.entries
-        while self._stable < len(entries):
-            transaction = entries[self._stable].transaction
-            if transaction is not None and transaction.fate == "open":
-                break
-            self._stable += 1
-        return self._stable
-
-    def read(self, offset: int, max_records: int) -> Batch:
-        """Return committed records from an offset, and the position after them."""
-        if not self.first <= offset <= len(self.entries):
-            raise PositionError(
-                f"the position {offset} is out of the log's range {self.first} to "
-                f"{len(self.entries)}"
-            )
-        records: list[LogRecord] = []
-        end = self.stable_end()
-        while offset < end and len(records) < max_records:
-            entry = self.entries[offset]
-            transaction = entry.transaction
-            if entry.record is not None and (
-                transaction is None or transaction.fate == "committed"
-            ):
-                records.append(entry.record)
-            offset += 1
-        return Batch(records, offset)
-
-    def offset_at(self, timestamp_ms: int) -> int:
-        """Return the offset of the first record of a time or later, else the committed end."""
-        end = self.stable_end()
-        for offset in range(self.first, end):
-            record = self.entries[offset].record
-            if record is not None and record.timestamp_ms >= timestamp_ms:
-                return offset
-        return end
-
-    async def wait(self, timeout_s: float) -> None:
-        """Wait for the next append, at most so long."""
-        waiting = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiting)
-        try:
-            await asyncio.wait([waiting], timeout=timeout_s)
-        finally:
-            self._waiting.discard(waiting)
 
 
 class MemoryLog:
@@ -120,7 +27,6 @@ class MemoryLog:
         self._topics: dict[str, list[MemoryTopicPartition]] = {}
         self._producers: dict[str, MemoryTransactionalProducer] = {}
         self._groups: dict[tuple[str, str], MemoryGroup] = {}
-        self._committed: dict[tuple[str, str], dict[int, int]] = {}
 
     async def start(self) -> None:
         """Do nothing: there is no connection to open."""
@@ -144,19 +50,21 @@ class MemoryLog:
     def producer(self) -> "MemoryProducer":
         return MemoryProducer(self)
 
-    def reader(self, topic: str, partitions: Sequence[int]) -> "MemoryPartitionReader":
-        return MemoryPartitionReader(self, topic, partitions)
+    def reader(self, topic: str, partitions: Sequence[int]) -> MemoryPartitionReader:
+        return MemoryPartitionReader(partial(self.partition, topic), partitions)
 
     def group_reader(self, topic: str, group: str, instance_id: str | None) -> MemoryGroupReader:
-        key = (group, topic)
-        if key not in self._groups:
-            self._groups[key] = MemoryGroup(lambda: len(self._topics.get(topic, ())))
-        reader = MemoryPartitionReader(self, topic, ())
-        offsets = self._committed.setdefault((group, topic), {})
-        return MemoryGroupReader(self._groups[key], reader, instance_id, offsets)
+        find = partial(self.partition, topic)
+        return MemoryGroupReader(self.group(group, topic), find, instance_id)
 
     async def committed(self, group: str, topic: str) -> dict[int, int]:
-        return dict(self._committed.get((group, topic), {}))
+        return dict(self.group(group, topic).offsets)
+
+    def group(self, name: str, topic: str) -> MemoryGroup:
+        """Return a group on a topic, which is made when it is first asked for."""
+        if (name, topic) not in self._groups:
+            self._groups[name, topic] = MemoryGroup(lambda: len(self._topics.get(topic, ())))
+        return self._groups[name, topic]
 
     def partition(self, topic: str, partition: int) -> MemoryTopicPartition:
         """Return a partition. Raises ConfigError where there is none such."""
@@ -267,53 +175,6 @@ class MemoryProducer:
 
     async def flush(self) -> None:
         await asyncio.sleep(0)
-
-    async def stop(self) -> None:
-        """Do nothing: there is no connection to close."""
-
-
-class MemoryPartitionReader:
-    """Reads the given partitions, without a group."""
-
-    def __init__(self, log: MemoryLog, topic: str, partitions: Sequence[int]) -> None:
-        self._log = log
-        self._topic = topic
-        self._partitions = partitions
-        self._positions: dict[int, int] = {}
-
-    async def start(self) -> None:
-        for partition in self._partitions:
-            self._log.partition(self._topic, partition)
-
-    async def bounds(self, partition: int) -> tuple[int, int]:
-        log = self._log.partition(self._topic, partition)
-        return log.first, log.stable_end()
-
-    async def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        return self._log.partition(self._topic, partition).offset_at(timestamp_ms)
-
-    def seek(self, partition: int, offset: int) -> None:
-        self._positions[partition] = offset
-
-    def position(self, partition: int) -> int:
-        return self._positions.get(partition, 0)
-
-    async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        # A reader that always finds something must still let the others run.
-        await asyncio.sleep(0)
-        log = self._log.partition(self._topic, partition)
-        batch = log.read(self._positions[partition], max_records)
-        if not batch.records and timeout_s > 0:
-            await log.wait(timeout_s)
-            batch = log.read(self._positions[partition], max_records)
-        self._positions[partition] = batch.position
-        return batch
-
-    def ends(self, partition: int) -> Ends | None:
-        if partition not in self._positions:
-            return None
-        log = self._log.partition(self._topic, partition)
-        return Ends(log.stable_end(), log.next_offset)
 
     async def stop(self) -> None:
         """Do nothing: there is no connection to close."""

@@ -1,4 +1,4 @@
-"""The view store's twin in memory, for the embedded mode, for folds and for tests."""
+"""The view store's twin in memory, for the embedded mode and for tests."""
 
 import asyncio
 import hashlib

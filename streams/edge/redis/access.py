@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from redis.asyncio import ConnectionPool, SSLConnection
+from redis.asyncio import ConnectionPool, Redis, SSLConnection
 from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.connection import HiredisRespSerializer
 from redis.credentials import CredentialProvider
 
+from contextgauge.errors import ConfigError
 from contextgauge.settings.secrets import read_secret
 from contextgauge.tls import refused_by, speaks_tls
 from contextgauge.tls_files import TlsFiles, context_of
@@ -41,17 +44,33 @@ class RedisAccess:
     password_variable: str = "CONTEXTGAUGE_REDIS_PASSWORD_FILE"  # noqa: S105 -- a setting's name
     tls: TlsFiles | None = None
 
-    def pool(self, url: str, **options: Any) -> ConnectionPool:  # noqa: ANN401 -- the driver's own
-        """Return a pool of connections. Raises ValueError for an invalid URL."""
-        if self.password is not None or self.password_file is not None:
-            url_user = unquote(urlsplit(url).username or "")
-            options["credential_provider"] = _Credentials(self, url_user or self.username)
-            url = _without_user(url)
-        pool: ConnectionPool = ConnectionPool.from_url(url, **options)
+    def client(self, url: str, timeout_s: float, *, retries: int = 1) -> Any:  # noqa: ANN401 -- untyped for its replies: redis-py's types are unions of both its clients'
+        """Return a client. Raises ConfigError for an invalid URL.
+
+        Retries are at once: a connection of the pool may have ended since its last use.
+        """
+        options: dict[str, Any] = {
+            # Who asks has a time limit; redis-py's own may swallow a cancellation, as it waits
+            # by asyncio.wait_for, which did so before Python 3.12.
+            "socket_timeout": None,
+            "socket_connect_timeout": timeout_s,
+            "retry": Retry(NoBackoff(), retries),
+        }
+        try:
+            if self.password is not None or self.password_file is not None:
+                url_user = unquote(urlsplit(url).username or "")
+                options["credential_provider"] = _Credentials(self, url_user or self.username)
+                url = _without_user(url)
+            pool: ConnectionPool = ConnectionPool.from_url(url, **options)
+        except ValueError:
+            # The driver's message may quote a part of the password.
+            raise ConfigError(INVALID_URL) from None
+        kind = pool.connection_class
         if self.tls is not None:
-            pool.connection_class = _TlsConnection
+            kind = _TlsConnection
             pool.connection_kwargs["made"] = functools.partial(context_of, self.tls)
-        return pool
+        pool.connection_class = type(f"Packing{kind.__name__}", (_Packing, kind), {})
+        return Redis.from_pool(pool)
 
     async def wrong(self, url: str) -> str | None:
         """Return which setting prevents connecting; None where Redis is just away."""
@@ -112,12 +131,6 @@ class _Packing(AbstractConnection):
     def pack_command(self, *args: Any) -> list[bytes]:  # noqa: ANN401 -- bytes, text, numbers
         packed: list[bytes] = self._serializer.pack(*args)
         return packed
-
-
-def pack_fast(pool: ConnectionPool) -> None:
-    """Let a pool's connections pack commands in less time."""
-    kind = pool.connection_class
-    pool.connection_class = type(f"Packing{kind.__name__}", (_Packing, kind), {})
 
 
 class _TlsConnection(SSLConnection):

@@ -4,9 +4,11 @@ Redis repeats the arguments of a command that it does not know: the password of 
 that was renamed, or that an old server or a proxy lacks, and a view's content. They are cut out.
 """
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from typing import Any, Final
 
 from redis.exceptions import (
     AuthenticationError,
@@ -36,8 +38,19 @@ _NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
 """How a script is refused a command, in Redis 7 and in Redis 6."""
 
 
+TIMEOUT_S: Final = 5.0
+"""A reply later than this counts as lost: a script of the largest batch takes milliseconds."""
+
+
+async def replied(doing: str, answer: Awaitable[Any]) -> Any:  # noqa: ANN401 -- of Redis
+    """Wait for a reply within the time limit. Raises RetryError, ConfigError or StopError."""
+    with _translated(doing):
+        async with asyncio.timeout(TIMEOUT_S):
+            return await answer
+
+
 @contextmanager
-def translated(doing: str) -> Iterator[None]:
+def _translated(doing: str) -> Iterator[None]:
     """Turn what redis-py raises into RetryError, ConfigError or StopError."""
     try:
         with arguments_hidden():

@@ -7,11 +7,8 @@ and whether it would take a write at all, when the command is queued; DISCARD dr
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
@@ -20,9 +17,8 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from contextgauge.errors import ConfigError
 from contextgauge.tls import refusal
-from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess
+from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import arguments_hidden
 from streams.edge.redis.keys import RedisKeys
 from streams.ports.inspection import ClockReading, Configs, Failure, StoreFacts
@@ -47,19 +43,8 @@ class RedisInspector:
     """One Redis. `url` as redis-py takes it, `prefix` the first part of every key."""
 
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
-        self._prefix = prefix
         self._keys = RedisKeys(prefix)
-        try:
-            pool = access.pool(
-                url,
-                socket_timeout=PATIENCE_S,
-                socket_connect_timeout=PATIENCE_S,
-                retry=Retry(NoBackoff(), 0),
-            )
-        except ValueError:
-            raise ConfigError(INVALID_URL) from None
-        # Untyped for the replies: redis-py's own types are unions of both its clients'.
-        self._redis: Any = Redis.from_pool(pool)
+        self._redis = access.client(url, PATIENCE_S, retries=0)
 
     async def look(self) -> StoreFacts | Failure:
         first = await _answer(self._redis.ping())
@@ -132,9 +117,9 @@ class RedisInspector:
             denied: dict[str, str] = {}
             try:
                 for command in self._commands():
-                    refused = await _refusal(alone.execute_command(*command))
-                    if refused is not None:
-                        denied[command[0]] = refused
+                    reply = await _answer(alone.execute_command(*command))
+                    if isinstance(reply, Failure):
+                        denied[command[0]] = reply.text
             finally:
                 await _answer(alone.execute_command("DISCARD"))
         return denied
@@ -171,19 +156,6 @@ class RedisInspector:
             ("EVAL", "return 0", "1", key),
             ("EVALSHA", "0" * 40, "1", key),
         )
-
-
-async def _refusal(answer: Awaitable[Any]) -> str | None:
-    """Return Redis's error for a command; None where it was queued."""
-    try:
-        with arguments_hidden():
-            async with asyncio.timeout(PATIENCE_S):
-                await answer
-    except (NoPermissionError, ResponseError) as error:
-        return str(error)
-    except (RedisError, OSError) as error:
-        return str(error) or type(error).__name__
-    return None
 
 
 async def _answer(request: Awaitable[_T]) -> _T | Failure:

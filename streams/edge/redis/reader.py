@@ -3,23 +3,15 @@
 Nothing is cached in this process, so any number of readers may work on one Redis.
 """
 
-import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-
 from contextgauge.errors import ConfigError, RetryError, VersionError
 from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
-from streams.edge.redis.access import INVALID_URL, NO_ACCESS, RedisAccess, pack_fast
-from streams.edge.redis.errors import translated
+from streams.edge.redis.access import NO_ACCESS, RedisAccess
+from streams.edge.redis.errors import TIMEOUT_S, replied
 from streams.edge.redis.keys import DOCUMENT, RedisKeys, entry_id, entry_offset
 from streams.ports import Entry, Generations, LiveBounds, ProjectorHeartbeat, Ranking, ViewPosition
-
-TIMEOUT_S: Final = 5.0
-"""A reply later than this counts as lost: a script of the largest batch takes milliseconds."""
 
 LONGEST_WAIT_S: Final = 2.0
 """Of a blocking read, well below the time after which a reply counts as lost."""
@@ -37,29 +29,10 @@ class RedisViewReader:
     def __init__(self, url: str, prefix: str = "cg", access: RedisAccess = NO_ACCESS) -> None:
         self._keys = RedisKeys(prefix)
         self._url, self._access = url, access
-        try:
-            pool = access.pool(
-                url,
-                # `_ask` has a time limit; redis-py's own may swallow a cancellation, as it waits
-                # by asyncio.wait_for, which did so before Python 3.12.
-                socket_timeout=None,
-                socket_connect_timeout=TIMEOUT_S,
-                # Once, and at once: a connection of the pool may have ended since its last use.
-                # Further retries are the flows'; every call here may be made twice.
-                retry=Retry(NoBackoff(), 1),
-            )
-        except ValueError:
-            # The driver's message may quote a part of the password.
-            raise ConfigError(INVALID_URL) from None
-        pack_fast(pool)
-        # Untyped for the replies: redis-py's own types are unions of both its clients'.
-        self._redis: Any = Redis.from_pool(pool)
+        self._redis = access.client(url, TIMEOUT_S)
 
     async def _ask(self, doing: str, answer: Awaitable[Any]) -> Any:  # noqa: ANN401 -- of Redis
-        """Wait for a reply within the time limit. Raises the project's own errors."""
-        with translated(doing):
-            async with asyncio.timeout(TIMEOUT_S):
-                return await answer
+        return await replied(doing, answer)
 
     async def start(self) -> None:
         """Connect. Raises RetryError while Redis is away, ConfigError where it refuses us."""

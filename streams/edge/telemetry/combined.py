@@ -5,7 +5,7 @@ names and get one label more, `process`.
 """
 
 import http.client
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Final
@@ -97,18 +97,13 @@ class _Figures(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return the families, with the samples of all."""
         families: dict[str, Metric] = {}
-        for number, family in self._families():
-            whole = families.setdefault(
-                family.name, Metric(family.name, family.documentation, family.type)
-            )
-            whole.samples += [
-                sample._replace(labels={**sample.labels, "process": str(number)})
-                for sample in family.samples
-            ]
-        return families.values()
-
-    def _families(self) -> Iterator[tuple[int, Metric]]:
         for number, body in self._bodies.items():
-            if body is not None:
-                for family in text_string_to_metric_families(body.decode()):
-                    yield number, family
+            for family in text_string_to_metric_families((body or b"").decode()):
+                whole = families.setdefault(
+                    family.name, Metric(family.name, family.documentation, family.type)
+                )
+                whole.samples += [
+                    sample._replace(labels={**sample.labels, "process": str(number)})
+                    for sample in family.samples
+                ]
+        return families.values()

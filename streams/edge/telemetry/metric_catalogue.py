@@ -1,14 +1,12 @@
 """The catalogue of metrics: name, help text, labels and use of each.
 
-The list is closed: `ports.Telemetry` accepts no other names, a test compares both lists with the
-code that reports them, and `docs/METRICS.md` is generated from it. All names are exported with the
+The list is closed: no other names are reported, a test compares it with the code that reports
+them, and `docs/METRICS.md` is generated from it. All names are exported with the
 prefix `contextgauge_`, counters with the suffix `_total`. `partition` is a number; no label ever
 contains a session, a file or message text.
 """
 
 from typing import NamedTuple
-
-from streams.ports import CounterName, GaugeName, HistogramName
 
 NAMESPACE = "contextgauge"
 
@@ -28,14 +26,15 @@ _PARTITION = ("partition",)
 
 
 class Metric(NamedTuple):
-    """One metric: its help text, its labels, and what it is used for."""
+    """One metric: its help text, its labels, what it is used for, and a histogram's buckets."""
 
     help: str
     labels: tuple[str, ...]
     why: str
+    buckets: tuple[float, ...] = ()
 
 
-COUNTERS: dict[CounterName, Metric] = {
+COUNTERS: dict[str, Metric] = {
     "derive_messages": Metric(
         "Messages read from agent.messages and committed",
         _PARTITION,
@@ -153,7 +152,7 @@ COUNTERS: dict[CounterName, Metric] = {
     ),
 }
 
-GAUGES: dict[GaugeName, Metric] = {
+GAUGES: dict[str, Metric] = {
     "derive_sessions": Metric(
         "Sessions held in memory", _PARTITION, "Determines the worker's memory use."
     ),
@@ -250,68 +249,54 @@ GAUGES: dict[GaugeName, Metric] = {
     ),
 }
 
-HISTOGRAMS: dict[HistogramName, tuple[Metric, tuple[float, ...]]] = {
-    "derive_commit_seconds": (
-        Metric("Duration of a transaction", (), "The broker's share of the delay."),
-        _SECONDS,
+HISTOGRAMS: dict[str, Metric] = {
+    "derive_commit_seconds": Metric(
+        "Duration of a transaction", (), "The broker's share of the delay.", _SECONDS
     ),
-    "derive_batch_messages": (
-        Metric("Messages in a batch", (), "Full batches mean that the worker is behind."),
-        _SIZES,
+    "derive_batch_messages": Metric(
+        "Messages in a batch", (), "Full batches mean that the worker is behind.", _SIZES
     ),
-    "derive_restore_seconds": (
-        Metric(
-            "From assignment to the first poll", (), "How long moving a partition interrupts it."
-        ),
+    "derive_restore_seconds": Metric(
+        "From assignment to the first poll",
+        (),
+        "How long moving a partition interrupts it.",
         _RESTORES,
     ),
-    "derive_delay_seconds": (
-        Metric(
-            "Age of a batch's last message at commit, by its Kafka timestamp",
-            (),
-            "From publishing to the committed record.",
-        ),
+    "derive_delay_seconds": Metric(
+        "Age of a batch's last message at commit, by its Kafka timestamp",
+        (),
+        "From publishing to the committed record.",
         _AGES,
     ),
-    "project_write_seconds": (
-        Metric("Duration of a batch's writes to Redis", (), "Redis's share of the delay."),
-        _SECONDS,
+    "project_write_seconds": Metric(
+        "Duration of a batch's writes to Redis", (), "Redis's share of the delay.", _SECONDS
     ),
-    "project_batch_records": (
-        Metric("Records in a batch", (), "Full batches mean that the worker is behind."),
-        _SIZES,
+    "project_batch_records": Metric(
+        "Records in a batch", (), "Full batches mean that the worker is behind.", _SIZES
     ),
-    "project_delay_seconds": (
-        Metric(
-            "Age of a batch's last record when written to Redis, by its Kafka timestamp",
-            (),
-            "From the derived record to the view that shows it.",
-        ),
+    "project_delay_seconds": Metric(
+        "Age of a batch's last record when written to Redis, by its Kafka timestamp",
+        (),
+        "From the derived record to the view that shows it.",
         _AGES,
     ),
-    "project_age_seconds": (
-        Metric(
-            "Age of the message of a batch's first record when written, by its Kafka timestamp",
-            (),
-            "End-to-end delay from message to Redis, for the oldest message of each batch. "
-            "Background builds are not included.",
-        ),
+    "project_age_seconds": Metric(
+        "Age of the message of a batch's first record when written, by its Kafka timestamp",
+        (),
+        "End-to-end delay from message to Redis, for the oldest message of each batch. "
+        "Background builds are not included.",
         _AGES,
     ),
-    "serve_request_seconds": (
-        Metric(
-            "Duration of a request, by route; without the live feed",
-            ("route",),
-            "The latency that readers see; mostly Redis.",
-        ),
+    "serve_request_seconds": Metric(
+        "Duration of a request, by route; without the live feed",
+        ("route",),
+        "The latency that readers see; mostly Redis.",
         _ANSWERS,
     ),
-    "control_delivery_seconds": (
-        Metric(
-            "From the first request for an alert until the target accepted it",
-            (),
-            "The receivers' share of an alert's delay.",
-        ),
+    "control_delivery_seconds": Metric(
+        "From the first request for an alert until the target accepted it",
+        (),
+        "The receivers' share of an alert's delay.",
         _AGES,
     ),
 }

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from importlib.metadata import version
+from typing import Any
 
 from prometheus_client import (
     CollectorRegistry,
@@ -13,7 +14,6 @@ from prometheus_client import (
 )
 
 from streams.edge.telemetry.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
-from streams.ports import CounterName, GaugeName, HistogramName
 
 # Else each series has a second one with its creation time; process_start_time_seconds is enough.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations
@@ -31,64 +31,38 @@ class PrometheusTelemetry:
             return not families or name.partition("_")[0] in families
 
         self.registry = CollectorRegistry()
+        own: dict[str, Any] = {"namespace": NAMESPACE, "registry": self.registry}
         self._counters = {
-            name: Counter(
-                name, metric.help, metric.labels, namespace=NAMESPACE, registry=self.registry
-            )
+            name: Counter(name, metric.help, metric.labels, **own)
             for name, metric in COUNTERS.items()
             if wanted(name)
         }
         self._gauges = {
-            name: Gauge(
-                name, metric.help, metric.labels, namespace=NAMESPACE, registry=self.registry
-            )
+            name: Gauge(name, metric.help, metric.labels, **own)
             for name, metric in GAUGES.items()
             if wanted(name)
         }
         self._histograms = {
-            name: Histogram(
-                name,
-                metric.help,
-                metric.labels,
-                namespace=NAMESPACE,
-                registry=self.registry,
-                buckets=buckets,
-            )
-            for name, (metric, buckets) in HISTOGRAMS.items()
+            name: Histogram(name, metric.help, metric.labels, buckets=metric.buckets, **own)
+            for name, metric in HISTOGRAMS.items()
             if wanted(name)
         }
         # CPU, memory and file descriptors, under the names that all processes' have.
         ProcessCollector(registry=self.registry)
         self.gauge("worker_build", 1, version=version("contextgauge"))
 
-    def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
         counter = self._counters[name]
         (counter.labels(**labels) if labels else counter).inc(amount)
 
-    def gauge(self, name: GaugeName, value: float, **labels: str) -> None:
+    def gauge(self, name: str, value: float, **labels: str) -> None:
         gauge = self._gauges[name]
         (gauge.labels(**labels) if labels else gauge).set(value)
 
-    def forget(self, name: GaugeName, **labels: str) -> None:
+    def forget(self, name: str, **labels: str) -> None:
         with suppress(KeyError):
             self._gauges[name].remove(*[labels[label] for label in GAUGES[name].labels])
 
-    def observe(self, name: HistogramName, value: float, **labels: str) -> None:
+    def observe(self, name: str, value: float, **labels: str) -> None:
         histogram = self._histograms[name]
         (histogram.labels(**labels) if labels else histogram).observe(value)
-
-
-class NoTelemetry:
-    """Telemetry that keeps nothing, for one-shot commands and tests."""
-
-    def count(self, name: CounterName, amount: float = 1, **labels: str) -> None:
-        """Keep nothing."""
-
-    def gauge(self, name: GaugeName, value: float, **labels: str) -> None:
-        """Keep nothing."""
-
-    def forget(self, name: GaugeName, **labels: str) -> None:
-        """Keep nothing."""
-
-    def observe(self, name: HistogramName, value: float, **labels: str) -> None:
-        """Keep nothing."""

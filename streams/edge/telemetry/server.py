@@ -15,8 +15,8 @@ from prometheus_client.exposition import choose_encoder
 
 from schemas.records import Json
 from streams import codec
-from streams.edge.telemetry.health import HealthBoard
 from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.ports import Health
 
 METRICS, LIVE, READY = "/metrics", "/healthz", "/readyz"
 _PATHS = f"{METRICS}\n{LIVE}\n{READY}\n".encode()
@@ -37,7 +37,7 @@ StatusHandler: TypeAlias = Callable[[str, str], StatusResponse]
 """What gives the answer, from a path and the header `Accept`."""
 
 
-def answers(telemetry: PrometheusTelemetry, health: HealthBoard) -> StatusHandler:
+def answers(telemetry: PrometheusTelemetry, health: Health) -> StatusHandler:
     """Return what answers for a worker."""
 
     def answer(path: str, accept: str) -> StatusResponse:

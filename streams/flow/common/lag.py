@@ -1,15 +1,12 @@
 """How far behind a partition is, in offsets and in seconds."""
 
 from streams.flow.common.retry import WorkerTools
-from streams.ports import GaugeName
 
 
 class Lag:
     """Reports one partition's lag under the metric names of its worker."""
 
-    def __init__(
-        self, tools: WorkerTools, partition: int, offsets: GaugeName, seconds: GaugeName
-    ) -> None:
+    def __init__(self, tools: WorkerTools, partition: int, offsets: str, seconds: str) -> None:
         self._telemetry, self._clock = tools.telemetry, tools.clock
         self._label = str(partition)
         self._offsets, self._seconds = offsets, seconds

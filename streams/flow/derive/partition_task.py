@@ -26,12 +26,12 @@ from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
 from streams.flow.derive.partition_state import InputPartition, PartitionState, Work
+from streams.flow.derive.state_store import StateStore
 from streams.ports import (
     Batch,
     Clock,
     GroupReader,
     Log,
-    StateStore,
     StepTimer,
     Telemetry,
     TransactionalProducer,

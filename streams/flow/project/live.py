@@ -8,12 +8,12 @@ from contextgauge.errors import LostError, ReseekError
 from streams.flow.common.lag import Lag
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
-from streams.ports import GaugeName, GroupReader, Headers, LogRecord, ProjectorHeartbeat
+from streams.ports import GroupReader, Headers, LogRecord, ProjectorHeartbeat
 
 _HEARTBEAT_S = 1.0
 """How often readers learn that a partition is followed; they allow for ten of these."""
 
-_GAUGES: tuple[GaugeName, ...] = ("project_position", "project_unsettled_records")
+_GAUGES: tuple[str, ...] = ("project_position", "project_unsettled_records")
 """Reported while a generation is followed, in addition to the lag."""
 
 logger = structlog.get_logger()

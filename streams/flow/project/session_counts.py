@@ -20,7 +20,7 @@ from streams.core.session_status import (
     leading_chain,
     status_of,
 )
-from streams.ports import Clock, GaugeName, Telemetry, ViewReader
+from streams.ports import Clock, Telemetry, ViewReader
 
 EVERY_S: Final = 15.0
 """As often as Prometheus asks, as a rule."""
@@ -45,7 +45,7 @@ class SessionCounts:
     silent_ms: int = 0
     thrashing: int = 0
 
-    def gauges(self) -> Iterator[tuple[GaugeName, float, dict[str, str]]]:
+    def gauges(self) -> Iterator[tuple[str, float, dict[str, str]]]:
         """Yield each figure under its metric's name, with its labels."""
         for band, count in self.bands.items():
             yield "project_sessions", count, {"band": band}

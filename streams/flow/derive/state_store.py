@@ -1,12 +1,13 @@
-"""The state store over a log: a compacted topic, one partition for each input partition.
+"""The state of the input partitions: a changelog, a compacted topic with a partition for each.
 
 Restoring reads it from its first kept record to its committed end, so a transaction that was
 never committed is never seen.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import NamedTuple
 
-from streams.ports import ChangelogChunk, Log, NewRecord
+from streams.ports import Log, NewRecord
 
 _READ_RECORDS = 5_000
 """Records taken at once while restoring: a few megabytes."""
@@ -15,14 +16,31 @@ _READ_WAIT_S = 0.1
 """Patience of one poll while restoring: only a stretch of nothing but markers makes it wait."""
 
 
-class ChangelogStateStore:
-    """The changelog of the sessions' state, on a topic of the log."""
+class ChangelogChunk(NamedTuple):
+    """A part of a changelog as it is read back: keys with their values.
+
+    `done` of the changelog's `total` offsets lie behind it. There are fewer entries than offsets:
+    markers take some, and compaction took what was replaced.
+    """
+
+    entries: Sequence[tuple[bytes, bytes | None]]
+    done: int
+    total: int
+
+
+class StateStore:
+    """The changelog of the sessions' state, on a topic of the log.
+
+    Keys are opaque bytes; a value of None deletes. What is written goes through the partition's
+    transaction, so the store itself only turns changes into records and reads them back.
+    """
 
     def __init__(self, log: Log, topic: str) -> None:
         self._log = log
         self._topic = topic
 
     async def restore(self, partition: int) -> AsyncGenerator[ChangelogChunk, None]:
+        """Yield the changelog from its begin to its committed end, in chunks, in order."""
         reader = self._log.reader(self._topic, [partition])
         await reader.start()
         try:
@@ -39,6 +57,7 @@ class ChangelogStateStore:
             await reader.stop()
 
     async def end(self, partition: int) -> int:
+        """Return the changelog's committed end offset."""
         reader = self._log.reader(self._topic, [partition])
         await reader.start()
         try:
@@ -47,4 +66,5 @@ class ChangelogStateStore:
             await reader.stop()
 
     def to_records(self, partition: int, changes: Mapping[bytes, bytes | None]) -> list[NewRecord]:
+        """Return the changelog records of these changes."""
         return [NewRecord(self._topic, partition, key, value) for key, value in changes.items()]

@@ -1,15 +1,59 @@
-"""Consumer groups of the log in memory: eager rebalances, sticky assignment."""
+"""Readers of the log in memory; in groups with eager rebalances and sticky assignment."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 from contextgauge.errors import RetryError
-from streams.ports import AssignmentCallback, Batch, Ends, PartitionReader
+from streams.edge.memory.partition import MemoryTopicPartition
+from streams.ports import AssignmentCallback, Batch, Ends
 
 
-class _Positioned(PartitionReader, Protocol):
-    def position(self, partition: int) -> int: ...
+class MemoryPartitionReader:
+    """Reads the given partitions of the topic in which `find` finds them, without a group."""
+
+    def __init__(
+        self, find: Callable[[int], MemoryTopicPartition], partitions: Sequence[int]
+    ) -> None:
+        self._find = find
+        self._partitions = partitions
+        self._positions: dict[int, int] = {}
+
+    async def start(self) -> None:
+        for partition in self._partitions:
+            self._find(partition)
+
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        log = self._find(partition)
+        return log.first, log.stable_end()
+
+    async def offset_at(self, partition: int, timestamp_ms: int) -> int:
+        return self._find(partition).offset_at(timestamp_ms)
+
+    def seek(self, partition: int, offset: int) -> None:
+        self._positions[partition] = offset
+
+    def position(self, partition: int) -> int:
+        return self._positions.get(partition, 0)
+
+    async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        # A reader that always finds something must still let the others run.
+        await asyncio.sleep(0)
+        log = self._find(partition)
+        batch = log.read(self._positions[partition], max_records)
+        if not batch.records and timeout_s > 0:
+            await log.wait(timeout_s)
+            batch = log.read(self._positions[partition], max_records)
+        self._positions[partition] = batch.position
+        return batch
+
+    def ends(self, partition: int) -> Ends | None:
+        if partition not in self._positions:
+            return None
+        log = self._find(partition)
+        return Ends(log.stable_end(), log.next_offset)
+
+    async def stop(self) -> None:
+        """Do nothing: there is no connection to close."""
 
 
 class MemoryGroup:
@@ -17,6 +61,8 @@ class MemoryGroup:
 
     def __init__(self, partitions: Callable[[], int]) -> None:
         self._partitions = partitions
+        self.offsets: dict[int, int] = {}
+        """What its members committed."""
         self._members: list[MemoryGroupReader] = []
         self._rebalance: asyncio.Task[None] | None = None
         self._changed = False
@@ -72,43 +118,29 @@ def _sticky(
         least.add(most.pop())
 
 
-class MemoryGroupReader:
-    """A member of a group, over a reader of the same topic."""
+class MemoryGroupReader(MemoryPartitionReader):
+    """Reads as a member of a group."""
 
     def __init__(
         self,
         group: MemoryGroup,
-        reader: _Positioned,
+        find: Callable[[int], MemoryTopicPartition],
         instance_id: str | None,
-        offsets: dict[int, int],
     ) -> None:
+        super().__init__(find, ())
         self.instance_id = instance_id
         self.assigned: frozenset[int] = frozenset()
-        self._offsets = offsets
         self._revoking: frozenset[int] = frozenset()
         self._group = group
-        self._reader = reader
         self._stopped = False
         self._paused: set[int] = set()
         self._polls: set[asyncio.Task[Batch]] = set()
         self._on_revoked: AssignmentCallback | None = None
         self._on_assigned: AssignmentCallback | None = None
 
-    async def start(self) -> None:
-        await self._reader.start()
-
     async def join(self, on_revoked: AssignmentCallback, on_assigned: AssignmentCallback) -> None:
         self._on_revoked, self._on_assigned = on_revoked, on_assigned
         self._group.add(self)
-
-    async def bounds(self, partition: int) -> tuple[int, int]:
-        return await self._reader.bounds(partition)
-
-    async def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        return await self._reader.offset_at(partition, timestamp_ms)
-
-    def seek(self, partition: int, offset: int) -> None:
-        self._reader.seek(partition, offset)
 
     def resume(self, partition: int) -> None:
         self._paused.discard(partition)
@@ -118,7 +150,7 @@ class MemoryGroupReader:
         await asyncio.sleep(0)
         if not positions.keys() <= self.assigned | self._revoking:
             raise RetryError("the partitions are another member's now")
-        self._offsets |= positions
+        self._group.offsets |= positions
 
     async def watch(self) -> None:
         await asyncio.get_running_loop().create_future()
@@ -126,11 +158,11 @@ class MemoryGroupReader:
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
         if partition not in self.assigned:
             await asyncio.sleep(0)
-            return Batch((), self._reader.position(partition))
+            return Batch((), self.position(partition))
         if partition in self._paused:
             await asyncio.sleep(timeout_s)
-            return Batch((), self._reader.position(partition))
-        task = asyncio.create_task(self._reader.poll(partition, max_records, timeout_s))
+            return Batch((), self.position(partition))
+        task = asyncio.create_task(super().poll(partition, max_records, timeout_s))
         self._polls.add(task)
         try:
             await asyncio.wait([task])
@@ -138,17 +170,17 @@ class MemoryGroupReader:
             self._polls.discard(task)
             task.cancel()
         if task.cancelled():
-            return Batch((), self._reader.position(partition))
+            return Batch((), self.position(partition))
         return task.result()
 
     def ends(self, partition: int) -> Ends | None:
-        return self._reader.ends(partition) if partition in self.assigned else None
+        return super().ends(partition) if partition in self.assigned else None
 
     async def stop(self) -> None:
         self._stopped = True
         self.assigned = frozenset()
         self._group.remove(self)
-        await self._reader.stop()
+        await super().stop()
 
     def expel(self) -> None:
         """Take everything away: another member has this one's instance id now."""

@@ -9,9 +9,9 @@ from rich.console import Console, RenderableType
 
 from schemas.messages import DeadReason
 from streams import codec
-from streams.cli.dead import screen as dead_screen
+from streams.cli.dead import report as dead_report
 from streams.cli.dead.options import parse_address
-from streams.cli.screen import output as screen
+from streams.cli.screen.figures import size
 from streams.flow.dead_letters.letters import Letter, letter_of
 from streams.flow.dead_letters.reading import Selection, Span
 from streams.flow.dead_letters.redrive import RedriveResult, SkippedLetters
@@ -49,7 +49,8 @@ def drawn(what: RenderableType, width: int) -> str:
     ],
 )
 def test_a_list_fits_the_screen_and_has_no_message_content(width: int, parts: list[str]) -> None:
-    table = drawn(dead_screen.letters_table([dead_screen.brief(letter())] * 2, width), width)
+    listed = dead_report.brief(letter()._replace(detail="why " * 12))
+    table = drawn(dead_report.letters_table([listed] * 2, width), width)
     lines = table.splitlines()
     assert len(lines) == 3
     assert all(part in lines[1] for part in ["2:17", "misrouted", f"{len(LINE)} B", *parts])
@@ -57,8 +58,13 @@ def test_a_list_fits_the_screen_and_has_no_message_content(width: int, parts: li
     assert WORDS not in table
 
 
+def test_short_details_leave_room_for_the_rest() -> None:
+    table = drawn(dead_report.letters_table([dead_report.brief(letter())], 80), 80)
+    assert all(part in table for part in ("2026-05-01 14:30:00", "a-key-of-thirty-six-cha…", "why"))
+
+
 def test_a_listed_letter_as_json() -> None:
-    result = dead_screen.brief_json(dead_screen.brief(letter()))
+    result = dead_report.brief_json(dead_report.brief(letter()))
     assert WORDS not in codec.dumps(result).decode()
     assert result == {
         "address": "2:17",
@@ -79,7 +85,7 @@ def test_a_listed_letter_as_json() -> None:
 
 def test_a_letter_is_shown_with_control_characters_escaped() -> None:
     shown = drawn(
-        dead_screen.letter_box(
+        dead_report.letter_box(
             letter(key=b"\x1b[0m\xff", headers=(("a\x1b", b"\x00"),)), DIED_MS + 5_000, 2_000
         ),
         100,
@@ -90,14 +96,14 @@ def test_a_letter_is_shown_with_control_characters_escaped() -> None:
 
 
 def test_the_beginning_of_a_long_letter_is_shown() -> None:
-    shown = drawn(dead_screen.letter_box(letter(value=b"x" * 5_000), DIED_MS, 10), 100)
+    shown = drawn(dead_report.letter_box(letter(value=b"x" * 5_000), DIED_MS, 10), 100)
     assert "x" * 10 in shown
     assert "x" * 11 not in shown
     assert "4,990 more characters" in shown
 
 
 def test_bytes_in_json_are_exact() -> None:
-    result = dead_screen.letter_json(letter(key=None, value=b"\xff", headers=(("a", b"\xfe"),)))
+    result = dead_report.letter_json(letter(key=None, value=b"\xff", headers=(("a", b"\xfe"),)))
     assert (result["key"], result["value_base64"]) == (None, "/w==")
     assert result["headers"] == [{"name": "a", "value_base64": "/g=="}]
     assert "murmur2" in str(result["mend"])
@@ -106,16 +112,16 @@ def test_bytes_in_json_are_exact() -> None:
 @pytest.mark.parametrize("time_ms", [-(2**62), 2**62])
 def test_a_time_outside_the_calendar_is_unknown(time_ms: int) -> None:
     strange = letter()._replace(died_ms=time_ms)
-    assert dead_screen.brief_json(dead_screen.brief(strange))["died"] is None
-    assert "unknown" in drawn(dead_screen.letters_table([dead_screen.brief(strange)], 120), 120)
-    assert "unknown" in drawn(dead_screen.letter_box(strange, DIED_MS, 10), 100)
+    assert dead_report.brief_json(dead_report.brief(strange))["died"] is None
+    assert "unknown" in drawn(dead_report.letters_table([dead_report.brief(strange)], 120), 120)
+    assert "unknown" in drawn(dead_report.letter_box(strange, DIED_MS, 10), 100)
 
 
 @pytest.mark.parametrize(
     ("number", "shown"), [(0, "0 B"), (999, "999 B"), (4_200, "4.2 kB"), (8_388_609, "8.4 MB")]
 )
 def test_sizes(number: int, shown: str) -> None:
-    assert screen.size(number) == shown
+    assert size(number) == shown
 
 
 def test_the_result_of_a_redrive_is_reported() -> None:
@@ -123,13 +129,13 @@ def test_the_result_of_a_redrive_is_reported() -> None:
     done.reasons.update(misrouted=2)
     done.skipped["not_json"] = SkippedLetters("why", 4, ["0:1", "0:2", "0:3"])
     done.skipped["expired"] = SkippedLetters("too old", 1, ["0:9"])
-    lines = list(dead_screen.redrive_lines(done, "agent.messages", sent=True))
+    lines = list(dead_report.redrive_lines(done, "agent.messages", sent=True))
     assert lines[0] == ("sent 2 messages (2.0 kB) of 1 session to agent.messages: 2 misrouted")
     assert lines[3] == "4 skipped, not_json (0:1, 0:2, 0:3, …): why"
     assert lines[5] == "1 skipped, expired (0:9): too old"
-    would = next(dead_screen.redrive_lines(done, "agent.messages", sent=False))
+    would = next(dead_report.redrive_lines(done, "agent.messages", sent=False))
     assert would.startswith("would send 2")
-    result = json.loads(codec.dumps(dead_screen.redrive_json(done, sent=True)))
+    result = json.loads(codec.dumps(dead_report.redrive_json(done, sent=True)))
     assert (result["messages"], result["meaningless"], result["reasons"]) == (
         2,
         3,
@@ -139,13 +145,13 @@ def test_the_result_of_a_redrive_is_reported() -> None:
 
 
 def test_counts_are_ordered_by_number() -> None:
-    tallies = {"misrouted": dead_screen.Tally(), "not_json": dead_screen.Tally()}
+    tallies = {"misrouted": dead_report.Tally(), "not_json": dead_report.Tally()}
     tallies["misrouted"].add(DIED_MS, 5)
     for late in (1_000, 0):
         tallies["not_json"].add(DIED_MS + late, 5)
-    table = drawn(dead_screen.summary_table(tallies), 120).splitlines()
+    table = drawn(dead_report.summary_table(tallies), 120).splitlines()
     assert [line.split()[0] for line in table[1:]] == ["not_json", "misrouted"]
-    assert dead_screen.summary_json(tallies)[0] == {
+    assert dead_report.summary_json(tallies)[0] == {
         "reason": "not_json",
         "letters": 2,
         "bytes": 10,
@@ -171,7 +177,7 @@ def test_counts_are_ordered_by_number() -> None:
 def test_how_to_continue_is_given_as_valid_addresses(
     selection: Selection, settled: dict[int, int], said: str
 ) -> None:
-    result = dead_screen.how_to_continue(selection, [0, 1], settled)
+    result = dead_report.how_to_continue(selection, [0, 1], settled)
     assert said in result
     for address in re.findall(r"\d+:\S+", result):
         assert isinstance(parse_address(address), Span)

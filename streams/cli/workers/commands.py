@@ -1,19 +1,15 @@
-"""`contextgauge derive`: the worker that derives context records from messages."""
+"""`contextgauge derive` and `contextgauge project`: the workers of the pipeline."""
 
-import asyncio
 from typing import Annotated
 
 import typer
 
-from contextgauge.clock import SystemClock
 from contextgauge.kafka.connection import bootstrap_servers
 from streams import wiring
 from streams.cli.workers.run import run
-from streams.edge.telemetry.health import HealthBoard
-from streams.edge.telemetry.metrics import PrometheusTelemetry
-from streams.settings import Settings
 from streams.settings.workers import MOST_PROCESSES
 from streams.wiring import workers
+from streams.wiring.context import WorkerContext
 
 
 def derive(
@@ -45,23 +41,10 @@ def derive(
     up to one worker per partition; any of them may be killed at any time.
     """
 
-    async def work(
-        settings: Settings,
-        telemetry: PrometheusTelemetry,
-        health: HealthBoard,
-        stop: asyncio.Event,
-    ) -> None:
-        log = wiring.kafka_log(settings, "contextgauge-derive")
+    async def work(worker: WorkerContext) -> None:
+        log = wiring.kafka_log(worker.settings, "contextgauge-derive")
         try:
-            await workers.derive(
-                settings,
-                log,
-                telemetry=telemetry,
-                health=health,
-                clock=SystemClock(),
-                stop=stop,
-                allow_dead_letters=allow_dead_letters,
-            )
+            await workers.derive(worker, log, allow_dead_letters=allow_dead_letters)
         finally:
             await log.stop()
 
@@ -71,3 +54,22 @@ def derive(
         bootstrap_servers,
         processes=lambda settings: processes or settings.derive_processes,
     )
+
+
+def project() -> None:
+    """Fold context records into views in Redis, until stopped.
+
+    Builds views that Redis does not have, or lost, from the beginning of context.events. Run up to
+    one worker per partition; any of them may be killed at any time.
+    """
+    run("project", _project, bootstrap_servers, wiring.redis_url)
+
+
+async def _project(worker: WorkerContext) -> None:
+    log = wiring.kafka_log(worker.settings, "contextgauge-project")
+    store = wiring.redis_views(worker.settings)
+    try:
+        await workers.project(worker, log, store)
+    finally:
+        await store.stop()
+        await log.stop()

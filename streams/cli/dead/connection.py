@@ -1,16 +1,18 @@
 """Connects `contextgauge dead` to the topic of dead letters, and limits waits for the broker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, TypeVar
 
+from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.kafka.producer import KafkaProducer
 from schemas.topics import AGENT_MESSAGES, DEAD_LETTERS
 from streams import wiring
 from streams.edge.kafka.log import KafkaLog
-from streams.flow.dead_letters.reading import Selection
+from streams.flow.dead_letters.letters import Letter
+from streams.flow.dead_letters.reading import DeadReading, Selection
 from streams.ports import PartitionReader
 from streams.settings import Settings
 
@@ -23,23 +25,32 @@ T = TypeVar("T")
 
 
 class DeadLetterConnection(NamedTuple):
-    """The cluster, a reader of the dead letters, and the partitions of both topics."""
+    """The cluster, a reader of the selected dead letters, and the partitions of both topics."""
 
+    settings: Settings
     log: KafkaLog
+    selection: Selection
     reader: PartitionReader
     partitions: Sequence[int]
     message_partitions: int
 
+    async def begin(
+        self,
+        take: Callable[[Letter], T],
+        progress: Callable[[int, int], None] = lambda _read, _of: None,
+    ) -> DeadReading[T]:
+        """Return what reads the letters that there are now."""
+        reading = DeadReading(self.reader, SystemClock(), self.selection, take, progress)
+        await reading.begin(self.partitions)
+        return reading
+
 
 @asynccontextmanager
-async def connected(
-    settings: Settings, selection: Selection
-) -> AsyncIterator[DeadLetterConnection]:
+async def connected(selection: Selection) -> AsyncIterator[DeadLetterConnection]:
     """Connect. Raises ConfigError if a topic or a partition is missing, and RetryError."""
+    settings = wiring.settings()
     topic, messages = (settings.topic(each).name for each in (DEAD_LETTERS, AGENT_MESSAGES))
-    log = wiring.kafka_log(settings, "contextgauge-dead")
-    try:
-        await log.start()
+    async with wiring.started(wiring.kafka_log(settings, "contextgauge-dead")) as log:
         counts = await log.partition_counts([topic, messages])
         partitions, message_partitions = counts[topic], counts[messages]
         if partitions is None or message_partitions is None:
@@ -54,14 +65,10 @@ async def connected(
                 f"partition {named[-1]} does not exist: {topic} has {partitions}, from 0"
             )
         readable = named or range(partitions)
-        reader = log.reader(topic, readable)
-        await reader.start()
-        try:
-            yield DeadLetterConnection(log, reader, readable, message_partitions)
-        finally:
-            await reader.stop()
-    finally:
-        await log.stop()
+        async with wiring.started(log.reader(topic, readable)) as reader:
+            yield DeadLetterConnection(
+                settings, log, selection, reader, readable, message_partitions
+            )
 
 
 async def guarded(work: Coroutine[None, None, T], producer: KafkaProducer) -> T:

@@ -1,20 +1,20 @@
 """One frame of `contextgauge top`, as wide and as high as the terminal."""
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.segment import Segment
+from rich.layout import Layout
+from rich.segment import SegmentLines
 from rich.text import Text
 
-from schemas.views import SessionView
-from streams.cli.screen.output import ago, count, exact, safe
-from streams.cli.screen.render import shown_chain, status_box
-from streams.cli.top.columns import header_and_rows
-from streams.cli.top.compactions import compactions_table
-from streams.cli.top.overview import Detail, Overview
+from schemas.views import Compaction, SessionView
+from streams.cli.screen.figures import ago, count, exact, safe
+from streams.cli.screen.render import compactions_table, shown_chain, status_box
+from streams.cli.screen.sessions_table import live_table
 from streams.cli.top.state import Chosen, matching, place_of
 from streams.core.session_status import THRESHOLDS
+from streams.ports import Ranking
+from streams.serve.views.snapshot import STALE_MS, Snapshot
 
 _KEYS = "q quit · p pressure · r recent · / filter · ↑↓ select · Enter details"
 _FEW_KEYS = "q quit · p r sort · / filter · ↑↓ Enter"
@@ -22,6 +22,38 @@ _TYPING_KEYS = "Enter apply · Esc clear"
 _DETAIL_KEYS = "Esc back · ↑↓ scroll · q quit"
 
 NOTHING = "No sessions yet: publish some while a derive and a project worker run"
+
+
+class Overview(NamedTuple):
+    """The first sessions of a ranking, how many there are in all, and the age of the views.
+
+    `snapshot` is None before the first projection. `newest_ms` is the time of the latest record in
+    the views, None where there is none.
+    """
+
+    snapshot: Snapshot | None
+    ranking: Ranking
+    views: tuple[SessionView, ...] = ()
+    total: int = 0
+    newest_ms: int | None = None
+
+    def behind(self) -> str | None:
+        """Return why the views are stale; None: they are not."""
+        if self.snapshot is None or not self.snapshot.is_stale:
+            return None
+        age = self.snapshot.as_of()
+        silent_ms, lag_ms = age["silent_ms"], age["lag_ms"]
+        if not isinstance(silent_ms, int) or silent_ms > STALE_MS:
+            return "no project worker is at work on all partitions: these figures may be old"
+        seconds = lag_ms // 1_000 if isinstance(lag_ms, int) else 0
+        return f"the project worker is {seconds} s behind: these figures are old"
+
+
+class Detail(NamedTuple):
+    """One session, and all of its successful compactions, the newest first."""
+
+    view: SessionView
+    compactions: tuple[Compaction, ...]
 
 
 class ScreenContent(NamedTuple):
@@ -43,39 +75,36 @@ class Frame:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, height = options.max_width, options.height or console.height
         head = [self._title(width), *self._notices()]
-        foot = [Text(self._keys(width), style="dim")]
-        room = max(0, height - len(head) - len(foot))
-        body = self._body(console, options, room)
-        lines = [_line(console, options, text) for text in head]
-        lines += body[:room]
-        lines += [[Segment(" " * width)]] * (room - len(body[:room]))
-        lines += [_line(console, options, text) for text in foot]
-        for at, line in enumerate(lines[:height]):
-            yield from line
-            if at + 1 < min(len(lines), height):
-                yield Segment.line()
-
-    def _body(self, console: Console, options: ConsoleOptions, room: int) -> list[list[Segment]]:
+        room = max(0, height - len(head) - 1)
         if self._chosen.opened is not None:
             whole = console.render_lines(self._detail(), options.update(height=None))
             self.last_scroll = max(0, len(whole) - room)
             begin = min(self._chosen.scroll, self.last_scroll)
-            return whole[begin : begin + room]
+            body: RenderableType = SegmentLines(whole[begin : begin + room], new_lines=True)
+        else:
+            body = self._sessions(width, room)
+        one_line = Text("\n", no_wrap=True, overflow="ellipsis")
+        layout = Layout()
+        layout.split_column(
+            Layout(one_line.join(head), size=len(head)),
+            Layout(body),
+            Layout(one_line.join([Text(self._keys(width), style="dim")]), size=1),
+        )
+        yield layout
+
+    def _sessions(self, width: int, room: int) -> RenderableType:
         overview = self._known.overview
         if overview is None:
-            return []
+            return Text()
         shown = matching(overview.views, self._chosen.filter, self._now_ms)
+        if not shown:
+            no_match = "No session matches the filter: Esc clears it"
+            return Text(no_match if self._chosen.filter else NOTHING, style="dim")
         rows = max(1, room - 1)
         at = place_of(self._chosen.selected, shown)
         first = at // rows * rows
-        texts = header_and_rows(shown, self._now_ms, options.max_width, first, rows)
-        if shown:
-            texts[1 + at - first].stylize("reverse")
-        elif self._chosen.filter:
-            texts = [Text("No session matches the filter: Esc clears it", style="dim")]
-        else:
-            texts = [Text(NOTHING, style="dim")]
-        return [_line(console, options, text) for text in texts]
+        page = range(first, min(first + rows, len(shown)))
+        return live_table(shown, self._now_ms, width, page, selected=at)
 
     def _detail(self) -> RenderableType:
         detail = self._known.detail
@@ -83,7 +112,7 @@ class Frame:
             return Text("reading the session …", style="dim")
         return Group(
             status_box(detail.view, self._now_ms, compactions=False),
-            compactions_table(detail, self._now_ms),
+            compactions_table(detail.view, detail.compactions, self._now_ms),
         )
 
     def _title(self, width: int) -> Text:
@@ -119,55 +148,31 @@ class Frame:
 def title(overview: Overview) -> Text:
     """Return the title: the number of sessions, and what is urgent."""
     views = overview.views
-    line = Text("contextgauge", style="bold").append(
-        f"  {count(overview.total, 'session')}", style="not bold"
+    more = f", the first {exact(len(views))}" if overview.total > len(views) else ""
+    line = Text.assemble(
+        ("contextgauge", "bold"), f"  {count(overview.total, 'session')}", (more, "dim")
     )
-    if overview.total > len(views):
-        line.append(f", the first {exact(len(views))}", style="not bold dim")
-    for number, words, style in (
-        (_counted(views, _is_compacting), "compacting", "magenta"),
-        (_counted(views, _is_high), f"over {THRESHOLDS.high_percent}%", "yellow"),
-    ):
-        if number:
-            line.append(" · ", style="not bold dim").append(f"{number} {words}", style=style)
-    line.append(" · ", style="not bold dim").append(f"by {overview.ranking}", style="not bold dim")
-    return line
+    compacting = sum(view.attempt is not None for view in views)
+    high = sum((shown_chain(view).used_percent or 0) >= THRESHOLDS.high_percent for view in views)
+    if compacting:
+        line.append(" · ", style="dim").append(f"{compacting} compacting", style="magenta")
+    if high:
+        over = f"{high} over {THRESHOLDS.high_percent}%"
+        line.append(" · ", style="dim").append(over, style="yellow")
+    return line.append(f" · by {overview.ranking}", style="dim")
 
 
-def once(known: ScreenContent, now_ms: int, width: int) -> RenderableType:
+def once(overview: Overview, now_ms: int, width: int) -> RenderableType:
     """Return a frame for a pipe: all rows, without keys."""
-    overview = known.overview
-    if overview is None or not overview.views:
+    views = overview.views
+    if not views:
         return Text(NOTHING)
-    head = title(overview)
-    head.append(" · ").append(_age(overview.newest_ms, now_ms))
+    head = title(overview).append(" · ").append(_age(overview.newest_ms, now_ms))
     if (behind := overview.behind()) is not None:
         head.append(f"\n{behind}", style="yellow")
-    rows = header_and_rows(overview.views, now_ms, width, 0, len(overview.views))
-    return Group(head, *rows)
+    return Group(head, live_table(views, now_ms, width, range(len(views))))
 
 
 def _age(newest_ms: int | None, now_ms: int) -> Text:
     text = "no record yet" if newest_ms is None else f"newest record {ago(newest_ms, now_ms)}"
-    return Text(text, style="not bold dim")
-
-
-def _counted(views: Sequence[SessionView], fits: Callable[[SessionView], bool]) -> int:
-    return sum(1 for view in views if fits(view))
-
-
-def _is_compacting(view: SessionView) -> bool:
-    return view.attempt is not None
-
-
-def _is_high(view: SessionView) -> bool:
-    return (shown_chain(view).used_percent or 0) >= THRESHOLDS.high_percent
-
-
-def _line(console: Console, options: ConsoleOptions, text: Text) -> list[Segment]:
-    """Return a text as one full-width line, truncated if too long."""
-    cut = text.copy()
-    cut.truncate(options.max_width, overflow="ellipsis", pad=True)
-    cut.no_wrap, cut.end = True, ""
-    lines = console.render_lines(cut, options.update(height=None, no_wrap=True), pad=True)
-    return lines[0]
+    return Text(text, style="dim")

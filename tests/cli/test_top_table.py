@@ -1,10 +1,11 @@
 """The rows of `contextgauge top`: every state in words, and as much as the width has room for."""
 
+import io
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.text import Span
+from rich.console import Console
 
 from schemas.views import (
     AttemptView,
@@ -14,7 +15,7 @@ from schemas.views import (
     Identity,
     SessionView,
 )
-from streams.cli.top.columns import header_and_rows
+from streams.cli.screen.sessions_table import live_table
 
 NOW_MS = 1_800_000_000_000
 ATTEMPT = AttemptView(
@@ -53,10 +54,18 @@ def view(session_id: str = "session-1", **chain: Any) -> SessionView:
     )
 
 
+def lines(views: list[SessionView], width: int = 200, first: int = 0, rows: int = 10) -> list[str]:
+    page = range(first, min(first + rows, len(views)))
+    console = Console(width=width, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(live_table(views, NOW_MS, width, page))
+    return captured.get().splitlines()
+
+
 def row(shown: SessionView, width: int = 200) -> str:
-    header, line = header_and_rows([shown], NOW_MS, width, 0, 10)
-    assert header.cell_len == line.cell_len
-    return " ".join(line.plain.split())
+    header, line = lines([shown], width)
+    assert len(header) == len(line)
+    return " ".join(line.split())
 
 
 def test_a_row_has_all_figures() -> None:
@@ -85,11 +94,10 @@ def test_unknown_values_are_not_shown_as_figures() -> None:
 
 def test_a_stale_row_is_dim() -> None:
     old = replace(view(), last_ms=NOW_MS - 344 * 86_400_000)
-    _, line, live = header_and_rows([old, view("live")], NOW_MS, 200, 0, 10)
-    assert " stale " in line.plain
-    assert " 344 d ago" in line.plain
-    assert Span(0, len(line), "dim") in line.spans
-    assert Span(0, len(live), "dim") not in live.spans
+    assert " stale " in row(old)
+    assert " 344 d ago" in row(old)
+    table = live_table([old, view("live")], NOW_MS, 200, range(2), selected=1)
+    assert [row.style for row in table.rows] == ["dim", "reverse"]
 
 
 def test_known_failures_are_called_failed() -> None:
@@ -128,19 +136,25 @@ def test_an_open_attempt_shows_its_duration(attempt: AttemptView, state: str) ->
 
 @pytest.mark.parametrize("width", [160, 120, 100, 80, 70, 60, 50, 44])
 def test_rows_fit_and_keep_the_essential_columns(width: int) -> None:
-    lines = header_and_rows([view(), view("other-2")], NOW_MS, width, 0, 10)
-    assert all(line.cell_len <= width for line in lines)
-    assert all(
-        part in lines[1].plain for part in ("session-", "75.0%", "measured", "6, 4 not done")
-    )
-    assert ("Source" in lines[0].plain) == (width >= 120)
-    assert ("Model" in lines[0].plain) == (width >= 80)
-    assert ("Tokens" in lines[0].plain) == (width >= 50)
+    header, *shown = lines([view(), view("other-2")], width)
+    assert len(shown) == 2
+    assert all(len(line) <= width for line in (header, *shown))
+    assert all(part in shown[0] for part in ("session-", "75.0%", "measured", "6, 4 not done"))
+    assert ("Source" in header) == (width >= 120)
+    assert ("Model" in header) == (width >= 80)
+    assert ("Tokens" in header) == (width >= 50)
+
+
+def test_a_row_is_one_line_on_the_narrowest_screen() -> None:
+    shown = lines([view(), view("other-2")], 34)
+    assert [line.split()[0] for line in shown] == ["Session", "session-", "other-2"]
+    assert all(len(line) <= 34 for line in shown)
+    assert all("75.0%" in line for line in shown[1:])
 
 
 def test_only_the_rows_of_the_page_are_returned() -> None:
     views = [view(f"s{number}") for number in range(9)]
-    lines = header_and_rows(views, NOW_MS, 100, 4, 3)
-    assert [line.plain.split()[0] for line in lines] == ["Session", "s4", "s5", "s6"]
-    assert len(header_and_rows(views, NOW_MS, 100, 8, 3)) == 2
-    assert len(header_and_rows([], NOW_MS, 100, 0, 3)) == 1
+    shown = lines(views, 100, 4, 3)
+    assert [line.split()[0] for line in shown] == ["Session", "s4", "s5", "s6"]
+    assert len(lines(views, 100, 8, 3)) == 2
+    assert len(lines([], 100, 0, 3)) == 1

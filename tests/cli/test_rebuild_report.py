@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from contextgauge.clock import SystemClock
-from streams.cli.rebuild import screen as rebuild_screen
-from streams.cli.rebuild.screen import Screen, print_result, print_status, result_json
+from streams.cli import rebuild as rebuild_command
+from streams.cli.rebuild import Screen, print_result, print_status, result_json
 from streams.flow.rebuild.compare import Compared, Difference
 from streams.flow.rebuild.progress import Cut, PartitionProgress, Progress, Rebuilt
 
@@ -31,8 +31,8 @@ def clock() -> HandClock:
 def console(monkeypatch: pytest.MonkeyPatch) -> Console:
     """Take what is written to both streams."""
     console = Console(record=True, width=100, force_terminal=False, highlight=False, quiet=False)
-    monkeypatch.setattr(rebuild_screen, "out", console)
-    monkeypatch.setattr(rebuild_screen, "err", console)
+    monkeypatch.setattr(rebuild_command, "out", console)
+    monkeypatch.setattr(rebuild_command, "err", console)
     return console
 
 
@@ -78,7 +78,7 @@ def test_on_a_terminal_every_partition_has_a_bar(
     clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     console = Console(record=True, width=100, force_terminal=True, highlight=False)
-    monkeypatch.setattr(rebuild_screen, "err", console)
+    monkeypatch.setattr(rebuild_command, "err", console)
     screen = Screen(clock)
     screen.begin(building(None, None, end=None), resumed=False)
     screen.show(building(0, None, 40_000))

@@ -4,20 +4,22 @@ A list shows no message content; only `dead show` does.
 """
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from rich.console import Group, RenderableType
-from rich.panel import Panel
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.console import RenderableType
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
 from schemas.records import Json
 from streams import codec
-from streams.cli.screen.output import UNKNOWN, ago, cell, count, err, exact, safe, size
-from streams.flow.dead_letters.letters import REMEDIES, Letter, Origin
+from streams.cli.screen.figures import UNKNOWN, ago, count, exact, safe, size
+from streams.cli.screen.output import cell, err
+from streams.cli.screen.tables import Cells, facts_box, fitted, plain_table
+from streams.flow.dead_letters.letters import REMEDIES, Letter
 from streams.flow.dead_letters.reading import Selection, Span, session_of_letter
 from streams.flow.dead_letters.redrive import SKIP_REMEDIES, RedriveResult
 
@@ -25,40 +27,23 @@ _KEY_CHARACTERS = (24, 12, 8)
 """Of a key in the table, on wide and narrow screens; `dead show` has the whole key."""
 
 _WIDE_DETAIL = 40
-"""Columns of a readable detail; if there are fewer, other columns are shortened."""
+"""Columns of a readable detail; if it has fewer, other columns are shortened."""
 
 _LEAST_DETAIL = 16
 """Below this the details are not shown."""
 
-_GAP = 2
-"""Characters between the columns of a table."""
-
 
 class Brief(NamedTuple):
-    """What a list shows of a letter, without the message's content."""
+    """What a list shows of a letter: without its content, which may be large."""
 
-    address: str
-    died_ms: int
-    reason: str
-    detail: str
-    key: bytes | None
+    letter: Letter
     session_id: str | None
     size: int
-    origin: Origin | None
 
 
 def brief(letter: Letter) -> Brief:
     """Return what a list shows of a letter."""
-    return Brief(
-        letter.address,
-        letter.died_ms,
-        letter.reason,
-        letter.detail,
-        letter.key,
-        session_of_letter(letter),
-        len(letter.value),
-        letter.origin,
-    )
+    return Brief(letter._replace(value=b""), session_of_letter(letter), len(letter.value))
 
 
 def calendar_time(time_ms: int) -> str | None:
@@ -74,52 +59,31 @@ def printable(value: bytes) -> str:
     return safe(value.decode("utf-8", "backslashreplace"))
 
 
-def letters_table(letters: Sequence[Brief], width: int) -> Table:
+def letters_table(listed: Sequence[Brief], width: int) -> Table:
     """Return a table of letters, in the given order, for a screen of this width.
 
-    If it is too wide, keys and times are shortened, then the details; then these are omitted.
+    If it is too wide, times and keys are shortened, then the details; then these are omitted.
     """
-    for shown in _KEY_CHARACTERS:
-        to_seconds = shown == max(_KEY_CHARACTERS)
-        columns: dict[str, list[Text]] = {
-            "Letter": [Text(letter.address) for letter in letters],
-            "Died (UTC)": [cell(_when(letter.died_ms, seconds=to_seconds)) for letter in letters],
-            "Reason": [cell(letter.reason) for letter in letters],
-            "Key": [_key(letter.key, shown) for letter in letters],
-            "Size": [Text(size(letter.size)) for letter in letters],
-        }
-        widths = {
-            name: max(len(name), *(each.cell_len for each in cells))
-            for name, cells in columns.items()
-        }
-        rest = width - sum(widths.values()) - _GAP * len(widths)
-        if rest >= _WIDE_DETAIL:
-            break
-    if rest >= _LEAST_DETAIL:
-        columns["Detail"] = [cell(letter.detail) for letter in letters]
-        widths["Detail"] = rest
-    table = _table()
-    for name in columns:
-        table.add_column(
-            name,
-            no_wrap=True,
-            overflow="ellipsis",
-            width=widths[name],
-            justify="right" if name == "Size" else "left",
-        )
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(*row)
-    return table
+    letters = [each.letter for each in listed]
+    times = [[cell(_when(each.died_ms, form)) for each in letters] for form in (19, 16)]
+    keys = [[_key(letter.key, shown) for letter in letters] for shown in _KEY_CHARACTERS]
+    details = [cell(letter.detail) for letter in letters]
+    columns = {
+        "Letter": [Cells([Text(letter.address) for letter in letters])],
+        "Died (UTC)": [*map(Cells, times)],
+        "Reason": [Cells([cell(letter.reason) for letter in letters])],
+        "Key": [*map(Cells, keys)],
+        "Size": [Cells([Text(size(each.size)) for each in listed])],
+        "Detail": [Cells(details, _WIDE_DETAIL), Cells(details, _LEAST_DETAIL)],
+    }
+    steps = ("Died (UTC)", "Key", "Key", "Detail", "Detail")
+    return fitted(columns, steps, width, right={"Size"}, cut=columns)
 
 
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-
-
-def _when(time_ms: int, *, seconds: bool = True) -> str | None:
+def _when(time_ms: int, characters: int = 19) -> str | None:
     """Return a time in UTC as `--since` takes it: 2026-05-01 14:30:00."""
     text = calendar_time(time_ms)
-    return None if text is None else text[: 19 if seconds else 16].replace("T", " ")
+    return None if text is None else text[:characters].replace("T", " ")
 
 
 def _key(key: bytes | None, characters: int) -> Text:
@@ -129,8 +93,9 @@ def _key(key: bytes | None, characters: int) -> Text:
     return Text(text if len(text) <= characters else text[: characters - 1] + "…")
 
 
-def brief_json(letter: Brief) -> dict[str, Json]:
+def brief_json(listed: Brief) -> dict[str, Json]:
     """Return what a list has of a letter, for programs."""
+    letter, session_id, size = listed
     origin = letter.origin
     return {
         "address": letter.address,
@@ -138,8 +103,8 @@ def brief_json(letter: Brief) -> dict[str, Json]:
         "reason": letter.reason,
         "detail": letter.detail,
         **_bytes_json("key", letter.key),
-        "session_id": letter.session_id,
-        "bytes": letter.size,
+        "session_id": session_id,
+        "bytes": size,
         "source": None
         if origin is None
         else {
@@ -174,18 +139,13 @@ def letter_json(letter: Letter) -> dict[str, Json]:
 
 def letter_box(letter: Letter, now_ms: int, characters: int) -> RenderableType:
     """Return the whole letter: its properties, and the beginning of the message."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in _properties(letter, now_ms):
-        grid.add_row(name, Text(value))
     text = printable(letter.value)
-    parts: list[RenderableType] = [grid, Text(), Text(text[:characters], overflow="fold")]
+    parts: list[RenderableType] = [Text(), Text(text[:characters], overflow="fold")]
     if len(text) > characters:
         rest = exact(len(text) - characters)
         parts.append(Text(f"… {rest} more characters: --characters, --raw", style="dim"))
-    title = Text(f"Dead letter {letter.address}")
-    return Panel(Group(*parts), title=title, title_align="left", expand=False, padding=(1, 2))
+    facts = ((name, Text(value)) for name, value in _properties(letter, now_ms))
+    return facts_box(f"Dead letter {letter.address}", facts, *parts)
 
 
 def _properties(letter: Letter, now_ms: int) -> Iterator[tuple[str, str]]:
@@ -230,12 +190,8 @@ class Tally:
 
 def summary_table(tallies: Mapping[str, Tally]) -> Table:
     """Return the counts by reason, the most frequent first."""
-    table = _table()
-    table.add_column("Reason", no_wrap=True)
-    table.add_column("Letters", no_wrap=True, justify="right")
-    table.add_column("Size", no_wrap=True, justify="right")
-    table.add_column("First died (UTC)", no_wrap=True)
-    table.add_column("Last died (UTC)", no_wrap=True)
+    names = ("Reason", "Letters", "Size", "First died (UTC)", "Last died (UTC)")
+    table = plain_table(*names, right=("Letters", "Size"))
     for reason, tally in _by_number(tallies):
         times = [cell(_when(ms)) for ms in (tally.first_ms, tally.last_ms)]
         table.add_row(cell(reason), exact(tally.letters), size(tally.size), *times)
@@ -324,28 +280,11 @@ def redrive_json(result: RedriveResult, *, sent: bool) -> dict[str, Json]:
     }
 
 
-class RedriveBar:
-    """Shows how much of the topic has been read, if standard error is a terminal."""
-
-    def __init__(self, action: str, *, shown: bool = True) -> None:
-        self._progress = Progress(
-            TextColumn(action),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            console=err,
-            transient=True,
-            disable=not (shown and err.is_terminal),
-        )
-        self._task = TaskID(0)
-
-    def __enter__(self) -> Self:
-        self._task = self._progress.add_task("", total=None)
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def show(self, read: int, of: int) -> None:
-        """Update the bar."""
-        self._progress.update(self._task, completed=read, total=of)
+@contextmanager
+def reading_bar(action: str, *, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
+    """Show how much of the topic has been read, if standard error is a terminal."""
+    columns = (TextColumn(action), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    hidden = not (shown and err.is_terminal)
+    with Progress(*columns, console=err, transient=True, disable=hidden) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda read, of: bar.update(task, completed=read, total=of)

@@ -11,12 +11,19 @@ The work notes from the event loop's thread and probes ask from others, so a loc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
+from contextgauge.ports import Clock
 from schemas.records import Json
-from streams.ports import Clock, PartitionPhase, Service, WorkerPhase
 
-_READY: frozenset[PartitionPhase] = frozenset({"running"})
+Service: TypeAlias = Literal["kafka", "redis"]
+"""What a worker may have to wait for."""
+
+WorkerPhase: TypeAlias = Literal["starting", "joining", "member", "waiting", "stopping"]
+"""A worker's phase: it is a member of its group once its partitions are assigned, even if none."""
+
+PartitionPhase: TypeAlias = Literal["restoring", "running", "building", "waiting"]
+"""A partition's phase: only a `running` one is followed as messages come."""
 
 
 class Verdict(NamedTuple):
@@ -34,8 +41,8 @@ class _PartitionNote(NamedTuple):
     total: int | None
 
 
-class _Step:
-    """A step under way."""
+class StepTimer:
+    """The time limit of a step that is under way."""
 
     def __init__(self, clock: Clock, name: str, partition: int, limit_s: float) -> None:
         self._clock = clock
@@ -43,12 +50,16 @@ class _Step:
         self.since_s = clock.monotonic_s()
 
     def restart(self) -> None:
-        """Start its time limit over."""
+        """Note that it made progress: its time limit starts over."""
         self.since_s = self._clock.monotonic_s()
 
 
-class HealthBoard:
-    """The notes of one worker. `patience_s` is how long a step or the loop may stand still."""
+class Health:
+    """The notes of one worker: its partitions, its steps, and what it waits for.
+
+    No note holds the text of a message or the id of a session. `patience_s` is how long a step or
+    the loop may stand still.
+    """
 
     def __init__(self, name: str, clock: Clock, patience_s: float) -> None:
         self._name = name
@@ -60,7 +71,7 @@ class HealthBoard:
         self._partitions: dict[int, _PartitionNote] = {}
         self._away: dict[object, tuple[Service, str]] = {}
         self._back_s = clock.monotonic_s()
-        self._steps: set[_Step] = set()
+        self._steps: set[StepTimer] = set()
         self._beat_s: float | None = None
 
     def beat(self) -> None:
@@ -68,6 +79,7 @@ class HealthBoard:
         self._beat_s = self._clock.monotonic_s()
 
     def worker(self, phase: WorkerPhase, reason: str = "") -> None:
+        """Note where the worker is, and why it waits."""
         with self._lock:
             if self._phase != "stopping":
                 self._phase, self._reason = phase, reason
@@ -81,6 +93,7 @@ class HealthBoard:
         done: int | None = None,
         total: int | None = None,
     ) -> None:
+        """Note where a partition is: `done` of `total` while it is restored or built."""
         with self._lock:
             before = self._partitions.get(partition)
             is_same = before is not None and before.phase == phase
@@ -88,6 +101,7 @@ class HealthBoard:
             self._partitions[partition] = _PartitionNote(phase, since_s, reason, done, total)
 
     def released(self, partition: int | None = None) -> None:
+        """Forget a partition, or all of them: they are another worker's."""
         with self._lock:
             if partition is None:
                 self._partitions.clear()
@@ -95,17 +109,25 @@ class HealthBoard:
                 self._partitions.pop(partition, None)
 
     def away(self, asker: object, service: Service, reason: str) -> None:
+        """Note that someone waits for a service, until `back` of the same asker."""
         with self._lock:
             self._away[asker] = (service, reason)
 
     def back(self, asker: object) -> None:
+        """Note that this one no longer waits."""
         with self._lock:
             if self._away.pop(asker, None) is not None:
                 self._back_s = self._clock.monotonic_s()
 
     @contextmanager
-    def step(self, name: str, partition: int, own_limit_s: float = 0.0) -> Iterator[_Step]:
-        step = _Step(self._clock, name, partition, own_limit_s + self._patience_s)
+    def step(self, name: str, partition: int, own_limit_s: float = 0.0) -> Iterator[StepTimer]:
+        """Note a step for as long as the context lasts.
+
+        One that takes longer than `own_limit_s`, by which it should end by itself, and the
+        worker's patience beyond that, is stuck. The time in which a service is away does not
+        count.
+        """
+        step = StepTimer(self._clock, name, partition, own_limit_s + self._patience_s)
         with self._lock:
             self._steps.add(step)
         try:
@@ -148,7 +170,7 @@ class HealthBoard:
             away = dict(self._away.values())
             reasons += [f"{service} is away" + _because(away[service]) for service in sorted(away)]
             for number, note in sorted(self._partitions.items()):
-                if note.phase not in _READY:
+                if note.phase != "running":
                     reasons.append(f"partition {number} is {note.phase}" + _because(note.reason))
             partitions: dict[str, Json] = {
                 str(number): self._shown(note) for number, note in sorted(self._partitions.items())
