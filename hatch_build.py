@@ -44,7 +44,6 @@ MODULES = (
             "record_ids",
             "responses",
             "rules_config",
-            "session_info",
             "state",
             "step",
             "windows",

@@ -24,7 +24,6 @@ from redis.asyncio import Redis
 
 from bench import workload
 from contextgauge.clock import SystemClock
-from contextgauge.partitioner import partition_of
 from schemas.views import SESSION_IDLE_MS
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
@@ -53,7 +52,7 @@ def records(messages: int) -> list[list[LogRecord]]:
     found = []
     for partition in range(workload.PARTITIONS):
         place = InputPartition(partition, workload.PARTITIONS, workload.PARTITIONS)
-        state = PartitionState(Rules(bundled()), DeriveConfig(), place, partition_of)
+        state = PartitionState(Rules(bundled()), DeriveConfig(), place)
         derived: list[LogRecord] = []
         for begin in range(0, len(sent[partition]), _DERIVED):
             batch = sent[partition][begin : begin + _DERIVED]

@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 from bench.process import apart
 from contextgauge.clock import SystemClock
 from contextgauge.kafka.options import KafkaOptions
-from contextgauge.partitioner import partition_of
 from schemas.topics import CONTEXT_STATE
 from streams import codec
 from streams.cli.workers.run import collect_young_garbage
@@ -82,7 +81,7 @@ class Template(NamedTuple):
 
 def new_state() -> PartitionState:
     """Return an empty state of the only partition."""
-    return PartitionState(Rules(bundled()), DeriveConfig(), InputPartition(0, 1, 1), partition_of)
+    return PartitionState(Rules(bundled()), DeriveConfig(), InputPartition(0, 1, 1))
 
 
 def templates(share: float = 0.5) -> list[Template]:

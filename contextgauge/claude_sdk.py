@@ -9,7 +9,7 @@ SDK itself is not needed: its classes are recognised by name.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar
 
 from contextgauge.errors import ConfigError
 
@@ -116,18 +116,6 @@ _ATTRIBUTE = "_transport"
 """Where every version of the SDK's client (0.1.0 to 0.2.187) puts its transport as it connects."""
 
 
-class _Transport(Protocol):
-    """What this needs of the SDK's transport."""
-
-    read_messages: Callable[[], AsyncIterator[dict[str, Any]]]
-
-
-class _Client(Protocol):
-    """What this needs of the SDK's client."""
-
-    async def connect(self, *arguments: object, **named: object) -> None: ...
-
-
 def tap(target: Target, hand: Hand, missed: Callable[[], None]) -> Target:
     """Hand every frame that a client or a transport reads to `hand`, and return it.
 
@@ -136,11 +124,11 @@ def tap(target: Target, hand: Hand, missed: Callable[[], None]) -> Target:
     for a client that is connected, TypeError for what is neither.
     """
     if hasattr(target, "read_messages"):
-        _tap_transport(cast("_Transport", target), hand)
+        _tap_transport(target, hand)
     elif hasattr(target, "connect") and hasattr(target, "receive_messages"):
         if getattr(target, _ATTRIBUTE, None) is not None:
             raise ConfigError("the client is connected already: tap it before it connects")
-        _tap_client(cast("_Client", target), hand, missed)
+        _tap_client(target, hand, missed)
     else:
         raise TypeError(
             "tap takes a ClaudeSDKClient or a Transport of the Claude Agent SDK, and no "
@@ -149,8 +137,8 @@ def tap(target: Target, hand: Hand, missed: Callable[[], None]) -> Target:
     return target
 
 
-def _tap_transport(transport: _Transport, hand: Hand) -> None:
-    read = transport.read_messages
+def _tap_transport(transport: Any, hand: Hand) -> None:  # noqa: ANN401 -- of the SDK
+    read: Callable[[], AsyncIterator[dict[str, Any]]] = transport.read_messages
 
     async def read_messages() -> AsyncIterator[dict[str, Any]]:
         frames = read()
@@ -167,19 +155,19 @@ def _tap_transport(transport: _Transport, hand: Hand) -> None:
     transport.read_messages = read_messages
 
 
-def _tap_client(client: _Client, hand: Hand, missed: Callable[[], None]) -> None:
+def _tap_client(client: object, hand: Hand, missed: Callable[[], None]) -> None:
     """Make the client's transport an attribute that is tapped as it is set."""
-    usual = type(client)
+    usual: Any = type(client)
 
-    def get(self: _Client) -> _Transport | None:
-        return cast("_Transport | None", vars(self).get(_ATTRIBUTE))
+    def get(self: object) -> object:
+        return vars(self).get(_ATTRIBUTE)
 
-    def put(self: _Client, transport: _Transport | None) -> None:
+    def put(self: object, transport: object) -> None:
         if transport is not None and transport is not get(self):
             _tap_transport(transport, hand)
         vars(self)[_ATTRIBUTE] = transport
 
-    async def connect(self: _Client, *arguments: object, **named: object) -> None:
+    async def connect(self: object, *arguments: object, **named: object) -> None:
         await usual.connect(self, *arguments, **named)
         if get(self) is None:
             missed()

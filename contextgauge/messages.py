@@ -8,7 +8,6 @@ relied on is the wrapping below, which says where the body came from.
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from contextgauge.records import Json
 from contextgauge.units import MIB
 
 AGENT_MESSAGES_TOPIC: Final = "agent.messages"
@@ -43,24 +42,6 @@ DeadReason: TypeAlias = Literal[
 
 MAX_DEPTH: Final = 1024
 """Deepest nesting that is read (R5); the outermost object is 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message as it came.
-
-    `body` is the parsed object, `raw` its bytes without the line end. `session_hint` is what
-    the container says (R1): the Kafka key, or the file's session. `received_ms` is the record's
-    CreateTime where the publisher marked it live, in milliseconds since 1970. `task_id` and
-    `publisher_agent_id` are the publisher's headers.
-    """
-
-    body: dict[str, Json]
-    raw: bytes
-    session_hint: str | None = None
-    received_ms: int | None = None
-    task_id: str | None = None
-    publisher_agent_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

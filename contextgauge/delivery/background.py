@@ -151,16 +151,12 @@ class Delivery:
             self._task.cancel()
             await asyncio.wait([self._task])
             await self._cluster.stop()
-            self._report_dropped()
+            if self._send_queue.dropped > self._reported_dropped:
+                self._reported_dropped = self._send_queue.dropped
+                self._report_to_user(
+                    f"the queue was full, messages were dropped: {self._reported_dropped:,} in all"
+                )
         return len(self._send_queue) + len(self._sender.held)
-
-    def _report_dropped(self) -> None:
-        """Report at the end how many were dropped in all, where that is more than was reported."""
-        if self._send_queue.dropped > self._reported_dropped:
-            self._reported_dropped = self._send_queue.dropped
-            self._report_to_user(
-                f"the queue was full, messages were dropped: {self._reported_dropped:,} in all"
-            )
 
     def report(self, kind: Problem, text: str) -> bool:
         """Report a problem to the user, now and then; return whether it was reported now."""

@@ -3,9 +3,9 @@
 Whatever it hands over gives a result and no error: the program is an agent at work.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, cast
 
 from contextgauge import json_codec
 from contextgauge.claude_sdk import is_claude_object, stream_body
@@ -20,10 +20,10 @@ from contextgauge.messages import (
     OBSERVED_LIVE,
     TASK_ID_HEADER,
     DeadLetter,
-    Message,
 )
 from contextgauge.normalise import normalise, session_of
 from contextgauge.normalise.fields import MAX_NAME
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import key_bytes
 from contextgauge.ports import Headers
 from contextgauge.units import MIB
@@ -58,13 +58,6 @@ class OutgoingMessage(NamedTuple):
         return len(self.value)
 
 
-@runtime_checkable
-class _Model(Protocol):
-    """What the model SDKs answer with: an object of pydantic."""
-
-    def model_dump(self, *, mode: str, exclude_unset: bool) -> dict[str, object]: ...
-
-
 def body_of(message: object) -> Mapping[str, object] | bytes | DeadLetter:
     """Return a message's object, or the bytes of its line. Raises TypeError for what is neither."""
     match message:
@@ -79,9 +72,11 @@ def body_of(message: object) -> Mapping[str, object] | bytes | DeadLetter:
     if is_claude_object(message):
         body = stream_body(message)
         return body or DeadLetter("not_object", f"a {type(message).__name__} is no message")
-    if isinstance(message, _Model):
+    # What the model SDKs answer with is an object of pydantic.
+    dump: Callable[..., dict[str, object]] | None = getattr(message, "model_dump", None)
+    if dump is not None:
         try:
-            return message.model_dump(mode="json", exclude_unset=True)
+            return dump(mode="json", exclude_unset=True)
         except Exception as error:  # noqa: BLE001 -- the model's own code; the agent works on
             return DeadLetter("not_json", f"its model_dump raised {type(error).__name__}")
     raise TypeError(
@@ -105,7 +100,7 @@ def keyed(line: Line, limit: int) -> tuple[str, bytes] | DeadLetter | None:
     session_id = session_of(body, line.session_hint)
     if session_id is not None:
         return session_id, value
-    return None if normalise(Message(body, value)) is None else NO_SESSION
+    return None if normalise(body, InputMessage(value)) is None else NO_SESSION
 
 
 def headers_of(*, is_live: bool, task_id: str | None, agent_id: str | None) -> Headers:
@@ -180,4 +175,4 @@ def belongs_to_conversation(frame: Mapping[str, object]) -> bool:
     kind = frame.get("type")
     if not isinstance(kind, str) or not kind.startswith(_CONTROL):
         return True
-    return normalise(Message(cast("dict[str, Any]", dict(frame)), b"")) is not None
+    return normalise(cast("dict[str, Any]", dict(frame)), InputMessage(b"")) is not None

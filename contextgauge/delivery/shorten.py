@@ -9,7 +9,6 @@ different originals since the mark holds the original's own hash.
 import gc
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
@@ -75,11 +74,6 @@ class _Node:
     is_wrapper: bool = False
     is_copy: bool = False
 
-    @property
-    def is_outermost(self) -> bool:
-        """Whether this may be replaced, and what is around it not."""
-        return self.replaceable and self.parent is not None and not self.parent.replaceable
-
 
 def shorten(
     body: Mapping[str, Json], original: bytes, limit: int, dump: Dump
@@ -96,8 +90,8 @@ def shorten(
     for node in _Walk(SMALLEST_BYTES, dump, len(original)).large(root):
         if node.replaceable and isinstance(node.value, str):
             texts.append(node)
-        elif node.is_outermost:
-            branches.append(node)
+        elif node.replaceable and node.parent is not None and not node.parent.replaceable:
+            branches.append(node)  # outermost: what is around it may not be replaced
     for node in sorted(texts, key=lambda text: -text.size):
         if root.size <= limit:
             break
@@ -256,28 +250,19 @@ def fit(line: Line, limit: int = MESSAGE_LIMIT_BYTES) -> bytes | DeadLetter:
     why = f"{line.size} bytes; the limit is {limit} ({limit / MIB:g} MiB)"
     if len(line.value) < line.size:
         return DeadLetter("too_large", f"{why}: too large to be read and shortened")
-    with _without_cycle_search():
+    # JSON holds no cycles, and in a line of millions of small lists the garbage collector's search
+    # for them, again and again, takes longer than all else, with every other thread waiting.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
         body = decode(line.value, limit=line.size)
         if isinstance(body, DeadLetter):
             return DeadLetter("too_large", f"{why}; it cannot be shortened: {body.detail}")
         short = shorten(body, line.value, limit, dumps)
         del body
-    if short is None:
-        return DeadLetter("too_large", f"{why}; what derivation reads of it is too large itself")
-    return dumps(short)
-
-
-@contextmanager
-def _without_cycle_search() -> Iterator[None]:
-    """Keep the garbage collector from looking for cycles, again and again, among what is parsed.
-
-    JSON holds none, and in a line of millions of small lists the search takes longer than all
-    else, with every other thread waiting.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
     finally:
         if was_enabled:
             gc.enable()
+    if short is None:
+        return DeadLetter("too_large", f"{why}; what derivation reads of it is too large itself")
+    return dumps(short)

@@ -5,14 +5,16 @@ wrong password. So after a failure one connection is tried here, and its error i
 """
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import errors
-from aiokafka.conn import AIOKafkaConnection, collect_hosts, create_conn
+from aiokafka.conn import collect_hosts, create_conn
 from aiokafka.protocol.admin import SaslHandShakeRequest
+from aiokafka.protocol.api import Request
 from aiokafka.protocol.metadata import MetadataRequest
 
 from contextgauge.errors import ConfigError, RetryError
@@ -41,7 +43,10 @@ async def connecting(options: KafkaOptions, action: str) -> AsyncIterator[None]:
             yield
     except RetryError as error:
         unknown: list[str] = []
-        wrong = await diagnose(options, unknown)
+        wrong = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LIMIT_S):
+                wrong = await _diagnose(options, unknown)
         if wrong is not None:
             raise ConfigError(f"{action}: {wrong}") from error
         if unknown:
@@ -49,20 +54,12 @@ async def connecting(options: KafkaOptions, action: str) -> AsyncIterator[None]:
         raise
 
 
-async def diagnose(options: KafkaOptions, unknown: list[str] | None = None) -> str | None:
+async def _diagnose(options: KafkaOptions, unknown: list[str]) -> str | None:
     """Return which setting prevents the connection; None where the brokers are just away.
 
     Hosts whose names lead nowhere are added to `unknown`: a name may come back, as in a cluster
     that starts, so that is no wrong setting.
     """
-    try:
-        async with asyncio.timeout(_LIMIT_S):
-            return await _look(options, [] if unknown is None else unknown)
-    except TimeoutError:
-        return None
-
-
-async def _look(options: KafkaOptions, unknown: list[str]) -> str | None:
     known = [(host, port) for host, port, _ in collect_hosts(options.bootstrap_servers)]
     advertised: list[tuple[str, int]] = []
     for host, port in known:
@@ -86,11 +83,7 @@ async def _try(
 ) -> str | None:
     """Connect as all clients do and ask for the brokers; return what a setting did wrong."""
     try:
-        connection = await _connection(host, port, security.arguments())
-        try:
-            answer = await connection.send(MetadataRequest([]))
-        finally:
-            connection.close()
+        answer = await _ask(MetadataRequest([]), security, host, port)
     except socket.gaierror:
         unknown.append(host)
         return None
@@ -100,10 +93,19 @@ async def _try(
     return None
 
 
-async def _connection(host: str, port: int, arguments: dict[str, Any]) -> AIOKafkaConnection:
-    return await create_conn(
-        host, port, client_id="contextgauge-check", request_timeout_ms=_PROBE_MS, **arguments
+async def _ask(request: Request | None, security: KafkaSecurity, host: str, port: int) -> Any:  # noqa: ANN401 -- aiokafka has no types
+    """Connect, and return the answer to a request, if there is one."""
+    connection = await create_conn(
+        host,
+        port,
+        client_id="contextgauge-check",
+        request_timeout_ms=_PROBE_MS,
+        **security.arguments(),
     )
+    try:
+        return None if request is None else await connection.send(request)
+    finally:
+        connection.close()
 
 
 async def _explain(
@@ -156,10 +158,9 @@ async def _other_encryption(security: KafkaSecurity, host: str, port: int) -> st
         needed = "sasl_ssl" if security.asks_for_user else "ssl"
         return f"this listener speaks TLS: set {_PROTOCOL}={needed}"
     try:
-        connection = await _connection(host, port, KafkaSecurity().arguments())
+        await _ask(None, KafkaSecurity(), host, port)
     except _NO_ANSWER:
         return None  # neither with TLS nor without: it is away, or no Kafka
-    connection.close()
     needed = "sasl_plaintext" if security.asks_for_user else "plaintext"
     return (
         f"this listener speaks no TLS: set {_PROTOCOL}={needed}, or name the port of one that does"
@@ -170,11 +171,8 @@ async def _mechanisms(security: KafkaSecurity, host: str, port: int) -> list[str
     """Return how users may prove who they are; none where no one has to."""
     anonymous = KafkaSecurity("ssl" if security.encrypts else "plaintext", security.ssl_context)
     try:
-        connection = await _connection(host, port, anonymous.arguments())
-        try:
-            answer = await connection.send(SaslHandShakeRequest(security.mechanism or "none"))
-        finally:
-            connection.close()
+        request = SaslHandShakeRequest(security.mechanism or "none")
+        answer = await _ask(request, anonymous, host, port)
     except _NO_ANSWER:
         return []
     return sorted(answer.enabled_mechanisms or [])

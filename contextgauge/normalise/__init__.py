@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from contextgauge.messages import Message
 from contextgauge.normalise import claude, codex, responses
 from contextgauge.normalise.fields import (
     MAX_LONG_NAME,
@@ -24,6 +23,7 @@ from contextgauge.normalise.fields import (
 )
 from contextgauge.normalise.signals import (
     Body,
+    InputMessage,
     Normal,
     Response,
     ResponseEnd,
@@ -97,27 +97,11 @@ def _untyped(body: Body) -> tuple[Signal, ...]:
     return claude.hook_input(body) or responses.raw_response(body)
 
 
-def normalise(message: Message) -> Normal | None:
-    """Return what the message says, or None where it is ignorable. Never raises."""
-    return normalise_body(
-        message.body,
-        message.raw,
-        message.session_hint,
-        message.received_ms,
-        message.task_id,
-        message.publisher_agent_id,
-    )
+def normalise(body: Body, message: InputMessage) -> Normal | None:
+    """Return what the message says, or None where it is ignorable. Never raises.
 
-
-def normalise_body(
-    body: Body,
-    raw: bytes,
-    session_hint: str | None,
-    received_ms: int | None,
-    own_task_id: str | None,
-    publisher_agent_id: str | None,
-) -> Normal | None:
-    """Do what `normalise` does, for who has no `Message` and needs none."""
+    `body` is its object, parsed.
+    """
     kind = body.get("type")
     signals = _TYPES.get(kind, _nothing)(body) if isinstance(kind, str) else _untyped(body)
     if body.keys().isdisjoint(_SELDOM):
@@ -138,31 +122,24 @@ def normalise_body(
         own_call = _is_own_call(agent_id, sidechain=sidechain)
         if not signals or (own_call and parent_id is None):
             return None
-    if agent := _short(publisher_agent_id, MAX_NAME):
+    if agent := _short(message.publisher_agent_id, MAX_NAME):
         signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
     uuid = name(body, "uuid")
     return Normal(
-        session_of(body, session_hint),
-        _digest(raw) if uuid is None else uuid,
+        session_of(body, message.session_hint),
+        _digest(message.value) if uuid is None else uuid,
         moment_ms(body.get("timestamp")),
-        None if received_ms is None else in_range(received_ms),
+        None if message.received_ms is None else in_range(message.received_ms),
         agent_id,
         parent_id,
         sidechain,
         subagent_type,
-        _short(own_task_id, MAX_NAME) or task_id,
+        _short(message.task_id, MAX_NAME) or task_id,
         signals,
     )
 
 
-def normalise_usual(
-    usual: tuple[Any, ...],
-    raw: bytes,
-    session_hint: str | None,
-    received_ms: int | None,
-    own_task_id: str | None,
-    publisher_agent_id: str | None,
-) -> Normal | None:
+def normalise_usual(usual: tuple[Any, ...], message: InputMessage) -> Normal | None:
     """Do what `normalise` does, for what `fast_path.pyx` says of a message."""
     kind: int = usual[0]
     uuid: str | None = usual[2]
@@ -188,19 +165,19 @@ def normalise_usual(
         own_call = _is_own_call(agent_id, sidechain=sidechain)
         if not signals or (own_call and parent_id is None):
             return None
-    if agent := _short(publisher_agent_id, MAX_NAME):
+    if agent := _short(message.publisher_agent_id, MAX_NAME):
         signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
     session_id: str | None = usual[1]
     return Normal(
-        _short(session_hint, MAX_LONG_NAME) if session_id is None else session_id,
-        _digest(raw) if uuid is None else uuid,
+        _short(message.session_hint, MAX_LONG_NAME) if session_id is None else session_id,
+        _digest(message.value) if uuid is None else uuid,
         moment_ms(usual[3]),
-        None if received_ms is None else in_range(received_ms),
+        None if message.received_ms is None else in_range(message.received_ms),
         agent_id,
         parent_id,
         sidechain,
         usual[6],
-        _short(own_task_id, MAX_NAME),
+        _short(message.task_id, MAX_NAME),
         signals,
     )
 

@@ -20,9 +20,8 @@ from contextgauge.normalise.signals import (
     AutoCompact,
     Body,
     Boundary,
-    Compacting,
     CompactionRefused,
-    CompactionSucceeded,
+    CompactionStatus,
     ContextUsage,
     Exhausted,
     MicroCompaction,
@@ -32,7 +31,6 @@ from contextgauge.normalise.signals import (
     RuntimeWindows,
     SessionFacts,
     Signal,
-    StatusCleared,
     TriggerHint,
     TurnEnded,
     UserLine,
@@ -184,16 +182,16 @@ def init(body: Body) -> tuple[Signal, ...]:
 def status(body: Body) -> tuple[Signal, ...]:
     """Return what `system/status` says; a null status and an absent one differ (R14 to R17)."""
     if body.get("status") == "compacting":
-        return (Compacting(),)
+        return (CompactionStatus("COMPACTING"),)
     if body.get("status", "") is not None:
         return ()
     outcome = body.get("compact_result", body.get("compactResult"))
     if outcome == "success":
-        return (CompactionSucceeded(),)
+        return (CompactionStatus("SUCCESS"),)
     if outcome == "failed":
         error = text(body, "compact_error", "compactError")
         return (CompactionRefused(error, names_hook_block(error or "")),)
-    return (StatusCleared(),)
+    return (CompactionStatus("CLEARED"),)
 
 
 def names_hook_block(error: str) -> bool:

@@ -11,6 +11,36 @@ from contextgauge.records import Category, ExhaustedReason, Json, Runtime, Trigg
 
 
 @dataclass(slots=True, init=False)
+class InputMessage:
+    """One line or Kafka record as it came; `value` are its bytes.
+
+    `session_hint` is what the container says (R1): the Kafka key, or the file's session.
+    `received_ms` is the record's CreateTime where the publisher marked it live, in milliseconds
+    since 1970. `task_id` and `publisher_agent_id` are the publisher's headers.
+    """
+
+    value: bytes
+    session_hint: str | None
+    received_ms: int | None
+    task_id: str | None
+    publisher_agent_id: str | None
+
+    def __init__(
+        self,
+        value: bytes,
+        session_hint: str | None = None,
+        received_ms: int | None = None,
+        task_id: str | None = None,
+        publisher_agent_id: str | None = None,
+    ) -> None:
+        self.value = value
+        self.session_hint = session_hint
+        self.received_ms = received_ms
+        self.task_id = task_id
+        self.publisher_agent_id = publisher_agent_id
+
+
+@dataclass(slots=True, init=False)
 class Usage:
     """Input-side counts of one API response: `input` excludes the cached parts (R7)."""
 
@@ -118,16 +148,14 @@ class UserLine:
         self.text = text
 
 
-class Compacting(NamedTuple):
-    """`status: compacting`: an attempt opens, or its heartbeat."""
+class CompactionStatus(NamedTuple):
+    """`status: compacting` (an attempt opens, or its heartbeat), or a null status.
 
+    With `compact_result: success` the boundary is still to come; without a result older runtimes
+    end the phase so.
+    """
 
-class CompactionSucceeded(NamedTuple):
-    """`compact_result: success`; the boundary is still to come."""
-
-
-class StatusCleared(NamedTuple):
-    """A null status without a result: older runtimes end the phase so."""
+    event: Literal["COMPACTING", "SUCCESS", "CLEARED"]
 
 
 class CompactionRefused(NamedTuple):
@@ -230,9 +258,7 @@ Signal: TypeAlias = (
     | AutoCompact
     | ContextUsage
     | TriggerHint
-    | Compacting
-    | CompactionSucceeded
-    | StatusCleared
+    | CompactionStatus
     | CompactionRefused
     | Boundary
     | Reset

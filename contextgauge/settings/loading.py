@@ -8,6 +8,7 @@ import difflib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar, get_args
 
 from pydantic import SecretStr, ValidationError
@@ -24,8 +25,8 @@ def load(
     model: type[Model],
     *,
     defaults: Mapping[str, str],
-    overrides: Mapping[str, str],
     inconsistencies: Callable[[Model], Iterator[str]],
+    overrides: Mapping[str, str] = MappingProxyType({}),
 ) -> Model:
     """Read the settings of a model, secrets in files included.
 
@@ -35,7 +36,7 @@ def load(
     """
     values = {name: value for name, value in defaults.items() if variable(name) not in os.environ}
     values |= _secrets_in_files(model)
-    values |= overrides
+    values.update(overrides)
     try:
         settings = model(**values)  # type: ignore[arg-type]  # texts, as in the environment
     except ValidationError as error:

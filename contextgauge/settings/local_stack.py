@@ -29,7 +29,8 @@ class Running:
 
     def alive(self) -> bool:
         """Return whether that very process still runs."""
-        _reap(self.pid)
+        with contextlib.suppress(ChildProcessError):  # collect it, if it is a child that ended
+            os.waitpid(self.pid, os.WNOHANG)
         return start_mark(self.pid) == self.started
 
 
@@ -79,8 +80,3 @@ def start_mark(pid: int) -> str | None:
         check=False,
     ).stdout.split(maxsplit=1)
     return None if len(listed) != 2 or listed[0].startswith("Z") else listed[1].strip()  # noqa: PLR2004 -- state and time
-
-
-def _reap(pid: int) -> None:
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)

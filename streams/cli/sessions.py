@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from contextgauge.clock import SystemClock
-from contextgauge.partitioner import partition_of
 from streams import codec, wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.figures import exact, safe
@@ -132,7 +131,7 @@ def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
 
     async def run() -> None:
         async with wiring.started(wiring.redis_views(settings)) as store:
-            await read(await active_sessions(store, partition_of, SystemClock()))
+            await read(await active_sessions(store, SystemClock()))
 
     try:
         asyncio.run(run())

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from schemas.views import AttemptView, ChainView, CompactionBrief, SessionView
+    from schemas.views import ChainView, CompactionBrief, SessionView
 
 State: TypeAlias = Literal["measured", "estimated", "unknown", "compacting", "stalled", "stale"]
 """`compacting`: an attempt is open; `stalled`: it gives no sign of life. `unknown`: no size.
@@ -127,7 +127,8 @@ def status_of(view: "SessionView") -> Status:
     settled: State = leading.state if leading is not None and is_known else "unknown"
     last_sign_ms = stalled_from_ms = stale_from_ms = None
     if attempt is not None:
-        settled, last_sign_ms = "compacting", last_sign(attempt)
+        settled = "compacting"
+        last_sign_ms = latest((attempt.started_ms, attempt.last_heartbeat_ms))
         stalled_from_ms = stalled_from(last_sign_ms)
     elif settled != "unknown" and view.last_ms is not None:
         stale_from_ms = view.last_ms + THRESHOLDS.stale_after_ms
@@ -196,11 +197,6 @@ def band_of(chain: "ChainView | None") -> Band:
         return "unknown"
     used_percent = chain.used_percent
     return next((band for edge, band in _EDGES if used_percent < edge), "over_100")
-
-
-def last_sign(attempt: "AttemptView") -> int | None:
-    """Return when an open attempt last gave a sign of life; None where no time is known."""
-    return latest((attempt.started_ms, attempt.last_heartbeat_ms))
 
 
 def latest(times: Iterable[int | None]) -> int | None:

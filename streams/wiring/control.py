@@ -7,7 +7,6 @@ import random
 from collections.abc import Mapping
 
 from contextgauge.errors import ConfigError
-from contextgauge.partitioner import partition_of
 from contextgauge.state_folder import state_folder
 from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
@@ -57,7 +56,7 @@ async def control(worker: WorkerContext, plan: AlertPlan, addresses: Mapping[str
             log=log,
             webhooks=webhooks,
             memory=memory,
-            who_of=_nobody if views is None else AgentLookup(views, partition_of, clock).who_of,
+            who_of=_nobody if views is None else AgentLookup(views, clock).who_of,
             telemetry=worker.telemetry,
             health=worker.health,
             clock=clock,

@@ -1,7 +1,6 @@
 """Builds what the doctor examines, and what it compares that with."""
 
 from contextgauge.errors import ConfigError
-from contextgauge.partitioner import partition_of
 from schemas.topics import (
     AGENT_MESSAGES,
     CONTEXT_COMMANDS,
@@ -41,7 +40,6 @@ def doctor_services(settings: Settings, clock: Clock) -> doctor.Services:
         store=redis or store,
         views=redis or views,
         clock=clock,
-        partition_of=partition_of,
     )
 
 

@@ -1,6 +1,5 @@
 """Builds and runs the derive and project workers."""
 
-from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
 from streams.flow.derive.config import DeriveConfig
@@ -63,7 +62,6 @@ async def derive(worker: WorkerContext, log: Log, *, allow_dead_letters: bool = 
         state_store=StateStore(log, config.state_topic),
         rules=rules(worker.settings),
         config=config,
-        partition_of=partition_of,
     )
     await run_derive(ports)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, RenderableType
 
+from contextgauge.normalise.signals import InputMessage
 from schemas.records import (
     DATA_CLASSES,
     CompactionStart,
@@ -37,7 +38,7 @@ from streams.cli.screen.timeline import LOG_ORDER, describe, timeline
 from streams.core.derivation.rules_config import Rules
 from streams.core.projection.project import project
 from streams.edge.files.window_catalog import bundled
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulationOptions, sample_sessions
 
 NOW_MS = 1_800_000_000_000

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from contextgauge.normalise.signals import InputMessage
 from schemas.views import SessionView
 from streams import codec
 from streams.cli.screen.render import status_line
@@ -19,7 +20,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.edge.files import transcript_tail
 from streams.edge.files.folders import write_folder
 from streams.edge.files.window_catalog import bundled
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulationOptions, simulate
 from tests import captures
 from tests.doubles.dump import fold_records
@@ -36,7 +37,7 @@ def view_of(transcript: Path, session_id: str) -> dict[str, Any]:
         for line in transcript.read_bytes().splitlines()
         for record in deriver.derive(InputMessage(line, session_id)).records
     ]
-    (dump,) = fold_records(records, lambda _session, _partitions: 0, 1)
+    (dump,) = fold_records(records, 1)
     found: dict[str, Any] = json.loads(dump.views[session_id.encode()])
     return found
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from contextgauge.clock import SystemClock
-from contextgauge.partitioner import partition_of
+from contextgauge.normalise.signals import InputMessage
 from schemas.records import Record
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
 from streams.edge.redis.views import RedisViews
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.ports import ViewChanges, ViewPosition
 from streams.ports.views import ProjectorHeartbeat
 from tests.doubles.dump import fold_records
@@ -37,7 +37,7 @@ async def write_views(
     store = RedisViews(url, key_prefix)
     await store.start()
     try:
-        for partition, dump in enumerate(fold_records(records, partition_of, PARTITIONS)):
+        for partition, dump in enumerate(fold_records(records, PARTITIONS)):
             await store.drop(GENERATION, partition)
             changes = ViewChanges(
                 leaving={},

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from contextgauge.normalise import normalise_body, normalise_usual
-from contextgauge.normalise.signals import Normal
+from contextgauge.normalise import normalise, normalise_usual
+from contextgauge.normalise.signals import InputMessage, Normal
 from schemas.messages import DeadLetter
 from streams import codec
 from streams.codec.compiled import read_usual
@@ -35,7 +35,7 @@ def in_full(value: bytes) -> Normal | DeadLetter | None:
     body = codec.decode(value)
     if isinstance(body, DeadLetter):
         return body
-    return normalise_body(body, value, HINT, SEEN_MS, "task-9", "agent-9")
+    return normalise(body, InputMessage(value, HINT, SEEN_MS, "task-9", "agent-9"))
 
 
 def same(value: bytes) -> bool:
@@ -45,7 +45,8 @@ def same(value: bytes) -> bool:
         return False
     wanted = in_full(value)
     if said:
-        assert normalise_usual(said, value, HINT, SEEN_MS, "task-9", "agent-9") == wanted
+        message = InputMessage(value, HINT, SEEN_MS, "task-9", "agent-9")
+        assert normalise_usual(said, message) == wanted
     else:
         assert wanted is None
     return True

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from contextgauge.errors import VersionError
+from contextgauge.normalise.signals import InputMessage
 from schemas.messages import MAX_DEPTH
 from schemas.records import DATA_CLASS_BY_KIND, CompactBoundary, ContextReading, Record
 from streams import codec
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from tests.core.given import (
     RULES,
     SESSION,

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from contextgauge.normalise import normalise_body
+from contextgauge.normalise import normalise
+from contextgauge.normalise.signals import InputMessage
 from streams.codec.compiled import read_usual
 from tests.core.fast_path_kit import UNUSUAL, USUAL
 
@@ -61,7 +62,7 @@ def asked_for() -> dict[str, set[str]]:
     names: dict[str, set[str]] = defaultdict(set)
     for message in (*USUAL, *UNUSUAL):
         if isinstance(message, dict) and message.get("type") in KINDS:
-            normalise_body(Asked(message, "", names), b"", "hint", None, None, None)
+            normalise(Asked(message, "", names), InputMessage(b"", "hint"))
     return names
 
 

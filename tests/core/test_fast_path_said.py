@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from contextgauge.normalise import normalise_body, normalise_usual
+from contextgauge.normalise import normalise, normalise_usual
+from contextgauge.normalise.signals import InputMessage
 from streams.codec.compiled import read_usual
 from tests.core.fast_path_kit import dump
 from tests.core.given import (
@@ -97,8 +98,8 @@ def test_the_expected_result_equals_a_full_reading(
     number: int, received_ms: int | None, publisher_agent_id: str | None
 ) -> None:
     message, said = SAID[number]
-    around = (dump(message), "hint", received_ms, "task-9", publisher_agent_id)
-    assert normalise_usual(said, *around) == normalise_body(message, *around)
+    given = InputMessage(dump(message), "hint", received_ms, "task-9", publisher_agent_id)
+    assert normalise_usual(said, given) == normalise(message, given)
 
 
 @pytest.mark.compiled

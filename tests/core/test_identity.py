@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextgauge.normalise.signals import InputMessage
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,
@@ -21,7 +22,7 @@ from schemas.records import (
 )
 from streams import codec
 from streams.core.derivation.record_ids import record_id
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from tests.core.given import (
     RULES,
     SESSION,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from contextgauge.normalise.signals import InputMessage
 from schemas.records import (
     CompactBoundary,
     CompactionComplete,
@@ -26,7 +27,7 @@ from schemas.records import (
     Record,
     SessionInfo,
 )
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import DialectName
 from streams.flow.simulator.claude_stream import NEUTRAL_FRAMES, context_frame
 from streams.flow.simulator.session import SimulatedChain

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from contextgauge.containers import Line
 from contextgauge.delivery.privacy import LEFT_OUT, MARK, strip_text, without_text
+from contextgauge.normalise.signals import InputMessage
 from schemas.messages import DeadLetter
 from schemas.records import CompactionSummary, Record
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import PROVIDERS, SimulationOptions, sample_sessions, simulate
 from tests import captures
 from tests.core.given import SESSION, assistant, boundary, compacting, one, summary, user

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from contextgauge.normalise.signals import InputMessage
 from schemas.messages import DeadLetter
 from schemas.records import (
     CompactBoundary,
@@ -11,7 +12,7 @@ from schemas.records import (
     ContextReading,
     SessionInfo,
 )
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from tests.core.given import (
     RULES,
     SESSION,

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.errors import VersionError
+from contextgauge.normalise.signals import InputMessage
 from schemas.records import Record
 from streams import codec
 from streams.core.derivation.known_causes import KEPT, SLOTS
@@ -24,7 +25,7 @@ from streams.core.derivation.state import (
     part_names,
     unpack,
 )
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from tests.core.given import (
     LARGE,
     MODEL,

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from contextgauge.normalise.signals import Signal
+from contextgauge.normalise.signals import InputMessage, Signal
 from schemas.messages import DeadReason
 from schemas.records import DATA_CLASS_BY_KIND, Category, Common, WindowSource
 from schemas.topics import CONTEXT_COMMANDS, DAY_MS, MIB, TOPICS, Topic
@@ -17,7 +17,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.step import RECORD_ORDER, UNMEASURED
 from streams.core.derivation.transitions import Phase
 from streams.edge.files.window_catalog import bundled
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

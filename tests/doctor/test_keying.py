@@ -21,7 +21,7 @@ NAMELESS = {"type": "user", "message": {"content": "words"}}
 def sampled(
     body: object, key: bytes | None, partition: int, *, ahead_ms: int = 0, created: bool = True
 ) -> Keying:
-    sample = KeyingSample(4, partition_of, 1_000_000, NOW)
+    sample = KeyingSample(4, 1_000_000, NOW)
     value = body if isinstance(body, bytes) else json.dumps(body).encode()
     headers = ((OBSERVED_HEADER, b"words"), ("x" * 100, b""))
     record = LogRecord(7, NOW + ahead_ms, key, value, headers, created)

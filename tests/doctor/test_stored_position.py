@@ -3,7 +3,6 @@
 import pytest
 
 from contextgauge.clock import SystemClock
-from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, CONTEXT_STATE
 from streams import codec
 from streams.edge.memory.readers import MemoryPartitionReader
@@ -54,7 +53,6 @@ async def position_in(log: FaultyLog, clock: Clock | None = None) -> int | None:
         store=none,
         views=none,
         clock=clock or SystemClock(),
-        partition_of=partition_of,
     )
     found = await LogFacts(services, EXPECTED, cluster).derive(GROUP)
     assert isinstance(found, dict)

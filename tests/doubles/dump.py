@@ -1,9 +1,10 @@
 """All documents of a partition of views, read past the port: what a test compares."""
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import SESSION_IDLE_MS, EntryStream
 from streams import codec
@@ -65,9 +66,7 @@ def fold_views(placed: Iterable[LoggedRecord], idle_ms: int = SESSION_IDLE_MS) -
     return fold.documents()
 
 
-def fold_records(
-    records: Iterable[Record], partition_of: Callable[[str, int], int], partitions: int
-) -> list[PartitionDump]:
+def fold_records(records: Iterable[Record], partitions: int) -> list[PartitionDump]:
     """Return the documents of records that are on no log yet: each partition's are numbered."""
     folds = [ViewFold() for _ in range(partitions)]
     offsets = [0] * partitions

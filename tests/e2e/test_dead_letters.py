@@ -9,12 +9,13 @@ from collections import defaultdict
 import pytest
 
 from contextgauge.kafka.options import KafkaOptions
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from streams import codec
 from streams.edge.kafka.log import KafkaLog
 from streams.flow.dead_letters.letters import misrouted_check
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.ports import NewRecord
 from tests.conftest import Command
 from tests.flow.derive_kit import RULES, DeriveKit, Sent, expected, samples, until
@@ -51,7 +52,7 @@ async def _publish_wrongly(kit: DeriveKit, messages: list[Sent]) -> int:
         key = codec.key_bytes(session_id)
         partition = zlib.crc32(key) % kit.partitions
         records.append(NewRecord(kit.config.messages_topic, partition, key, value))
-        deriver = Deriver(RULES, misrouted_check(partition, kit.partitions, partition_of))
+        deriver = Deriver(RULES, misrouted_check(partition, kit.partitions))
         died += deriver.derive(InputMessage(value, session_id)).dead is not None
     await kit.append(records)
     return died

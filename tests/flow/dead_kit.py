@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from contextgauge.clock import SystemClock
-from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter, DeadReason
 from schemas.topics import DAY_MS, HOUR_MS
 from streams.flow.dead_letters.letters import Letter, dead_record
@@ -41,7 +40,6 @@ def config_of(kit: DeriveKit, **changes: object) -> RedriveConfig:
     config = RedriveConfig(
         topic=kit.config.messages_topic,
         partitions=kit.partitions,
-        partition_of=partition_of,
         rules=RULES,
         limit_bytes=kit.config.limit_bytes,
         retention_ms=30 * DAY_MS,

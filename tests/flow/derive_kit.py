@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from contextgauge.clock import SystemClock
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.topics import TOPICS
@@ -17,7 +18,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
 from streams.flow.common.retry import WorkerTools
 from streams.flow.derive.config import DeriveConfig
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.partition_task import DerivePorts
 from streams.flow.derive.state_store import StateStore
 from streams.flow.derive.worker import run_derive
@@ -218,7 +219,6 @@ class DeriveKit:
             telemetry=figures,
             health=self.health,
             clock=self.clock,
-            partition_of=partition_of,
             stop=stop,
         )
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.topics import CONTEXT_EVENTS, DAY_MS
@@ -21,7 +22,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.views import MemoryViews
 from streams.flow.common.retry import RetryLoop
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.fold import LoggedRecord
 from streams.flow.project.partition import PartitionProjector, ViewPartition

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from contextgauge.clock import SystemClock
-from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import EntryStream, SessionView
 from streams.flow.rebuild.progress import Progress, Rebuilt
@@ -130,10 +129,10 @@ class Reader:
     async def poll(self) -> None:
         """Ask for a list; then, of one generation, for one of its sessions and its records."""
         recording = RecordingReader(self._reader)
-        sessions = await active_sessions(recording, partition_of, SystemClock())
+        sessions = await active_sessions(recording, SystemClock())
         views = await sessions.ranked("recent", 20)
         self._check(recording, views)
-        pinned = await active_sessions(recording, partition_of, SystemClock())
+        pinned = await active_sessions(recording, SystemClock())
         recording.read.clear()
         view = views[self.polls % len(views)]
         session = await pinned.find(view.session_id)

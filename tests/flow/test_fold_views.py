@@ -5,6 +5,7 @@ from itertools import zip_longest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from contextgauge.partitioner import partition_of
 from schemas.views import SessionView
 from streams import codec
 from streams.codec import views as view_codec
@@ -18,11 +19,12 @@ from tests.flow.project_kit import logs, placed, sample_records
 def test_records_of_a_replay_are_folded_by_partition() -> None:
     from_partitions = sample_records()
     mixed = [r for turn in zip_longest(*from_partitions) for r in turn if r is not None]
-    by_session = {record.data.session_id: part for part, records in enumerate(from_partitions)
-                  for record in records}  # fmt: skip
-    dumps = fold_records(mixed, lambda session_id, _: by_session[session_id], 4)
+    sessions = {record.data.session_id for record in mixed}
+    dumps = fold_records(mixed, 4)
     assert len(dumps) == 4
-    assert sum(len(dump.views) for dump in dumps) == len(by_session)
+    for partition, dump in enumerate(dumps):
+        theirs = {codec.key_bytes(name) for name in sessions if partition_of(name, 4) == partition}
+        assert dump.views.keys() == theirs
     view = view_codec.decode(SessionView, next(iter(dumps[0].views.values())))
     assert view.chains
 

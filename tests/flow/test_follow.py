@@ -10,13 +10,12 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.errors import RetryError
-from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE
 from streams.flow.publish.follow import in_thread, publish_pieces
 from streams.flow.publish.publish import LinePublisher, PublishConfig
 from streams.ports import LineBatch, NewRecord
 
-CONFIG = PublishConfig(topic="t", partitions=1, partition_of=partition_of)
+CONFIG = PublishConfig(topic="t", partitions=1)
 
 
 @dataclass

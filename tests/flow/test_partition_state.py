@@ -6,7 +6,6 @@ from typing import NamedTuple
 import pytest
 
 from contextgauge.errors import VersionError
-from contextgauge.partitioner import partition_of
 from schemas.records import Record, SessionInfo
 from schemas.topics import DAY_MS, HOUR_MS
 from streams import codec
@@ -21,7 +20,7 @@ LIVE: Headers = (("observed", b"live"),)
 
 
 def new_state() -> PartitionState:
-    return PartitionState(RULES, CONFIG, InputPartition(0, 1, 1), partition_of)
+    return PartitionState(RULES, CONFIG, InputPartition(0, 1, 1))
 
 
 class Run(NamedTuple):

@@ -17,6 +17,7 @@ from contextgauge.delivery.outgoing import headers_of
 from contextgauge.delivery.shorten import MARK
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.kafka.options import KafkaOptions
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
 from schemas.records import Record
@@ -29,7 +30,7 @@ from streams.edge.files.window_catalog import bundled
 from streams.edge.kafka.log import KafkaLog
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.memory.log import MemoryLog
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.publish.follow import in_thread
 from streams.flow.publish.publish import PublishConfig, PublishCounts, paced, publish
 from streams.flow.replay.replay import replay
@@ -39,7 +40,7 @@ from tests.conftest import Command
 
 TOPIC = Topic("messages", "session id", "delete", -1, 9 * MIB)
 PARTITIONS = 4
-CONFIG = PublishConfig(topic=TOPIC.name, partitions=PARTITIONS, partition_of=partition_of)
+CONFIG = PublishConfig(topic=TOPIC.name, partitions=PARTITIONS)
 
 
 class Refused(list[tuple[int, str]]):
@@ -119,9 +120,7 @@ async def test_lines_that_cannot_be_keyed_are_refused_or_ignored() -> None:
 
 async def test_a_long_line_is_shortened_and_garbage_of_its_size_refused() -> None:
     limit = 4_096
-    config = PublishConfig(
-        topic=TOPIC.name, partitions=PARTITIONS, partition_of=partition_of, limit_bytes=limit
-    )
+    config = PublishConfig(topic=TOPIC.name, partitions=PARTITIONS, limit_bytes=limit)
     long = codec.dumps({"type": "user", "session_id": "s", "message": "x" * limit})
     done, refused, (record,) = await sent(long, b"x" * (limit + 1), hint="h", config=config)
     assert record.value is not None
@@ -135,7 +134,6 @@ async def test_live_messages_and_tasks_are_marked_in_headers() -> None:
     config = PublishConfig(
         topic=TOPIC.name,
         partitions=PARTITIONS,
-        partition_of=partition_of,
         is_live=True,
         task_id="t1",
         agent_id="a1",
@@ -243,7 +241,7 @@ def by_session(records: Iterable[Record]) -> dict[str, list[tuple[object, ...]]]
 
 async def through(log: Log, topic: str, folder: Path) -> dict[str, list[tuple[object, ...]]]:
     """Publish a folder to a log, read it back and derive by key, partition by partition."""
-    config = PublishConfig(topic=topic, partitions=PARTITIONS, partition_of=partition_of)
+    config = PublishConfig(topic=topic, partitions=PARTITIONS)
     producer = log.producer()
     await producer.start()
     blocks = in_thread(files.read(files.expand([str(folder)])))

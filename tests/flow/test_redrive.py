@@ -11,6 +11,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.delivery.shorten import MARK
 from contextgauge.errors import ConfigError, RetryError
 from contextgauge.kafka.options import KafkaOptions
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
 from schemas.messages import OBSERVED_HEADER, OBSERVED_LIVE, REDRIVEN_HEADER, TASK_ID_HEADER
 from schemas.records import Record
@@ -21,7 +22,7 @@ from streams.edge.memory.log import MemoryLog
 from streams.flow.dead_letters.letters import letter_of
 from streams.flow.dead_letters.reading import Selection, Span
 from streams.flow.dead_letters.redrive import Ready, RedriveResult, Skipped, prepare, redrive
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.ports import Headers, LogRecord, NewRecord, Producer
 from tests.flow.dead_kit import NOW_MS, config_of, died, reading, redriven
 from tests.flow.derive_kit import RULES, DeriveKit, Sent, samples

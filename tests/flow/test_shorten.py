@@ -12,14 +12,14 @@ import pytest
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.delivery.shorten import MARK, fit
-from contextgauge.partitioner import partition_of
+from contextgauge.normalise.signals import InputMessage
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES, MESSAGE_LIMIT_BYTES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.log import MemoryLog
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.publish.publish import PublishConfig, PublishCounts, publish
 from streams.flow.replay.replay import replay
 
@@ -53,9 +53,7 @@ async def published(line: Line, limit: int = MESSAGE_LIMIT_BYTES) -> tuple[Publi
     async def blocks() -> AsyncIterator[Sequence[Line]]:
         yield [line]
 
-    config = PublishConfig(
-        topic=AGENT_MESSAGES.name, partitions=1, partition_of=partition_of, limit_bytes=limit
-    )
+    config = PublishConfig(topic=AGENT_MESSAGES.name, partitions=1, limit_bytes=limit)
     done = await publish(producer, config, blocks(), refuse, lambda _: None)
     reader = log.reader(AGENT_MESSAGES.name, [0])
     await reader.start()

@@ -11,7 +11,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from playwright.async_api import Page, Route
 
 from contextgauge.containers import Line
-from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import STREAM_ENTRIES
 from streams import codec
@@ -91,7 +90,7 @@ def sample_lines(start_ms: int) -> list[Line]:
 
 def folded(records: Iterable[Record]) -> PartitionDump:
     """Return the documents that the projection makes of records."""
-    (dump,) = fold_records(records, partition_of, 1)
+    (dump,) = fold_records(records, 1)
     return dump
 
 

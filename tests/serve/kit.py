@@ -8,6 +8,7 @@ import httpx
 from fastapi import FastAPI
 
 from contextgauge.clock import SystemClock
+from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import LIVE_ENTRIES
@@ -17,7 +18,7 @@ from streams.edge.files.window_catalog import bundled
 from streams.edge.memory.views import MemoryPartition
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import answers
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 from streams.flow.project.fold import LoggedRecord
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import (
@@ -165,7 +166,6 @@ def api_over(
     app = create_app(
         Serving(
             reader=reader,
-            partition_of=partition_of,
             clock=clock,
             telemetry=telemetry,
             health=health,

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from contextgauge.clock import SystemClock
-from contextgauge.partitioner import partition_of
 from schemas.records import CompactBoundary, Record
 from streams import codec
 from streams.edge.memory.views import MemoryPartition, MemoryViews
@@ -19,7 +18,7 @@ PARTITIONS = 3
 
 def _store(records: list[Record], generation: int = 1) -> MemoryViews:
     store = MemoryViews()
-    for partition, dump in enumerate(fold_records(records, partition_of, PARTITIONS)):
+    for partition, dump in enumerate(fold_records(records, PARTITIONS)):
         position = ViewPosition(len(records), 0, PARTITIONS, caught_up=True)
         store.partitions[generation, partition] = MemoryPartition(position, dump)
     store.numbers = Generations(generation, None)
@@ -27,7 +26,7 @@ def _store(records: list[Record], generation: int = 1) -> MemoryViews:
 
 
 async def _active(store: MemoryViews) -> Sessions:
-    return await active_sessions(store, partition_of, SystemClock())
+    return await active_sessions(store, SystemClock())
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
 from contextgauge.kafka.producer import KafkaProducer
 from contextgauge.normalise.fields import MAX_LONG_NAME
-from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.cli.dead import report
@@ -265,7 +264,6 @@ def _redrive_config(connection: DeadLetterConnection, session: str | None) -> Re
     return RedriveConfig(
         topic=topic.name,
         partitions=connection.message_partitions,
-        partition_of=partition_of,
         rules=wiring.rules(settings),
         limit_bytes=settings.message_limit_bytes,
         retention_ms=topic.retention_ms,

@@ -19,7 +19,6 @@ from rich.text import Text
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.errors import StopError
-from contextgauge.partitioner import partition_of
 from contextgauge.settings.forms import PREFIX
 from schemas.messages import DeadLetter
 from streams import codec, wiring
@@ -158,7 +157,7 @@ async def _run(pipeline: Pipeline, blocks: _Blocks) -> None:
     published, progressed = await _publish_and_watch(pipeline, blocks)
     seconds = time.monotonic() - begin_s
     dead = await demo_pipeline.dead_letters(pipeline)
-    reader = await active_sessions(pipeline.store, partition_of, SystemClock())
+    reader = await active_sessions(pipeline.store, SystemClock())
     views = await reader.ranked("recent", _SHOWN_SESSIONS)
     print_totals(published, progressed.records, dead, seconds)
     print_sessions(views, len(published.sessions))

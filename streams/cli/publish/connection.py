@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from contextgauge.backoff import Backoff
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
-from contextgauge.partitioner import partition_of
 from schemas.topics import AGENT_MESSAGES
 from streams import wiring
 from streams.flow.publish.publish import PublishConfig
@@ -110,6 +109,5 @@ def publish_config(settings: Settings, partitions: int) -> PublishConfig:
     return PublishConfig(
         topic=settings.topic(AGENT_MESSAGES).name,
         partitions=partitions,
-        partition_of=partition_of,
         limit_bytes=settings.message_limit_bytes,
     )

@@ -16,7 +16,6 @@ from fastapi import FastAPI
 
 from contextgauge.errors import ContextgaugeError, RetryError
 from contextgauge.kafka.connection import UnsafeConnectionWarning
-from contextgauge.partitioner import partition_of
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli import exits
@@ -66,7 +65,6 @@ async def _serve(worker: WorkerContext) -> None:
     views = wiring.redis_views(settings)
     serving = Serving(
         reader=views,
-        partition_of=partition_of,
         clock=worker.clock,
         telemetry=telemetry,
         health=health,

@@ -15,7 +15,6 @@ from rich.live import Live
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
-from contextgauge.partitioner import partition_of
 from schemas.views import Compaction
 from streams import wiring
 from streams.cli.screen.output import out
@@ -71,7 +70,7 @@ def top(
         try:
             if show_once:
                 await store.start()
-                sessions = await active_sessions(store, partition_of, clock)
+                sessions = await active_sessions(store, clock)
                 overview = await _overview(sessions, "pressure", limit, clock.now_ms())
                 out.print(once(overview, clock.now_ms(), out.width), soft_wrap=True)
             else:
@@ -158,7 +157,7 @@ class _Top:
                 await asyncio.wait_for(self._read_now.wait(), self._interval_s)
 
     async def _latest(self) -> ScreenContent:
-        sessions = Sessions(self._store, partition_of, await self._snapshots.now())
+        sessions = Sessions(self._store, await self._snapshots.now())
         now_ms = self._clock.now_ms()
         overview = await _overview(sessions, self._chosen.ranking, self._limit, now_ms)
         detail: Detail | None = None

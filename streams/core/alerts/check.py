@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, TypeVar, assert_never, get_args
 from urllib.parse import urlsplit
 
+from contextgauge.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from schemas.records import ExhaustedReason, Outcome
 from streams.core.alerts.rules import (
     AlertKind,
@@ -31,11 +32,6 @@ _Word = TypeVar("_Word", bound=str)
 
 Path: TypeAlias = tuple[str | int, ...]
 Table: TypeAlias = Mapping[str, object]
-
-SECOND_MS: Final = 1_000
-MINUTE_MS: Final = 60 * SECOND_MS
-HOUR_MS: Final = 60 * MINUTE_MS
-DAY_MS: Final = 24 * HOUR_MS
 
 DEFAULT_MAX_AGE_MS: Final = 15 * MINUTE_MS
 """Longer than a worker's restart or a broker's outage mostly takes; news that is older is none."""
@@ -122,15 +118,11 @@ def _doubles(section: str, names: Sequence[str]) -> Iterator[Fault]:
 
 
 def _target(section: "_Section") -> Target:
+    texts = ("url", "url_env", "url_file", "secret_env", "secret_file", "ca_file")
     target = Target(
         name=section.name(),
         format=section.one_of("format", _FORMATS, "json") or "json",
-        url=section.text("url"),
-        url_env=section.text("url_env"),
-        url_file=section.text("url_file"),
-        secret_env=section.text("secret_env"),
-        secret_file=section.text("secret_file"),
-        ca_file=section.text("ca_file"),
+        **{key: section.text(key) for key in texts},
         timeout_ms=section.duration(
             "timeout", DEFAULT_TIMEOUT_MS, least_ms=SECOND_MS, most_ms=5 * MINUTE_MS
         ),

@@ -18,7 +18,7 @@ import uuid
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from schemas.records import (
     CompactBoundary,
@@ -36,6 +36,7 @@ from schemas.records import (
 from streams.core.alerts.rules import (
     AlertKind,
     AlertPlan,
+    Condition,
     Exhaustion,
     Failed,
     Pressure,
@@ -43,6 +44,8 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrashing,
 )
+
+ConditionKind = TypeVar("ConditionKind", bound=Condition)
 
 NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:alerts")
 
@@ -160,7 +163,7 @@ class Watch:
             case ContextReading() as data:
                 return list(self._read(record, data, now_ms))
             case CompactionStart() as data:
-                self._start(record, data, logged_ms)
+                self._open(record, data, record.time_ms, logged_ms)
             case CompactionProgress() as data:
                 self._progress(record, data, logged_ms)
             case CompactBoundary() as data:
@@ -184,13 +187,8 @@ class Watch:
         for attempt in self._attempts.values():
             silent_ms = now_ms - attempt.sign_ms
             start = attempt.data if isinstance(attempt.data, CompactionStart) else None
-            for rule in self._concerned(attempt.data):
-                condition = rule.condition
-                if (
-                    isinstance(condition, Stalled)
-                    and silent_ms >= condition.after_ms
-                    and rule.name not in attempt.alerted_rules
-                ):
+            for rule, condition in self._rules_for(attempt.data, Stalled):
+                if silent_ms >= condition.after_ms and rule.name not in attempt.alerted_rules:
                     facts: dict[str, Json] = {
                         "attempt_id": attempt.data.attempt_id,
                         "started_ms": attempt.started_ms,
@@ -202,8 +200,7 @@ class Watch:
                     # By the attempt, which its start's id names: however it came to be known.
                     attempt_id = attempt.data.attempt_id
                     alert = replace(
-                        self._alert(rule, attempt.record, facts),
-                        id=_id(rule.name, attempt_id),
+                        self._alert(rule, attempt.record, facts, attempt_id),
                         record_id=attempt_id,
                         record_type=event_type(CompactionStart.kind),
                         time_ms=attempt.time_ms,
@@ -229,10 +226,7 @@ class Watch:
         if data.window is None or data.window <= 0:
             return
         epoch = data.messages_total - data.messages
-        for rule in self._concerned(data):
-            condition = rule.condition
-            if not isinstance(condition, Pressure):
-                continue
+        for rule, condition in self._rules_for(data, Pressure):
             if data.used_tokens * 100 < data.window * condition.at_percent:
                 continue
             key = (rule.name, data.session_id, data.chain)
@@ -247,21 +241,12 @@ class Watch:
                 "window_source": data.window_source,
                 "messages": data.messages,
             }
-            alert = replace(
-                self._alert(rule, record, facts),
-                id=_id(rule.name, data.session_id, data.chain, str(epoch)),
-            )
+            alert = self._alert(rule, record, facts, data.session_id, data.chain, str(epoch))
             if alert.is_fresh(now_ms, self._max_age_ms):
                 # An old one is not sent, so a later reading of the epoch still has to alert.
                 self._announced[key] = epoch
                 _bound(self._announced)
             yield alert
-
-    def _start(self, record: Record, data: CompactionStart, logged_ms: int) -> None:
-        self._attempts[data.attempt_id] = _Attempt(
-            record, data, record.time_ms, logged_ms, record.time_ms, set()
-        )
-        _bound(self._attempts)
 
     def _progress(self, record: Record, data: CompactionProgress, logged_ms: int) -> None:
         attempt = self._attempts.get(data.attempt_id)
@@ -269,23 +254,30 @@ class Watch:
             # It began before what was read back, and goes on: no more is known of its start.
             known = record.time_ms is not None and data.elapsed_ms is not None
             started_ms = (record.time_ms or 0) - (data.elapsed_ms or 0) if known else None
-            self._attempts[data.attempt_id] = _Attempt(
-                record, data, started_ms, logged_ms, record.time_ms, set()
-            )
-            _bound(self._attempts)
+            self._open(record, data, started_ms, logged_ms)
         else:
             attempt.sign_ms = max(attempt.sign_ms, logged_ms)
             attempt.time_ms = attempt.time_ms if record.time_ms is None else record.time_ms
+
+    def _open(
+        self,
+        record: Record,
+        data: CompactionStart | CompactionProgress,
+        started_ms: int | None,
+        logged_ms: int,
+    ) -> None:
+        self._attempts[data.attempt_id] = _Attempt(
+            record, data, started_ms, logged_ms, record.time_ms, set()
+        )
+        _bound(self._attempts)
 
     def _boundary(self, record: Record, data: CompactBoundary) -> Iterator[Alert]:
         if data.attempt_id is not None:
             self._attempts.pop(data.attempt_id, None)
         if record.time_ms is None:
             return
-        for rule in self._concerned(data):
-            condition = rule.condition
-            if isinstance(condition, Thrashing):
-                yield from self._thrash(rule, condition, record, record.time_ms)
+        for rule, condition in self._rules_for(data, Thrashing):
+            yield from self._thrash(rule, condition, record, record.time_ms)
 
     def _thrash(
         self, rule: Rule, condition: Thrashing, record: Record, time_ms: int
@@ -312,9 +304,8 @@ class Watch:
     def _failed(self, record: Record, data: CompactionFailed) -> Iterator[Alert]:
         if data.attempt_id is not None:
             self._attempts.pop(data.attempt_id, None)
-        for rule in self._concerned(data):
-            condition = rule.condition
-            if isinstance(condition, Failed) and data.outcome in condition.outcomes:
+        for rule, condition in self._rules_for(data, Failed):
+            if data.outcome in condition.outcomes:
                 facts: dict[str, Json] = {
                     "attempt_id": data.attempt_id,
                     "outcome": data.outcome,
@@ -324,9 +315,8 @@ class Watch:
                 yield self._alert(rule, record, facts)
 
     def _exhausted(self, record: Record, data: ContextExhausted) -> Iterator[Alert]:
-        for rule in self._concerned(data):
-            condition = rule.condition
-            if isinstance(condition, Exhaustion) and data.reason in condition.reasons:
+        for rule, condition in self._rules_for(data, Exhaustion):
+            if data.reason in condition.reasons:
                 yield self._alert(rule, record, {"reason": data.reason})
 
     def _info(self, data: SessionInfo) -> None:
@@ -335,15 +325,22 @@ class Watch:
         self._who.move_to_end(data.session_id)
         _bound(self._who)
 
-    def _concerned(self, data: RecordData) -> Iterator[Rule]:
+    def _rules_for(
+        self, data: RecordData, kind: type[ConditionKind]
+    ) -> Iterator[tuple[Rule, ConditionKind]]:
+        """Yield the rules with a condition of this kind that are for the record's chain."""
         for rule in self._rules:
-            if rule.concerns(data.session_id, data.chain, data.model):
-                yield rule
+            condition = rule.condition
+            if isinstance(condition, kind) and rule.concerns(
+                data.session_id, data.chain, data.model
+            ):
+                yield rule, condition
 
-    def _alert(self, rule: Rule, record: Record, facts: Mapping[str, Json]) -> Alert:
+    def _alert(self, rule: Rule, record: Record, facts: Mapping[str, Json], *name: str) -> Alert:
+        """Return an alert; `name` is what identifies it among the rule's, else the record."""
         data = record.data
         return Alert(
-            id=_id(rule.name, record.id),
+            id=_id(rule.name, *(name or (record.id,))),
             rule=rule,
             record_id=record.id,
             record_type=event_type(data.kind),

@@ -2,13 +2,10 @@
 
 from typing import Final, assert_never
 
+from contextgauge.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from schemas.records import Json
 from streams.core.alerts.rules import Exhaustion, Failed, Pressure, Stalled, Thrashing
 from streams.core.alerts.watch import Alert
-
-_SECOND_MS: Final = 1_000
-_MINUTE_MS: Final = 60 * _SECOND_MS
-_HOUR_MS: Final = 60 * _MINUTE_MS
 
 _MOST_OF_A_NAME: Final = 80
 """Characters of an id in a sentence; the whole id comes with the alert."""
@@ -69,12 +66,12 @@ def _grouped(number: object) -> str:
 def _time(value: Json) -> str:
     """Return milliseconds in one or two units: `45 s`, `2 min`, `1 h 5 min`."""
     time_ms = int(str(value))
-    if time_ms < _MINUTE_MS:
-        return f"{time_ms // _SECOND_MS} s"
-    if time_ms < _HOUR_MS:
-        return f"{time_ms // _MINUTE_MS} min"
-    minutes = time_ms % _HOUR_MS // _MINUTE_MS
-    return f"{time_ms // _HOUR_MS} h" + (f" {minutes} min" if minutes else "")
+    if time_ms < MINUTE_MS:
+        return f"{time_ms // SECOND_MS} s"
+    if time_ms < HOUR_MS:
+        return f"{time_ms // MINUTE_MS} min"
+    minutes = time_ms % HOUR_MS // MINUTE_MS
+    return f"{time_ms // HOUR_MS} h" + (f" {minutes} min" if minutes else "")
 
 
 def _cut(text: str, most: int) -> str:

@@ -11,7 +11,7 @@ session. Where a rule of docs/RULES.md is decided:
 | R12, R13: windows and limits | `limits.py`, `windows.py` |
 | R14 to R18, R20, R25: attempts and durations | `compaction_attempts.py`, `transitions.py` |
 | R19, R21, R22, R24, R27, R29: boundaries, completions, resets | `compact_boundaries.py` |
-| R28, R30: times and ids | `step.py`, `record_ids.py`, `session_info.py` |
+| R28, R30: times and ids | `step.py`, `record_ids.py`, `derive.py` |
 
 `rules_config.py` holds the thresholds and windows in force.
 """

@@ -98,12 +98,9 @@ def complete(step: Step, name: str, chain: Chain, tokens_after: int | None) -> N
     step.emit(
         CompactionComplete(
             **step.common(name, chain.model),
-            boundary_id=pending.boundary_id,
-            trigger=pending.trigger,
-            tokens_before=pending.tokens_before,
+            **pending._asdict(),
             tokens_after=tokens_after,
             tokens_saved=saved,
-            duration_ms=pending.duration_ms,
         ),
         pending.boundary_id,
     )

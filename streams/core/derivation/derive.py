@@ -6,15 +6,14 @@ known gives no records (R4).
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, assert_never
+from typing import Any, Final, assert_never, cast
 
 from contextgauge.normalise import OWN_CALL_PREFIX
 from contextgauge.normalise.signals import (
     AutoCompact,
     Boundary,
-    Compacting,
     CompactionRefused,
-    CompactionSucceeded,
+    CompactionStatus,
     ContextUsage,
     Exhausted,
     MicroCompaction,
@@ -27,12 +26,11 @@ from contextgauge.normalise.signals import (
     RuntimeWindows,
     SessionFacts,
     Signal,
-    StatusCleared,
     TriggerHint,
     TurnEnded,
     UserLine,
 )
-from schemas.records import MAIN_CHAIN, Record
+from schemas.records import MAIN_CHAIN, Record, Runtime, SessionInfo
 from streams.core.derivation import (
     compact_boundaries as boundaries,
 )
@@ -45,9 +43,6 @@ from streams.core.derivation import (
 from streams.core.derivation import (
     limits,
     readings,
-)
-from streams.core.derivation import (
-    session_info as facts,
 )
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_SESSION, Session
@@ -64,6 +59,15 @@ _OF_A_CHAIN: Final = frozenset(
     {Response, UserLine, ResponseEnd, Boundary, MicroCompaction, Reset, TriggerHint}
 )
 """Signals that belong to the message's chain; all others are the main chain's (R2)."""
+
+_FACTS: Final = (
+    "runtime",
+    "runtime_version",
+    "model",
+    "cwd",
+    "forked_from",
+    "publisher_agent_id",
+)
 
 
 def derive(
@@ -174,17 +178,13 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
         case ResponseEnd():
             readings.end_response(step, signal)
         case SessionFacts():
-            facts.apply_facts(step, signal)
+            _apply_facts(step, signal)
         case Boundary():
             boundaries.bound(step, signal)
         case Reset():
             boundaries.reset(step, signal)
-        case Compacting():
-            attempts.move(step, AttemptEvent.COMPACTING)
-        case CompactionSucceeded():
-            attempts.move(step, AttemptEvent.SUCCESS)
-        case StatusCleared():
-            attempts.move(step, AttemptEvent.CLEARED)
+        case CompactionStatus():
+            attempts.move(step, AttemptEvent[signal.event])
         case CompactionRefused():
             attempts.move(step, AttemptEvent.FAILED, signal)
         case TurnEnded():
@@ -209,3 +209,29 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
             readings.micro_compact(step, signal)
         case _:
             assert_never(signal)
+
+
+def _apply_facts(step: Step, message: SessionFacts) -> None:
+    """Take facts of the session; emit them, first and whenever one changes (`session_info`).
+
+    A subagent's line fills what is not known yet but changes nothing: its folder is its own.
+    """
+    facts = step.facts
+    changed: dict[str, Any] = {}
+    for name in _FACTS:
+        new, old = getattr(message, name), getattr(facts, name)
+        if new is not None and new != old and (old is None or not message.only_new):
+            changed[name] = new
+    if not changed:
+        return
+    facts = step.facts = facts._replace(**changed)
+    step.emit(
+        SessionInfo(
+            **step.common(MAIN_CHAIN, facts.model),
+            runtime=cast("Runtime | None", facts.runtime),
+            runtime_version=facts.runtime_version,
+            cwd=facts.cwd,
+            forked_from=facts.forked_from,
+            publisher_agent_id=facts.publisher_agent_id,
+        )
+    )

@@ -13,7 +13,7 @@ from contextgauge.normalise.signals import (
 from schemas.records import MAIN_CHAIN, ContextLimits, WindowSource
 from streams.core.derivation.known_causes import cause_hash
 from streams.core.derivation.rules_config import Rules
-from streams.core.derivation.state import NEW_CHAIN, KnownFacts, ReportedLimits
+from streams.core.derivation.state import NEW_CHAIN, NO_FACTS, KnownFacts, ReportedLimits
 from streams.core.derivation.step import Step
 from streams.core.derivation.windows import base_name
 
@@ -194,14 +194,14 @@ def emit_limits(step: Step) -> None:
             continue
         window, source = window_of(step.rules, step.facts, chain.model)
         is_main = name == MAIN_CHAIN
-        limits = ReportedLimits(window, source, None, None, None)
-        if is_main:
-            facts = step.facts
-            limits = limits._replace(
-                auto_compact_enabled=facts.auto_compact_enabled,
-                auto_compact_threshold=facts.auto_compact_threshold,
-                effective_window=facts.effective_window,
-            )
+        facts = step.facts if is_main else NO_FACTS
+        limits = ReportedLimits(
+            window,
+            source,
+            facts.auto_compact_enabled,
+            facts.auto_compact_threshold,
+            facts.effective_window,
+        )
         before = chain.reported_limits
         if limits != before:
             step.edit(name).reported_limits = limits
@@ -222,11 +222,7 @@ def _emit(step: Step, name: str, limits: ReportedLimits) -> None:
     step.emit(
         ContextLimits(
             **step.common(name, step.chains[name].model),
-            window=limits.window,
-            window_source=limits.window_source,
-            auto_compact_enabled=limits.auto_compact_enabled,
-            auto_compact_threshold=limits.auto_compact_threshold,
-            effective_window=limits.effective_window,
+            **limits._asdict(),
             total_tokens=None if usage is None else usage.total_tokens,
             categories=None if usage is None else usage.categories,
         )

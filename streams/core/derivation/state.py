@@ -183,7 +183,7 @@ class KnownFacts(NamedTuple):
 
 
 _NO_CHAINS: Final[dict[str, Chain]] = {}
-_NO_FACTS: Final = KnownFacts()
+NO_FACTS: Final = KnownFacts()
 
 
 @dataclass(slots=True, init=False)
@@ -213,7 +213,7 @@ class Session:
         attempt: Attempt = IDLE,
         hint: Trigger | None = None,
         last_reset: str | None = None,
-        facts: KnownFacts = _NO_FACTS,
+        facts: KnownFacts = NO_FACTS,
     ) -> None:
         self.sequence = sequence
         self.applied = applied

@@ -39,7 +39,7 @@ def start(
             env=None if environment is None else dict(environment),
             start_new_session=True,
         )
-    # The handle is not kept: a worker may live longer than this process, and `_reap` collects it.
+    # The handle is not kept: a worker may live longer than this process, and `Running` collects it.
     process.returncode = 0
     return Running(process.pid, start_mark(process.pid) or "ended")
 

@@ -1,11 +1,11 @@
 """Looks up which agent runs a session in its view, where recent records do not name it."""
 
-from collections.abc import Callable
 from typing import Final
 
 import structlog
 
 from contextgauge.errors import RetryError, VersionError
+from contextgauge.partitioner import partition_of
 from schemas.views import SessionView
 from streams import codec
 from streams.codec import views as view_codec
@@ -21,10 +21,8 @@ logger = structlog.get_logger()
 class AgentLookup:
     """Asks the session's view."""
 
-    def __init__(
-        self, reader: ViewReader, partition_of: Callable[[str, int], int], clock: Clock
-    ) -> None:
-        self._reader, self._partition_of, self._clock = reader, partition_of, clock
+    def __init__(self, reader: ViewReader, clock: Clock) -> None:
+        self._reader, self._clock = reader, clock
         self._not_before_s = clock.monotonic_s()
 
     async def who_of(self, session_id: str) -> Who:
@@ -39,7 +37,7 @@ class AgentLookup:
             position = None if generation is None else await self._reader.position(generation, 0)
             if generation is None or position is None:
                 return Who()
-            partition = self._partition_of(session_id, position.partitions)
+            partition = partition_of(session_id, position.partitions)
             key = codec.key_bytes(session_id)
             (document,) = await self._reader.views(generation, partition, [key])
             if document is None:

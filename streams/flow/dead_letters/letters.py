@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from contextgauge import json_codec
 from contextgauge.errors import DeadLetterFlood
+from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
 from streams.ports import Headers, LogRecord, NewRecord
 
@@ -121,9 +122,7 @@ def _origin(values: Mapping[str, str]) -> Origin | None:
         return None
 
 
-def misrouted_check(
-    partition: int, partitions: int, partition_of: Callable[[str, int], int]
-) -> Callable[[str], DeadLetter | None]:
+def misrouted_check(partition: int, partitions: int) -> Callable[[str], DeadLetter | None]:
     """Return a function that checks that a session belongs on this partition (R5)."""
 
     def check(session_id: str) -> DeadLetter | None:

@@ -14,12 +14,13 @@ live keeps the time at which it was seen, which is its event time (R28).
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.containers import Line
 from contextgauge.delivery.outgoing import keyed
+from contextgauge.partitioner import partition_of
 from schemas.messages import NO_SESSION, OBSERVED_HEADER, REDRIVEN_HEADER, DeadLetter, DeadReason
 from schemas.topics import HOUR_MS
 from streams import codec
@@ -61,7 +62,6 @@ class RedriveConfig:
 
     topic: str
     partitions: int
-    partition_of: Callable[[str, int], int]
     rules: Rules
     limit_bytes: int
     retention_ms: int
@@ -131,13 +131,13 @@ def prepare(letter: Letter, config: RedriveConfig, now_ms: int) -> Ready | Skipp
     if isinstance(result, DeadLetter):
         return Skipped(result.reason, result.detail)
     session_id, value = result
-    partition = config.partition_of(session_id, config.partitions)
+    partition = partition_of(session_id, config.partitions)
     key = codec.key_bytes(session_id)
     time_ms, headers = _event_time(letter)
     if time_ms is not None and (skipped := _untimely(time_ms, config, now_ms)) is not None:
         return skipped
     sent_ms = now_ms if time_ms is None else time_ms
-    check = misrouted_check(partition, config.partitions, config.partition_of)
+    check = misrouted_check(partition, config.partitions)
     deriver = Deriver(config.rules, check, config.limit_bytes)
     taken = deriver.derive(input_message(LogRecord(letter.offset, sent_ms, key, value, headers)))
     if taken.dead is not None:

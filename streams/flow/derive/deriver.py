@@ -7,13 +7,13 @@ from and where records go.
           └▶ JSON ─▶ normaliser ───────────────┘
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from contextgauge import json_codec
-from contextgauge.normalise import normalise_body, normalise_usual
-from contextgauge.normalise.signals import Normal
+from contextgauge.normalise import normalise, normalise_usual
+from contextgauge.normalise.signals import InputMessage, Normal
 from schemas.messages import (
     AGENT_ID_HEADER,
     NO_SESSION,
@@ -22,7 +22,7 @@ from schemas.messages import (
     TASK_ID_HEADER,
     DeadLetter,
 )
-from schemas.records import CompactBoundary, ContextEdit, Json, Record
+from schemas.records import CompactBoundary, ContextEdit, Record
 from schemas.topics import MESSAGE_LIMIT_BYTES, MIB, RECORD_ROOM_BYTES
 from streams.codec.compiled import read_usual
 from streams.core.derivation.derive import derive
@@ -61,17 +61,6 @@ def _keep_objects(records: tuple[Record, ...]) -> bool:
     return False
 
 
-@dataclass(slots=True)
-class InputMessage:
-    """One line or Kafka record as it came. `session_hint` is the key's or the file's session."""
-
-    value: bytes
-    session_hint: str | None = None
-    received_ms: int | None = None
-    task_id: str | None = None
-    publisher_agent_id: str | None = None
-
-
 def input_message(record: LogRecord) -> InputMessage:
     """Return a Kafka record as an input message; one without a value is like a blank line."""
     _, timestamp_ms, key, body, headers, created = record
@@ -96,22 +85,6 @@ def text_of(value: bytes | None) -> str | None:
         return value.decode("utf-8", "surrogatepass") or None if value is not None else None
     except UnicodeDecodeError:
         return None
-
-
-def _normalise(
-    read: Callable[..., Normal | None],
-    body: Mapping[str, Json] | tuple[Any, ...],
-    message: InputMessage,
-) -> Normal | None:
-    """Normalise what was read of a message."""
-    return read(
-        body,
-        message.value,
-        message.session_hint,
-        message.received_ms,
-        message.task_id,
-        message.publisher_agent_id,
-    )
 
 
 @dataclass(slots=True)
@@ -172,7 +145,7 @@ class Deriver:
         # Fast readers round large numbers; records that contain whole objects are derived again
         # from exact ones. That is rare, and twice the work only then.
         if _keep_objects(records) and (exactly := json_codec.decode_exactly(value)) is not None:
-            exact = _normalise(normalise_body, exactly, message) or normal
+            exact = normalise(exactly, message) or normal
             after, records = derive(self._rules, before, exact, session_id)
         if len(value) > _LARGE_BYTES:
             dead = _too_large(records, self._limit_bytes + RECORD_ROOM_BYTES)
@@ -187,9 +160,9 @@ class Deriver:
         if _read_usual is not None and len(value) <= self._limit_bytes:
             usual = _read_usual(value)
             if usual is not None:
-                return _normalise(normalise_usual, usual, message) if usual else None
+                return normalise_usual(usual, message) if usual else None
         body = json_codec.decode_fast(value, self._limit_bytes)
-        return body if isinstance(body, DeadLetter) else _normalise(normalise_body, body, message)
+        return body if isinstance(body, DeadLetter) else normalise(body, message)
 
     def _first_seen(self, session_id: str) -> Session | DeadLetter | None:
         """Return a session that is not in memory: restored, new (None), or of another partition.

@@ -136,20 +136,14 @@ class PartitionState:
     To restore it: `add` all that the changelog holds, then exhaust `load`.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        config: DeriveConfig,
-        place: InputPartition,
-        partition_of: Callable[[str, int], int],
-    ) -> None:
+    def __init__(self, rules: Rules, config: DeriveConfig, place: InputPartition) -> None:
         self.position: int | None = None
         self._config = config
         self._place = place
         self._stored = StoredSessions(config.state_topic)
         self._deriver = Deriver(
             rules,
-            misrouted_check(place.partition, place.partitions, partition_of),
+            misrouted_check(place.partition, place.partitions),
             config.limit_bytes,
             self._stored.take,
         )

@@ -61,7 +61,6 @@ class DerivePorts(WorkerTools):
     state_store: StateStore
     rules: Rules
     config: DeriveConfig
-    partition_of: Callable[[str, int], int]
     flood: FloodWatch = field(default_factory=FloodWatch)
 
 
@@ -206,7 +205,7 @@ class PartitionTask:
         if released is not None and released.end == self._end:
             tools.telemetry.count("derive_restores", outcome="kept")
             return released.state
-        state = PartitionState(tools.rules, tools.config, self._place, tools.partition_of)
+        state = PartitionState(tools.rules, tools.config, self._place)
 
         def on_progress(done: int, total: int) -> None:
             step.restart()

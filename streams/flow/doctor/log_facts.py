@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from contextgauge.normalise import normalise, session_of
-from schemas.messages import DeadLetter, Message
+from contextgauge.normalise.signals import InputMessage
+from contextgauge.partitioner import partition_of
+from schemas.messages import DeadLetter
 from streams import codec
 from streams.flow.derive.deriver import text_of
 from streams.flow.derive.stored_sessions import POSITION_KEY
@@ -69,17 +71,13 @@ class Services:
     store: StoreInspector | Failure
     views: ViewReader | Failure
     clock: Clock
-    partition_of: Callable[[str, int], int]
 
 
 class KeyingSample:
-    """Counts messages by kind; `partition_of` returns a session's partition among `partitions`."""
+    """Counts messages by kind."""
 
-    def __init__(
-        self, partitions: int, partition_of: Callable[[str, int], int], limit: int, now_ms: int
-    ) -> None:
-        self._partitions, self._partition_of = partitions, partition_of
-        self._limit, self._now_ms = limit, now_ms
+    def __init__(self, partitions: int, limit: int, now_ms: int) -> None:
+        self._partitions, self._limit, self._now_ms = partitions, limit, now_ms
         self.keying = Keying()
 
     def add(self, partition: int, record: LogRecord) -> None:
@@ -113,8 +111,8 @@ class KeyingSample:
         key, own = text_of(record.key), session_of(body, None)
         session = session_of(body, key)
         if session is None:
-            return None if normalise(Message(body, value)) is None else "without_key"
-        right = self._partition_of(session, self._partitions) == partition
+            return None if normalise(body, InputMessage(value)) is None else "without_key"
+        right = partition_of(session, self._partitions) == partition
         if key is not None and (own is None or key == own):
             return None if right else "other_partitioner"
         if right:
@@ -127,7 +125,6 @@ class LogFacts:
 
     def __init__(self, services: Services, expected: Expected, cluster: ClusterFacts) -> None:
         self._log, self._clock = services.log, services.clock
-        self._partition_of = services.partition_of
         self._expected, self._cluster = expected, cluster
 
     async def keying(self) -> Keying:
@@ -135,7 +132,6 @@ class LogFacts:
         topic = self._expected.messages.name
         sample = KeyingSample(
             len(self._topic(topic).partitions),
-            self._partition_of,
             self._expected.message_limit_bytes,
             self._clock.now_ms(),
         )

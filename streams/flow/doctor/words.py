@@ -3,10 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 
-from schemas.topics import DAY_MS, HOUR_MS, MIB
+from contextgauge.units import DAY_MS, HOUR_MS, MIB, MINUTE_MS, SECOND_MS
 
-_MINUTE_MS = 60_000
-_SECOND_MS = 1_000
 _KIB = 1_024
 _LISTED = 8
 
@@ -14,9 +12,9 @@ _LISTED = 8
 def age(duration_ms: int) -> str:
     """Return a duration in one unit: 250 ms, 45 s, 90 min, 20 h, 3 d."""
     for length, unit, up_to in (
-        (1, "ms", _SECOND_MS),
-        (_SECOND_MS, "s", 2 * _MINUTE_MS),
-        (_MINUTE_MS, "min", 2 * HOUR_MS),
+        (1, "ms", SECOND_MS),
+        (SECOND_MS, "s", 2 * MINUTE_MS),
+        (MINUTE_MS, "min", 2 * HOUR_MS),
         (HOUR_MS, "h", 2 * DAY_MS),
     ):
         if duration_ms < up_to:

@@ -12,6 +12,7 @@ from itertools import islice
 from contextgauge.containers import Line
 from contextgauge.delivery.outgoing import headers_of, keyed
 from contextgauge.delivery.privacy import strip_text
+from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
@@ -26,11 +27,10 @@ _SLICE_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishConfig:
-    """Where to, and how: `partition_of` gives a session's partition among `partitions`."""
+    """Where to, and how."""
 
     topic: str
     partitions: int
-    partition_of: Callable[[str, int], int]
     limit_bytes: int = MESSAGE_LIMIT_BYTES
     is_live: bool = False
     """Mark the messages as seen when they are sent, which gives those without a time one."""
@@ -96,7 +96,7 @@ class LinePublisher:
             self._refuse(line, prepared)
             return
         session_id, value, is_short = prepared
-        partition = config.partition_of(session_id, config.partitions)
+        partition = partition_of(session_id, config.partitions)
         key = codec.key_bytes(session_id)
         record = NewRecord(config.topic, partition, key, value, self._headers[is_live])
         await self.producer.send(record)

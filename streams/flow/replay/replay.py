@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from contextgauge.containers import Line
 from contextgauge.delivery.shorten import fit
+from contextgauge.normalise.signals import InputMessage
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
-from streams.flow.derive.deriver import Deriver, InputMessage
+from streams.flow.derive.deriver import Deriver
 
 
 class Derived(NamedTuple):

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from contextgauge.normalise import normalise_body
+from contextgauge.normalise import normalise
+from contextgauge.normalise.signals import InputMessage
 from schemas.records import MAIN_CHAIN, CompactBoundary, ContextReading, ContextReset, Record
 from schemas.views import SessionView
 from streams.core.derivation.derive import derive
@@ -39,7 +40,7 @@ def view_of_lines(
     latest: str | None = None
     for is_in_tail, lines in ((False, older), (True, tail)):
         for body, value in lines:
-            normal = normalise_body(body, value, session_id, None, None, None)
+            normal = normalise(body, InputMessage(value, session_id))
             if normal is None or normal.session_id is None:
                 continue
             latest = normal.session_id

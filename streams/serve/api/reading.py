@@ -15,7 +15,7 @@ from streams import codec
 from streams.ports import Clock, Ranking, ViewReader
 from streams.serve.api.problems import Problem, bad_cursor, no_session
 from streams.serve.views.session_index import SessionFilter, SessionIndex
-from streams.serve.views.sessions import PartitionOf, Sessions
+from streams.serve.views.sessions import Sessions
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
 
 _Whole: TypeAlias = Annotated[StrictInt, Field(gt=-(1 << 63), lt=1 << 63)]
@@ -62,9 +62,8 @@ def read_cursor(text: str | None, of: str, form: CursorForm) -> Cursor | None:
 class Reading:
     """Reads answers. Its methods raise RetryError, VersionError, ViewsGoneError, Problem."""
 
-    def __init__(self, store: ViewReader, partition_of: PartitionOf, clock: Clock) -> None:
+    def __init__(self, store: ViewReader, clock: Clock) -> None:
         self._store, self.clock = store, clock
-        self._partition_of = partition_of
         self._index = SessionIndex(store)
         self.snapshots = Snapshots(store, clock)
 
@@ -86,7 +85,7 @@ class Reading:
 
     def at(self, snapshot: Snapshot) -> Sessions:
         """Return the sessions of a snapshot."""
-        return Sessions(self._store, self._partition_of, snapshot)
+        return Sessions(self._store, snapshot)
 
     async def sessions(
         self,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streams.ports import Clock, Health, Telemetry, ViewReader
-from streams.serve.views.sessions import PartitionOf
 
 Report = Callable[[str, BaseException], None]
 """Logs an error and what was being done; never an error's text about a message."""
@@ -24,7 +23,6 @@ class Serving:
     """
 
     reader: ViewReader
-    partition_of: PartitionOf
     clock: Clock
     telemetry: Telemetry
     health: Health

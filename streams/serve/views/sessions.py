@@ -5,18 +5,16 @@ Every reader of views uses this: API, live feed, `sessions`, `status`, `events`,
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
+from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from schemas.views import EntryStream, SessionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.ports import Clock, Entry, Ranking, ViewReader
 from streams.serve.views.snapshot import Snapshot, Snapshots, gather_all
-
-PartitionOf: TypeAlias = Callable[[str, int], int]
-"""Returns a session's partition, from its id and the number of partitions."""
 
 _NO_GENERATION: Final = 0
 """Has nothing: generations are numbered from 1."""
@@ -45,17 +43,15 @@ class Sessions:
     Its methods raise RetryError while the store is away, VersionError where its format is unknown.
     """
 
-    def __init__(
-        self, store: ViewReader, partition_of: PartitionOf, snapshot: Snapshot | None
-    ) -> None:
-        self._store, self._partition_of = store, partition_of
+    def __init__(self, store: ViewReader, snapshot: Snapshot | None) -> None:
+        self._store = store
         self.snapshot = snapshot
         self._generation = _NO_GENERATION if snapshot is None else snapshot.generation
         self._partitions = range(0 if snapshot is None else snapshot.partitions)
 
     def key(self, session_id: str) -> SessionKey:
         """Return where a session of this id would be stored."""
-        partition = self._partition_of(session_id, max(len(self._partitions), 1))
+        partition = partition_of(session_id, max(len(self._partitions), 1))
         return SessionKey(partition, codec.key_bytes(session_id))
 
     async def views(self, keys: Iterable[SessionKey]) -> dict[SessionKey, bytes]:
@@ -192,10 +188,10 @@ def _decoded(document: bytes) -> SessionView:
     return view_codec.decode(SessionView, document)
 
 
-async def active_sessions(store: ViewReader, partition_of: PartitionOf, clock: Clock) -> Sessions:
+async def active_sessions(store: ViewReader, clock: Clock) -> Sessions:
     """Return the sessions of the generation that is active now; they stay with it.
 
     A former generation is there for a minute after a swap: an answer takes less. Raises
     ViewsGoneError where the store lost the generation's views.
     """
-    return Sessions(store, partition_of, await Snapshots(store, clock).now())
+    return Sessions(store, await Snapshots(store, clock).now())

@@ -8,7 +8,6 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, VersionError
-from contextgauge.partitioner import partition_of
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
 from streams.core.alerts.watch import Who
 from streams.edge.memory.log import MemoryLog
@@ -264,19 +263,19 @@ async def test_agents_are_looked_up_in_the_views_with_a_pause_after_an_error() -
             raise RetryError("away")
 
     views = Asked()
-    lookup = AgentLookup(views, partition_of, SystemClock())
+    lookup = AgentLookup(views, SystemClock())
     for _ in range(3):
         with pytest.raises(RetryError):
             await lookup.who_of("s1")
     assert views.asked == 1
-    assert await AgentLookup(MemoryViews(), partition_of, SystemClock()).who_of("s1") == Who()
+    assert await AgentLookup(MemoryViews(), SystemClock()).who_of("s1") == Who()
 
     folded = ProjectKit(MemoryLog(SystemClock()), MemoryViews())
     await folded.create_topic()
     async with folded.running() as running:
         await folded.append(Given().take(init(at=0), agent_id="builder"))
         await folded.caught_up(running)
-        found = AgentLookup(folded.store, partition_of, SystemClock())
+        found = AgentLookup(folded.store, SystemClock())
         assert await found.who_of(SESSION) == Who("builder", "repo")
         assert await found.who_of("another") == Who()
 
