@@ -87,7 +87,7 @@ def text_of(value: bytes | None) -> str | None:
         return None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class DeriveResult:
     """What one message resulted in. `session_id` is None where it changed no session.
 
@@ -97,7 +97,20 @@ class DeriveResult:
     session_id: str | None
     records: tuple[Record, ...]
     dead: DeadLetter | None
-    before: Session | None = None
+    before: Session | None
+
+    # Written out: one is made of each message, and compiled code runs no generated constructor.
+    def __init__(
+        self,
+        session_id: str | None,
+        records: tuple[Record, ...],
+        dead: DeadLetter | None,
+        before: Session | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.records = records
+        self.dead = dead
+        self.before = before
 
 
 IGNORED: Final = DeriveResult(None, (), None)
