@@ -14,7 +14,7 @@ from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.figures import count, safe
-from streams.cli.screen.output import out
+from streams.cli.screen.output import out, say
 from streams.cli.workers.run import run
 from streams.core.alerts.rules import (
     AlertPlan,
@@ -124,7 +124,7 @@ def _show(path: Path, plan: AlertPlan) -> None:
     )
     for rule in plan.rules:
         line = f"  {rule.name}: {_condition(rule)}{_filters(rule)} → {', '.join(rule.targets)}"
-        out.print(safe(line), markup=False, highlight=False, soft_wrap=True)
+        say(line, to=out)
 
 
 def _condition(rule: Rule) -> str:

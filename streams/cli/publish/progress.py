@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import structlog
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from streams.cli.screen.figures import count, safe, size
-from streams.cli.screen.output import err
+from streams.cli.screen.figures import count, size
+from streams.cli.screen.output import err, say
 from streams.edge.files.follower import Follower
 from streams.flow.publish.publish import PublishCounts
 
@@ -16,11 +16,6 @@ _LOG_EACH_S = 60.0
 """A log line a minute, and only if something was sent: people read logs too."""
 
 logger = structlog.get_logger()
-
-
-def say(text: str) -> None:
-    """Print text that may quote input on standard error."""
-    err.print(safe(text), markup=False, soft_wrap=True)
 
 
 class PublishStatus:
@@ -122,4 +117,5 @@ def print_summary(
         lines.append(f"{done.shortened:,} shortened to the size limit")
     if done.ignored:
         lines.append(f"{done.ignored:,} not sent: they belong to no session and have no content")
-    err.print("\n".join([*lines, *rejected]), soft_wrap=True)
+    for line in (*lines, *rejected):
+        say(line)

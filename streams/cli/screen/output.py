@@ -18,6 +18,11 @@ out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
+def say(text: str, style: str = "", *, to: Console | None = None) -> None:
+    """Print text that may quote input, on standard error unless `to` says where; never cut."""
+    (to or err).print(safe(text), markup=False, soft_wrap=True, style=style)
+
+
 def cell(text: str | None, style: str = "") -> Text:
     """Return text for a table, without markup; None is `unknown`."""
     return Text(UNKNOWN, style="dim") if text is None else Text(safe(text), style=style)
