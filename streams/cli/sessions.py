@@ -115,7 +115,7 @@ def events(
             for record in shown:
                 write_json(codec.loads(codec.to_structured(record)))
             return
-        out.print(timeline(shown, view.chains))
+        out.print(timeline(shown, out.width, view.chains))
         if len(shown) < len(records):
             err.print(f"the last {exact(len(shown))} of {exact(len(records))}", style="dim")
 
