@@ -27,7 +27,6 @@ from streams.core.alerts.rules import (
     Thrashing,
 )
 from streams.edge.alerts.rules_file import addresses, read_plan
-from streams.settings import Settings
 from streams.wiring.context import WorkerContext
 
 
@@ -76,7 +75,13 @@ def control(
         addresses(plan)
         _show(check, plan)
     else:
-        _run(_rules_file(wiring.settings(), rules))
+        path = rules or wiring.settings().alerts_file
+        if path is None:
+            raise ConfigError(
+                f"No alert rules: pass --rules FILE, or set {PREFIX}ALERTS_FILE; docs/ALERTS.md "
+                "has examples"
+            )
+        _run(path)
 
 
 def _run(rules: Path) -> None:
@@ -103,16 +108,6 @@ def _test(path: Path) -> None:
         out.print(line.append(safe(f"{name}: {answer.reason}"), style=""), soft_wrap=True)
     if any(answer.outcome != "delivered" for answer in answers.values()):
         raise typer.Exit(Exit.STOPPED)
-
-
-def _rules_file(settings: Settings, option: Path | None) -> Path:
-    path = option or settings.alerts_file
-    if path is None:
-        raise ConfigError(
-            f"No alert rules: pass --rules FILE, or set {PREFIX}ALERTS_FILE; docs/ALERTS.md has "
-            "examples"
-        )
-    return path
 
 
 def _show(path: Path, plan: AlertPlan) -> None:

@@ -108,14 +108,12 @@ def print_summary(
     """Print what was done; `already` lines had been sent before."""
     sent = f"{count(done.messages, 'message')} ({size(done.sent_bytes)})"
     sessions = f"{count(len(done.sessions), 'session')} in {seconds:.1f} s"
-    lines = [f"published {sent} of {sessions} · {_rates(done, seconds)}"]
+    say(f"published {sent} of {sessions} · {_rates(done, seconds)}")
     if already:
-        lines.append(
-            f"{count(already, 'line')} already sent or rejected before: --again sends them again"
-        )
+        say(f"{count(already, 'line')} already sent or rejected before: --again sends them again")
     if done.shortened:
-        lines.append(f"{done.shortened:,} shortened to the size limit")
+        say(f"{done.shortened:,} shortened to the size limit")
     if done.ignored:
-        lines.append(f"{done.ignored:,} not sent: they belong to no session and have no content")
-    for line in (*lines, *rejected):
+        say(f"{done.ignored:,} not sent: they belong to no session and have no content")
+    for line in rejected:
         say(line)
