@@ -14,7 +14,7 @@ from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.figures import count, safe
-from streams.cli.screen.output import out
+from streams.cli.screen.output import out, say
 from streams.cli.workers.run import run
 from streams.core.alerts.rules import (
     AlertPlan,
@@ -27,7 +27,6 @@ from streams.core.alerts.rules import (
     Thrashing,
 )
 from streams.edge.alerts.rules_file import addresses, read_plan
-from streams.settings import Settings
 from streams.wiring.context import WorkerContext
 
 
@@ -76,7 +75,13 @@ def control(
         addresses(plan)
         _show(check, plan)
     else:
-        _run(_rules_file(wiring.settings(), rules))
+        path = rules or wiring.settings().alerts_file
+        if path is None:
+            raise ConfigError(
+                f"No alert rules: pass --rules FILE, or set {PREFIX}ALERTS_FILE; docs/ALERTS.md "
+                "has examples"
+            )
+        _run(path)
 
 
 def _run(rules: Path) -> None:
@@ -105,16 +110,6 @@ def _test(path: Path) -> None:
         raise typer.Exit(Exit.STOPPED)
 
 
-def _rules_file(settings: Settings, option: Path | None) -> Path:
-    path = option or settings.alerts_file
-    if path is None:
-        raise ConfigError(
-            f"No alert rules: pass --rules FILE, or set {PREFIX}ALERTS_FILE; docs/ALERTS.md has "
-            "examples"
-        )
-    return path
-
-
 def _show(path: Path, plan: AlertPlan) -> None:
     out.print(
         f"{safe(path.name)}: {count(len(plan.rules), 'rule')}, "
@@ -124,7 +119,7 @@ def _show(path: Path, plan: AlertPlan) -> None:
     )
     for rule in plan.rules:
         line = f"  {rule.name}: {_condition(rule)}{_filters(rule)} → {', '.join(rule.targets)}"
-        out.print(safe(line), markup=False, highlight=False, soft_wrap=True)
+        say(line, to=out)
 
 
 def _condition(rule: Rule) -> str:

@@ -5,9 +5,8 @@ It shows a bar for each partition on a terminal, otherwise a line at intervals.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -16,9 +15,9 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
 from streams import wiring
 from streams.cli.exits import Exit
-from streams.cli.screen.figures import UNKNOWN, count, duration, exact, safe
+from streams.cli.screen.figures import UNKNOWN, count, duration, exact
 from streams.cli.screen.options import AsJson
-from streams.cli.screen.output import err, out, write_json
+from streams.cli.screen.output import err, out, say, write_json
 from streams.cli.screen.tables import plain_table
 from streams.flow.rebuild.compare import Compared
 from streams.flow.rebuild.progress import PartitionProgress, Rebuilt
@@ -26,6 +25,8 @@ from streams.flow.rebuild.progress import Progress as RebuildProgress
 from streams.flow.rebuild.rebuild import Rebuild
 from streams.ports import Clock
 from streams.settings import Settings
+
+T = TypeVar("T")
 
 _LINE_S = 10.0
 """How often a line is printed without a terminal: a log stays short."""
@@ -62,19 +63,19 @@ def rebuild(
     settings = wiring.settings()
     try:
         if abandon:
-            asyncio.run(_abandon(settings))
+            print_abandoned(asyncio.run(_existing(settings, Rebuild.abandon)))
         elif status:
-            asyncio.run(_status(settings, json=as_json))
+            progress = asyncio.run(_existing(settings, Rebuild.status))
+            (write_json if as_json else print_status)(progress)
         else:
             done = asyncio.run(_rebuild(settings, accept=accept_differences, json=as_json))
             if not done.swapped:
                 raise typer.Exit(Exit.DIFFERENT)
     except KeyboardInterrupt:
         if not (abandon or status):
-            err.print(
+            say(
                 "The workers continue to build: `contextgauge rebuild` resumes, "
-                "`contextgauge rebuild --abandon` discards the build",
-                soft_wrap=True,
+                "`contextgauge rebuild --abandon` discards the build"
             )
         raise
 
@@ -83,7 +84,7 @@ async def _rebuild(settings: Settings, *, accept: bool, json: bool) -> Rebuilt:
     clock = SystemClock()
     screen = Screen(clock)
     async with wiring.started(wiring.redis_views(settings)) as store:
-        rebuild = Rebuild(store, clock, show=screen.show, notify=screen.notify)
+        rebuild = Rebuild(store, clock, show=screen.show, notify=say)
         progress = await rebuild.begin()
         screen.begin(progress, resumed=rebuild.resumed)
         try:
@@ -97,49 +98,10 @@ async def _rebuild(settings: Settings, *, accept: bool, json: bool) -> Rebuilt:
     return done
 
 
-async def _abandon(settings: Settings) -> None:
-    async with _existing(settings) as rebuild:
-        abandoned = await rebuild.abandon()
-    if abandoned is None:
-        err.print("no rebuild is in progress")
-    else:
-        err.print(f"generation {abandoned} was discarded and deleted; readers never saw it")
-
-
-async def _status(settings: Settings, *, json: bool) -> None:
-    async with _existing(settings) as rebuild:
-        progress = await rebuild.status()
-    if json:
-        write_json(progress)
-    else:
-        print_status(progress)
-
-
-@asynccontextmanager
-async def _existing(settings: Settings) -> AsyncIterator[Rebuild]:
+async def _existing(settings: Settings, act: Callable[[Rebuild], Awaitable[T]]) -> T:
+    """Ask something of a rebuild, without starting one."""
     async with wiring.started(wiring.redis_views(settings)) as store:
-        yield Rebuild(store, SystemClock(), show=lambda _: None, notify=err.print)
-
-
-class _Rates:
-    """How fast positions grew in the last seconds."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._samples: deque[tuple[float, tuple[int, ...]]] = deque()
-
-    def add(self, positions: tuple[int, ...]) -> None:
-        """Add the current positions of all partitions."""
-        now_s = self._clock.monotonic_s()
-        self._samples.append((now_s, positions))
-        while self._samples[0][0] < now_s - _WINDOW_S:
-            self._samples.popleft()
-
-    def per_second(self, partition: int) -> float:
-        """Return the rate of a partition."""
-        (first_s, first), (last_s, last) = self._samples[0], self._samples[-1]
-        growth = last[partition] - first[partition]
-        return max(growth, 0) / (last_s - first_s) if last_s > first_s else 0.0
+        return await act(Rebuild(store, SystemClock(), show=lambda _: None, notify=say))
 
 
 class Screen:
@@ -147,7 +109,8 @@ class Screen:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._rates = _Rates(clock)
+        self._samples: deque[tuple[float, Sequence[int]]] = deque()
+        """The positions of all partitions at times of the last seconds."""
         self._begin_s = self._line_s = clock.monotonic_s()
         self._phase = ""
         self._bars = Progress(
@@ -172,7 +135,7 @@ class Screen:
             text = f"continuing with generation {generation}, which was started before"
         else:
             text = f"building generation {generation}; generation {former} remains active"
-        err.print(text, soft_wrap=True)
+        say(text)
         self._bars.start()
 
     def end(self) -> None:
@@ -182,10 +145,6 @@ class Screen:
     def seconds(self) -> float:
         """Return the elapsed time."""
         return self._clock.monotonic_s() - self._begin_s
-
-    def notify(self, text: str) -> None:
-        """Print what it waits for."""
-        err.print(safe(text), markup=False, soft_wrap=True)
 
     def show(self, progress: RebuildProgress) -> None:
         """Update the bars, or print a line."""
@@ -205,7 +164,7 @@ class Screen:
         now_s = self._clock.monotonic_s()
         if not err.is_terminal and now_s - self._line_s >= _LINE_S:
             self._line_s = now_s
-            err.print(self._line(progress), soft_wrap=True)
+            say(self._line(progress))
 
     def _begin_phase(self, progress: RebuildProgress) -> None:
         self._phase = progress.phase
@@ -220,7 +179,10 @@ class Screen:
     def _show_building(self, progress: RebuildProgress) -> None:
         if len(self._tasks) != len(progress.partitions):
             self._begin_phase(progress)
-        self._rates.add(tuple(item.position or 0 for item in progress.partitions))
+        now_s = self._clock.monotonic_s()
+        self._samples.append((now_s, [item.position or 0 for item in progress.partitions]))
+        while self._samples[0][0] < now_s - _WINDOW_S:
+            self._samples.popleft()
         for task, item in zip(self._tasks, progress.partitions, strict=True):
             begin = item.begin or 0
             self._bars.update(
@@ -230,10 +192,15 @@ class Screen:
                 status=f"{_position(item)} · {self._speed(item)}",
             )
 
+    def _rate(self, item: PartitionProgress) -> float:
+        (first_s, first), (last_s, last) = self._samples[0], self._samples[-1]
+        growth = last[item.partition] - first[item.partition]
+        return max(growth, 0) / (last_s - first_s) if last_s > first_s else 0.0
+
     def _speed(self, item: PartitionProgress) -> str:
         if item.caught_up:
             return "caught up"
-        rate = self._rates.per_second(item.partition)
+        rate = self._rate(item)
         if not rate:
             return "waiting"
         left_ms = round(max((item.end or 0) - (item.position or 0), 0) / rate) * 1_000
@@ -247,7 +214,7 @@ class Screen:
         parts = progress.partitions
         done = sum((item.position or 0) - (item.begin or 0) for item in parts)
         of = sum(max((item.end or 0) - (item.begin or 0), 0) for item in parts)
-        rate = sum(self._rates.per_second(item.partition) for item in parts)
+        rate = sum(self._rate(item) for item in parts)
         text = f"building: {exact(done)} of {exact(of)} · {exact(round(rate))}/s"
         ready = sum(item.caught_up for item in parts)
         if rate and of > done and ready < len(parts):
@@ -260,10 +227,18 @@ def _position(item: PartitionProgress) -> str:
     return f"{position} of {UNKNOWN if item.end is None else exact(item.end)}"
 
 
+def print_abandoned(generation: int | None) -> None:
+    """Print what was abandoned."""
+    if generation is None:
+        say("no rebuild is in progress")
+    else:
+        say(f"generation {generation} was discarded and deleted; readers never saw it")
+
+
 def print_status(progress: RebuildProgress | None) -> None:
     """Print the progress of a rebuild."""
     if progress is None:
-        err.print("no rebuild is in progress")
+        say("no rebuild is in progress")
         return
     table = plain_table("Partition", "Position", "Of", "State")
     for item in progress.partitions:
@@ -280,58 +255,50 @@ def print_status(progress: RebuildProgress | None) -> None:
         if progress.held
         else "it becomes active automatically once all partitions have caught up"
     )
-    err.print(
+    say(
         f"generation {progress.generation} is being built; generation {progress.former} is active: "
-        f"{next_step}",
-        soft_wrap=True,
+        f"{next_step}"
     )
 
 
 def print_result(done: Rebuilt, seconds: float) -> None:
     """Print the result of a rebuild."""
     if done.compared is None:
-        err.print(
+        say(
             f"generation {done.generation} is active. It was not compared: the workers activated "
-            f"it because generation {done.former} lost documents, or another rebuild did",
-            soft_wrap=True,
+            f"it because generation {done.former} lost documents, or another rebuild did"
         )
         return
     _print_comparison(done, done.compared)
     if done.swapped:
-        out.print(
+        say(
             f"generation {done.generation} is active after {duration(round(seconds * 1_000))}; "
             f"generation {done.former} will be deleted in a minute",
-            soft_wrap=True,
+            to=out,
         )
         return
-    err.print(
+    say(
         f"Nothing was swapped: generation {done.former} remains active, and generation "
         f"{done.generation} follows the log. If the differences are intended (the projection or a "
         "setting of it was changed), `contextgauge rebuild --accept-differences` swaps; "
-        "`contextgauge rebuild --abandon` discards the build.",
-        soft_wrap=True,
+        "`contextgauge rebuild --abandon` discards the build."
     )
 
 
 def _print_comparison(done: Rebuilt, compared: Compared) -> None:
-    sessions = count(compared.sessions, "session")
-    if not compared.different:
-        out.print(f"compared {sessions} and the aggregates: all equal", soft_wrap=True)
-    else:
-        differences = count(compared.different, "difference")
-        out.print(f"compared {sessions} and the aggregates: {differences}", soft_wrap=True)
+    found = count(compared.different, "difference") if compared.different else "all equal"
+    say(f"compared {count(compared.sessions, 'session')} and the aggregates: {found}", to=out)
     for item in compared.first:
         subject = "aggregates" if item.session is None else f"session {item.session}"
-        text = f"  partition {item.partition} · {subject}: {', '.join(item.fields)}"
-        out.print(safe(text), markup=False, soft_wrap=True)
+        say(f"  partition {item.partition} · {subject}: {', '.join(item.fields)}", to=out)
     if compared.different > len(compared.first):
         out.print(f"  and {exact(compared.different - len(compared.first))} more")
     for cut in done.cut:
-        out.print(
+        say(
             f"  partition {cut.partition}: the log now begins at {exact(cut.begin)}; generation "
             f"{done.former} was built from {exact(cut.former_begin)}, so only that generation has "
             "the earlier records",
-            soft_wrap=True,
+            to=out,
         )
 
 

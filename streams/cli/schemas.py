@@ -18,7 +18,7 @@ from schemas.records import (
     event_type,
 )
 from streams import codec
-from streams.cli.screen.output import err
+from streams.cli.screen.output import say
 from streams.edge.local_stack.stack import PROJECT_FOLDER
 
 SCHEMA_FOLDER = PROJECT_FOLDER / "schemas" / "json"
@@ -63,7 +63,7 @@ def schemas(
             stale.unlink()
     for name, text in texts.items():
         (folder / name).write_bytes(text)
-    err.print(f"wrote {len(texts)} schemas to {folder}", soft_wrap=True)
+    say(f"wrote {len(texts)} schemas to {folder}")
 
 
 def documents() -> dict[str, bytes]:

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from contextgauge.clock import SystemClock
+from contextgauge.errors import StopError
 from streams import codec, wiring
-from streams.cli.exits import Exit
-from streams.cli.screen.figures import exact, safe
+from streams.cli.screen.figures import exact
 from streams.cli.screen.options import AsJson, SessionId
-from streams.cli.screen.output import err, out, write_json
+from streams.cli.screen.output import err, out, say, write_json
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
@@ -53,10 +53,9 @@ def sessions(
             if total > len(views):
                 err.print(f"{exact(len(views))} of {exact(total)}: --limit shows more", style="dim")
         else:
-            err.print(
+            say(
                 "No sessions yet: publish some (`contextgauge publish PATH`) while a derive and a "
-                "project worker run",
-                soft_wrap=True,
+                "project worker run"
             )
 
     _read_views(show)
@@ -81,7 +80,7 @@ def status(
         if as_json:
             write_json(view)
         elif line:
-            out.print(status_line(view, SystemClock().now_ms()), markup=False, soft_wrap=True)
+            say(status_line(view, SystemClock().now_ms()), to=out)
         else:
             out.print(status_box(view, SystemClock().now_ms()))
 
@@ -115,7 +114,7 @@ def events(
             for record in shown:
                 write_json(codec.loads(codec.to_structured(record)))
             return
-        out.print(timeline(shown, view.chains))
+        out.print(timeline(shown, out.width, view.chains))
         if len(shown) < len(records):
             err.print(f"the last {exact(len(shown))} of {exact(len(records))}", style="dim")
 
@@ -125,7 +124,7 @@ def events(
 def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
     """Run `read` on the views of the settings' Redis.
 
-    Exits with STOPPED where there is no such session, or where the views are gone.
+    Raises StopError where there is no such session, or where the views are gone.
     """
     settings = wiring.settings()
 
@@ -136,5 +135,4 @@ def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
     try:
         asyncio.run(run())
     except (SessionLookupError, ViewsGoneError) as error:
-        err.print(f"contextgauge: {safe(str(error))}", markup=False, soft_wrap=True, style="red")
-        raise typer.Exit(Exit.STOPPED) from None
+        raise StopError(str(error)) from None

@@ -17,7 +17,7 @@ from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from streams import wiring
 from streams.cli.screen.lines import quiet_pipe, write_lines
-from streams.cli.screen.output import err
+from streams.cli.screen.output import say
 from streams.edge.files.folders import write_folder
 from streams.flow.publish.publish import paced
 from streams.flow.simulator import PROVIDERS, SimulatedMessage, SimulationOptions, sample_sessions
@@ -130,7 +130,7 @@ def simulate(  # noqa: PLR0913 -- each is an option
         raise ConfigError("--rate and --duration require one stream of messages, not a folder")
     else:
         written = write_folder(Path(out), ((each.file, each.value) for each in simulated))
-        err.print(f"wrote {written:,} messages below {out}", markup=False, soft_wrap=True)
+        say(f"wrote {written:,} messages below {out}")
 
 
 def _publish(blocks: AsyncIterator[Sequence[Line]], *, is_live: bool) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.screen.output import err, out
+from streams.cli.screen.output import out, say
 from streams.edge.files.tokens import line_of, new_token
 
 
@@ -18,7 +18,7 @@ def token(
     """
     created = new_token()
     line = line_of(name, created)
-    err.print(f"The token of {name}; it is not shown again:", soft_wrap=True)
-    err.print(created, markup=False, highlight=False, soft_wrap=True)
-    err.print("The line for the file of CONTEXTGAUGE_SERVE_TOKENS_FILE:", soft_wrap=True)
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
+    say(f"The token of {name}; it is not shown again:")
+    say(created)
+    say("The line for the file of CONTEXTGAUGE_SERVE_TOKENS_FILE:")
+    say(line, to=out)

@@ -9,7 +9,7 @@ from schemas.topics import CO_PARTITIONED, DAY_MS, TOPICS, Topic
 from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
-from streams.cli.screen.output import err, out, write_json
+from streams.cli.screen.output import out, say, write_json
 from streams.cli.screen.tables import plain_table
 from streams.settings import Settings
 
@@ -27,7 +27,7 @@ def create() -> None:
     _show(settings, counts)
     existing = len(counts) - len(created)
     unchanged = f"; {existing} existing topics unchanged" if existing else ""
-    err.print(f"created {len(created)} of {len(counts)} topics{unchanged}", soft_wrap=True)
+    say(f"created {len(created)} of {len(counts)} topics{unchanged}")
     _check_counts(settings, counts)
 
 

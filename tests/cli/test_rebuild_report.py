@@ -8,6 +8,7 @@ from rich.console import Console
 from contextgauge.clock import SystemClock
 from streams.cli import rebuild as rebuild_command
 from streams.cli.rebuild import Screen, print_result, print_status, result_json
+from streams.cli.screen import output
 from streams.flow.rebuild.compare import Compared, Difference
 from streams.flow.rebuild.progress import Cut, PartitionProgress, Progress, Rebuilt
 
@@ -33,6 +34,7 @@ def console(monkeypatch: pytest.MonkeyPatch) -> Console:
     console = Console(record=True, width=100, force_terminal=False, highlight=False, quiet=False)
     monkeypatch.setattr(rebuild_command, "out", console)
     monkeypatch.setattr(rebuild_command, "err", console)
+    monkeypatch.setattr(output, "err", console)
     return console
 
 

@@ -290,7 +290,7 @@ def test_a_chain_has_the_same_name_on_every_screen(records: list[Record]) -> Non
     assert box.count("toolu_01AbCdE") == 2
     assert "toolu_01AbCdEf" not in box
     of_chain = replace(records[0], subject=chain)
-    lines = _shown(timeline([of_chain], chains)).splitlines()
+    lines = _shown(timeline([of_chain], 120, chains)).splitlines()
     assert "toolu_01AbCdE" in lines[-1].split()
 
 
@@ -335,7 +335,7 @@ def test_every_kind_of_record_has_a_description(records: list[Record]) -> None:
 def test_a_timeline_has_a_line_for_each_record(records: list[Record]) -> None:
     session_id = records[0].data.session_id
     own = [record for record in records if record.data.session_id == session_id]
-    lines = _shown(timeline(own), 200).strip().splitlines()
+    lines = _shown(timeline(own, 200), 200).strip().splitlines()
     assert sum(any(cls.kind in line for cls in DATA_CLASSES) for line in lines) == len(own)
 
 
@@ -343,13 +343,13 @@ def test_a_new_day_is_a_row_of_its_own(records: list[Record]) -> None:
     first = next(record for record in records if record.time_ms is not None)
     assert first.time_ms is not None
     later = replace(first, time_ms=first.time_ms + 86_400_000)
-    lines = _shown(timeline([first, first, later])).splitlines()
+    lines = _shown(timeline([first, first, later], 120)).splitlines()
     assert [len(line.split()) == 1 for line in lines[1:]] == [True, False, False, True, False]
 
 
 @pytest.mark.parametrize("width", [40, 60])
 def test_on_a_narrow_screen_figures_are_below_the_rest(records: list[Record], width: int) -> None:
-    text = _shown(timeline(records), width)
+    text = _shown(timeline(records, width), width)
     assert all(len(line) <= width for line in text.splitlines())
     words = " ".join(text.split())
     for record in records:
@@ -362,9 +362,9 @@ def test_on_a_narrow_screen_figures_are_below_the_rest(records: list[Record], wi
 def test_a_timeline_notes_times_that_run_backwards(records: list[Record]) -> None:
     first = replace(records[0], time_ms=NOW_MS)
     earlier = replace(first, time_ms=NOW_MS - 60_000)
-    assert LOG_ORDER in _shown(timeline([first, earlier]))
-    assert LOG_ORDER not in _shown(timeline([earlier, first]))
-    assert LOG_ORDER not in _shown(timeline([earlier, replace(first, time_ms=None), first]))
+    assert LOG_ORDER in _shown(timeline([first, earlier], 120))
+    assert LOG_ORDER not in _shown(timeline([earlier, first], 120))
+    assert LOG_ORDER not in _shown(timeline([earlier, replace(first, time_ms=None), first], 120))
 
 
 def test_a_timeline_marks_figures_based_on_a_guessed_window(records: list[Record]) -> None:
@@ -380,11 +380,11 @@ def test_a_timeline_marks_figures_based_on_a_guessed_window(records: list[Record
     start = replace(of(CompactionStart), subject=guessed[0].subject)
     for record in guessed:
         assert "~" in describe(record.data)
-    shown = _shown(timeline([guessed[0], start]))
+    shown = _shown(timeline([guessed[0], start], 120))
     assert shown.count("~") == 3
     assert GUESS_EXPLAINED in shown
     told = by("catalog", ContextLimits)
-    assert "~" not in _shown(timeline([told, start]))
+    assert "~" not in _shown(timeline([told, start], 120))
 
 
 def test_all_views_of_the_sample_can_be_shown(records: list[Record]) -> None:

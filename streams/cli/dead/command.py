@@ -4,14 +4,13 @@ import asyncio
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError
+from contextgauge.errors import ConfigError, StopError
 from contextgauge.kafka.producer import KafkaProducer
 from contextgauge.normalise.fields import MAX_LONG_NAME
 from schemas.topics import AGENT_MESSAGES
@@ -28,17 +27,14 @@ from streams.cli.dead.options import (
     selection,
 )
 from streams.cli.exits import Exit
-from streams.cli.screen.figures import exact, safe
+from streams.cli.screen.figures import exact
 from streams.cli.screen.lines import quiet_pipe
 from streams.cli.screen.options import AsJson
-from streams.cli.screen.output import err, out, write_json
+from streams.cli.screen.output import err, out, say, write_json
 from streams.flow.dead_letters.letters import Letter
 from streams.flow.dead_letters.reading import DeadReading, Selection, Span
 from streams.flow.dead_letters.redrive import RedriveConfig, RedriveResult
 from streams.flow.dead_letters.redrive import redrive as redrive_letters
-
-NOT_ALL = Exit.STOPPED
-"""Exit code if an address has no letter, or a letter is skipped."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -94,7 +90,7 @@ async def _list(selected: Selection, limit: int, *, as_json: bool) -> None:
         out.print(report.letters_table(shown, out.width))
     if more:
         last = f"the newest {exact(len(shown))}: --limit shows more, --summary counts all"
-        err.print(last, style="dim", soft_wrap=True)
+        say(last, "dim")
 
 
 async def _count(selected: Selection, *, as_json: bool) -> None:
@@ -118,8 +114,7 @@ async def _count(selected: Selection, *, as_json: bool) -> None:
 
 
 def _print_none(selected: Selection) -> None:
-    what = "no dead letters" if selected == Selection() else "no such dead letters"
-    err.print(what, soft_wrap=True)
+    say("no dead letters" if selected == Selection() else "no such dead letters")
 
 
 @app.command()
@@ -159,13 +154,8 @@ async def _read(span: Span) -> Letter:
         async for letter in reading.as_sent():
             return letter
         first, end = await connection.reader.bounds(span.partition)
-    _print_missing([span], f"partition {span.partition} has offsets {first} to {end - 1}")
-    raise typer.Exit(NOT_ALL)
-
-
-def _print_missing(spans: Sequence[Span], reason: str) -> None:
-    names = ", ".join(f"{span.partition}:{span.begin}" for span in spans)
-    err.print(f"contextgauge: no dead letter at {names}: {reason}", style="red", soft_wrap=True)
+    has = f"partition {span.partition} has offsets {first} to {end - 1}"
+    raise StopError(f"no dead letter at {report.address_of(span)}: {has}")
 
 
 @app.command()
@@ -227,9 +217,10 @@ async def _redrive(
             result = await _send(connection, reading, config)
             _report(result, config, selected, sent=True, as_json=as_json)
     if missing:
-        _print_missing(sorted(missing), "or none that the options select")
-    if missing or result.skipped_letters:
-        raise typer.Exit(NOT_ALL)
+        names = ", ".join(map(report.address_of, sorted(missing)))
+        raise StopError(f"no dead letter at {names}: or none that the options select")
+    if result.skipped_letters:
+        raise typer.Exit(Exit.STOPPED)
 
 
 async def _send(
@@ -241,8 +232,7 @@ async def _send(
         try:
             return await guarded(_pass(reading, config, producer, result), producer)
         except BaseException:
-            rest = report.how_to_continue(reading.selection, connection.partitions, result.settled)
-            err.print(rest, soft_wrap=True)
+            say(report.how_to_continue(reading.selection, connection.partitions, result.settled))
             raise
 
 
@@ -299,7 +289,7 @@ def _report(
     elif result.letters:
         console = err if asks else out
         for line in report.redrive_lines(result, config.topic, sent=sent):
-            console.print(safe(line), markup=False, soft_wrap=True)
+            say(line, to=console)
     else:
         _print_none(selected)
 

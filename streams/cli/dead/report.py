@@ -241,7 +241,7 @@ def how_to_continue(
     """Return how to send the rest after a redrive ended early; see `RedriveResult.settled`."""
     spans = selection.spans or [Span(partition, 0, None) for partition in partitions]
     rest = [span._replace(begin=max(span.begin, settled.get(span.partition, 0))) for span in spans]
-    left = [_address(span) for span in rest if span.end is None or span.begin < span.end]
+    left = [address_of(span) for span in rest if span.end is None or span.begin < span.end]
     if not left:
         return "all letters were sent before the command ended"
     where = "in place of --all" if selection == Selection() else "with the same options"
@@ -250,7 +250,8 @@ def how_to_continue(
     return f"not all letters were sent. To continue, give these {where}: {' '.join(left)}"
 
 
-def _address(span: Span) -> str:
+def address_of(span: Span) -> str:
+    """Return a span as the commands take it: 0:1234, 0:1200-1300 or, to the last, 0:1200-."""
     if span.end == span.begin + 1:
         return f"{span.partition}:{span.begin}"
     return f"{span.partition}:{span.begin}-{'' if span.end is None else span.end - 1}"

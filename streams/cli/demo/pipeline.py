@@ -289,12 +289,6 @@ async def _look(pipeline: Pipeline, readers: Sequence[PartitionReader]) -> Progr
 async def dead_letters(pipeline: Pipeline) -> Counter[str]:
     """Return the number of dead letters by reason."""
     async with _reader(pipeline, DEAD_LETTERS) as reader:
-        reading = DeadReading(
-            reader,
-            SystemClock(),
-            Selection(),
-            take=lambda letter: letter.reason,
-            progress=lambda _read, _of: None,
-        )
+        reading = DeadReading(reader, SystemClock(), Selection(), lambda letter: letter.reason)
         await reading.begin(range(pipeline.settings.partitions))
         return Counter([reason async for reason in reading.as_sent()])

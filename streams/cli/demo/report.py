@@ -89,7 +89,7 @@ def print_timeline(
     shown, earlier, later = _around(records, brief)
     if earlier:
         out.print(f"{count(earlier, 'record')} before these", style="dim")
-    out.print(timeline(shown))
+    out.print(timeline(shown, out.width))
     if later:
         out.print(f"{count(later, 'record')} after these", style="dim")
     if brief is None:

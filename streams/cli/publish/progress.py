@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import structlog
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from streams.cli.screen.figures import count, safe, size
-from streams.cli.screen.output import err
+from streams.cli.screen.figures import count, size
+from streams.cli.screen.output import err, say
 from streams.edge.files.follower import Follower
 from streams.flow.publish.publish import PublishCounts
 
@@ -16,11 +16,6 @@ _LOG_EACH_S = 60.0
 """A log line a minute, and only if something was sent: people read logs too."""
 
 logger = structlog.get_logger()
-
-
-def say(text: str) -> None:
-    """Print text that may quote input on standard error."""
-    err.print(safe(text), markup=False, soft_wrap=True)
 
 
 class PublishStatus:
@@ -113,13 +108,12 @@ def print_summary(
     """Print what was done; `already` lines had been sent before."""
     sent = f"{count(done.messages, 'message')} ({size(done.sent_bytes)})"
     sessions = f"{count(len(done.sessions), 'session')} in {seconds:.1f} s"
-    lines = [f"published {sent} of {sessions} · {_rates(done, seconds)}"]
+    say(f"published {sent} of {sessions} · {_rates(done, seconds)}")
     if already:
-        lines.append(
-            f"{count(already, 'line')} already sent or rejected before: --again sends them again"
-        )
+        say(f"{count(already, 'line')} already sent or rejected before: --again sends them again")
     if done.shortened:
-        lines.append(f"{done.shortened:,} shortened to the size limit")
+        say(f"{done.shortened:,} shortened to the size limit")
     if done.ignored:
-        lines.append(f"{done.ignored:,} not sent: they belong to no session and have no content")
-    err.print("\n".join([*lines, *rejected]), soft_wrap=True)
+        say(f"{done.ignored:,} not sent: they belong to no session and have no content")
+    for line in rejected:
+        say(line)

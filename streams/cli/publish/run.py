@@ -22,8 +22,9 @@ from contextgauge.state_folder import checkpoint_file, state_folder, text_key
 from streams import wiring
 from streams.cli import logs
 from streams.cli.publish.connection import Connection, connected, publish_config
-from streams.cli.publish.progress import PublishStatus, print_summary, publish_bar, say
+from streams.cli.publish.progress import PublishStatus, print_summary, publish_bar
 from streams.cli.publish.rejected import RejectedLines
+from streams.cli.screen.output import say
 from streams.edge.files import reading as files
 from streams.edge.files.checkpoint import (
     Checkpoint,

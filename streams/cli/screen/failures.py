@@ -4,9 +4,8 @@ import errno
 
 from contextgauge.errors import ContextgaugeError, RetryError
 from streams.cli import exits
-from streams.cli.screen.figures import safe
 from streams.cli.screen.lines import discard_output
-from streams.cli.screen.output import err
+from streams.cli.screen.output import err, say
 
 _NO_SERVICE = (
     "Is it running? `contextgauge stack up` starts Kafka and Redis on this machine; "
@@ -24,16 +23,16 @@ def show_failure(error: Exception) -> int:
     """Print the error on standard error and return the command's exit code."""
     if isinstance(error, ContextgaugeError):
         for line in str(error).splitlines():
-            _print_red(line)
+            say(f"contextgauge: {line}", "red")
         if isinstance(error, RetryError):
-            err.print(_NO_SERVICE, style="dim", soft_wrap=True)
+            say(_NO_SERVICE, "dim")
         title = exits.runbook_title(error)
         if title is not None:
-            err.print(f'What to do: "{title}" in docs/RUNBOOK.md', style="dim", soft_wrap=True)
+            say(f'What to do: "{title}" in docs/RUNBOOK.md', "dim")
         return exits.code_of(error)
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         discard_output()
-        _print_red(f"cannot write {error.filename or 'the output'}: {error.strerror}")
+        say(f"contextgauge: cannot write {error.filename or 'the output'}: {error.strerror}", "red")
         return exits.Exit.STOPPED
     err.print(f"{exits.where(error)}\n{_BUG}", markup=False, highlight=False, soft_wrap=True)
     return exits.Exit.INTERNAL
@@ -41,8 +40,4 @@ def show_failure(error: Exception) -> int:
 
 def show_warning(text: str) -> None:
     """Print a warning on standard error."""
-    err.print(f"contextgauge: warning: {safe(text)}", markup=False, soft_wrap=True, style="yellow")
-
-
-def _print_red(line: str) -> None:
-    err.print(f"contextgauge: {safe(line)}", markup=False, soft_wrap=True, style="red")
+    say(f"contextgauge: warning: {text}", "yellow")

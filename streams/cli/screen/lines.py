@@ -13,6 +13,7 @@ import typer
 def write_lines(lines: Sequence[bytes]) -> None:
     """Write lines to standard output at once, so that a reader sees them as they come."""
     if lines:
+        sys.stdout.flush()
         sys.stdout.buffer.write(b"\n".join(lines) + b"\n")
         sys.stdout.buffer.flush()
 

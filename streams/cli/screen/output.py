@@ -3,7 +3,6 @@
 Results go to standard output and everything else to standard error, so commands can be piped.
 """
 
-import sys
 from typing import Any
 
 from rich.console import Console
@@ -11,11 +10,17 @@ from rich.text import Text
 
 from streams import codec
 from streams.cli.screen.figures import GUESS, UNKNOWN, safe
+from streams.cli.screen.lines import write_lines
 
 GUESS_EXPLAINED = f"{GUESS} the window is unknown: the default is assumed"
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+
+
+def say(text: str, style: str = "", *, to: Console | None = None) -> None:
+    """Print text that may quote input, on standard error unless `to` says where; never cut."""
+    (to or err).print(safe(text), markup=False, soft_wrap=True, style=style)
 
 
 def cell(text: str | None, style: str = "") -> Text:
@@ -25,6 +30,4 @@ def cell(text: str | None, style: str = "") -> Text:
 
 def write_json(value: Any) -> None:  # noqa: ANN401 -- any JSON value
     """Write one JSON value and a line end to standard output, byte for byte."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(codec.dumps(value) + b"\n")
-    sys.stdout.buffer.flush()
+    write_lines([codec.dumps(value)])

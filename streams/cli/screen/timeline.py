@@ -1,12 +1,11 @@
 """A session's records in the terminal: a line each, in log order."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple, assert_never
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -69,28 +68,11 @@ class _Line(NamedTuple):
     figures: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Timeline:
-    """A table on wide screens, two lines per record on narrow ones."""
+def timeline(records: Sequence[Record], width: int, chains: Collection[str] = ()) -> RenderableType:
+    """Return a session's records for a screen of this width: a line each, two on narrow ones.
 
-    lines: tuple[_Line, ...]
-    notes: tuple[str, ...]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        chain = max([len("Chain"), *[line.chain.cell_len for line in self.lines]])
-        kind = max([len("What"), *[line.kind.cell_len for line in self.lines]])
-        other_columns = len("00:00:00") + chain + kind + 3 * 2
-        if options.max_width - other_columns >= _LEAST_FIGURES:
-            yield _as_table(self.lines)
-        else:
-            yield from _as_pairs(self.lines)
-        yield from (Text(note, style="dim") for note in self.notes)
-
-
-def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> RenderableType:
-    """Return a session's records for the terminal; each day (UTC) starts with a row of its own.
-
-    `chains` are all of the session's chains, so that they get the same labels as elsewhere.
+    Each day (UTC) starts with a row of its own. `chains` are all of the session's chains, so that
+    they get the same labels as elsewhere.
     """
     labels = chain_labels({*chains, *(record.subject for record in records)})
     guessed: dict[str, bool] = {}
@@ -118,7 +100,12 @@ def timeline(records: Sequence[Record], chains: Collection[str] = ()) -> Rendera
         notes.append(LOG_ORDER)
     if was_guessed:
         notes.append(GUESS_EXPLAINED)
-    return _Timeline(tuple(lines), tuple(notes))
+    widest_chain = max([len("Chain"), *[line.chain.cell_len for line in lines]])
+    widest_kind = max([len("What"), *[line.kind.cell_len for line in lines]])
+    other_columns = len("00:00:00") + widest_chain + widest_kind + 3 * 2
+    is_wide = width - other_columns >= _LEAST_FIGURES
+    shown = [_as_table(lines)] if is_wide else _as_pairs(lines)
+    return Group(*shown, *[Text(note, style="dim") for note in notes])
 
 
 def _as_table(lines: Sequence[_Line]) -> Table:

@@ -85,7 +85,7 @@ class DeadReading(Generic[T]):
     clock: Clock
     selection: Selection
     take: Callable[[Letter], T]
-    progress: Callable[[int, int], None]
+    progress: Callable[[int, int], None] = lambda _read, _of: None
     _spans: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     _offsets: int = 0
     _read: int = 0
