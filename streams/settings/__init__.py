@@ -82,23 +82,15 @@ def _days_to_ms(days: int) -> int:
     return FOR_EVER if days == FOR_EVER else days * DAY_MS
 
 
-def load_settings(
-    defaults: Mapping[str, str] | None = None, overrides: Mapping[str, str] | None = None
-) -> Settings:
+def load_settings(defaults: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. `defaults` are values by field name for variables that are not set.
 
-    `overrides` are values by field name that win over the environment. Secrets that are in files
-    are read. Raises ConfigError, one line per wrong variable.
+    Secrets that are in files are read. Raises ConfigError, one line per wrong variable.
     """
     unknown = list(_unknown_variables())
     if unknown:
         raise ConfigError("\n".join(unknown))
-    return load(
-        Settings,
-        defaults=defaults or {},
-        overrides=overrides or {},
-        inconsistencies=_inconsistencies,
-    )
+    return load(Settings, defaults=defaults or {}, overrides={}, inconsistencies=_inconsistencies)
 
 
 def _inconsistencies(settings: Settings) -> Iterator[str]:

@@ -6,7 +6,7 @@ modules below this package build the workers, the doctor, the server and the con
 """
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -49,15 +49,15 @@ _BEYOND_TRANSACTION_S = 10.0
 """So long after the transaction timeout a commit's fate is sealed, and no one answers for it."""
 
 
-def settings(overrides: Mapping[str, str] | None = None) -> Settings:
+def settings() -> Settings:
     """Read the settings; what is not set may come from a stack that runs in this project.
 
-    `overrides` are values by field name that win over the environment. Raises ConfigError.
+    Raises ConfigError.
     """
     defaults = {}
     if any(variable(field) not in os.environ for field in _STAND_INS.values()):
         defaults = {_STAND_INS[name]: address for name, address in stack_addresses().items()}
-    return load_settings(defaults, overrides)
+    return load_settings(defaults)
 
 
 def rules(settings: Settings) -> Rules:

@@ -127,7 +127,7 @@ async def receivers() -> AsyncIterator[Receivers]:
 async def log(kafka: str, prefix: str) -> AsyncIterator[KafkaLog]:
     log = KafkaLog(KafkaOptions(kafka))
     await log.start()
-    topic = load_settings(overrides={"topic_prefix": prefix}).topic(CONTEXT_EVENTS)
+    topic = load_settings({"topic_prefix": prefix}).topic(CONTEXT_EVENTS)
     await log.create_topics([topic], PARTITIONS)
     yield log
     await log.stop()

@@ -86,7 +86,7 @@ class Sessions:
 
 async def sessions_on(log: KafkaLog, prefix: str) -> Sessions:
     """Make a topic of the test's own."""
-    topic = load_settings(overrides={"topic_prefix": prefix}).topic(CONTEXT_EVENTS)
+    topic = load_settings({"topic_prefix": prefix}).topic(CONTEXT_EVENTS)
     await log.start()
     await log.create_topics([topic], PARTITIONS)
     return Sessions(log, topic.name)
