@@ -1,9 +1,7 @@
 """Shared by several settings: the prefix of the variables, types and checks of values."""
 
 from collections.abc import Iterator
-from typing import Annotated
 
-from pydantic import Field
 from pydantic_settings import BaseSettings
 
 PREFIX = "CONTEXTGAUGE_"
@@ -13,8 +11,6 @@ FOR_EVER = -1
 
 KAFKA_NAME = r"^[a-zA-Z0-9._-]*$"
 """Characters that Kafka allows in a topic name."""
-
-Days = Annotated[int, Field(ge=FOR_EVER, le=36_500)]
 
 
 def set_for_tls(settings: BaseSettings, service: str) -> list[str]:

@@ -1,9 +1,11 @@
 """Settings of topics: partitions, replicas, retention; prefixes of groups and keys."""
 
-from pydantic import Field, field_validator
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 from pydantic_settings import BaseSettings
 
-from contextgauge.settings.forms import FOR_EVER, KAFKA_NAME, Days
+from contextgauge.settings.forms import FOR_EVER, KAFKA_NAME
 from schemas.topics import (
     AGENT_MESSAGES,
     CONTEXT_COMMANDS,
@@ -11,6 +13,15 @@ from schemas.topics import (
     DEAD_LETTERS,
     DEFAULT_PARTITIONS,
 )
+
+
+def _checked(days: int) -> int:
+    if days == 0:
+        raise ValueError("would delete every record at once")
+    return days
+
+
+_Days = Annotated[int, Field(ge=FOR_EVER, le=36_500), AfterValidator(_checked)]
 
 
 class TopicSettings(BaseSettings):
@@ -44,32 +55,20 @@ class TopicSettings(BaseSettings):
         description="Replicas of each partition of the topics that `contextgauge topics create` "
         "creates, 1 to 32 767; at most as many as there are brokers.",
     )
-    messages_retention_days: Days = Field(
+    messages_retention_days: _Days = Field(
         default=AGENT_MESSAGES.retention_ms // DAY_MS,
         description="Retention of agent.messages, in days; -1: unlimited.",
     )
-    events_retention_days: Days = Field(
+    events_retention_days: _Days = Field(
         default=FOR_EVER,
         description="Retention of context.events, in days; -1: unlimited, as a rebuild of the "
         "views requires.",
     )
-    dead_retention_days: Days = Field(
+    dead_retention_days: _Days = Field(
         default=DEAD_LETTERS.retention_ms // DAY_MS,
         description="Retention of agent.messages.dead, in days; -1: unlimited.",
     )
-    commands_retention_days: Days = Field(
+    commands_retention_days: _Days = Field(
         default=CONTEXT_COMMANDS.retention_ms // DAY_MS,
         description="Retention of context.commands, in days; -1: unlimited.",
     )
-
-    @field_validator(
-        "messages_retention_days",
-        "events_retention_days",
-        "dead_retention_days",
-        "commands_retention_days",
-    )
-    @classmethod
-    def _check_days(cls, value: int) -> int:
-        if value == 0:
-            raise ValueError("would delete every record at once")
-        return value

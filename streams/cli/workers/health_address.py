@@ -6,6 +6,7 @@ calls `health.away(self, "kafka", why)` before and `health.back(self)` after.
 
 import asyncio
 import errno
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -59,7 +60,10 @@ def listener_of(name: str, host: str, port: int) -> socket.socket:
         else:
             wrong = f"{name}_PORT={port} is not available on {host}"
             remedy = "choose another, or 0 for any free one"
-        raise ConfigError(f"{PREFIX}{wrong} ({error.strerror}): {remedy}") from error
+        reason = (
+            error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        )
+        raise ConfigError(f"{PREFIX}{wrong} ({reason}): {remedy}") from error
 
 
 def url_of(host: str, listener: socket.socket) -> str:

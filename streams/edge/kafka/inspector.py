@@ -18,7 +18,8 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.tls import refusal
-from streams.edge.kafka.versions import Versions, VersionsRequest, versions
+from streams.edge.kafka.log import NO_COORDINATOR_YET
+from streams.edge.kafka.versions import VersionsRequest, versions
 from streams.ports.inspection import (
     GROUPS_TOPIC,
     TRANSACTIONS_TOPIC,
@@ -61,11 +62,6 @@ _REFUSALS = (
     errors.TopicAuthorizationFailedError,
     errors.UnsupportedSaslMechanismError,
 )
-_NOT_YET = (
-    errors.GroupCoordinatorNotAvailableError,
-    errors.GroupLoadInProgressError,
-    errors.NotCoordinatorForGroupError,
-)
 _LOOK_S = 0.1
 
 _VARIABLES = "CONTEXTGAUGE_KAFKA_"
@@ -80,7 +76,6 @@ class KafkaInspector:
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
         self._connections: dict[_Address, AIOKafkaConnection] = {}
-        self._addresses: dict[int, _Address] = {}
         self._first: _Address | None = None
         self._has_groups = False
 
@@ -106,10 +101,10 @@ class KafkaInspector:
         if isinstance(response, Failure):
             return response
         metadata = response.to_object()
-        self._addresses = {
-            item["node_id"]: (item["host"], item["port"]) for item in metadata["brokers"]
-        }
-        brokers = await asyncio.gather(*[self._broker(node) for node in sorted(self._addresses)])
+        addresses = {item["node_id"]: (item["host"], item["port"]) for item in metadata["brokers"]}
+        brokers = await asyncio.gather(
+            *[self._broker(node, address) for node, address in sorted(addresses.items())]
+        )
         there = [item["topic"] for item in metadata["topics"] if item["error_code"] == 0]
         configs = await self._configs(self._first, [(_TOPIC, name, None) for name in there])
         described = {item["topic"]: _topic(item, configs) for item in metadata["topics"]}
@@ -123,7 +118,7 @@ class KafkaInspector:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 # The broker has no event that could be waited for.
-                while isinstance(group := await self._group(name), _Moved):  # noqa: ASYNC110
+                while (group := await self._group(name)) is None:  # noqa: ASYNC110
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError:
             return Failure("away", f"no broker coordinates the group {name} yet")
@@ -164,8 +159,7 @@ class KafkaInspector:
 
         return await _answer(send())
 
-    async def _broker(self, node: int) -> Broker:
-        address = self._addresses[node]
+    async def _broker(self, node: int, address: _Address) -> Broker:
         failure = await self._connect(address)
         if failure is not None:
             return Broker(node, _joined(address), failure)
@@ -173,8 +167,8 @@ class KafkaInspector:
         known = not isinstance(response, Failure) and not response.error_code
         resource = (_BROKER, str(node), list(_BROKER_CONFIGS))
         configs = await self._configs(address, [resource])
-        version = versions(response) if known else Versions()
-        return Broker(node, _joined(address), None, *version, configs=configs[str(node)])
+        found = versions(response) if known else {}
+        return Broker(node, _joined(address), None, **found, configs=configs[str(node)])
 
     async def _configs(
         self, address: _Address, resources: Sequence[tuple[int, str, Sequence[str] | None]]
@@ -194,21 +188,22 @@ class KafkaInspector:
             )
         return configs
 
-    async def _group(self, name: str) -> "Group | Failure | _Moved":
+    async def _group(self, name: str) -> Group | Failure | None:
+        """Return the group; None while its coordinator changes or is not ready yet."""
         if self._first is None:
             return Failure("away", "no broker answers")
         response = await self._ask(self._first, FindCoordinatorRequest(name, 0))
         if isinstance(response, Failure):
             return response
         if response.error_code:
-            return _moved_or(response.error_code)
+            return _unless_moved(response.error_code)
         coordinator = response.host, response.port
         answer = await self._ask(coordinator, DescribeGroupsRequest([name]))
         if isinstance(answer, Failure):
             return answer
         group = answer.to_object()["groups"][0]
         if group["error_code"]:
-            return _moved_or(group["error_code"])
+            return _unless_moved(group["error_code"])
         hosts = [member["client_host"].removeprefix("/") for member in group["members"]]
         return Group(group["state"], sorted(hosts), await self._committed(coordinator, name))
 
@@ -228,13 +223,9 @@ class KafkaInspector:
         }
 
 
-class _Moved:
-    """The group's coordinator is another by now, or is not ready yet."""
-
-
-def _moved_or(code: int) -> Failure | _Moved:
+def _unless_moved(code: int) -> Failure | None:
     error = errors.for_code(code)()
-    return _Moved() if isinstance(error, _NOT_YET) else _failure(error)
+    return None if isinstance(error, NO_COORDINATOR_YET) else _failure(error)
 
 
 def _topic(

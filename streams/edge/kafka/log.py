@@ -30,7 +30,7 @@ _COMPACTED_SEGMENT_BYTES = 64 * MIB
 """A broker compacts closed segments only, and a restore reads the open one whole: its default
 of 1 GiB would be read for minutes. Still several of the largest messages."""
 
-_NO_COORDINATOR_YET = (
+NO_COORDINATOR_YET = (
     GroupCoordinatorNotAvailableError,
     GroupLoadInProgressError,
     NotCoordinatorForGroupError,
@@ -80,7 +80,7 @@ class KafkaLog(KafkaCluster):
             while offsets is None:
                 try:
                     offsets = await admin.list_consumer_group_offsets(group)
-                except _NO_COORDINATOR_YET:
+                except NO_COORDINATOR_YET:
                     # A new cluster first has to make the topic that keeps them.
                     await asyncio.sleep(_LOOK_S)
         return {

@@ -47,13 +47,27 @@ class KafkaPartitionReader:
         self._options = options
         self._topic = topic
         self._partitions = partitions
+        self._group: str | None = None
+        self._instance_id: str | None = None
         self._positions: dict[int, int] = {}
         self._made: AIOKafkaConsumer | None = None
 
     async def start(self) -> None:
-        consumer = self._made = self._consumer(None, None)
-        consumer.assign([self._at(partition) for partition in self._partitions])
-        await self._start(consumer)
+        consumer = self._made = AIOKafkaConsumer(
+            **consumer_arguments(self._options, self._group, self._instance_id),
+            auto_offset_reset="none",
+        )
+        if self._group is None:
+            consumer.assign([self._at(partition) for partition in self._partitions])
+        try:
+            async with connecting(self._options, f"connecting to read {self._topic}"):
+                await consumer.start()
+            fetcher = consumer._fetcher  # noqa: SLF001 -- no option for either
+            fetcher._prefetch_backoff = _UNREAD_PAUSE_S  # noqa: SLF001 -- as above
+            fetcher._records = _Fetched(fetcher._records)  # noqa: SLF001 -- as above
+        except BaseException:
+            await self.stop()
+            raise
 
     async def bounds(self, partition: int) -> tuple[int, int]:
         at = self._at(partition)
@@ -76,8 +90,16 @@ class KafkaPartitionReader:
         self._positions[partition] = offset
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
+        consumer, at = self._connected(), self._at(partition)
         with translated(f"reading {self._topic}-{partition}"):
-            return await self._fetch(partition, max_records, timeout_s)
+            fetched = await consumer.getmany(
+                at, timeout_ms=int(timeout_s * 1000), max_records=max_records
+            )
+            records: list[LogRecord] = fetched.get(at, [])
+            # Nothing is awaited in between: the position is the one after just these records,
+            # beyond markers and aborted records that follow them in what was fetched.
+            position = self._positions[partition] = await consumer.position(at)
+        return Batch(records, position)
 
     def ends(self, partition: int) -> Ends | None:
         consumer, at = self._connected(), self._at(partition)
@@ -95,22 +117,6 @@ class KafkaPartitionReader:
             # reached: at least let go of the connections.
             await _succeeds(consumer._client.close())  # noqa: SLF001 -- no public way after that
 
-    def _consumer(self, group: str | None, instance_id: str | None) -> AIOKafkaConsumer:
-        return AIOKafkaConsumer(
-            **consumer_arguments(self._options, group, instance_id), auto_offset_reset="none"
-        )
-
-    async def _start(self, consumer: AIOKafkaConsumer) -> None:
-        try:
-            async with connecting(self._options, f"connecting to read {self._topic}"):
-                await consumer.start()
-            fetcher = consumer._fetcher  # noqa: SLF001 -- no option for either
-            fetcher._prefetch_backoff = _UNREAD_PAUSE_S  # noqa: SLF001 -- as above
-            fetcher._records = _Fetched(fetcher._records)  # noqa: SLF001 -- as above
-        except BaseException:
-            await self.stop()
-            raise
-
     def _at(self, partition: int) -> TopicPartition:
         return TopicPartition(self._topic, partition)
 
@@ -118,17 +124,6 @@ class KafkaPartitionReader:
         if self._made is None:
             raise RuntimeError(f"the reader of {self._topic} is not started")
         return self._made
-
-    async def _fetch(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        consumer, at = self._connected(), self._at(partition)
-        fetched = await consumer.getmany(
-            at, timeout_ms=int(timeout_s * 1000), max_records=max_records
-        )
-        records: list[LogRecord] = fetched.get(at, [])
-        # Nothing is awaited in between: the position is the one after just these records, beyond
-        # markers and aborted records that follow them in what was fetched.
-        position = self._positions[partition] = await consumer.position(at)
-        return Batch(records, position)
 
 
 class KafkaGroupReader(KafkaPartitionReader, ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed
@@ -145,10 +140,6 @@ class KafkaGroupReader(KafkaPartitionReader, ConsumerRebalanceListener):  # type
         self._instance_id = instance_id
         self._assigned: frozenset[int] = frozenset()
         self._polls: dict[int, asyncio.Task[Batch]] = {}
-
-    async def start(self) -> None:
-        consumer = self._made = self._consumer(self._group, self._instance_id)
-        await self._start(consumer)
 
     async def join(self, on_revoked: AssignmentCallback, on_assigned: AssignmentCallback) -> None:
         """Join the group; the callbacks get partition numbers, within a rebalance.

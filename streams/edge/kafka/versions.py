@@ -5,7 +5,6 @@ header is that of version 0 in all versions, so that any client can read a refus
 """
 
 from io import BytesIO
-from typing import NamedTuple
 
 from aiokafka.protocol.api import Request, RequestStruct, Response, ResponseHeader_v0
 from aiokafka.protocol.types import (
@@ -72,24 +71,16 @@ class VersionsRequest(Request[_Struct]):  # type: ignore[misc]  # aiokafka is no
         return request_struct_class(*_SOFTWARE, {})
 
 
-class Versions(NamedTuple):
-    """A broker's `metadata.version`, supported and finalised, and its newest Produce version."""
-
-    supported_level: int | None = None
-    level: int | None = None
-    newest_api: int | None = None
-
-
-def versions(response: Response) -> Versions:
-    """Read the answer."""
+def versions(response: Response) -> dict[str, int | None]:
+    """Return a `Broker`'s fields: `metadata.version`, supported and finalised, newest Produce."""
     apis = {key: newest for key, _, newest, _ in response.api_versions}
     supported = _features(_SUPPORTED, response.tags.get(_SUPPORTED_TAG))
     finalized = _features(_FINALIZED, response.tags.get(_FINALIZED_TAG))
-    return Versions(
-        supported_level=supported.get(_FEATURE, (None, None))[1],
-        level=finalized.get(_FEATURE, (None, None))[0],
-        newest_api=apis.get(_PRODUCE_API),
-    )
+    return {
+        "supported_level": supported.get(_FEATURE, (None, None))[1],
+        "level": finalized.get(_FEATURE, (None, None))[0],
+        "newest_api": apis.get(_PRODUCE_API),
+    }
 
 
 def _features(schema: CompactArray, tagged: bytes | None) -> dict[str, tuple[int, int]]:

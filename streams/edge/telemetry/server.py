@@ -64,33 +64,16 @@ def not_a_path(path: str) -> StatusResponse:
     return StatusResponse(HTTPStatus.OK if path == "/" else HTTPStatus.NOT_FOUND, _PLAIN, _PATHS)
 
 
-class _StatusHttpServer(ThreadingHTTPServer):
-    """Takes it as a matter of course that a prober loses patience and goes away."""
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- the base's
-        """Ignore a client that is gone."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)
-
-
 def listening(host: str, port: int) -> socket.socket:
     """Return a socket that takes connections. Port 0 is any free one.
 
     Raises OSError where the port cannot be had.
     """
-    family, kind, protocol, _, address = socket.getaddrinfo(
+    family, *_, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        # Else a worker that is started again waits for the connections of the one before.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen()
-    except OSError:
-        listener.close()
-        raise
-    return listener
+    dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+    return socket.create_server(address, family=family, dualstack_ipv6=dual)
 
 
 def port_of(listener: socket.socket) -> int:
@@ -98,29 +81,27 @@ def port_of(listener: socket.socket) -> int:
     return int(listener.getsockname()[1])
 
 
-class StatusServer:
+class StatusServer(ThreadingHTTPServer):
     """Serves what comes to `listener`, which it closes in the end, from `start` to `stop`."""
 
     def __init__(self, listener: socket.socket, answer: StatusHandler) -> None:
-        self._listener, self._answer = listener, answer
-        self._server: ThreadingHTTPServer | None = None
+        super().__init__(listener.getsockname(), _handler(answer), bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
 
     def start(self) -> None:
         """Begin to serve."""
-        address = self._listener.getsockname()
-        server = self._server = _StatusHttpServer(
-            address, _handler(self._answer), bind_and_activate=False
-        )
-        server.socket.close()
-        server.socket = self._listener
-        threading.Thread(target=server.serve_forever, name="status", daemon=True).start()
+        threading.Thread(target=self.serve_forever, name="status", daemon=True).start()
 
     def stop(self) -> None:
         """End; requests under way are cut off with the process."""
-        server, self._server = self._server, None
-        if server is not None:
-            server.shutdown()
-            server.server_close()
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- the base's
+        """Ignore a client that is gone: a prober may lose patience."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 def _handler(answer: StatusHandler) -> type[BaseHTTPRequestHandler]:
