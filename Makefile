@@ -66,11 +66,13 @@ test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: chaos, load, r
 test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
 	$(BIN)/python -m pytest -m shared
 	@test ! -e $(COMPILED)/.done || CHECK_COMPILED=1 $(BIN)/python -m pytest -m shared \
-		-o pythonpath="$(COMPILED) ." tests/core
+		-o pythonpath="$(COMPILED) ." tests/core tests/codec $(LIBRARY_TESTS)
 
 COMPILED := build/compiled
 # What calls the compiled modules, once with a real Kafka. Commands run the pure ones.
-TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/flow/test_derive.py \
+LIBRARY_TESTS := $(patsubst %,tests/library/test_%.py,claude_objects containers message_shapes \
+	privacy publisher_agent shorten)
+TESTS_OF_COMPILED := tests/test_compiled.py tests/core tests/codec $(LIBRARY_TESTS) tests/flow/test_derive.py \
 	tests/flow/test_derive_dead_letters.py tests/flow/test_partition_state.py \
 	tests/flow/test_replay.py tests/flow/test_restoring.py \
 	tests/flow/test_derive_kafka.py::test_records_equal_direct_derivation_across_restarts

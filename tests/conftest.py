@@ -25,7 +25,10 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
+from streams.codec.compiled import read_usual
 from streams.edge.local_stack.stack import LocalStack, MissingPartError, Name
 from tests.fork_server import ForkServer
 from tools.kafka_classes import ARCHIVE, QUICK_START
@@ -46,6 +49,15 @@ _PARTS = frozenset(
     }
 )
 """The fixtures that start something outside of the pytest process."""
+
+# Never by the clock, which a busy machine would fail.
+hypothesis_settings.register_profile(
+    "short", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+hypothesis_settings.register_profile(
+    "long", hypothesis_settings.get_profile("short"), max_examples=5_000
+)
+hypothesis_settings.load_profile("long" if LONG else "short")
 
 _counter = itertools.count(1)
 
@@ -68,8 +80,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a service, and run it first: what is left at the end is short."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a service, and run it first: what is left at the end is short.
+
+    Tests of the compiled reader are deselected where it is not compiled.
+    """
     for item in items:
         if item.path.parent.name in _ONE_WORKER_FOLDERS:
             item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
@@ -79,6 +94,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if LONG and item.get_closest_marker("has_long_form") is not None:
             item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: item.get_closest_marker("service") is None)
+    if read_usual is None and not os.environ.get("CHECK_COMPILED"):
+        compiled = [item for item in items if item.get_closest_marker("compiled") is not None]
+        config.hook.pytest_deselected(items=compiled)
+        items[:] = [item for item in items if item.get_closest_marker("compiled") is None]
 
 
 @functools.cache

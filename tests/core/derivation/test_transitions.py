@@ -18,7 +18,7 @@ from streams.core.derivation.transitions import (
 )
 from tools.draw_attempts import diagram, document, table
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "ATTEMPTS.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "ATTEMPTS.md"
 
 SPEC = """
 | Idle      | start → Open          | -           | -       | failed        | boundary        | -              | -              | -              | -              |

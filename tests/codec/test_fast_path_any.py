@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.flow.simulator import SimulationOptions, simulate
-from tests.core.fast_path_kit import USUAL, dump, same
+from tests.codec.fast_path_kit import USUAL, dump, same
 
 pytestmark = pytest.mark.compiled
 

@@ -10,7 +10,7 @@ import pytest
 from contextgauge.delivery.outgoing import belongs_to_conversation
 from contextgauge.errors import ClosedError
 from schemas.topics import MIB
-from tests.flow.delivery_kit import (
+from tests.library.delivery_kit import (
     LIMIT,
     conversation,
     delivery_over,

@@ -5,8 +5,8 @@ import pytest
 from streams.core.alerts.rules import Pressure
 from streams.core.alerts.watch import Who
 from streams.core.alerts.words import sentence
+from tests.core.alerts.test_watch import Watched, at, rule
 from tests.core.given import MODEL, SESSION, init
-from tests.core.test_alerts_watch import Watched, at, rule
 
 
 def test_alerts_name_the_agent_once_it_is_known() -> None:

@@ -17,7 +17,7 @@ from contextgauge.settings.local_stack import STATE_FILE, stack_addresses
 from contextgauge.settings.publishing import PublisherSettings, publisher_settings
 from streams.settings import Settings
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 PIPELINE = (
     "aiohttp",

@@ -14,7 +14,7 @@ import pytest
 from contextgauge.normalise import normalise
 from contextgauge.normalise.signals import InputMessage
 from streams.codec.compiled import read_usual
-from tests.core.fast_path_kit import UNUSUAL, USUAL
+from tests.codec.fast_path_kit import UNUSUAL, USUAL
 
 SOURCE = Path(__file__).parents[2] / "streams" / "codec" / "fast_path.pyx"
 KINDS = ("user", "assistant", "stream_event", "progress")

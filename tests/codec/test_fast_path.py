@@ -8,7 +8,7 @@ import json
 import pytest
 
 from schemas.messages import MAX_DEPTH
-from tests.core.fast_path_kit import BROKEN, TEXT, UNUSUAL, USUAL, dump, same, short
+from tests.codec.fast_path_kit import BROKEN, TEXT, UNUSUAL, USUAL, dump, same, short
 
 pytestmark = pytest.mark.compiled
 

@@ -18,7 +18,7 @@ from schemas.topics import AGENT_MESSAGES
 from streams.edge.memory.log import MemoryProducer
 from streams.ports import NewRecord
 from tests.doubles.log import FaultyLog
-from tests.flow.delivery_kit import (
+from tests.library.delivery_kit import (
     LIMIT,
     PARTITIONS,
     conversation,
