@@ -1,4 +1,4 @@
-"""Boundaries, resets and what follows them: summaries and completions (R19 to R23, R27, R29)."""
+"""Boundaries, resets and what follows them: summaries and completions (R19 to R23, R27)."""
 
 from contextgauge.normalise.signals import Boundary, Reset, UserLine
 from schemas.records import (

@@ -1,4 +1,4 @@
-"""Applying the attempt machine: effects become records (R14 to R18, R20, R24)."""
+"""Applying the attempt machine: effects become records (R14 to R18, R24)."""
 
 from typing import Final, assert_never
 

@@ -1,4 +1,4 @@
-"""Responses: sizes, warnings, edits, exhaustion and what they count (R6 to R10, R23, R26)."""
+"""Responses: sizes, warnings, edits, exhaustion and what they count (R6 to R10, R26)."""
 
 from bisect import bisect_right
 

@@ -34,7 +34,7 @@ RECORD_ORDER: Final = (
     "context_warning",
     "context_exhausted",
 )
-"""The order of the records of one message (records.md, «Order»)."""
+"""The order of the records of one message (docs/RULES.md, «Kinds»)."""
 
 _RANKS: Final = {kind: rank for rank, kind in enumerate(RECORD_ORDER)}
 

@@ -1,4 +1,4 @@
-"""The golden properties of the derivation (records.md), over sessions of every kind."""
+"""The golden properties of the derivation, over sessions of every kind."""
 
 import copy
 import random

@@ -1,4 +1,4 @@
-"""The numbers of records.md, warnings, exhaustion, and the facts of a session."""
+"""The numbers of the records, warnings, exhaustion, and the facts of a session."""
 
 import pytest
 

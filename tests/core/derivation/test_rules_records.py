@@ -1,4 +1,4 @@
-"""The records of records.md: the envelope, common fields, order."""
+"""The records: the envelope, common fields, order."""
 
 import pytest
 

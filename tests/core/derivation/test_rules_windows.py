@@ -1,4 +1,4 @@
-"""R13 and the numbers of records.md: where a window is known from, and when it was wrong."""
+"""R13 and the numbers of the records: where a window is known from, and when it was wrong."""
 
 import pytest
 
