@@ -12,7 +12,7 @@ from contextgauge.records import Category, ExhaustedReason, Json, Runtime, Trigg
 
 @dataclass(slots=True, init=False)
 class InputMessage:
-    """One line or Kafka record as it came; `value` are its bytes.
+    """One line or Kafka record as it came; `value` is its bytes.
 
     `session_hint` is what the container says (R1): the Kafka key, or the file's session.
     `received_ms` is the record's CreateTime where the publisher marked it live, in milliseconds

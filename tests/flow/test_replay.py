@@ -1,6 +1,7 @@
 """`replay`: from paths to records, without a broker; and the reading of files that it rests on."""
 
 import base64
+import errno
 import json
 import os
 import threading
@@ -85,6 +86,23 @@ def check_folder(folder: Path, session_id: str) -> None:
     assert len(own) == 1
     assert {record.subject for record in records} == {"main", *agents} - own
     assert {record.data.session_id for record in records} == {session_id}
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "mine" / "a.jsonl", b"{}")
+    theirs = write(tmp_path / "theirs" / "b.jsonl", b"{}").parent
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:
+        if Path(path) == theirs:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(ConfigError, match=f"{theirs}: Permission denied"):
+        files.expand([str(tmp_path)])
 
 
 def test_a_folder_has_its_subagents_but_not_its_compactions_own_call(tmp_path: Path) -> None:

@@ -97,6 +97,16 @@ async def test_unreadable_figures_are_reported_and_not_shown_as_live(
     await expect(page.locator("#summary")).to_contain_text("3 in all", timeout=5_000)
 
 
+async def feed_requests(page: Page, count: int) -> list[str | None]:
+    """Return where the page resumed the feed, once it has asked so often or five seconds passed."""
+    for _ in range(50):
+        asked: list[str | None] = await page.evaluate("window.feedRequests")
+        if len(asked) >= count:
+            break
+        await page.wait_for_timeout(100)
+    return asked
+
+
 @pytest.mark.usefixtures("hasty")
 async def test_the_feed_resumes_where_it_stopped(
     page: Page, page_url: str, api: Api, sample: Any
@@ -109,12 +119,22 @@ async def test_the_feed_resumes_where_it_stopped(
     await page.evaluate("(e) => pushEntries([e])", entry)
     await page.wait_for_timeout(50)
     await page.evaluate("cutFeed()")
-    for _ in range(50):
-        asked = await page.evaluate("window.feedRequests")
-        if len(asked) > 1:
-            break
-        await page.wait_for_timeout(100)
-    assert asked == ["1:0", "1"]
+    assert await feed_requests(page, 2) == ["1:0", "1"]
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_line_separator_in_an_id_does_not_interrupt_the_feed(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    await page.goto(page_url)
+    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    entry = {"chain": "main", "kind": "context_warning", "sequence": 0}
+    for session in ("a\u2028b", next(iter(api.sessions))):
+        await page.evaluate("(e) => pushEntries([e])", entry | {"session_id": session})
+    await page.wait_for_timeout(50)
+    await page.evaluate("cutFeed()")
+    assert await feed_requests(page, 2) == ["1:0", "2"]
 
 
 @pytest.mark.usefixtures("hasty")

@@ -1,7 +1,7 @@
 """What stands before the routes: tokens, rates, sizes, errors, and what each of them says."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -126,6 +126,12 @@ async def test_requests_that_are_too_large_are_rejected() -> None:
     body = await api.client.request("GET", "/v1/sessions", content=b"x" * 20_000)
     assert body.status_code == 413
     assert body.headers["content-type"] == PROBLEM
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"x"
+
+    chunked = await api.client.request("GET", "/v1/sessions", content=chunks())
+    assert chunked.status_code == 413
 
 
 @pytest.mark.parametrize(

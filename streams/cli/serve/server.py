@@ -79,9 +79,9 @@ async def _serve(worker: WorkerContext) -> None:
     _warn_of_open_access(settings)
     _open_many_files()
     listener = listener_of("SERVE", settings.serve_host, settings.serve_port)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
     try:
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
         try:
             await views.start()
         except RetryError as error:

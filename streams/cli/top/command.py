@@ -135,7 +135,8 @@ class _Top:
         """Wait for a key, for new views or for the next second."""
         self._changed.clear()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), _DRAW_S)
+            async with asyncio.timeout(_DRAW_S):
+                await self._changed.wait()
 
     def _draw(self, live: Live) -> None:
         frame = Frame(self._known, self._chosen, self._clock.now_ms())
@@ -154,7 +155,8 @@ class _Top:
                 self._known = self._known._replace(problem=str(error))
             self._changed.set()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._read_now.wait(), self._interval_s)
+                async with asyncio.timeout(self._interval_s):
+                    await self._read_now.wait()
 
     async def _latest(self) -> ScreenContent:
         sessions = Sessions(self._store, await self._snapshots.now())

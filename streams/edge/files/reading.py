@@ -47,7 +47,7 @@ Block = Sequence[Line]
 def expand(paths: Iterable[str]) -> list[Source]:
     """Return the containers that the paths stand for, in reading order.
 
-    Raises ConfigError for a path that is not there or holds no transcripts.
+    Raises ConfigError for a path that is not there, cannot be read or holds no transcripts.
     """
     sources: list[Source] = []
     for text in paths:
@@ -55,7 +55,7 @@ def expand(paths: Iterable[str]) -> list[Source]:
         if text == STANDARD_INPUT:
             sources.append(Source("<stdin>", None, None))
         elif path.is_dir():
-            transcripts = TranscriptFinder([text]).look(0.0)
+            transcripts = TranscriptFinder([text]).look(0.0, strict=True)
             if not transcripts:
                 raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
             sources.extend(source_of(each.path) for each in transcripts)

@@ -91,33 +91,38 @@ class TranscriptFinder:
         """The files that were named and are not there yet."""
         return [path for path in self._files if not Path(path).exists()]
 
-    def look(self, now_s: float) -> list[TranscriptFile]:
-        """Return all transcripts that are there, in reading order; what vanishes is left out."""
+    def look(self, now_s: float, *, strict: bool = False) -> list[TranscriptFile]:
+        """Return all transcripts that are there, in reading order; what vanishes is left out.
+
+        `strict` raises ConfigError for a folder that cannot be read; else it is left out too.
+        """
         if now_s - self._listed_s >= _WHOLE_S:
             self._listed_s = now_s
             self._known.clear()
         paths = dict.fromkeys(self._files)
         for root in self._roots:
-            paths |= dict.fromkeys(self._in_order(root, now_s))
+            paths |= dict.fromkeys(self._in_order(root, now_s, strict=strict))
         files = (_found(path) for path in paths)
         return [each for each in files if each is not None]
 
-    def _in_order(self, root: str, now_s: float) -> list[str]:
+    def _in_order(self, root: str, now_s: float, *, strict: bool) -> list[str]:
         """Return what is below a root, in reading order; sorting takes longer than looking."""
-        paths = list(self._below(root, now_s))
+        paths = list(self._below(root, now_s, strict=strict))
         known = self._ordered.get(root)
         if known is None or known[0] != paths:
             known = self._ordered[root] = paths, sorted(paths, key=_order_of)
         return known[1]
 
-    def _below(self, root: str, now_s: float) -> Iterator[str]:
+    def _below(self, root: str, now_s: float, *, strict: bool) -> Iterator[str]:
         waiting = [root]
         while waiting:
             path = waiting.pop()
             try:
                 folder = self._folder(path, now_s)
-            except OSError:  # it went away, or may not be read
+            except OSError as error:  # it went away, or may not be read
                 self._known.pop(path, None)
+                if strict and not isinstance(error, FileNotFoundError):
+                    raise ConfigError(f"{path}: {error.strerror}") from error
                 continue
             yield from folder.files
             waiting.extend(folder.folders)

@@ -94,7 +94,7 @@ class StatusServer(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, name="status", daemon=True).start()
 
     def stop(self) -> None:
-        """End; requests under way are cut off with the process."""
+        """End what `start` began; requests under way are cut off with the process."""
         self.shutdown()
         self.server_close()
 

@@ -60,7 +60,7 @@ class QueuedAlert:
 
 @dataclass(slots=True)
 class UnacknowledgedRecord:
-    """A record that is not acknowledged yet, and its alerts; all of them once it is `handled`."""
+    """A record that is not acknowledged yet; `alerts` is complete once it is `handled`."""
 
     arrival: ReceivedRecord
     alerts: list[QueuedAlert] = field(default_factory=list)

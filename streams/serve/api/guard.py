@@ -204,7 +204,8 @@ def _check_sizes(scope: Scope, headers: Headers) -> None:
             "too-large",
         )
     length = headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > _BODY_BYTES:
+    has_unknown_size = "transfer-encoding" in headers
+    if has_unknown_size or not length.isdecimal() or int(length) > _BODY_BYTES:
         raise Problem(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             f"No request needs a body; the limit is {_BODY_BYTES} bytes.",

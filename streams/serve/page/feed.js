@@ -9,9 +9,12 @@ const LONGEST_WAIT_MS = 10_000;
 /** A server that is away may be back in a moment, and asking costs it nothing until then. */
 const LONGEST_AWAY_MS = 3_000;
 
-/** The fields of a server-sent event; "" has a comment. */
+/** The fields of a server-sent event; "" has a comment. Lines end with LF only: a session id may hold U+2028. */
 function fieldsOf(block) {
-  return Object.fromEntries([...block.matchAll(/^(\w*): ?(.*)$/gm)].map(([, field, value]) => [field, value]));
+  return Object.fromEntries(block.split("\n").map((line) => {
+    const colon = line.indexOf(":");
+    return [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, "")];
+  }));
 }
 
 /**

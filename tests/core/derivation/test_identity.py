@@ -1,4 +1,4 @@
-"""Record ids against an independent reading of docs/RULES.md, and the order of one message's ids."""
+"""Record ids against an independent reading of docs/RULES.md, and the order of a message's ids."""
 
 import hashlib
 import json
