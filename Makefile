@@ -43,8 +43,9 @@ screenshots: setup  ## Recreate the pictures in docs/screens from simulated sess
 demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kafka into a real Redis. SESSIONS=path: your own. SERVE=1: then the page.
 	@$(BIN)/contextgauge demo $(if $(SERVE),--serve) $(if $(SESSIONS),"$(SESSIONS)")
 
-# Each pytest worker has a broker, a Redis and a Chromium of its own.
+# Each pytest worker has a broker, a Redis and a Chromium of its own; fast tests need none of these.
 WORKERS := 2
+FAST_WORKERS := 3
 TESTS := tests
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
@@ -58,7 +59,7 @@ test: setup $(KAFKA_CLASSES)  ## Run all tests but the minutes-long; a missing p
 	$(PYTEST) $(TESTS)
 
 test-fast: setup  ## Run the tests that need no service: no Kafka, Redis, Chromium or processes.
-	$(PYTEST) -m "not service and not long" $(TESTS)
+	$(PYTEST) -n $(FAST_WORKERS) -m "not service and not long" $(TESTS)
 
 test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: chaos, load, rebuilds. TESTS=path: only those.
 	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)

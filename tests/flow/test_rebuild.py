@@ -12,6 +12,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import StopError
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
+from streams.flow.rebuild import rebuild
 from streams.flow.rebuild.progress import Rebuilt
 from streams.ports import Generations
 from tests.doubles.log import FaultyLog
@@ -273,8 +274,9 @@ async def test_a_build_that_the_workers_need_cannot_be_abandoned(
 
 
 async def test_a_build_that_loses_documents_is_compared_when_complete(
-    kit: ProjectKit, store: FaultyViews
+    kit: ProjectKit, store: FaultyViews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rebuild, "_LEVEL_S", 0.5)
     async with projecting(kit, RECORDS):
         run = Run(store)
         await run.rebuild.begin()

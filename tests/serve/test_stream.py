@@ -94,7 +94,7 @@ async def test_a_revoked_token_ends_its_feed(
 async def test_a_listener_that_reads_nothing_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, records: list[Record]
 ) -> None:
-    monkeypatch.setattr(stream, "_SEND_S", 0.3)
+    monkeypatch.setattr(stream, "_SEND_S", 1.0)
     views = GrowingViews()
     views.add(*records[:3])
     api = api_over(views)
