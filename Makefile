@@ -45,9 +45,9 @@ demo: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## Real sessions through a real Kaf
 
 # Each pytest worker has a broker, a Redis and a Chromium of its own; fast tests need none of these.
 WORKERS := 2
-FAST_WORKERS := 3
+test-fast: WORKERS := 3
 TESTS := tests
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 # Made where Java and Maven are; the tests of Kafka skip, or fail under CI, where they are not.
 KAFKA_CLASSES := deploy/kafka/libs/classes.jsa
@@ -59,7 +59,7 @@ test: setup $(KAFKA_CLASSES)  ## Run all tests but the minutes-long; a missing p
 	$(PYTEST) $(TESTS)
 
 test-fast: setup  ## Run the tests that need no service: no Kafka, Redis, Chromium or processes.
-	$(PYTEST) -n $(FAST_WORKERS) -m "not service and not long" $(TESTS)
+	$(PYTEST) -m "not service and not long" $(TESTS)
 
 test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: chaos, load, rebuilds. TESTS=path: only those.
 	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)
