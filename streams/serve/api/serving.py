@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from streams.ports import Clock, Health, Telemetry, ViewReader
+from streams.ports import Clock, Health, ReadingProgress, Telemetry, ViewReader
 
 Report = Callable[[str, BaseException], None]
 """Logs an error and what was being done; never an error's text about a message."""
@@ -20,6 +20,7 @@ class Serving:
     `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
     `only_here`: it serves this machine only. `requests_per_s` limits one reader, 0: no limit;
     `streams` limits the live feed. `origins` are those of pages that may read from a browser.
+    `reading` returns how much of local transcripts has been read, where this process reads them.
     """
 
     reader: ViewReader
@@ -33,3 +34,4 @@ class Serving:
     requests_per_s: int = 0
     streams: int = 2_000
     origins: Sequence[str] = ()
+    reading: Callable[[], ReadingProgress | None] | None = None

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from schemas.records import Json
 from schemas.views import (
@@ -30,11 +30,10 @@ from schemas.views import (
 from streams import codec
 from streams.codec import Encoded
 from streams.codec import views as view_codec
+from streams.codec.aggregates import added, added_distributions, edge_of
 from streams.ports import Clock
 from streams.serve.api.answers import SharedCache, tag
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot
-
-_Counted = TypeVar("_Counted", Aggregates, TriggerAggregates)
 
 By: TypeAlias = Literal["hour", "model"]
 
@@ -150,40 +149,6 @@ def _name(field: str, by: By) -> str | None:
     return field.removeprefix(MODEL_FIELD) if field.startswith(MODEL_FIELD) else None
 
 
-def added(kind: type[_Counted], parts: Sequence[_Counted]) -> _Counted:
-    """Return the sum of aggregates of one kind, field by field."""
-    add: dict[object, Callable[[list[Any]], Any]] = {
-        int: sum,
-        Distribution: _distribution,
-        TriggerAggregates: partial(added, TriggerAggregates),
-    }
-    return kind(
-        **{
-            each.name: add[each.type]([getattr(part, each.name) for part in parts])
-            for each in dataclasses.fields(kind)
-            if each.name != "version"
-        }
-    )
-
-
-def _distribution(parts: list[Distribution]) -> Distribution:
-    buckets: dict[str, int] = defaultdict(int)
-    for part in parts:
-        for edge, count in part.buckets.items():
-            buckets[edge] += count
-    return Distribution(
-        count=sum(part.count for part in parts),
-        sum=sum(part.sum for part in parts),
-        min=min((part.min for part in parts if part.min is not None), default=None),
-        max=max((part.max for part in parts if part.max is not None), default=None),
-        buckets=dict(sorted(buckets.items(), key=lambda item: _edge(item[0]))),
-    )
-
-
-def _edge(name: str) -> float:
-    return float("inf") if name == OVER else int(name)
-
-
 class Range(NamedTuple):
     """The bounds of a value."""
 
@@ -215,7 +180,7 @@ def _ranked(distribution: Distribution, rank: int, edges: Sequence[int]) -> Rang
         return Range(distribution.min, distribution.min)
     if rank < distribution.count:
         seen = 0
-        for name in sorted(distribution.buckets, key=_edge):
+        for name in sorted(distribution.buckets, key=edge_of):
             seen += distribution.buckets[name]
             if seen >= rank:
                 upper = distribution.max if name == OVER else int(name)
@@ -230,7 +195,7 @@ def shown(counted: Aggregates | TriggerAggregates) -> dict[str, Json]:
     members = _members(counted)
     triggers = [value for value in members.values() if isinstance(value, TriggerAggregates)]
     if triggers:
-        members["duration_ms"] = _distribution([trigger.duration_ms for trigger in triggers])
+        members["duration_ms"] = added_distributions([trigger.duration_ms for trigger in triggers])
     for name, value in members.items():
         if isinstance(value, TriggerAggregates):
             members[name] = shown(value)
