@@ -45,8 +45,8 @@ class PublishingSettings(BaseSettings):
     state_folder: str | None = Field(
         default=None,
         min_length=1,
-        description="Folder of the checkpoints of `contextgauge publish` and the secret of "
-        "`--no-text`. If unset: `contextgauge` in `XDG_STATE_HOME`, else in `~/.local/state`.",
+        description="Folder of the checkpoints of `contextgauge publish`, the secret of "
+        "`--no-text` and what `contextgauge view` has read. If unset: `contextgauge` in `XDG_STATE_HOME`, else in `~/.local/state`.",
     )
 
 

@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 import webbrowser
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -91,9 +92,14 @@ def view(
         address = f"{url_of(host, listener)}/"
         local = parts.local_view(settings, checked, say)
         lock.announce(address)
-        say(f"The page is at {address} (Ctrl-C to stop)", to=out)
         serving = _serving(settings, host, local)
-        uvloop.run(_run(local, serving, listener, address if open_page else None))
+
+        def ready() -> None:
+            say(f"The page is at {address} (Ctrl-C to stop)", to=out)
+            if open_page:
+                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+        uvloop.run(_run(local, serving, listener, ready))
     finally:
         listener.close()
         lock.release()
@@ -158,9 +164,9 @@ def _report(doing: str, error: BaseException) -> None:
 
 
 async def _run(
-    local: LocalView, serving: Serving, listener: socket.socket, page: str | None
+    local: LocalView, serving: Serving, listener: socket.socket, ready: Callable[[], None]
 ) -> None:
-    """Read and serve until a signal; open the `page`. Raises what ended the reading."""
+    """Read and serve until a signal. Raises what ended the reading."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in _SIGNALS:
         loop.add_signal_handler(number, _stop, loop, stop)
@@ -177,8 +183,7 @@ async def _run(
     await local.views.start()
     reading.start()
     tasks = [asyncio.create_task(beat(serving.health)), asyncio.create_task(_show(local))]
-    if page is not None:
-        threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+    ready()
     try:
         await serve_until(stop, serving, listener)
     finally:

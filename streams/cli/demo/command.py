@@ -101,7 +101,7 @@ def demo(
             out.print(Text(f"! {error}", style="yellow"), soft_wrap=True)
             say("running embedded: the same flows in one process, in memory", done=True)
             if serve:
-                say("the web page needs Redis: it is not served", done=True)
+                say("the page of the demo needs Redis; `contextgauge view` needs none", done=True)
             asyncio.run(_show(demo_pipeline.embedded_pipeline(settings), blocks))
     say("everything is stopped", done=True)
     print_next(path, served=serve)

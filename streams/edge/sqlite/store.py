@@ -110,7 +110,7 @@ class SqliteStore:
                 for session, view in views.views.items()
             ],
         )
-        ids = self._ids(views.views)
+        ids = self._ids({*views.views, *(who for _, who in views.agents)})
         many(
             "INSERT OR REPLACE INTO compactions VALUES (?, ?, ?)",
             [(ids[who], name, document) for (who, name), document in views.compactions.items()],
@@ -126,12 +126,13 @@ class SqliteStore:
             f"ORDER BY position DESC LIMIT 1 OFFSET {STREAM_ENTRIES})",
             streams,
         )
-        for (agent, who), recent in views.agents.items():
-            if recent is None:
-                many("DELETE FROM agents WHERE agent = ? AND id = ?", [(agent, ids[who])])
-            else:
-                row = (agent, ids[who], min(recent, _LARGEST))
-                many("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", [row])
+        agents = [(agent, ids.get(who), recent) for (agent, who), recent in views.agents.items()]
+        many(
+            "DELETE FROM agents WHERE agent = ? AND id = ?",
+            [(agent, number) for agent, number, recent in agents if recent is None],
+        )
+        rows = [(*row[:2], min(row[2], _LARGEST)) for row in agents if row[2] is not None]
+        many("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", rows)
         self._write_stats(views.stats)
         many("INSERT INTO live VALUES (?, ?)", views.live)
         many(
