@@ -30,8 +30,8 @@ from streams.serve.api.serving import Serving
 from streams.settings import Settings
 from streams.settings.serving import ServingSettings
 from streams.wiring import view as parts
-from streams.wiring.view import LocalView
 from streams.wiring.serve import is_of_this_machine, readers
+from streams.wiring.view import LocalView
 
 _HERE = "127.0.0.1"
 _PORT: int = ServingSettings.model_fields["serve_port"].default

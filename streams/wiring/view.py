@@ -14,7 +14,7 @@ from streams import wiring
 from streams.core.derivation.state import STATE_VERSION
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.watch import TranscriptFinder
-from streams.edge.sqlite.database import Lock
+from streams.edge.sqlite.database import Lock, delete_unused
 from streams.edge.sqlite.store import SqliteStore
 from streams.edge.sqlite.views import SqliteViews
 from streams.flow.view.derivation import LocalDerivation
@@ -62,6 +62,7 @@ def local_view(
     file = local_file(settings, paths)
     tag = f"{version('contextgauge')}/{STATE_VERSION}/{rules.tag}/{settings.message_limit_bytes}"
     store = SqliteStore(file, tag)
+    delete_unused(file, clock.now_ms() / 1_000)
     transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)
     derivation = LocalDerivation(rules, store, settings.message_limit_bytes)
     reading = LocalReading(transcripts, derivation, clock)

@@ -14,7 +14,7 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.core.projection.project import project
 from streams.edge.files import reading as files
-from streams.edge.sqlite.database import InUseError, Lock
+from streams.edge.sqlite.database import InUseError, Lock, delete_unused
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from tests.doubles.dump import fold_records
@@ -43,9 +43,7 @@ def test_the_figures_are_those_of_a_replay(folder: Path, tmp_path: Path) -> None
     assert stored["views"] == expected
     (documents,) = fold_records(records, 1)
     assert stored["stats"] == {
-        name: codec.loads(each)
-        for name, each in documents.stats.items()
-        if name != b"partition"
+        name: codec.loads(each) for name, each in documents.stats.items() if name != b"partition"
     }
 
 
@@ -117,7 +115,7 @@ def _delete_subagent(folder: Path) -> None:
 
 
 def _rename(folder: Path) -> None:
-    path = sorted(folder.glob("-srv-repo/*.jsonl"))[0]
+    path = min(folder.glob("-srv-repo/*.jsonl"))
     (folder / "other").mkdir()
     path.rename(folder / "other" / path.name)
 
@@ -178,3 +176,15 @@ def test_a_second_writer_is_shown_where_the_first_one_serves(tmp_path: Path) -> 
     first.release()
     second.take()
     second.release()
+
+
+def test_files_of_paths_that_are_viewed_no_more_are_deleted(tmp_path: Path) -> None:
+    now_s = 2_000_000_000
+    for name, days in (("own", 200), ("unused", 91), ("recent", 89), ("in use", 91)):
+        path = tmp_path / f"{name}.sqlite3"
+        path.touch()
+        os.utime(path, (now_s - days * 86_400, now_s - days * 86_400))
+    lock = Lock(tmp_path / "in use.sqlite3")
+    lock.take()
+    delete_unused(tmp_path / "own.sqlite3", now_s)
+    assert {path.stem for path in tmp_path.glob("*.sqlite3")} == {"own", "recent", "in use"}

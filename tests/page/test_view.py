@@ -25,9 +25,7 @@ async def test_sessions_of_transcripts_appear_and_grow(
     page: Page, command: Command, tmp_path: Path
 ) -> None:
     folder = write_sample(tmp_path / "projects")
-    view = command.start(
-        "view", str(folder), "--port", "0", STATE_FOLDER=str(tmp_path / "state")
-    )
+    view = command.start("view", str(folder), "--port", "0", STATE_FOLDER=str(tmp_path / "state"))
     assert view.stdout is not None
     address = re.search(r"http://\S+/", view.stdout.readline())
     assert address is not None

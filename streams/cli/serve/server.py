@@ -172,6 +172,7 @@ class Report:
         self._logged_s: dict[str, float] = {}
 
     def __call__(self, doing: str, error: BaseException) -> None:
+        """Log an error and what was being done."""
         # The text of an error of another kind may quote a message.
         is_expected = isinstance(error, ContextgaugeError)
         text = str(error) if is_expected else exits.where(error)

@@ -73,9 +73,11 @@ class LocalTranscripts:
         self._progress: ReadingProgress | None = None
 
     def progress(self) -> ReadingProgress | None:
+        """Return how much has been read, None before the first look; from any thread."""
         return self._progress
 
     def look(self) -> list[str]:
+        """Look at the files; return those that are gone or no longer hold what was read."""
         now_s = self._clock.monotonic_s()
         lost = self._sweep(now_s) if now_s >= self._next_sweep_s else self._look_at_hot()
         wait_s = _SWEEP_S if len(self._unread) < _MANY else _BUSY_S
@@ -83,6 +85,7 @@ class LocalTranscripts:
         return lost
 
     def forget(self, paths: Collection[str]) -> None:
+        """Read these files from their beginnings; those that are gone, no more."""
         for path in paths:
             self._read.pop(path, None)
             self._close(path)
@@ -90,6 +93,7 @@ class LocalTranscripts:
                 self._unread[path] = None
 
     def pieces(self) -> Iterator[TranscriptPiece]:
+        """Yield what was not read yet, until it is time to look again."""
         now_s = self._clock.monotonic_s()
         for path in self._in_order():
             try:
@@ -267,4 +271,3 @@ def _is_as_left(at: Position, status: os.stat_result) -> bool:
 
 def _mark_of(at: Position) -> bytes:
     return codec.dumps({**at._asdict(), "path": ""})
-

@@ -20,6 +20,10 @@ if sys.platform != "win32":
 _LAYOUT_VERSION = 1
 """Version of the tables."""
 
+_UNUSED_S = 90 * 24 * 3_600
+"""A file that was not written to for so long is of paths that are viewed no more, or have nothing
+new: then it is filled again."""
+
 _OWNER_ONLY = 0o600
 _FOLDER_OWNER_ONLY = 0o700
 
@@ -76,18 +80,18 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path.with_name(path.name + ".lock")
+        self.path = path.with_name(path.name + ".lock")
         self._target = path
         self._descriptor: int | None = None
 
     def take(self) -> None:
         """Take the lock. Raises InUseError, and ConfigError where the file cannot be written."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_OWNER_ONLY)
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_OWNER_ONLY)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
         except OSError as error:
             raise ConfigError(
-                f"{self._path}: {error.strerror}. Name another folder with CONTEXTGAUGE_STATE_FOLDER"
+                f"{self.path}: {error.strerror}. Name another folder with CONTEXTGAUGE_STATE_FOLDER"
             ) from error
         try:
             if sys.platform != "win32":
@@ -121,8 +125,7 @@ def open_database(path: Path, tag: str) -> sqlite3.Connection:
     try:
         connection = _opened(path, tag)
         if connection is None:
-            for end in ("", "-wal", "-shm"):
-                path.with_name(path.name + end).unlink(missing_ok=True)
+            _delete(path)
             connection = _made(path, tag)
     except (OSError, sqlite3.Error) as error:
         raise ConfigError(
@@ -130,6 +133,24 @@ def open_database(path: Path, tag: str) -> sqlite3.Connection:
             "CONTEXTGAUGE_STATE_FOLDER"
         ) from error
     return connection
+
+
+def _delete(path: Path) -> None:
+    for end in ("", "-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def delete_unused(own: Path, now_s: float) -> None:
+    """Delete the other local files of the folder that were not written to for long."""
+    for path in own.parent.glob(f"*{own.suffix}"):
+        with contextlib.suppress(OSError, InUseError, ConfigError):
+            if path == own or now_s - path.stat().st_mtime < _UNUSED_S:
+                continue
+            lock = Lock(path)
+            lock.take()
+            _delete(path)
+            lock.path.unlink()
+            lock.release()
 
 
 def _opened(path: Path, tag: str) -> sqlite3.Connection | None:
@@ -166,7 +187,9 @@ def _made(path: Path, tag: str) -> sqlite3.Connection:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
+    return sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, cached_statements=64
+    )
 
 
 @contextlib.contextmanager

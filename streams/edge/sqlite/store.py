@@ -123,8 +123,8 @@ class SqliteStore:
         many(
             "DELETE FROM entries WHERE id = ?1 AND stream = ?2 AND position <= ("
             "SELECT position FROM entries WHERE id = ?1 AND stream = ?2 "
-            f"ORDER BY position DESC LIMIT 1 OFFSET {STREAM_ENTRIES})",
-            streams,
+            "ORDER BY position DESC LIMIT 1 OFFSET ?3)",
+            [(*of, STREAM_ENTRIES) for of in streams],
         )
         agents = [(agent, ids.get(who), recent) for (agent, who), recent in views.agents.items()]
         many(
@@ -137,8 +137,8 @@ class SqliteStore:
         many("INSERT INTO live VALUES (?, ?)", views.live)
         many(
             "DELETE FROM live WHERE position <= ("
-            f"SELECT position FROM live ORDER BY position DESC LIMIT 1 OFFSET {LIVE_ENTRIES})",
-            [()] if views.live else (),
+            "SELECT position FROM live ORDER BY position DESC LIMIT 1 OFFSET ?)",
+            [(LIVE_ENTRIES,)] if views.live else (),
         )
         return ids
 

@@ -9,7 +9,7 @@ from contextgauge.normalise.signals import InputMessage
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
-from streams.flow.derive.deriver import DeriveResult, Deriver
+from streams.flow.derive.deriver import Deriver, DeriveResult
 
 
 class Derived(NamedTuple):

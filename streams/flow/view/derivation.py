@@ -8,7 +8,6 @@ been away. Between commits only the sessions that were used last are in memory.
 
 from collections.abc import Collection, Iterable, Iterator
 
-from contextgauge.normalise.signals import InputMessage
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from schemas.views import Aggregates
@@ -20,7 +19,7 @@ from streams.core.derivation.state import Session
 from streams.core.projection import statistics
 from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
-from streams.flow.project.fold import FIRST_STATS, Documents, Fold, LoggedRecord
+from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
 from streams.flow.project.partition import ViewWrite
 from streams.flow.replay.replay import derive_line
 from streams.ports import Entry, LocalChanges, LocalStore, TranscriptPiece
