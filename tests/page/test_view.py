@@ -10,6 +10,7 @@ from playwright.async_api import Page, expect
 from tests.conftest import Command
 from tests.flow.local_view_kit import write_sample
 from tests.page.agent import Agent
+from tests.page.pretend import Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -58,3 +59,20 @@ async def test_sessions_of_transcripts_appear_and_grow(
     await page.goto(f"{address[0]}#/")
     await expect(row).to_have_count(0, timeout=PATIENCE_MS)
     await expect(page.locator(".row[data-id]")).to_have_count(12)
+
+
+async def test_a_bar_shows_how_much_of_the_transcripts_has_been_read(
+    page: Page, page_url: str, api: Api
+) -> None:
+    api.reading = {"files": 1_024, "read_files": 0, "bytes": 2_000, "read_bytes": 0}
+    await page.goto(page_url)
+    await expect(page.get_by_role("heading", name="Reading transcripts")).to_be_visible()
+    bar = page.get_by_role("progressbar", name="Transcripts read")
+    await expect(bar).to_have_attribute("value", "0")
+    api.reading |= {"read_files": 312, "read_bytes": 500}
+    await expect(page.locator(".reading")).to_have_text("312 of 1,024 transcripts")
+    await expect(bar).to_have_attribute("value", "500")
+    api.reading |= {"read_files": 1_024, "read_bytes": 2_000}
+    await expect(bar).to_have_count(0)
+    await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
+    await expect(page.locator(".note")).to_contain_text("as soon as its runtime writes")

@@ -61,7 +61,8 @@ class LocalTranscripts:
         self._look_around = look
         self._clock = clock
         self._report = report
-        self._read = {path: from_entry(codec.loads(mark)) for path, mark in marks.items()}
+        self._marks = marks
+        self._read: dict[str, Position] = {}
         self._files: dict[str, os.stat_result] = {}
         self._unread: dict[str, None] = {}
         self._failed: dict[str, str] = {}
@@ -107,6 +108,9 @@ class LocalTranscripts:
     def _sweep(self, now_s: float) -> list[str]:
         """Look at all files; return those that are lost."""
         before = self._files
+        if self._swept_s is None:
+            self._read = {path: from_entry(codec.loads(at)) for path, at in self._marks.items()}
+            self._marks = {}
         found = self._look_around(now_s)
         lost = []
         gap_s = None if self._swept_s is None else now_s - self._swept_s
