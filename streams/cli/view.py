@@ -133,16 +133,10 @@ def _listener(host: str, port: int | None) -> socket.socket:
 
 
 def _serving(settings: Settings, host: str, local: LocalView) -> Serving:
-    """Return what the server needs. Raises ConfigError for tokens that cannot be read.
-
-    On this machine everybody may read, as everybody who can connect may read the transcripts;
-    elsewhere the settings of `contextgauge serve` hold.
-    """
+    """Return what the server needs. Raises ConfigError for tokens that cannot be read."""
     clock, telemetry = SystemClock(), PrometheusTelemetry("serve", "worker")
     health = Health("view", clock, settings.stuck_after_s)
-    only_here = is_of_this_machine(host)
-    if not only_here:
-        warn_of_open_access(settings, host, "--host")
+    warn_of_open_access(settings, host, "--host")
     return Serving(
         reader=local.views,
         clock=clock,
@@ -150,9 +144,9 @@ def _serving(settings: Settings, host: str, local: LocalView) -> Serving:
         health=health,
         probe=answers(telemetry, health),
         report=_report,
-        readers=None if only_here else readers(settings),
-        only_here=only_here,
-        requests_per_s=0 if only_here else settings.serve_requests_per_s,
+        readers=readers(settings),
+        only_here=is_of_this_machine(host),
+        requests_per_s=settings.serve_requests_per_s,
         streams=settings.serve_streams,
         reading=local.reading.progress,
     )
@@ -169,7 +163,8 @@ async def _run(
     """Read and serve until a signal. Raises what ended the reading."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in _SIGNALS:
-        loop.add_signal_handler(number, _stop, loop, stop)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as of a job in the background
+            loop.add_signal_handler(number, _stop, loop, stop)
     failures: list[BaseException] = []
 
     def read() -> None:
@@ -193,9 +188,10 @@ async def _run(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await local.views.stop()
+        if not reading.is_alive():
+            local.close()
     if failures:
         raise failures[0]
-    local.close()
 
 
 def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

@@ -27,14 +27,15 @@ class LocalReading:
         self._clock = clock
         self._stopping = threading.Event()
         self._seen_ms = clock.now_ms()
+        self._progress: ReadingProgress | None = None
 
     def stop(self) -> None:
         """Let the reading end after the lines in hand."""
         self._stopping.set()
 
     def progress(self) -> ReadingProgress | None:
-        """Return how much has been read; None before the first look."""
-        return self._transcripts.progress()
+        """Return how much has been read; None before the first look. What is done is written."""
+        return self._progress
 
     def heartbeat(self) -> ProjectorHeartbeat:
         """Return when it was last at work. Views are never behind: all that is read is in them."""
@@ -49,6 +50,7 @@ class LocalReading:
             if lost:
                 self._derivation.commit()
                 self._transcripts.forget(self._derivation.remove(lost))
+            self._progress = self._progress or self._transcripts.progress()
             has_read = False
             for piece in self._transcripts.pieces():
                 self._seen_ms = self._clock.now_ms()
@@ -62,6 +64,7 @@ class LocalReading:
             progress = self._transcripts.progress()
             if not has_read or (progress is not None and progress.is_done):
                 self._derivation.commit()
+            self._progress = progress
             if not has_read:
                 self._stopping.wait(_IDLE_S)
         self._derivation.commit()
