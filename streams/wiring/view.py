@@ -16,6 +16,7 @@ from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.watch import TranscriptFinder
 from streams.edge.sqlite.database import Lock, delete_unused
 from streams.edge.sqlite.store import SqliteStore
+from streams.edge.sqlite.turns import Turns
 from streams.edge.sqlite.views import SqliteViews
 from streams.flow.view.derivation import LocalDerivation
 from streams.flow.view.reading import LocalReading
@@ -64,9 +65,10 @@ def local_view(
     store = SqliteStore(file, tag)
     delete_unused(file, clock.now_ms() / 1_000)
     transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)
-    derivation = LocalDerivation(rules, store, settings.message_limit_bytes)
+    turns = Turns()
+    derivation = LocalDerivation(rules, store, turns.give_way, settings.message_limit_bytes)
     reading = LocalReading(transcripts, derivation, clock)
-    return LocalView(reading, SqliteViews(file, reading.heartbeat), store.close)
+    return LocalView(reading, SqliteViews(file, reading.heartbeat, turns), store.close)
 
 
 def checked_paths(paths: Sequence[str]) -> list[str]:

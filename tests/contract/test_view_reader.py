@@ -10,6 +10,7 @@ from schemas.views import LIVE_ENTRIES, STREAM_ENTRIES
 from streams.edge.memory.views import MemoryViews
 from streams.edge.redis.views import RedisViews
 from streams.edge.sqlite.store import SqliteStore
+from streams.edge.sqlite.turns import Turns
 from streams.edge.sqlite.views import SqliteViews
 from streams.ports import (
     Entry,
@@ -54,7 +55,7 @@ async def filled(
     """Give each reader in turn, with a generation that is active and has nothing yet."""
     if request.param == "sqlite":
         local = SqliteStore(tmp_path / "local", "tag")
-        reader = SqliteViews(tmp_path / "local", lambda: HEARTBEAT)
+        reader = SqliteViews(tmp_path / "local", lambda: HEARTBEAT, Turns())
         await reader.start()
         yield Filled(reader, local)
         await reader.stop()

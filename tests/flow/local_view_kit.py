@@ -31,7 +31,7 @@ class Run:
         self.transcripts = LocalTranscripts(
             finder.look, self.store.marks(), self.clock, lambda _text: None
         )
-        self.derivation = LocalDerivation(RULES, self.store)
+        self.derivation = LocalDerivation(RULES, self.store, lambda: None)
         self.read: list[str] = []
 
     def all(self, commit_each: int = 3) -> "Run":

@@ -8,6 +8,7 @@ from typing import Any
 
 from contextgauge.errors import RetryError
 from schemas.views import LIVE_ENTRIES, EntryStream
+from streams.edge.sqlite.turns import Turns
 from streams.ports import (
     Entry,
     Generations,
@@ -33,11 +34,13 @@ class SqliteViews:
     """Reads views from the local file, which a store of this process has opened already.
 
     `heartbeat` returns what the reading reports; it is not stored, as nothing else would be
-    written while nothing changes.
+    written while nothing changes. The reading gives way to queries by `turns`.
     """
 
-    def __init__(self, path: Path, heartbeat: Callable[[], ProjectorHeartbeat]) -> None:
-        self._path, self._heartbeat = path, heartbeat
+    def __init__(
+        self, path: Path, heartbeat: Callable[[], ProjectorHeartbeat], turns: Turns
+    ) -> None:
+        self._path, self._heartbeat, self._turns = path, heartbeat, turns
         self._connection: sqlite3.Connection | None = None
         self._build = ""
 
@@ -155,6 +158,7 @@ class SqliteViews:
         try:
             if self._connection is None:
                 raise RetryError("the local file is closed")
-            return self._connection.execute(ask, values).fetchall()
+            with self._turns.query():
+                return self._connection.execute(ask, values).fetchall()
         except sqlite3.Error as error:
             raise RetryError(f"{self._path}: {error}") from error

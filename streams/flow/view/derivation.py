@@ -6,7 +6,7 @@ A commit is one transaction, so a process that is killed goes on from a commit a
 been away. Between commits only the sessions that were used last are in memory.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
@@ -34,16 +34,22 @@ _NEVER_IDLE = Activity(0, None)
 
 
 class LocalDerivation:
-    """The sessions of the local file. Not thread-safe."""
+    """The sessions of the local file. Not thread-safe.
+
+    `give_way` is called between two lines: it may wait for others of this process.
+    """
 
     def __init__(
-        self, rules: Rules, store: LocalStore, limit_bytes: int = MESSAGE_LIMIT_BYTES
+        self,
+        rules: Rules,
+        store: LocalStore,
+        give_way: Callable[[], None],
+        limit_bytes: int = MESSAGE_LIMIT_BYTES,
     ) -> None:
         self._rules = rules
         self._store = store
+        self._give_way = give_way
         self._limit_bytes = limit_bytes
-        self.dead = 0
-        """Lines that could not be derived from."""
         self._restart()
 
     @property
@@ -55,9 +61,8 @@ class LocalDerivation:
         """Derive and fold the lines of a piece."""
         is_live = piece.received_ms is not None
         for line in piece.lines:
+            self._give_way()
             result = derive_line(self._deriver, line, self._limit_bytes, piece.received_ms)
-            if result.dead is not None:
-                self.dead += 1
             if result.session_id is None:
                 continue
             session_id = result.session_id
