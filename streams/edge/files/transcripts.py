@@ -23,8 +23,8 @@ from streams.ports import Clock, ReadingProgress, TranscriptPiece
 _SWEEP_S = 0.2
 """How often all files are looked at: what a person calls at once."""
 
-_LOOK_SHARE = 20
-"""A look at all files takes a twentieth of the time at most; between two, those that changed
+_LOOK_SHARE = 50
+"""A look at all files takes a fiftieth of the time at most; between two, those that changed
 lately are looked at."""
 
 _MANY = 200
