@@ -171,9 +171,9 @@ async def test_streams_are_capped_exactly(filled: Filled) -> None:
     many = STREAM_ENTRIES + 3
     for start in range(0, many, 500):
         part = range(start, min(start + 500, many))
-        entries = [("readings", b"a", Entry(n, b"%d" % n)) for n in part]
         changes = changes_of(b"a")._replace(
-            entries=entries, live=[Entry(n, b"%d" % n) for n in part]
+            entries=[("readings", b"a", Entry(n, b"%d" % n)) for n in part],
+            live=[Entry(n, b"%d" % n) for n in part],
         )
         await filled.write(part.stop, changes)
     stored = await filled.reader.entries(1, 0, "readings", b"a", -1)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from streams.edge.files import tail
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.watch import TranscriptFinder
 from streams.ports import TranscriptPiece
@@ -103,7 +102,7 @@ def test_files_that_did_not_change_are_not_opened_again(
         opened.append(Path(path).name)
         return really_open(path, *more)
 
-    monkeypatch.setattr(tail.os, "open", counted)
+    monkeypatch.setattr(os, "open", counted)
     reading.start()
     assert reading.lines() == [told(9)]
     assert set(opened) == {"3.jsonl"}
@@ -183,7 +182,7 @@ def test_a_file_that_cannot_be_read_is_reported_once_and_the_others_are_read(
             raise PermissionError(13, "Permission denied", path)
         return really_open(path, *more)
 
-    monkeypatch.setattr(tail.os, "open", refusing)
+    monkeypatch.setattr(os, "open", refusing)
     reading = Reading(tmp_path)
     assert reading.lines() == [told(1, "b")]
     assert reading.lines() == []

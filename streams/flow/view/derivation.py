@@ -162,8 +162,8 @@ class LocalDerivation:
         if statistics.counts(record):
             attempt = None if before is None else before.attempt
             own = self._own_totals(session)
-            for name in statistics.fields(record, documents.partition.newest_ms):
-                own[name] = statistics.counted(own.get(name, Aggregates()), record, attempt)
+            for field in statistics.fields(record, documents.partition.newest_ms):
+                own[field] = statistics.counted(own.get(field, Aggregates()), record, attempt)
 
     def _own_totals(self, session: bytes) -> dict[str, Aggregates]:
         """Return the session's own aggregates, to be changed."""
