@@ -57,8 +57,8 @@ async def test_sessions_of_transcripts_appear_and_grow(
 
     (folder / "streams" / f"{SESSION}.jsonl").unlink()
     await page.goto(f"{address[0]}#/")
-    await expect(row).to_have_count(0, timeout=PATIENCE_MS)
-    await expect(page.locator(".row[data-id]")).to_have_count(12)
+    await expect(page.locator(".row[data-id]")).to_have_count(12, timeout=PATIENCE_MS)
+    await expect(row).to_have_count(0)
 
 
 async def test_a_bar_shows_how_much_of_the_transcripts_has_been_read(

@@ -12,7 +12,7 @@ export function isReading(reading) {
 export class ReadingBar {
   #words = text("");
   #bar = h("progress", { "aria-label": "Transcripts read" });
-  #el = h("span", { class: "reading" }, this.#bar, h("span", { class: "figure" }, this.#words));
+  #el = h("span", { class: "reading" }, this.#bar, h("span", {}, this.#words));
 
   /** `place`: what it stands before. */
   constructor(place) {
