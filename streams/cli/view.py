@@ -163,7 +163,8 @@ async def _run(
     """Read and serve until a signal. Raises what ended the reading."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as of a job in the background
+        # `nohup` lets SIGHUP be ignored.
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, _stop, loop, stop)
     failures: list[BaseException] = []
 
