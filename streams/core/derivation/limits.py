@@ -1,6 +1,8 @@
 """Windows and other limits: what is known of them, and when a change is emitted (R12)."""
 
+import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from contextgauge.normalise.signals import (
@@ -20,6 +22,9 @@ from streams.core.derivation.windows import base_name
 MAX_MODELS: Final = 64
 """Model names whose windows a session remembers; the oldest leave. Real sessions use a handful."""
 
+_DATE: Final = re.compile(r"-[0-9]{8}\Z")
+"""The date of a dated model name, as in `claude-haiku-4-5-20251001`."""
+
 _NO_MODEL: Final = ""
 """Key of the windows of a chain whose model is unknown."""
 
@@ -34,16 +39,38 @@ def window_of(
     configured = rules.configured.window(name)
     if configured is not None:
         return configured, "configured"
-    reported = facts.windows.get(name) or facts.raw_windows.get(name)
+    reported = _by_model(facts.windows, name) or _by_model(facts.raw_windows, name)
     if reported is not None:
         return reported, "runtime"
     if name in facts.exceeded:
         return None, "exceeded"
     if model is not None:
-        listed = facts.suffixed.get(model) or rules.catalog.window(model)
+        listed = _by_model(facts.suffixed, model) or rules.catalog.window(model)
         if listed is not None:
             return listed, "catalog"
     return rules.default_window, "default"
+
+
+def _by_model(windows: Mapping[str, int], name: str) -> int | None:
+    """Return a model's window: by its name, else by one that differs in a trailing date only.
+
+    An alias and a dated name match, two different dates never do; of several the latest reported.
+    """
+    if not windows:
+        return None
+    exact = windows.get(name)
+    if exact is not None:
+        return exact
+    undated = _without_date(name)
+    if undated != name:
+        return windows.get(undated)
+    dated = [window for other, window in windows.items() if _without_date(other) == name]
+    return dated[-1] if dated else None
+
+
+@lru_cache(MAX_MODELS)
+def _without_date(name: str) -> str:
+    return _DATE.sub("", name)
 
 
 def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, WindowSource]:
@@ -60,12 +87,15 @@ def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, Wind
 def apply_model(step: Step, message: ModelReport) -> None:
     """Take the main chain's model, and of an `init` what its suffix means."""
     base, suffix = base_name(message.model)
+    turn_window = step.facts.turn_window
     if message.is_init and (step.facts.suffix, step.facts.suffixed.get(base)) != (suffix, suffix):
         suffixed = _with(step.facts.suffixed, base, suffix)
         step.facts = step.facts._replace(suffix=suffix, suffixed=suffixed)
         step.limits_touched = True
         _resolve(step)
     set_model(step, MAIN_CHAIN, base)
+    if message.of_turn and turn_window is not None:
+        apply_turn_window(step)
 
 
 def set_model(step: Step, name: str, model: str) -> None:
@@ -108,11 +138,22 @@ def apply_windows(step: Step, message: RuntimeWindows) -> None:
 
 
 def apply_own_window(step: Step, message: OwnWindow) -> None:
-    """Take the window of the main chain's model."""
+    """Take the window of the main chain's model, or of the model that its next turn names."""
+    if message.of_next:
+        step.facts = step.facts._replace(turn_window=message.window)
+        return
     name = step.main.model or _NO_MODEL
     windows = _with(step.facts.reported_windows, name, message.window)
-    step.facts = step.facts._replace(reported_windows=windows)
-    _resolve(step)
+    if windows is not step.facts.reported_windows or step.facts.turn_window is not None:
+        step.facts = step.facts._replace(reported_windows=windows, turn_window=None)
+        _resolve(step)
+
+
+def apply_turn_window(step: Step) -> None:
+    """Take the window that was reported for a turn before its model: the model is known now."""
+    window = step.facts.turn_window
+    if window is not None:
+        apply_own_window(step, OwnWindow(window))
 
 
 def _resolve(step: Step) -> None:
@@ -120,7 +161,7 @@ def _resolve(step: Step) -> None:
     facts = step.facts
     windows = _one_per_model(facts.canonical_windows, facts.suffix)
     windows |= _one_per_model(facts.reported_windows, facts.suffix)
-    if windows != facts.windows:
+    if windows != facts.windows or list(windows) != list(facts.windows):
         step.facts = facts._replace(windows=windows)
         step.limits_touched = True
 
@@ -143,7 +184,7 @@ def _with(values: Mapping[str, int], name: str, value: int | None) -> Mapping[st
 
     Where nothing changes it is the same object.
     """
-    if values.get(name) == value:
+    if values.get(name) == value and (value is None or [*values][-1] == name):
         return values
     others = {key: old for key, old in values.items() if key != name}
     if value is not None:
@@ -154,12 +195,19 @@ def _with(values: Mapping[str, int], name: str, value: int | None) -> Mapping[st
 
 
 def apply_auto_compact(step: Step, message: AutoCompact) -> None:
-    """Take the main chain's auto-compact facts; what is not reported again stays."""
+    """Take the main chain's auto-compact facts; what is not reported again stays.
+
+    A context-usage answer changes nothing of what the runtime enforces.
+    """
     facts = step.facts
+    if message.enforced is None and facts.is_enforced:
+        return
     step.facts = facts._replace(
         auto_compact_enabled=_newer(message.enabled, facts.auto_compact_enabled),
         auto_compact_threshold=_newer(message.threshold, facts.auto_compact_threshold),
         effective_window=_newer(message.effective_window, facts.effective_window),
+        auto_compact_source=_newer(message.source, facts.auto_compact_source),
+        is_enforced=facts.is_enforced if message.enforced is None else message.enforced,
     )
     step.limits_touched = True
 
@@ -174,7 +222,10 @@ def apply_usage(step: Step, answer: ContextUsage) -> None:
     if answer.raw_max_tokens is not None:
         raw = _with(step.facts.raw_windows, model or _NO_MODEL, answer.raw_max_tokens)
         step.facts = step.facts._replace(raw_windows=raw)
-    digest = cause_hash(repr((answer.total_tokens, answer.categories))).hex()
+    parts: tuple[object, ...] = (answer.total_tokens, answer.categories)
+    if answer.message_breakdown is not None:
+        parts = (*parts, answer.message_breakdown)
+    digest = cause_hash(repr(parts)).hex()
     step.limits_touched = True
     step.usage = answer
     if step.facts.usage != digest and step.main.reported_limits is not None:
@@ -201,6 +252,7 @@ def emit_limits(step: Step) -> None:
             facts.auto_compact_enabled,
             facts.auto_compact_threshold,
             facts.effective_window,
+            facts.auto_compact_source,
         )
         before = chain.reported_limits
         if limits != before:
@@ -225,5 +277,6 @@ def _emit(step: Step, name: str, limits: ReportedLimits) -> None:
             **limits._asdict(),
             total_tokens=None if usage is None else usage.total_tokens,
             categories=None if usage is None else usage.categories,
+            message_breakdown=None if usage is None else usage.message_breakdown,
         )
     )

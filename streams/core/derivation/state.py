@@ -4,15 +4,16 @@
 `pack` gives the parts that changed, `unpack` reads them back; the position of the parts in the
 changelog is the flow's affair. A part lists its fields in their order, without their names, which
 would be half of it. One that is shorter leaves the last at their defaults: so a part written by an
-older build of the same version can be read, and new fields of `Chain` and `KnownFacts` come last.
+older build can be read, and new fields of `Chain` and `KnownFacts` come last.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from contextgauge.errors import VersionError
+from contextgauge.normalise.signals import Twin
 from schemas.records import Json, Trigger, WindowSource
 from streams.core.derivation.known_causes import (
     CHUNK,
@@ -24,8 +25,14 @@ from streams.core.derivation.known_causes import (
 )
 from streams.core.derivation.transitions import IDLE, Attempt, Phase, Start, attempt_in
 
-STATE_VERSION: Final = 2
-"""Version of the parts; a build refuses a partition whose state has another."""
+STATE_VERSION: Final = 3
+"""Version of the parts as they are written.
+
+3 has thresholds by window where 2 had them by epoch alone, and an attempt's last heartbeat.
+"""
+
+READABLE_VERSIONS: Final = (2, STATE_VERSION)
+"""Versions of parts that are read; a build refuses a partition whose state has another."""
 
 SESSION_PART: Final = "session"
 _CHAIN_PREFIX: Final = "chain:"
@@ -63,6 +70,11 @@ class ReportedLimits(NamedTuple):
     auto_compact_enabled: bool | None
     auto_compact_threshold: int | None
     effective_window: int | None
+    auto_compact_source: str | None = None
+
+
+Announced: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
+"""Thresholds announced in an epoch by window, tokens; the window of the latest warning last."""
 
 
 @dataclass(slots=True, init=False)
@@ -71,9 +83,11 @@ class Chain:
 
     `used` and `percent` are the last reading's, None while the size is unknown (R22). `messages`
     counts since the last boundary or reset, `since_boundary` since the last boundary, `total`
-    since the start. `announced` are the thresholds of this epoch. `touched` is the session's
+    since the start. `announced` are the warnings of this epoch. `touched` is the session's
     count of applied messages when this chain last had one. `response` is the hash of the latest
-    response's key, `output` what is finally known of its output.
+    response's key, `output` what is finally known of its output. `untimed` is the id of the latest
+    boundary whose duration is null (R29). `twin` is the other form in which the latest boundary
+    may be reported, until the next reading or attempt.
     """
 
     memory: bytes
@@ -87,11 +101,13 @@ class Chain:
     messages: int
     since_boundary: int
     total: int
-    announced: tuple[int, ...]
+    announced: Announced
     boundaries: int
     awaited: AwaitedSummary | None
     unmeasured: Unmeasured | None
     reported_limits: ReportedLimits | None
+    untimed: str | None
+    twin: Twin | None
 
     def __init__(
         self,
@@ -106,11 +122,13 @@ class Chain:
         messages: int = 0,
         since_boundary: int = 0,
         total: int = 0,
-        announced: tuple[int, ...] = (),
+        announced: Announced = (),
         boundaries: int = 0,
         awaited: AwaitedSummary | None = None,
         unmeasured: Unmeasured | None = None,
         reported_limits: ReportedLimits | None = None,
+        untimed: str | None = None,
+        twin: Twin | None = None,
     ) -> None:
         self.memory = memory
         self.response = response
@@ -128,6 +146,8 @@ class Chain:
         self.awaited = awaited
         self.unmeasured = unmeasured
         self.reported_limits = reported_limits
+        self.untimed = untimed
+        self.twin = twin
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -148,6 +168,8 @@ class Chain:
             self.awaited,
             self.unmeasured,
             self.reported_limits,
+            self.untimed,
+            self.twin,
         )
 
 
@@ -159,7 +181,8 @@ class KnownFacts(NamedTuple):
     latest suffix, by name without one. `raw_windows` come from `rawMaxTokens`; `exceeded` are
     models whose assumed window was proven wrong. `suffix` is the window that the latest `init`'s
     suffix means, `suffixed` has it for each model whose latest `init` had one. `aliases` map a
-    parent's tool use to an agent id (R2).
+    parent's tool use to an agent id (R2). `is_enforced`: context-usage answers change nothing of
+    the auto-compact facts. `turn_window` was reported for a turn whose model is not known yet.
     """
 
     runtime: str | None = None
@@ -180,6 +203,9 @@ class KnownFacts(NamedTuple):
     effective_window: int | None = None
     usage: str | None = None
     publisher_agent_id: str | None = None
+    auto_compact_source: str | None = None
+    is_enforced: bool = False
+    turn_window: int | None = None
 
 
 _NO_CHAINS: Final[dict[str, Chain]] = {}
@@ -291,7 +317,7 @@ def _unpack(parts: Mapping[str, StoredPart]) -> Session:
         chains,
         attempt_in(
             Phase(cast("str", phase)),
-            None if start is None else Start(*cast("list[str]", start)),  # type: ignore[arg-type]
+            None if start is None else _unpack_start(start),
         ),
         cast("Trigger | None", hint),
         cast("str | None", last_reset),
@@ -327,7 +353,7 @@ def _pack_chain(chain: Chain) -> StoredPart:
 
 def _listed(values: Iterable[Any]) -> list[Json]:
     """Return values as JSON has them: lists in place of tuples."""
-    return [list(value) if isinstance(value, tuple) else value for value in values]
+    return [_listed(value) if isinstance(value, tuple) else value for value in values]
 
 
 def _unpack_chain(part: StoredPart) -> Chain:
@@ -336,14 +362,37 @@ def _unpack_chain(part: StoredPart) -> Chain:
     for place, make in _MADE_OF_LISTS:
         if place < len(read) and read[place] is not None:
             read[place] = make(read[place])
-    return Chain(part.data, bytes.fromhex(cast("str", response)), *read)
+    chain = Chain(part.data, bytes.fromhex(cast("str", response)), *read)
+    if chain.announced and isinstance(chain.announced[0], int):
+        _upgrade_announced(chain)
+    return chain
+
+
+def _upgrade_announced(chain: Chain) -> None:
+    """Set what version 2 announced in an epoch for the window that was in force."""
+    thresholds = cast("tuple[int, ...]", chain.announced)
+    window = None if chain.reported_limits is None else chain.reported_limits.window
+    chain.announced = () if window is None else ((window, thresholds),)
+
+
+def _unpack_start(fields: Json) -> Start:
+    """Read a start; version 2 has no heartbeat, so the start is the last time that is known."""
+    attempt_id, own_ms, live_ms, *last = cast("list[Any]", fields)
+    return Start(attempt_id, own_ms, live_ms, *(last or (own_ms, live_ms)))
+
+
+def _announced(values: list[Any]) -> tuple[Any, ...]:
+    """Read thresholds by window, or without windows as version 2 has them."""
+    return tuple(
+        (value[0], tuple(value[1])) if isinstance(value, list) else value for value in values
+    )
 
 
 _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
-    (9, tuple),
+    (9, _announced),
     (11, AwaitedSummary._make),
     (12, Unmeasured._make),
-    (13, ReportedLimits._make),
+    (13, lambda values: ReportedLimits(*values)),
 )
 """Fields of a chain that JSON has as lists, by their place after the response."""
 

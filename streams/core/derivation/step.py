@@ -26,6 +26,7 @@ RECORD_ORDER: Final = (
     "context_reset",
     UNMEASURED,
     "compact_boundary",
+    "compaction_timing",
     "compaction_summary",
     "context_limits",
     "context_edit",

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from functools import partial
 
-from contextgauge.containers import SIGN_FIELDS, Container, Line, Scout
+from contextgauge.containers import SIGN_FIELDS, STREAM_SIGNS, Container, Line, Scout
 from schemas.messages import DeadLetter
 from schemas.records import Json
 from schemas.topics import MIB
@@ -262,7 +262,7 @@ class FileTail:
             examined += len(value)
             is_early = lines <= LOOK_AHEAD_LINES and examined <= LOOK_AHEAD_BYTES
             if any(sign in value for sign in SIGN_FIELDS) or (
-                is_early and b'"session_id"' in value
+                is_early and any(sign in value for sign in STREAM_SIGNS)
             ):
                 body = codec.decode(value, limit=HELD_LINE_BYTES)
                 if not isinstance(body, DeadLetter) and scout.look(body):

@@ -352,7 +352,7 @@ def test_an_attempt_too_old_to_alert_is_alerted_after_a_new_heartbeat_and_silenc
     (start,) = watched.given.take(compacting(at=0))
     watched.watch.observe(start, START_MS, START_MS)
     assert watched.watch.due(START_MS + MAX_AGE_MS + 1) == []
-    (beat,) = watched.given.take(compacting(at=1_000))
+    (*_, beat) = watched.given.take(*(compacting(at=at) for at in range(250, 1_001, 250)))
     watched.watch.observe(beat, START_MS + 1_000_000, START_MS + 1_000_000)
     assert len(watched.watch.due(START_MS + 1_000_000 + MINUTE_MS)) == 1
 
@@ -367,8 +367,10 @@ def test_an_attempt_whose_start_is_not_read_back_is_known_by_its_heartbeat(
     watched, other = Watched(rule(Stalled(MINUTE_MS))), Watched(rule(Stalled(MINUTE_MS)))
     (start,) = watched.take(compacting(at=0)) or watched.given.records[-1:]
     (told,) = watched.watch.due(START_MS + MINUTE_MS)
-    (beat,) = watched.given.take(compacting(at=time_s))
+    (beat,) = watched.given.take(compacting())
     assert isinstance(beat.data, CompactionProgress)
+    time_ms = None if time_s is None else START_MS + time_s * 1_000
+    beat = replace(beat, time_ms=time_ms)
     beat = replace(beat, data=replace(beat.data, elapsed_ms=elapsed_ms))
     other.watch.recall(beat, START_MS + 2_000_000)
     (alert,) = other.watch.due(START_MS + 2_000_000 + MINUTE_MS)
