@@ -239,7 +239,9 @@ def test_r01_a_notification_belongs_to_its_thread() -> None:
 
 def test_records_the_app_server_reports_facts_of_its_thread() -> None:
     thread = {"id": THREAD, "cwd": "/repo", "cliVersion": "0.157.1"}
-    info = one(Given().take({"method": "thread/started", "params": {"thread": thread}}), SessionInfo)
+    info = one(
+        Given().take({"method": "thread/started", "params": {"thread": thread}}), SessionInfo
+    )
     assert (info.session_id, info.runtime, info.runtime_version, info.cwd) == (
         THREAD, "codex", "0.157.1", "/repo"
     )  # fmt: skip

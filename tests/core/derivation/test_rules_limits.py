@@ -269,9 +269,7 @@ def test_r12_of_several_dates_the_latest_reported_counts() -> None:
 
 
 def test_r12_a_name_of_its_own_comes_before_a_dated_one() -> None:
-    given = session(
-        init(), result({MODEL: model_window(300_000), DATED: model_window(1_000_000)})
-    )
+    given = session(init(), result({MODEL: model_window(300_000), DATED: model_window(1_000_000)}))
     assert one(given.take(assistant("a", read=9)), ContextReading).window == 300_000
 
 
