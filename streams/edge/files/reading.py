@@ -20,6 +20,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from contextgauge.containers import Container, Line, Scout
@@ -34,6 +35,7 @@ from streams.edge.files.tail import (
     LOOK_AHEAD_LINES,
     FileTail,
     line_of,
+    split_lines,
 )
 from streams.edge.files.watch import SUFFIX, Source, TranscriptFinder, source_of
 
@@ -142,22 +144,9 @@ def _hinted(container: Container, block: Block) -> Block:
 def _split(name: str, descriptor: int) -> Iterator[list[Line]]:
     """Yield the descriptor's lines, those of one reading at a time, without their line ends."""
     number = 0
-    pending: list[bytes] = []
-    pending_bytes = 0
-    while chunk := os.read(descriptor, _BLOCK_BYTES):
-        head, newline, rest = chunk.partition(b"\n")
-        pending_bytes += len(head)
-        if pending_bytes <= HELD_LINE_BYTES:
-            pending.append(head)
-        if not newline:
-            continue
-        number += 1
-        block = [line_of(name, number, b"".join(pending), pending_bytes, None)]
-        *whole, last = rest.split(b"\n")
-        for value in whole:
-            number += 1
-            block.append(line_of(name, number, value, len(value), None))
-        pending, pending_bytes = [last], len(last)
-        yield block
-    if pending_bytes:
-        yield [line_of(name, number + 1, b"".join(pending), pending_bytes, None)]
+    for lines in split_lines(iter(partial(os.read, descriptor, _BLOCK_BYTES), b"")):
+        yield [
+            line_of(name, at, value, size, None)
+            for at, (value, size) in enumerate(lines, number + 1)
+        ]
+        number += len(lines)
