@@ -391,3 +391,30 @@ def test_a_file_that_cannot_be_read_is_a_clear_error(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(ConfigError, match=r"a\.jsonl: No such file"):
         list(files.read(sources))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}\n{}\n", b"{}\n" * 40 + b"{", b"[]\n" * 100], ids=len
+)
+def test_a_file_that_is_rewritten_while_it_is_read_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    monkeypatch.setattr(tail, "_BLOCK_BYTES", 64)
+    path = write(tmp_path / "a.jsonl", *[b"{}"] * 50)
+    blocks = files.read(files.expand([str(path)]))
+    assert next(blocks)
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"a\.jsonl: rewritten while it was read"):
+        list(blocks)
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "_BLOCK_BYTES", 64)
+    path = write(tmp_path / "a.jsonl", *[b"{}"] * 50)
+    blocks = files.read(files.expand([str(path)]))
+    first = next(blocks)
+    with path.open("ab") as file:
+        file.write(b"{}\n")
+    assert len(first) + sum(map(len, blocks)) == 50

@@ -98,6 +98,8 @@ def _read_source(source: Source, fallback: str | None) -> Iterator[Block]:
     try:
         for piece in tail.pieces(0.0, final=True):
             yield piece.lines
+        if tail.read.end < tail.size or not tail.holds_what_was_read(tail.open(source.name)):
+            raise ConfigError(f"{source.name}: rewritten while it was read: read it again")
     finally:
         tail.close()
 
