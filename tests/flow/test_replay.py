@@ -21,6 +21,7 @@ from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files import reading as files
 from streams.edge.files import tail
+from streams.edge.files.watch import TranscriptFinder
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
@@ -86,6 +87,24 @@ def check_folder(folder: Path, session_id: str) -> None:
     assert len(own) == 1
     assert {record.subject for record in records} == {"main", *agents} - own
     assert {record.data.session_id for record in records} == {session_id}
+
+
+@pytest.mark.parametrize("name", ["theirs", "theirs/b.jsonl"])
+def test_a_path_that_may_not_be_looked_at_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    write(tmp_path / "theirs" / "b.jsonl", b"{}")
+    named, stat = tmp_path / name, os.stat
+
+    def refusing(path: str | Path, **options: Any) -> os.stat_result:
+        if Path(path) == named:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", refusing)
+    for look in (files.expand, TranscriptFinder):
+        with pytest.raises(ConfigError, match=f"{named}: Permission denied"):
+            look([str(named)])
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(
@@ -393,9 +412,7 @@ def test_a_file_that_cannot_be_read_is_a_clear_error(tmp_path: Path) -> None:
         list(files.read(sources))
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{}\n{}\n", b"{}\n" * 40 + b"{", b"[]\n" * 100], ids=len
-)
+@pytest.mark.parametrize("content", [b"", b"{}\n{}\n", b"{}\n" * 40 + b"{", b"[]\n" * 100], ids=len)
 def test_a_file_that_is_rewritten_while_it_is_read_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:

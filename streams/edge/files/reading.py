@@ -37,7 +37,7 @@ from streams.edge.files.tail import (
     line_of,
     split_lines,
 )
-from streams.edge.files.watch import SUFFIX, Source, TranscriptFinder, source_of
+from streams.edge.files.watch import SUFFIX, Source, TranscriptFile, TranscriptFinder, source_of
 
 STANDARD_INPUT = "-"
 
@@ -46,25 +46,38 @@ _BLOCK_BYTES = MIB
 Block = Sequence[Line]
 
 
-def expand(paths: Iterable[str]) -> list[Source]:
-    """Return the containers that the paths stand for, in reading order.
+def find(paths: Iterable[str]) -> list[TranscriptFile]:
+    """Return the files that the paths stand for, in reading order.
 
     Raises ConfigError for a path that is not there, cannot be read or holds no transcripts.
     """
-    sources: list[Source] = []
+    files: list[TranscriptFile] = []
     for text in paths:
         path = Path(text)
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            raise ConfigError(f"{text}: no such file or folder") from None
+        except OSError as error:
+            raise ConfigError(f"{text}: {error.strerror}") from error
+        if not stat.S_ISDIR(status.st_mode):
+            files.append(TranscriptFile(str(path), status))
+            continue
+        transcripts = TranscriptFinder([text]).look(0.0, strict=True)
+        if not transcripts:
+            raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
+        files.extend(transcripts)
+    return files
+
+
+def expand(paths: Iterable[str]) -> list[Source]:
+    """Return the containers that the paths stand for, in reading order. Raises as `find` does."""
+    sources: list[Source] = []
+    for text in paths:
         if text == STANDARD_INPUT:
             sources.append(Source("<stdin>", None, None))
-        elif path.is_dir():
-            transcripts = TranscriptFinder([text]).look(0.0, strict=True)
-            if not transcripts:
-                raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
-            sources.extend(source_of(each.path) for each in transcripts)
-        elif path.exists():
-            sources.append(source_of(text))
         else:
-            raise ConfigError(f"{text}: no such file or folder")
+            sources.extend(source_of(each.path) for each in find([text]))
     return sources
 
 
