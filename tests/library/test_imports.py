@@ -67,6 +67,17 @@ def test_the_import_is_light(tmp_path: Path) -> None:
     assert int(count) < 100
 
 
+def test_an_error_is_imported_alone(tmp_path: Path) -> None:
+    loaded = run(
+        """
+        from contextgauge import ConfigError
+        print(*sorted(name for name in sys.modules if name.startswith('contextgauge')))
+        """,
+        tmp_path,
+    )
+    assert loaded.split() == ["contextgauge", "contextgauge.errors"]
+
+
 def test_a_users_own_schemas_and_streams_do_not_matter(tmp_path: Path) -> None:
     (tmp_path / "schemas.py").write_text("raise SystemExit('the user\\'s schemas were imported')\n")
     (tmp_path / "streams.py").write_text("raise SystemExit('the user\\'s streams were imported')\n")
