@@ -1,7 +1,6 @@
 """`replay`: from paths to records, without a broker; and the reading of files that it rests on."""
 
 import base64
-import errno
 import json
 import os
 import threading
@@ -14,14 +13,12 @@ from typing import Any
 import pytest
 
 from contextgauge.containers import Line
-from contextgauge.errors import ConfigError
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files import reading as files
 from streams.edge.files import tail
-from streams.edge.files.watch import TranscriptFinder
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
@@ -87,41 +84,6 @@ def check_folder(folder: Path, session_id: str) -> None:
     assert len(own) == 1
     assert {record.subject for record in records} == {"main", *agents} - own
     assert {record.data.session_id for record in records} == {session_id}
-
-
-@pytest.mark.parametrize("name", ["theirs", "theirs/b.jsonl"])
-def test_a_path_that_may_not_be_looked_at_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    write(tmp_path / "theirs" / "b.jsonl", b"{}")
-    named, stat = tmp_path / name, os.stat
-
-    def refusing(path: str | Path, **options: Any) -> os.stat_result:
-        if Path(path) == named:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        return stat(path, **options)
-
-    monkeypatch.setattr(os, "stat", refusing)
-    for look in (files.expand, TranscriptFinder):
-        with pytest.raises(ConfigError, match=f"{named}: Permission denied"):
-            look([str(named)])
-
-
-def test_a_folder_that_cannot_be_read_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path / "mine" / "a.jsonl", b"{}")
-    theirs = write(tmp_path / "theirs" / "b.jsonl", b"{}").parent
-    scandir = os.scandir
-
-    def refusing(path: str) -> object:
-        if Path(path) == theirs:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refusing)
-    with pytest.raises(ConfigError, match=f"{theirs}: Permission denied"):
-        files.expand([str(tmp_path)])
 
 
 def test_a_folder_has_its_subagents_but_not_its_compactions_own_call(tmp_path: Path) -> None:
@@ -402,36 +364,3 @@ def test_a_pipe_holds_back_a_limited_amount(
 
 def test_a_pipe_of_unknown_format_is_a_stream(tmp_path: Path) -> None:
     assert [line.session_hint for line in _through_a_pipe(tmp_path, b"{}\n{}")] == [None, None]
-
-
-def test_a_file_that_cannot_be_read_is_a_clear_error(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", body("u1"))
-    sources = files.expand([str(path)])
-    path.unlink()
-    with pytest.raises(ConfigError, match=r"a\.jsonl: No such file"):
-        list(files.read(sources))
-
-
-@pytest.mark.parametrize("content", [b"", b"{}\n{}\n", b"{}\n" * 40 + b"{", b"[]\n" * 100], ids=len)
-def test_a_file_that_is_rewritten_while_it_is_read_is_a_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
-) -> None:
-    monkeypatch.setattr(tail, "_BLOCK_BYTES", 64)
-    path = write(tmp_path / "a.jsonl", *[b"{}"] * 50)
-    blocks = files.read(files.expand([str(path)]))
-    assert next(blocks)
-    path.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"a\.jsonl: rewritten while it was read"):
-        list(blocks)
-
-
-def test_a_file_that_grows_while_it_is_read_is_read_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tail, "_BLOCK_BYTES", 64)
-    path = write(tmp_path / "a.jsonl", *[b"{}"] * 50)
-    blocks = files.read(files.expand([str(path)]))
-    first = next(blocks)
-    with path.open("ab") as file:
-        file.write(b"{}\n")
-    assert len(first) + sum(map(len, blocks)) == 50
