@@ -81,7 +81,7 @@ __all__ = [
     "__version__",
 ]
 
-_MODULES = ("records", "views", "errors", "publisher")
+_MODULES = ("errors", "records", "views", "publisher")
 """Where the names are; those that take longest to import are the last that are looked into."""
 
 

@@ -10,7 +10,7 @@ import typer
 from contextgauge.clock import SystemClock
 from contextgauge.errors import StopError
 from streams import codec, wiring
-from streams.cli.screen.figures import exact
+from streams.cli.screen.figures import exact, safe
 from streams.cli.screen.options import AsJson, SessionId
 from streams.cli.screen.output import err, out, say, write_json
 from streams.cli.screen.render import status_box, status_line
@@ -135,4 +135,5 @@ def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
     try:
         asyncio.run(run())
     except (SessionLookupError, ViewsGoneError) as error:
-        raise StopError(str(error)) from None
+        # Ids are input, and each line of an error is printed as one of its own.
+        raise StopError(safe(str(error))) from None

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from contextgauge.settings.local_stack import STACK_FOLDER
+from contextgauge.settings.local_stack import STACK_FOLDER, Service
 from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, write_json
 from streams.cli.screen.tables import plain_table
-from streams.edge.local_stack.stack import DEFAULT_HEAP_MIB, LocalStack, Name, Service
+from streams.edge.local_stack.stack import DEFAULT_HEAP_MIB, LocalStack, Name
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -132,6 +132,7 @@ async def test_requests_that_are_too_large_are_rejected() -> None:
 
     chunked = await api.client.request("GET", "/v1/sessions", content=chunks())
     assert chunked.status_code == 413
+    assert "needs a Content-Length" in chunked.json()["detail"]
 
 
 @pytest.mark.parametrize(

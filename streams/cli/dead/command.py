@@ -218,7 +218,7 @@ async def _redrive(
             _report(result, config, selected, sent=True, as_json=as_json)
     if missing:
         names = ", ".join(map(report.address_of, sorted(missing)))
-        raise StopError(f"no dead letter at {names}: or none that the options select")
+        raise StopError(f"no dead letter at {names}, or the options do not select it")
     if result.skipped_letters:
         raise typer.Exit(Exit.STOPPED)
 

@@ -38,7 +38,7 @@ from streams.cli.demo.report import (
     print_sessions,
     print_timeline,
     print_totals,
-    say,
+    step,
 )
 from streams.cli.exits import by_signal
 from streams.cli.publish.connection import publish_config
@@ -90,20 +90,20 @@ def demo(
     with _interruptible():
         out.print(Rule("contextgauge demo", style="dim"))
         try:
-            with demo_pipeline.real_services(lambda what: say(f"{what} …")) as (folder, services):
+            with demo_pipeline.real_services(lambda what: step(f"{what} …")) as (folder, services):
                 for name, service in services.items():
-                    say(f"{name.capitalize()} is ready at {service.address}", done=True)
+                    step(f"{name.capitalize()} is ready at {service.address}", done=True)
                 real = settings.at(services["kafka"].address, services["redis"].address)
                 page = partial(_serve_page, folder) if serve else None
                 asyncio.run(_show(demo_pipeline.real_pipeline(folder, real), blocks, page))
-                say("stopping Kafka and Redis …")
+                step("stopping Kafka and Redis …")
         except MissingPartError as error:
             out.print(Text(f"! {error}", style="yellow"), soft_wrap=True)
-            say("running embedded: the same flows in one process, in memory", done=True)
+            step("running embedded: the same flows in one process, in memory", done=True)
             if serve:
-                say("the web page needs Redis: it is not served", done=True)
+                step("the web page needs Redis: it is not served", done=True)
             asyncio.run(_show(demo_pipeline.embedded_pipeline(settings), blocks))
-    say("everything is stopped", done=True)
+    step("everything is stopped", done=True)
     print_next(path, served=serve)
 
 
@@ -140,8 +140,8 @@ async def _show(
     opening: AbstractAsyncContextManager[Pipeline], blocks: _Blocks, page: _Page | None = None
 ) -> None:
     async with opening as pipeline:
-        say(f"topics created, {pipeline.settings.partitions} partitions each", done=True)
-        say("two derive workers and a project worker are running", done=True)
+        step(f"topics created, {pipeline.settings.partitions} partitions each", done=True)
+        step("two derive workers and a project worker are running", done=True)
         try:
             await _run(pipeline, blocks)
             if page is not None:
@@ -229,12 +229,12 @@ async def _serve_page(folder: Path, pipeline: Pipeline) -> None:
     try:
         listening("127.0.0.1", port).close()
     except OSError:
-        say(f"port {port} is taken: serving the page on a free one", done=True)
+        step(f"port {port} is taken: serving the page on a free one", done=True)
         port = 0
     environment |= {PREFIX + "SERVE_PORT": str(port), PREFIX + "LOG_LEVEL": "info"}
     with Worker("serve", folder / "serve.log", environment) as server:
-        say(f"the page is at {await _address(server)}, live: press Ctrl-C to stop", done=True)
-        say("for `contextgauge top` and all other commands, in another terminal:", done=True)
+        step(f"the page is at {await _address(server)}, live: press Ctrl-C to stop", done=True)
+        step("for `contextgauge top` and all other commands, in another terminal:", done=True)
         for name, value in connection_variables(pipeline.settings).items():
             out.print(Text(f"    export {name}={shlex.quote(value)}", style="bold"), soft_wrap=True)
         with suppress(asyncio.CancelledError):  # here Ctrl-C is the regular end

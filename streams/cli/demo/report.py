@@ -24,7 +24,7 @@ _BEFORE, _AFTER = 8, 4
 """Records of the timeline that are shown before and after the compaction's end."""
 
 
-def say(what: str, *, done: bool = False) -> None:
+def step(what: str, *, done: bool = False) -> None:
     """Print a step: in progress, or done."""
     line = Text("✓ " if done else "· ", style="green" if done else "dim")
     out.print(line.append(what, style="" if done else "dim"), soft_wrap=True)
@@ -40,16 +40,16 @@ def print_totals(
     published: PublishCounts, records: int, dead: Counter[str], seconds: float
 ) -> None:
     """Print what was processed, and what could not be read."""
-    say(
+    step(
         f"{exact(published.messages)} messages of {exact(len(published.sessions))} sessions became "
         f"{exact(records)} records in {seconds:.1f} s, including the start of the workers",
         done=True,
     )
     if dead:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dead.items()))
-        say(f"{exact(dead.total())} could not be read and are dead letters: {reasons}")
+        step(f"{exact(dead.total())} could not be read and are dead letters: {reasons}")
     if published.refused:
-        say(f"{exact(published.refused)} lines could not be sent: no session, or too large")
+        step(f"{exact(published.refused)} lines could not be sent: no session, or too large")
 
 
 def print_sessions(views: Sequence[SessionView], total: int) -> None:
@@ -150,9 +150,9 @@ def print_next(path: str | None, *, served: bool) -> None:
         steps.insert(0, (with_page, "the same, with the web page"))
     if path is None:
         steps.insert(0, ("SESSIONS=~/.claude/projects make demo", "your own transcripts"))
-    width = max(len(step) for step, _ in steps)
+    width = max(len(what) for what, _ in steps)
     lines = Text("\n").join(
-        Text.assemble((step.ljust(width + 2), "bold"), (why, "dim")) for step, why in steps
+        Text.assemble((what.ljust(width + 2), "bold"), (why, "dim")) for what, why in steps
     )
     out.print()
     out.print(Panel(lines, title="Try next", title_align="left", expand=False, padding=(0, 1)))

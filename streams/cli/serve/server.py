@@ -20,7 +20,7 @@ from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli import exits
 from streams.cli.serve.connections import bounded
-from streams.cli.workers.health_address import listener_of, url_of
+from streams.cli.workers.addresses import listener_of, url_of
 from streams.cli.workers.run import run
 from streams.edge.telemetry.server import answers
 from streams.ports import Clock

@@ -20,7 +20,7 @@ from streams import wiring
 from streams.cli import logs
 from streams.cli.build import is_compiled
 from streams.cli.exits import Exit, code_of
-from streams.cli.workers.health_address import serving
+from streams.cli.workers.addresses import serving
 from streams.cli.workers.stopping import Stopping
 from streams.cli.workers.supervisor import Part, spread
 from streams.edge.telemetry.metrics import PrometheusTelemetry

@@ -101,7 +101,7 @@ def _take_output(chain: Chain, key: bytes, output: int | None) -> None:
 
 
 def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhausted: bool) -> int:
-    """Emit what a response reports once, and return its marks."""
+    """Emit what a response reports once, and return the marks that this adds."""
     added = 0
     if edits and not marks & responses.EDITS_MARK:
         added |= responses.EDITS_MARK

@@ -15,13 +15,19 @@ import uuid
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from string import Template
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from contextgauge.errors import StopError
-from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE, Running, read_state
+from contextgauge.settings.local_stack import (
+    STACK_FOLDER,
+    STATE_FILE,
+    Running,
+    Service,
+    read_state,
+)
 from streams import codec
 from streams.edge.local_stack import processes
 
@@ -46,15 +52,6 @@ Name: TypeAlias = Literal["kafka", "redis"]
 
 class MissingPartError(StopError):
     """The machine lacks a part of the stack; the message is one line and names the remedy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """One running service: the address to connect to, and its process."""
-
-    address: str
-    process: Running
-    log_file: str
 
 
 class LocalStack:
@@ -112,13 +109,8 @@ class LocalStack:
 
     def services(self) -> dict[Name, Service]:
         """Return the services that this folder's state file names and that still run."""
-        services: dict[Name, Service] = {}
-        state = cast("dict[Name, dict[str, Any]]", read_state(self.folder))
-        for name, entry in state.items():
-            service = Service(entry["address"], Running(**entry["process"]), entry["log_file"])
-            if service.process.alive():
-                services[name] = service
-        return services
+        state = cast("dict[Name, Service]", read_state(self.folder))
+        return {name: service for name, service in state.items() if service.process.alive()}
 
     def stop(self) -> list[Name]:
         """Stop what runs, and return the names. Data stays."""

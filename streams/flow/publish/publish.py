@@ -28,7 +28,7 @@ _SLICE_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishConfig:
-    """Where to, and how."""
+    """The topic to publish to, and how messages are prepared."""
 
     topic: str
     partitions: int

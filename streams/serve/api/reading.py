@@ -32,11 +32,14 @@ RECORDS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, _Whole])
 
 
 class Cursor(NamedTuple):
-    """Where an answer ended: a generation, the list, and the end. Opaque to clients."""
+    """Where an answer ended: a generation, the list, and the end. Opaque to clients.
+
+    The end's parts have the types of the list's form.
+    """
 
     generation: int
     of: str
-    end: tuple[int | float | str, ...]
+    end: tuple[Any, ...]
 
     def encoded(self) -> str:
         """Return the cursor as clients get it."""
@@ -100,8 +103,8 @@ class Reading:
         if cursor is not None:
             percent, recent, name = cursor.end
             try:
-                after = (float(percent), int(recent), bytes.fromhex(str(name)))
-            except (ValueError, OverflowError):
+                after = (percent, recent, bytes.fromhex(name))
+            except ValueError:
                 raise bad_cursor() from None
         part = await self._index.part(snapshot, by, session_filter, after, limit)
         views = await self.at(snapshot).views(summary.key for summary in part.sessions)

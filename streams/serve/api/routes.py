@@ -126,7 +126,7 @@ async def _records(  # noqa: PLR0917 -- the parameters of the route
     if same is not None:
         return same
     sessions = reading.at(snapshot)
-    start = -1 if cursor is None else max(int(cursor.end[0]), -1)
+    start = -1 if cursor is None else cursor.end[0]
     entries = await sessions.entries(sessions.key(session_id), stream, start)
     if kinds:
         types = {event_type(kind) for kind in kinds}

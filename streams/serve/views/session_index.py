@@ -109,8 +109,8 @@ _MANY: Final = 20
 _GENERATIONS: Final = 2
 """Generations in memory: the active one, and the one that it replaced."""
 
-_CACHED_LISTS: Final = 32
-"""Lists in memory; filtered ones until something changes."""
+_FILTERED_LISTS: Final = 32
+"""Filtered lists in memory, until something changes."""
 
 
 @dataclass(slots=True)
@@ -118,15 +118,22 @@ class _GenerationIndex:
     """One generation's sessions, and sorted lists of them."""
 
     partitions: list[_PartitionIndex]
-    lists: dict[tuple[Ranking, SessionFilter], list[_Item]] = field(default_factory=dict)
+    ranked: dict[Ranking, list[_Item]] = field(default_factory=dict)
+    filtered: dict[tuple[Ranking, SessionFilter], list[_Item]] = field(default_factory=dict)
+
+    def forget_lists(self) -> None:
+        """Drop the lists: the sessions are others now."""
+        self.ranked.clear()
+        self.filtered.clear()
 
     def update(self, former: Sequence[Summary], new: Sequence[Summary]) -> None:
         """Replace sessions in the lists."""
         if not former and not new:
             return
-        for (by, session_filter), items in list(self.lists.items()):
-            if session_filter != _ANY or len(former) + len(new) > len(items) / _MANY:
-                del self.lists[by, session_filter]
+        self.filtered.clear()
+        for by, items in list(self.ranked.items()):
+            if len(former) + len(new) > len(items) / _MANY:
+                del self.ranked[by]
                 continue
             for summary in former:
                 # The tuple of the rank alone sorts before the item, and no other has this rank.
@@ -136,21 +143,24 @@ class _GenerationIndex:
 
     def matching(self, by: Ranking, session_filter: SessionFilter) -> list[_Item]:
         """Return the sessions that a filter matches, in order."""
-        items = self.lists.get((by, session_filter))
+        if session_filter == _ANY:
+            return self._all(by)
+        items = self.filtered.get((by, session_filter))
         if items is None:
-            if session_filter == _ANY:
-                items = sorted(
-                    (session.rank(by), session)
-                    for partition in self.partitions
-                    for session in partition.sessions.values()
-                )
-            else:
-                items = [
-                    item for item in self.matching(by, _ANY) if session_filter.matches(item[1])
-                ]
-            if len(self.lists) >= _CACHED_LISTS:
-                self.lists.clear()
-            self.lists[by, session_filter] = items
+            items = [item for item in self._all(by) if session_filter.matches(item[1])]
+            if len(self.filtered) >= _FILTERED_LISTS:
+                self.filtered.clear()
+            self.filtered[by, session_filter] = items
+        return items
+
+    def _all(self, by: Ranking) -> list[_Item]:
+        items = self.ranked.get(by)
+        if items is None:
+            items = self.ranked[by] = sorted(
+                (session.rank(by), session)
+                for partition in self.partitions
+                for session in partition.sessions.values()
+            )
         return items
 
 
@@ -218,7 +228,7 @@ class SessionIndex:
         if not bounds.reaches(before.offset) or offset < before.offset or has_left:
             # The feed is too short, Redis lost its last writes, or idle sessions left.
             index.partitions[partition] = await self._load(snapshot, partition)
-            index.lists.clear()
+            index.forget_lists()
             return
         former = [known[name] for name in (*gone, *(name for name in changed if name in known))]
         for name in gone:
