@@ -3,6 +3,7 @@
 import pytest
 
 from contextgauge.errors import StopError
+from streams import wiring
 from streams.cli import sessions
 from streams.cli.screen.failures import show_failure
 from streams.edge.memory.views import MemoryPartition, MemoryViews
@@ -19,8 +20,8 @@ def test_an_id_adds_no_line_to_an_error(
     ids = (f"a{separator}Redis was emptied", "ab")
     partition.held.rankings["recent"] = {each.encode(): 1.0 for each in ids}
     views.partitions[1, 0] = partition
-    monkeypatch.setattr(sessions.wiring, "settings", lambda: None)
-    monkeypatch.setattr(sessions.wiring, "redis_views", lambda _settings: views)
+    monkeypatch.setattr(wiring, "settings", lambda: None)
+    monkeypatch.setattr(wiring, "redis_views", lambda _settings: views)
     with pytest.raises(StopError) as caught:
         sessions.status("a")
     show_failure(caught.value)

@@ -137,7 +137,7 @@ def test_an_unknown_setting_of_kafka_is_an_error(
 
 
 RUNNING = {"pid": 2**22, "started": "1"}
-ENDED = {"address": "127.0.0.1:20001", "process": RUNNING, "log_file": "kafka.log"}
+ENDED: dict[str, Any] = {"address": "127.0.0.1:20001", "process": RUNNING, "log_file": "kafka.log"}
 
 
 def test_the_address_of_a_local_service_that_ended_is_not_used(tmp_path: Path) -> None:
@@ -146,30 +146,26 @@ def test_the_address_of_a_local_service_that_ended_is_not_used(tmp_path: Path) -
     assert stack_addresses(tmp_path / "nowhere") == {}
 
 
+ODD_SERVICES: list[Any] = [
+    None,
+    {},
+    [],
+    "x",
+    {key: value for key, value in ENDED.items() if key != "address"},
+    ENDED | {"address": 5},
+    ENDED | {"process": None},
+    ENDED | {"process": RUNNING | {"pid": "1"}},
+    ENDED | {"process": RUNNING | {"pid": -1}},
+    ENDED | {"process": RUNNING | {"pid": 2**70}},
+    ENDED | {"process": RUNNING | {"more": 1}},
+]
+
+
 @pytest.mark.parametrize(
     "state",
     [
-        b"",
-        b"{",
-        b"\xff",
-        b"[]",
-        b"5",
-        *(
-            json.dumps({"kafka": entry}).encode()
-            for entry in (
-                None,
-                {},
-                [],
-                "x",
-                {key: value for key, value in ENDED.items() if key != "address"},
-                ENDED | {"address": 5},
-                ENDED | {"process": None},
-                ENDED | {"process": RUNNING | {"pid": "1"}},
-                ENDED | {"process": RUNNING | {"pid": -1}},
-                ENDED | {"process": RUNNING | {"pid": 2**70}},
-                ENDED | {"process": RUNNING | {"more": 1}},
-            )
-        ),
+        *(b"", b"{", b"\xff", b"[]", b"5"),
+        *(json.dumps({"kafka": service}).encode() for service in ODD_SERVICES),
     ],
 )
 def test_a_damaged_state_file_of_the_local_stack_is_a_config_error(

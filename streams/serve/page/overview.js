@@ -244,7 +244,7 @@ export class Overview {
       let pauseMs = READ_MS;
       try {
         const { sessions } = await get(`v1/sessions?${new URLSearchParams(ids.map((id) => ["id", id]))}`, { signal: this.stopped.signal });
-        for (const view of sessions) this.#known(view);
+        for (const view of sessions) if (this.items.has(view.session_id)) this.#known(view); // not one from before a reset
         this.rows.refresh(new Set(ids));
       } catch {
         for (const id of ids) this.changed.add(id);
