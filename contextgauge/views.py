@@ -269,23 +269,27 @@ class LiveEntry:
     used_percent: float | None
 
 
-_SERIES = (100, 125, 160, 200, 250, 315, 400, 500, 630, 800)
-"""Steps of a decade, each about a quarter more: a percentile is right within that."""
+_LARGEST = 1 << 55
+"""Above the largest size: the sum of three counts, each less than 2^53."""
 
-TOKEN_EDGES: tuple[int, ...] = (
-    *(step * 10**power for power in range(1, 5) for step in _SERIES),
-    10_000_000,
-)
-"""Upper edges, inclusive, of the buckets of token counts: 1 000 to 10 million."""
 
-DURATION_EDGES_MS: tuple[int, ...] = (
-    *(step * 10**power for power in range(5) for step in _SERIES),
-    10_000_000,
-)
-"""Upper edges, inclusive, of the buckets of durations: 0.1 s to 2.8 h."""
+def _edges() -> tuple[int, ...]:
+    """Return the upper edges of buckets whose values differ by at most 1 : 51/49.
 
-OVER = "over"
-"""The bucket above the last edge."""
+    With 2 % relative error the ratio is (1 + 0.02) / (1 - 0.02) = 51/49. A recurrence of integers
+    gives the same edges on every machine, which the logarithm of floating point would not.
+    """
+    edges = [0]
+    while edges[-1] < _LARGEST:
+        edges.append(max(edges[-1] + 1, edges[-1] * 51 // 49))
+    return tuple(edges)
+
+
+BUCKET_EDGES: tuple[int, ...] = _edges()
+"""Upper edges, inclusive, of the buckets of token counts and of durations in ms.
+
+Up to 49 each value has a bucket of its own.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,15 +303,14 @@ class Distribution:
     buckets: dict[str, int] = field(default_factory=dict)
 
 
-def bucket(edges: tuple[int, ...], value: int) -> str:
-    """Return the name of the bucket that a value is counted in."""
-    index = bisect_left(edges, value)
-    return str(edges[index]) if index < len(edges) else OVER
+def bucket(value: int) -> str:
+    """Return the name of the bucket that a value is counted in: its upper edge."""
+    return str(BUCKET_EDGES[bisect_left(BUCKET_EDGES, value)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerAggregates:
-    """Attempts of one trigger by outcome, and how long those that succeeded lasted.
+    """Attempts of one trigger by outcome; of those that succeeded the duration and the size before.
 
     `unknown`: no end was ever reported (R18).
     """
@@ -317,6 +320,7 @@ class TriggerAggregates:
     blocked: int = 0
     unknown: int = 0
     duration_ms: Distribution = Distribution()
+    pre_tokens: Distribution = Distribution()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,7 +336,6 @@ class Aggregates:
     manual: TriggerAggregates = TriggerAggregates()
     automatic: TriggerAggregates = TriggerAggregates()
     unknown_trigger: TriggerAggregates = TriggerAggregates()
-    pre_tokens: Distribution = Distribution()
     measured: int = 0
     measured_before_tokens: int = 0
     saved_tokens: int = 0

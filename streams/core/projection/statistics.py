@@ -18,11 +18,9 @@ from schemas.records import (
 )
 from schemas.topics import DAY_MS
 from schemas.views import (
-    DURATION_EDGES_MS,
     HOUR_FIELD,
     HOURS_KEPT_MS,
     MODEL_FIELD,
-    TOKEN_EDGES,
     TOTAL_FIELD,
     UNKNOWN_HOUR,
     UNKNOWN_MODEL_FIELD,
@@ -109,13 +107,14 @@ def counted(before: Aggregates, record: Record, attempt: AttemptView | None) -> 
     match data:
         case CompactBoundary():
             name, counts = _of_trigger(before, data.trigger)
-            lasted = _add(counts.duration_ms, data.duration_ms, DURATION_EDGES_MS)
-            counts = replace(counts, succeeded=counts.succeeded + 1, duration_ms=lasted)
-            return replace(
-                _with(before, name, counts),
-                pre_tokens=_add(before.pre_tokens, data.pre_tokens, TOKEN_EDGES),
-                messages=before.messages + data.messages_since_last,
+            counts = replace(
+                counts,
+                succeeded=counts.succeeded + 1,
+                duration_ms=_add(counts.duration_ms, data.duration_ms),
+                pre_tokens=_add(counts.pre_tokens, data.pre_tokens),
             )
+            messages = before.messages + data.messages_since_last
+            return replace(_with(before, name, counts), messages=messages)
         case CompactionFailed():
             name, counts = _of_trigger(before, attempted_trigger(attempt))
             failed = _with(counts, data.outcome, getattr(counts, data.outcome) + 1)
@@ -142,10 +141,10 @@ def _with(counts: Counts, name: str, value: object) -> Counts:
     return replace(counts, **changed)
 
 
-def _add(before: Distribution, value: int | None, edges: tuple[int, ...]) -> Distribution:
+def _add(before: Distribution, value: int | None) -> Distribution:
     if value is None:
         return before
-    name = bucket(edges, value)
+    name = bucket(value)
     return Distribution(
         count=before.count + 1,
         sum=before.sum + value,

@@ -42,8 +42,11 @@ _DOCUMENTS = 5
 """Documents of one record at most, without aggregates: a view, a compaction, an entry, its place
 in the live feed, and the partition's own account."""
 
-_STATS_BYTES = 8 * 1024
-"""What one field of the aggregates takes at most: four distributions, all their buckets used."""
+_STATS_BYTES = 2 * 1024
+"""What one field of the aggregates takes at most without its buckets."""
+
+_BUCKET_BYTES = 32
+"""What one bucket takes at most: an edge of 17 digits, its count and their punctuation."""
 
 _SLICE_RECORDS = 250
 """Records folded in a row before others get a turn: some 5 ms."""
@@ -95,8 +98,8 @@ class ViewWrite:
             size += len(added.compaction[1])
         if added.entry is not None:
             size += len(added.entry[1].document)
-        for name in added.stats:
-            size += len(name) + _STATS_BYTES
+        for name, stat in added.stats.items():
+            size += len(name) + _STATS_BYTES + _BUCKET_BYTES * _buckets(stat)
         return size
 
     def add(self, added: Documents) -> None:
@@ -307,6 +310,14 @@ class PartitionProjector:
         self._stored = position
         self.writes += 1
         self.documents += call.documents()
+
+
+def _buckets(stat: Aggregates | None) -> int:
+    """Return how many buckets are in a field of the aggregates; None: the field leaves."""
+    if stat is None:
+        return 0
+    triggers = (stat.manual, stat.automatic, stat.unknown_trigger)
+    return sum(len(each.duration_ms.buckets) + len(each.pre_tokens.buckets) for each in triggers)
 
 
 def _pieces(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:

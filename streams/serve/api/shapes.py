@@ -136,21 +136,15 @@ class CompactionsAnswer(_Answer):
     compactions: list[Compaction]
 
 
-class RangeShape(_Shape):
-    """The range of a percentile: only counts by range are stored."""
-
-    at_least: int = Field(description="It is not less than this.")
-    at_most: int = Field(description="It is not more than this; equal to the other: it is exact.")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionShape(Distribution):
-    """Whole numbers counted. `buckets` has counts by upper edge, which is in its bucket."""
+    """Whole numbers counted; `mean` is floored, percentiles are off by up to 2 %."""
 
     __pydantic_config__ = _STORED
-    p50: RangeShape | None
-    p95: RangeShape | None
-    p99: RangeShape | None
+    mean: int | None
+    p50: int | None
+    p95: int | None
+    p99: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +153,12 @@ class TriggerShape(TriggerAggregates):
 
     __pydantic_config__ = _STORED
     duration_ms: DistributionShape
+    pre_tokens: DistributionShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatesShape(Aggregates):
-    """Compactions counted; `duration_ms` is of all triggers together."""
+    """Compactions counted; `duration_ms` and `pre_tokens` are of all triggers together."""
 
     __pydantic_config__ = _STORED
     manual: TriggerShape
