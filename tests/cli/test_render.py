@@ -68,6 +68,7 @@ BRIEF = CompactionBrief(
     tokens_after=23_000,
     tokens_saved=144_000,
     duration_ms=41_200,
+    duration_source="reported",
     messages_since_last=73,
 )
 VIEW = SessionView(

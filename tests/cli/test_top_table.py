@@ -113,6 +113,7 @@ def test_known_failures_are_called_failed() -> None:
         tokens_after=None,
         tokens_saved=None,
         duration_ms=None,
+        duration_source=None,
         messages_since_last=None,
     )
     one = replace(view(), compactions=CompactionsView(failed=1, last=(failed,)))

@@ -20,7 +20,6 @@ from streams.core.projection.statistics import (
     CLOCK_AHEAD_MS,
     advance,
     counted,
-    counts,
     enters_day,
     fields,
     hour_field,
@@ -83,12 +82,12 @@ def test_a_failure_is_counted_by_its_attempts_trigger(
     outcome: Outcome, reason: TriggerReason | None, name: str
 ) -> None:
     told = History()
-    attempt = view_of(told.start(reason)).attempt
-    total = counted(NOTHING, told.failed(outcome), attempt)
+    view = view_of(told.start(reason))
+    total = counted(NOTHING, told.failed(outcome), view)
     of_trigger = getattr(total, name)
     assert getattr(of_trigger, outcome) == 1
     assert total != NOTHING
-    assert counted(total, told.failed(outcome), attempt) != total
+    assert counted(total, told.failed(outcome), view) != total
 
 
 def test_a_failure_without_an_attempt_has_no_known_trigger() -> None:
@@ -100,24 +99,57 @@ def test_other_records_are_not_counted() -> None:
     told = History()
     reading, boundary = told.reading(5), told.boundary()
     assert counted(NOTHING, reading, None) is NOTHING
-    assert not counts(reading)
-    assert counts(boundary)
-    assert counts(told.complete(boundary))
-    assert counts(told.failed())
+    assert not fields(reading, None, None)
+    assert fields(boundary, None, None)
+    assert fields(told.complete(boundary), None, None)
+    assert fields(told.failed(), None, None)
 
 
 def test_counts_are_by_model_and_by_hour() -> None:
     told = History()
-    assert fields(told.boundary(at=0), None) == (
+    assert fields(told.boundary(at=0), None, None) == (
         "total",
         "model:claude-sonnet-5",
         "hour:2026-11-01T12",
     )
-    assert fields(told.boundary(at=None, model=None), START_MS) == (
+    assert fields(told.boundary(at=None, model=None), None, START_MS) == (
         "total",
         "model",
         "hour:unknown",
     )
+
+
+def test_a_timing_is_counted_once_under_its_boundarys_hour_model_and_trigger() -> None:
+    told = History()
+    boundary = told.boundary("auto", duration_ms=None, model="gpt-5", at=0)
+    complete, timing = told.complete(boundary), told.timing(boundary, 3_069, at=7_200, model="other")
+    view = view_of(boundary, complete)
+    assert fields(timing, view, None) == ("total", "model:gpt-5", "hour:2026-11-01T12")
+    total = counted(counted(NOTHING, boundary, None), timing, view)
+    assert total.automatic.succeeded == 1
+    assert total.automatic.duration_ms == one(3_069, bucket(3_069))
+    again = told.timing(boundary)
+    assert fields(again, view_of(boundary, complete, timing), None) == ()
+    assert fields(again, view_of(told.reading(1)), None) == ()
+    assert fields(again, None, None) == ()
+    assert counted(total, again, None) is total
+
+
+def test_a_timing_in_an_hour_that_left_begins_none() -> None:
+    told = History()
+    boundary = told.boundary(duration_ms=None, at=0)
+    newest_ms = START_MS + HOURS_KEPT_MS + DAY_MS
+    timing = told.timing(boundary, at=1)
+    assert fields(timing, view_of(boundary), newest_ms) == ("total", "model:claude-sonnet-5")
+
+
+def test_the_duration_of_a_precomputed_summary_is_counted_nowhere() -> None:
+    total = counted(
+        NOTHING, History().boundary(duration_ms=90_000, duration_source="precomputed"), None
+    )
+    assert total.automatic.succeeded == 1
+    assert total.automatic.pre_tokens.count == 1
+    assert total.automatic.duration_ms == Distribution()
 
 
 def test_hours_leave_400_days_before_the_newest_day() -> None:
@@ -128,8 +160,8 @@ def test_hours_leave_400_days_before_the_newest_day() -> None:
     assert hours_too_old(known, None) == []
     assert hours_too_old(known, 5) == []
     late = told.boundary(at=-HOURS_KEPT_MS / 1000)
-    assert len(fields(late, START_MS)) == 3
-    assert len(fields(late, newest_ms)) == 2
+    assert len(fields(late, None, START_MS)) == 3
+    assert len(fields(late, None, newest_ms)) == 2
 
 
 def test_the_partition_knows_its_latest_times() -> None:
