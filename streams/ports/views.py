@@ -161,7 +161,10 @@ class ViewReader(Protocol):
     async def generations(self) -> Generations: ...
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
-        """Return a partition's position; None where it is not there or is being dropped."""
+        """Return a partition's position; None where it is not there or is being dropped.
+
+        Raises FormerViewsError where the views have a former format.
+        """
 
     async def views(
         self, generation: int, partition: int, sessions: Sequence[bytes]

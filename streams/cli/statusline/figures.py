@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from streams.core.session_status import status_of
 
-VIEW_VERSION = 2
+VIEW_VERSION = 3
 """The views' version that this reads, `VIEW_VERSION` of `schemas/views.py`."""
 
 Object: TypeAlias = Mapping[str, Any]

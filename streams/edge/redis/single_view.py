@@ -16,7 +16,7 @@ from hiredis import Reader, ReplyError, pack_command
 from contextgauge.partitioner import partition_of_key
 from streams.edge.files.plain_settings import StatusLineSettings
 
-FORMAT_VERSION = b"3"
+FORMAT_VERSION = b"4"
 """The supported format of the keys, `FORMAT_VERSION` of `schemas/views.py`."""
 
 _PORT = 6379

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from contextgauge.errors import ConfigError, LostError, ReseekError, VersionError
+from contextgauge.errors import ConfigError, FormerViewsError, LostError, ReseekError, VersionError
 from schemas.views import Aggregates, EntryStream, PartitionView
 from streams import codec
 from streams.codec import views as view_codec
@@ -177,11 +177,17 @@ class PartitionProjector:
     async def open(self, build: str | None = None) -> bool:
         """Load the stored position; return False where there is none, or none of this build.
 
-        Raises LostError where the aggregates are gone, ConfigError where the views are for
-        another number of partitions, VersionError.
+        Raises LostError where the aggregates are gone, FormerViewsError where the views have a
+        former format and no build is given, ConfigError where they are for another number of
+        partitions, VersionError.
         """
         until_done, store, partitions = self._retry.run, self._store, self._place[2]
-        stored = await until_done(store.position, *self._at)
+        try:
+            stored = await until_done(store.position, *self._at)
+        except FormerViewsError:
+            if build is None:
+                raise
+            return False  # begun by a worker of a former version, which ends when it meets ours
         if stored is None or (build is not None and stored.build != build):
             return False
         if stored.partitions != partitions:
