@@ -33,7 +33,7 @@ class Order(StrEnum):
     pressure = "pressure"
 
 
-def sessions(  # noqa: PLR0913 -- each is an option
+def sessions(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
@@ -126,11 +126,12 @@ def events(
         bool, typer.Option("--json", help="Print CloudEvents, one JSON object per line.")
     ] = False,
 ) -> None:
-    """Show a session's timeline: compactions, resets, and warnings from 70% on.
+    """Show a session's timeline: warnings, compactions, resets.
+
+    Warnings below 70% and what only describes the session are folded, unless `--all` or `--json`.
 
     In the order of the log. Redis stores the newest 2,000 of a session, and as many readings; all
-    of them, and the heartbeats of compactions, are on the topic context.events. `--json` and
-    `--all` fold nothing.
+    of them, and the heartbeats of compactions, are on the topic context.events.
     """
 
     def show(view: SessionView, records: Sequence[Record]) -> None:
@@ -156,7 +157,7 @@ def events(
 
 
 async def ranked(reader: Sessions, order: Order, limit: int) -> list[SessionView]:
-    """Return the first sessions of an order. By pressure, stale ones and those of unknown size last.
+    """Return the first sessions of an order; by pressure, stale ones come last.
 
     The ranking by pressure has all that were ever full: live ones are found among the most recent.
     """
@@ -181,9 +182,7 @@ def _free(view: SessionView) -> float:
     return float("inf") if used is None else -used
 
 
-def _show_sessions(
-    views: list[SessionView], total: int, *, titles: bool, as_json: bool
-) -> None:
+def _show_sessions(views: list[SessionView], total: int, *, titles: bool, as_json: bool) -> None:
     if as_json:
         write_json(views)
         return

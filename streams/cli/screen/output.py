@@ -30,9 +30,7 @@ def is_terminal() -> bool:
 
 
 out = Console(highlight=False, width=None if is_terminal() else _UNLIMITED)
-err = Console(
-    stderr=True, highlight=False, width=None if sys.stderr.isatty() else _UNLIMITED
-)
+err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _UNLIMITED)
 
 
 def rule(title: str | Text, align: AlignMethod = "center") -> None:

@@ -38,15 +38,15 @@ _FOLDERS = ((2, 20), (1, 12))
 
 _STEPS = (
     *("Session", "Title", "Folder", "Runtime", "Compactions", "Messages", "Context", "Folder"),
-    *("Title", "Context", "Active", "Context", "Model", "Tokens", "Session"),
+    *("Context", "Context", "Model", "Tokens", "Active", "Title", "Session"),
 )
 """What goes or becomes narrower first where there is no room; ids, percentages and compactions
 always stay: at worst ids are wrapped."""
 
 _LIVE_STEPS = (
     *("Session", "Title", "Source", "Comp.", "Last 10", "Folder", "Context", "Growth"),
-    *("Folder", "Title", "Context", "Model", "Until"),
-    *("Model", "Active", "Context", "Tokens", "Comp.", "State"),
+    *("Folder", "Context", "Model", "Until"),
+    *("Model", "Active", "Context", "Tokens", "Title", "Comp.", "State"),
 )
 """The same of `top`, where each session is one line: at worst, columns are cut."""
 
@@ -151,7 +151,7 @@ def sparkline(differences: Sequence[int]) -> str:
     return "".join(_BLOCKS[max(0, each) * last // most] for each in differences if most)
 
 
-def _folder(path: str | None, parts: int) -> str:
+def folder_words(path: str | None, parts: int) -> str:
     """Return the last parts of a folder's path, as people name it."""
     if path is None:
         return ""
@@ -176,7 +176,7 @@ def _titles_and_folders(
         columns["Title"] = [Cells(names, least) for least in _TITLES]
     if any(view.identity.cwd is not None for view in views):
         columns["Folder"] = [
-            Cells([Text(_folder(view.identity.cwd, parts)) for view in views], least)
+            Cells([Text(folder_words(view.identity.cwd, parts)) for view in views], least)
             for parts, least in _FOLDERS
         ]
     return columns

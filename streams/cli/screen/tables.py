@@ -60,8 +60,8 @@ def fitted(
     """Return a table that fits, with these `rows` or all; its columns are as wide as all rows need.
 
     While it is too wide, each of the `steps` takes a column's next form, if there is the column;
-    after its last form it is left out. Then columns become narrower, in their order. Those in `cut` end with an
-    ellipsis, others are wrapped.
+    after its last form it is left out. Then columns become narrower, in their order. Those in `cut`
+    end with an ellipsis, others are wrapped.
     """
     forms = {name: [_measured(name, cells) for cells in forms] for name, forms in columns.items()}
     for step in steps:

@@ -86,8 +86,8 @@ def _bar(figures: Figures, cells: int) -> Iterator[_Piece]:
 
 def _label(figures: Figures, now_ms: int) -> Iterator[_Piece]:
     """Yield the percentage, or what is known instead."""
-    look = _look(figures)
-    shown = "" if figures.used_percent is None else f"{_mark(figures)}{percent(figures.used_percent)}"
+    used, look = figures.used_percent, _look(figures)
+    shown = "" if used is None else f"{_mark(figures)}{percent(used)}"
     if figures.state == "compacting":
         yield _Piece(_attempt(figures, now_ms), _MAGENTA)
         if shown:

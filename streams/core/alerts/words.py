@@ -32,8 +32,9 @@ def _what(alert: Alert) -> str:
     facts, condition = alert.facts, alert.rule.condition
     match condition:
         case Pressure():
+            used, _ = whole_percents(float(str(facts["used_percent"])))
             return (
-                f"{whole_percents(float(str(facts['used_percent'])))[0]}% of the context window is used "
+                f"{used}% of the context window is used "
                 f"({_grouped(facts['used_tokens'])} of {_grouped(facts['window'])} tokens; "
                 f"alert at {condition.at_percent}%)"
             )

@@ -86,10 +86,10 @@ class Sessions:
         return [_decoded(document) for document in (await self.views(keys)).values()]
 
     async def with_arrivals(self, views: Sequence[SessionView]) -> list[SessionView]:
-        """Return the views for a screen: without times, a session is as old as its arrival in Kafka.
+        """Return the views for a screen: a session without times is as old as its arrival in Kafka.
 
-        The views store that as the score of the recent ranking only. It stays unknown for those
-        below the `_ARRIVALS` most recent sessions of a partition.
+        The store has that as the score of the recent ranking only. It stays unknown for those below
+        the `_ARRIVALS` most recent sessions.
         """
         if all(view.last_ms is not None for view in views):
             return list(views)
