@@ -147,6 +147,15 @@ def status_of(view: "SessionView") -> Status:
     )
 
 
+def is_live(view: "SessionView", now_ms: int) -> bool:
+    """Return whether a session is active: not stale, and no compaction of it was abandoned."""
+    attempt = view.attempt
+    signs = () if attempt is None else (attempt.started_ms, attempt.last_heartbeat_ms)
+    last_ms = latest((view.last_ms, *signs))
+    limit_ms = THRESHOLDS.stale_after_ms if attempt is None else AT_WORK_MS
+    return last_ms is not None and now_ms - last_ms < limit_ms
+
+
 def leading_chain(view: "SessionView") -> "ChainView | None":
     """Return the chain that stands for the session.
 
@@ -189,6 +198,15 @@ def severity_of(
     if used_percent >= THRESHOLDS.high_percent:
         return "high"
     return "elevated" if used_percent > THRESHOLDS.elevated_above_percent else "normal"
+
+
+def whole_percents(used_percent: float) -> tuple[int, int]:
+    """Return the used and the remaining percentage as every screen and answer shows them.
+
+    Used is floored, so that 100 means full; remaining is 100 less that, so that the two add up.
+    """
+    used = int(used_percent // 1)
+    return used, 100 - used
 
 
 def band_of(chain: "ChainView | None") -> Band:

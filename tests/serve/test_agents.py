@@ -17,7 +17,6 @@ from schemas.records import (
 )
 from schemas.views import EntryStream
 from streams.ports import Entry
-from streams.serve.api.agents import rounded
 from streams.serve.api.answers import SharedCache
 from streams.serve.views import snapshot
 from tests.core.history import START_MS, History
@@ -238,14 +237,6 @@ class _Counting(GrowingViews):
         self.read.append(session)
         await asyncio.sleep(0)
         return await super().entries(generation, partition, stream, session, after)
-
-
-@pytest.mark.parametrize(
-    ("percent", "whole"),
-    [(0.0, 0), (45.49, 45), (45.5, 46), (46.5, 47), (99.99, 100), (100.0, 100), (104.5, 105)],
-)
-def test_percentages_are_rounded_half_up(percent: float, whole: int) -> None:
-    assert rounded(percent) == whole
 
 
 async def test_the_cache_is_limited_in_bytes_and_drops_the_least_recently_used() -> None:

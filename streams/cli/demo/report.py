@@ -7,14 +7,13 @@ from pathlib import Path
 
 from rich.padding import Padding
 from rich.panel import Panel
-from rich.rule import Rule
 from rich.text import Text
 
 from contextgauge.clock import SystemClock
 from schemas.records import MAIN_CHAIN, CompactionComplete, Record
 from schemas.views import CompactionBrief, SessionView
 from streams.cli.screen.figures import count, duration, exact
-from streams.cli.screen.output import out
+from streams.cli.screen.output import out, rule
 from streams.cli.screen.render import short_ids
 from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
@@ -33,7 +32,7 @@ def say(what: str, *, done: bool = False) -> None:
 def title(what: str) -> None:
     """Begin a section."""
     out.print()
-    out.print(Rule(Text(what, style="bold"), align="left", style="dim"))
+    rule(Text(what, style="bold"), align="left")
 
 
 def print_totals(

@@ -18,6 +18,7 @@ from streams.cli.screen.figures import (
     duration,
     exact,
     percent,
+    remaining,
     safe,
     thousands,
 )
@@ -51,6 +52,12 @@ _SHORT_CHAIN = 12
 def guess(figure: str, source: WindowSource | None) -> str:
     """Return a figure, marked if it rests on an assumed window."""
     return f"{GUESS}{figure}" if source == "default" and figure != UNKNOWN else figure
+
+
+def used_and_remaining(used_percent: float, source: WindowSource | None) -> str:
+    """Return how full a window is, the same everywhere: 62% used · 38% context remaining."""
+    left = guess(remaining(used_percent), source)
+    return f"{guess(percent(used_percent), source)} used · {left} context remaining"
 
 
 def window_words(chain: ChainView) -> str:
@@ -91,8 +98,7 @@ def status_line(view: SessionView, now_ms: int) -> str:
         window = "" if chain.window is None else f" of {window_words(chain)} tokens"
         return f"Context: unknown{window}"
     size = f"({thousands(chain.used_tokens)}/{window_words(chain)} tokens)"
-    used = "" if chain.used_percent is None else f"{int(chain.used_percent)}%"
-    used = guess(used, chain.window_source)
+    used = guess(percent(chain.used_percent), chain.window_source)
     if status.state(now_ms) in COMPACTING:
         before = "" if chain.used_percent is None else f" at {used}"
         return f"Context: {attempt_state(status, now_ms)}{before} {size}"
@@ -154,7 +160,7 @@ def _facts(
         ),
     )
     each = view.compactions.messages_per_compaction
-    often = "" if each is None else f" · one in {each} messages"
+    often = "" if each is None else f" · one in {count(each, 'message')}"
     thrash = " · thrashing" if status_of(view).is_thrashing(now_ms) else ""
     yield "Compactions", Text(compactions_words(view) + often + thrash)
     yield "", ""
@@ -207,7 +213,7 @@ def _other_chains(chains: Sequence[ChainView], labels: Mapping[str, str], now_ms
             Text(name),
             cell(chain.model),
             Text(size if chain.used_tokens is not None else UNKNOWN),
-            Text(f"{chain.messages}/{chain.messages_total}"),
+            Text(f"{exact(chain.messages)}/{exact(chain.messages_total)}"),
             Text(ago(chain.as_of_ms, now_ms), style="dim"),
         )
     return table
@@ -264,7 +270,7 @@ def compactions_table(
             after(each, each.tokens_after),
             after(each, each.tokens_saved),
             duration(each.duration_ms) + paired,
-            str(each.messages_since_last),
+            exact(each.messages_since_last),
             Text(ago(each.time_ms, now_ms), style="dim"),
         )
     return table
@@ -294,8 +300,10 @@ def bar(chain: ChainView, cells: int) -> Text:
 
 def _usage(chain: ChainView) -> Text:
     shown = bar(chain, BAR_CELLS)
-    used = guess(percent(chain.used_percent), chain.window_source)
-    return shown.append("  ").append(used, style="bold")
+    if chain.used_percent is None:
+        return shown.append("  ").append(UNKNOWN, style="bold")
+    size = used_and_remaining(chain.used_percent, chain.window_source)
+    return shown.append("  ").append(size, style="bold")
 
 
 COMPACTING = frozenset({"compacting", "stalled"})
@@ -323,11 +331,11 @@ def compactions_words(view: SessionView) -> str:
     """Return a session's compactions by trigger, and its attempts without success."""
     counts = view.compactions
     parts = [
-        f"{number} {name}"
+        f"{exact(number)} {name}"
         for number, name in (
             (counts.automatic, "auto"),
             (counts.manual, "manual"),
-            (counts.unknown_trigger, "other"),
+            (counts.unknown_trigger, "trigger unknown"),
             (counts.failed, failure_name(view)),
         )
         if number
@@ -338,7 +346,8 @@ def compactions_words(view: SessionView) -> str:
 def failure_name(view: SessionView) -> str:
     """Return the name for unsuccessful attempts, as on the web page.
 
-    `failed` if all of them did; else `not done`: some were blocked, or their outcome is unknown.
+    `failed` if all of them did; else `not completed`: some were blocked, or their outcome is
+    unknown.
     """
     failed = sum(brief.outcome == "failed" for brief in view.compactions.last)
-    return "failed" if failed == view.compactions.failed else "not done"
+    return "failed" if failed == view.compactions.failed else "not completed"

@@ -9,6 +9,7 @@ from streams.cli.screen.figures import (
     count,
     duration,
     elapsed,
+    percent,
     safe,
     thousands,
 )
@@ -74,20 +75,19 @@ def _pieces(figures: Figures, now_ms: int, dropped: Sequence[str]) -> Iterator[_
 
 def _bar(figures: Figures, cells: int) -> Iterator[_Piece]:
     """Yield the bar; only here is a percentage clamped."""
-    percent = figures.used_percent
-    if cells and percent is None:
+    used = figures.used_percent
+    if cells and used is None:
         yield _Piece("·" * cells, _DIM)
-    elif cells and percent is not None:
-        filled = min(cells, max(0, int(percent * cells / 100)))
+    elif cells and used is not None:
+        filled = min(cells, max(0, int(used * cells / 100)))
         yield _Piece("█" * filled, _look(figures))
         yield _Piece("░" * (cells - filled), _DIM)
 
 
 def _label(figures: Figures, now_ms: int) -> Iterator[_Piece]:
     """Yield the percentage, or what is known instead."""
-    percent = figures.used_percent
-    look = _look(figures)
-    shown = "" if percent is None else f"{_mark(figures)}{int(percent)}%"
+    used, look = figures.used_percent, _look(figures)
+    shown = "" if used is None else f"{_mark(figures)}{percent(used)}"
     if figures.state == "compacting":
         yield _Piece(_attempt(figures, now_ms), _MAGENTA)
         if shown:

@@ -19,6 +19,9 @@ from streams.edge.files.plain_settings import StatusLineSettings
 FORMAT_VERSION = b"4"
 """The supported format of the keys, `FORMAT_VERSION` of `schemas/views.py`."""
 
+_WHOLE_ID = 36
+"""Characters of the ids that Claude Code gives; anything shorter may be the beginning of one."""
+
 _PORT = 6379
 _READ_BYTES = 65_536
 _INCOMPLETE = object()
@@ -29,9 +32,10 @@ class ViewUnavailableError(Exception):
 
 
 def read_view(settings: StatusLineSettings, url: str, session_id: str, limit_s: float) -> bytes:
-    """Return a session's view as it is stored. Raises ViewUnavailableError.
+    """Return the view of a session, or of the only one whose id begins so, as it is stored.
 
-    It returns within the limit, whatever hangs: name resolution, or a host that does not answer.
+    Raises ViewUnavailableError. It returns within the limit, whatever hangs: name resolution, or a
+    host that does not answer.
     """
     results: list[bytes | Exception] = []
 
@@ -70,11 +74,30 @@ def _read(
         position = dict(zip(fields[::2], fields[1::2], strict=True))
         if position.get(b"format") != FORMAT_VERSION:
             raise ViewUnavailableError("the projection is gone, or of another version")
-        partition = partition_of_key(session, int(position[b"partitions"]))
-        view = _ask(connection, (b"GET", base + b"%d}:s:" % partition + session))
+        partitions = int(position[b"partitions"])
+        view_key = base + b"%d}:s:" % partition_of_key(session, partitions) + session
+        view = _ask(connection, (b"GET", view_key))
+        if not isinstance(view, bytes) and len(session) < _WHOLE_ID:
+            view = _beginning_with(connection, session, base, partitions)
         if not isinstance(view, bytes):
             raise ViewUnavailableError("Redis has no such session")
         return view
+
+
+def _beginning_with(
+    connection: socket.socket, prefix: bytes, base: bytes, partitions: int
+) -> bytes | None:
+    """Return the view of the only session whose id begins so; None where there is none."""
+    fitting = [
+        base + b"%d}:s:" % partition + session
+        for partition in range(partitions)
+        for session in _ask(connection, (b"ZRANGE", base + b"%d}:recent" % partition, b"0", b"-1"))
+        if session.startswith(prefix)
+    ]
+    if len(fitting) > 1:
+        raise ViewUnavailableError(f"{len(fitting)} sessions begin so: give more of the id")
+    view = _ask(connection, (b"GET", fitting[0])) if fitting else None
+    return view if isinstance(view, bytes) else None
 
 
 def _ask(connection: socket.socket, *commands: tuple[bytes, ...]) -> Any:  # noqa: ANN401 -- a reply

@@ -20,6 +20,7 @@ from schemas.records import (
     event_type,
 )
 from streams import codec
+from streams.core.session_status import whole_percents
 
 EncodedEvent: TypeAlias = tuple[int, bytes]
 """The time of an event in ms, and the event as JSON: `id`, `type`, `timestamp` (ms), `taskId`, and
@@ -94,10 +95,10 @@ def _data(
 ) -> dict[str, Any] | None:
     """Return an event's data; None for a record that is no event, or lacks a required field."""
     if type_name == _WARNING:
-        used = rounded(source["context_used_percent"])
+        used, remaining = whole_percents(source["context_used_percent"])
         return {
             "contextUsedPercent": used,
-            "contextRemainingPercent": 100 - used,
+            "contextRemainingPercent": remaining,
             "inputTokens": source["input_tokens"] or 0,
             "cacheTokens": source["cache_tokens"],
             "contextWindow": source["context_window"],
@@ -106,7 +107,7 @@ def _data(
         known = reasons.get(source["attempt_id"]) or source["trigger_reason"]
         return {
             "triggerReason": known or "threshold_exceeded",
-            "contextUsedPercent": rounded(source["context_used_percent"]),
+            "contextUsedPercent": whole_percents(source["context_used_percent"])[0],
         }
     if type_name == _COMPLETE and source["tokens_saved"] is not None:
         return {
@@ -116,8 +117,3 @@ def _data(
             "tokensSaved": source["tokens_saved"],
         }
     return None
-
-
-def rounded(percent: float) -> int:
-    """Round half up as the front end does; records have two decimals."""
-    return int(percent + 0.5)

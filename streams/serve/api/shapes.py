@@ -199,7 +199,7 @@ class _ChatEvent(_Shape):
 
 
 class ContextWarningData(_Shape):
-    """A threshold was crossed; percentages are rounded half up."""
+    """A threshold was crossed; percentages are rounded down and add up to 100."""
 
     contextUsedPercent: int
     contextRemainingPercent: int

@@ -5,7 +5,8 @@ Every reader of views uses this: API, live feed, `sessions`, `status`, `events`,
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from contextgauge.partitioner import partition_of
@@ -21,6 +22,9 @@ _NO_GENERATION: Final = 0
 
 _ALL: Final = 10_000_000
 """Sessions of a ranking that are searched for the beginning of an id."""
+
+_ARRIVALS: Final = 5_000
+"""Sessions of a ranking that are searched for arrivals: far more than a screen shows."""
 
 _SHOWN_AMBIGUOUS: Final = 5
 """Sessions that an error names where the beginning of an id fits several."""
@@ -80,6 +84,22 @@ class Sessions:
         """Return the first sessions of a ranking, the highest first."""
         keys = [key for key, _ in await self._highest(ranking, limit)]
         return [_decoded(document) for document in (await self.views(keys)).values()]
+
+    async def with_arrivals(self, views: Sequence[SessionView]) -> list[SessionView]:
+        """Return the views for a screen: a session without times is as old as its arrival in Kafka.
+
+        The store has that as the score of the recent ranking only. It stays unknown for those below
+        the `_ARRIVALS` most recent sessions.
+        """
+        if all(view.last_ms is not None for view in views):
+            return list(views)
+        arrivals = {key: int(score) for key, score in await self._highest("recent", _ARRIVALS)}
+        return [
+            view
+            if view.last_ms is not None
+            else replace(view, last_ms=arrivals.get(self.key(view.session_id)) or None)
+            for view in views
+        ]
 
     async def newest_ms(self) -> int | None:
         """Return when a session was last active; None where there are no sessions."""
