@@ -311,11 +311,13 @@ _RESPONSE: Final[Fields] = {
 }
 """An API response of any provider, bare or in a frame."""
 
+_DELTA: Final = _of(_named(_word, "type stop_reason"))
+
 _EVENT: Final[Fields] = {
     "type": _word,
     "message": _message,
     "usage": _structure,
-    "delta": _of(_named(_word, "type stop_reason")),
+    "delta": _DELTA,
     **_named(_of(_MANAGEMENT), "context_management contextManagement"),
 }
 
@@ -347,6 +349,7 @@ _FIELDS: Final[Fields] = {
     "timestamp": _time,
     "message": _message,
     "event": _of(_EVENT),
+    "delta": _DELTA,
     "response": _of({**_RESPONSE, "subtype": _word, "request_id": _NAME, "response": _of(_ANSWER)}),
     "params": _of(
         {

@@ -1,9 +1,9 @@
 """Codex: rollouts, the app server's notifications and `codex exec --json` (R7, R9, R12, R23, R29).
 
 A rollout's readings come from `token_count`, its users from `response_item`. A `token_usage_record`
-is a compaction's own call or repeats what `token_count` says: it is ignored, like every type that is
-not here. `codex exec --json` reports one usage per turn, the sum over the thread (R6): it says which
-session it is, and when a turn ended.
+is a compaction's own call or repeats a `token_count`: it is ignored, like every type that is not
+here. `codex exec --json` reports one usage per turn, the sum over the thread (R6): its messages
+only name the session and end a turn.
 """
 
 from typing import Final

@@ -49,6 +49,10 @@ def records_of_every_kind() -> list[Record]:
     )
     answer = {"totalTokens": 9, "categories": [{"id": "messages", "tokens": 3}]}
     given.take({"type": "control_response", "response": {"response": answer}}, hint=SESSION)
+    given.take({"type": "compacted", "payload": {}}, hint=SESSION)
+    item = {"type": "ContextCompaction", "id": "i1"}
+    payload = {"type": "item_completed", "item": item, "started_at_ms": 1, "completed_at_ms": 9}
+    given.take({"type": "event_msg", "payload": payload}, hint=SESSION)
     return given.records
 
 

@@ -99,14 +99,14 @@ def test_warning_a_window_that_returns_repeats_nothing() -> None:
 
 
 def test_warning_the_8_latest_windows_of_an_epoch_are_remembered() -> None:
-    given = session(assistant("a", read=60_000))
+    given = session(assistant("a", read=50_000))
     for number in range(1, 9):
         given.take(result({MODEL: {"contextWindow": WINDOW + number}}))
-        assert crossed(given, f"b{number}", 60_000 + number) == (10, 20)
+        assert crossed(given, f"b{number}", 50_000 + number) == (10, 20)
     given.take(result({MODEL: {"contextWindow": WINDOW + 1}}))
-    assert crossed(given, "c", 60_100) is None
+    assert crossed(given, "c", 50_100) is None
     given.take(result({MODEL: {"contextWindow": WINDOW}}))
-    assert crossed(given, "d", 60_200) == (10, 20, 30)
+    assert crossed(given, "d", 50_200) == (10, 20)
 
 
 def test_warning_after_an_exceeded_window_the_reported_one_has_its_own() -> None:

@@ -298,3 +298,44 @@ def test_fields_that_are_not_stored_have_their_defaults() -> None:
     found = unpack(SESSION, parts)
     assert found.chains["main"] == Chain(touched=7)
     assert found.facts == KnownFacts(runtime="codex")
+
+
+def in_version_2(parts: dict[str, StoredPart]) -> dict[str, StoredPart]:
+    """Return a session's parts as the version before wrote them: thresholds without windows."""
+    older = dict(parts)
+    for name, part in parts.items():
+        fields = list(part.fields)
+        if name == SESSION_PART:
+            start, facts = fields[5], fields[8]
+            assert isinstance(facts, list)
+            fields[5], fields[8] = start[:3] if isinstance(start, list) else None, facts[:18]
+        elif name.startswith("chain:"):
+            announced, limits = fields[10], fields[14]
+            assert isinstance(announced, list)
+            assert isinstance(limits, list)
+            fields[10] = [threshold for _, thresholds in announced for threshold in thresholds]  # type: ignore[misc]  # JSON
+            fields[14] = limits[:5]
+            del fields[15:]
+        older[name] = part._replace(fields=fields)
+    return older
+
+
+def test_a_session_of_version_2_goes_on_as_if_this_version_had_written_it() -> None:
+    given = session(assistant("a", read=50_000), compacting(at=0))
+    parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
+    before, records = in_version_2(parts), len(given.records)
+    assert before != parts
+    other = Given()
+    other.deriver.sessions[SESSION] = unpack(SESSION, before)
+    assert other.session() == given.session()
+    later = [compacting(at=30), boundary(), assistant("b", read=90_000)]
+    other.take(*later)
+    given.take(*later)
+    assert other.records == given.records[records:]
+
+
+def test_warnings_of_version_2_whose_window_was_disproved_are_those_of_none() -> None:
+    given = session(assistant("a", read=50_000), assistant("b", read=250_000))
+    parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
+    restored = unpack(SESSION, in_version_2(parts))
+    assert restored.chains["main"].announced == ()

@@ -1,0 +1,101 @@
+"""Notices a publisher whose messages can never give a figure, and says why, once.
+
+A program that publishes events of a kind that nothing reads would otherwise see an empty page and
+no error. Only a publisher's first messages are looked at, until one of them is of use.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from contextgauge import json_codec
+from contextgauge.messages import DeadLetter
+from contextgauge.normalise import normalise
+from contextgauge.normalise.fields import text
+from contextgauge.normalise.signals import (
+    InputMessage,
+    Response,
+    SessionFacts,
+    Signal,
+    TurnEnded,
+)
+
+LOOKED_AT: Final = 100
+"""Messages after which it is certain enough: every agent's first turn has a size within them."""
+
+_NAMED: Final = 3
+"""Types that the report names."""
+
+_REASONS: Final = (
+    (
+        ("thread.started", "turn.completed", "item.completed"),
+        (
+            "`codex exec --json` reports the sum of a thread's tokens, never the size of its "
+            "context: publish the rollout in ~/.codex/sessions, or the app server's notifications"
+        ),
+    ),
+    (
+        ("response.created", "response.output_text.delta"),
+        (
+            "of a response's stream only `response.completed` has a usage: publish that event, or "
+            "the response itself"
+        ),
+    ),
+    (
+        ("chat.completion.chunk",),
+        "chunks have no usage: ask for it with stream_options={'include_usage': True}",
+    ),
+)
+"""What is known of kinds of messages without a size, by types that they contain."""
+
+
+class DerivableCheck:
+    """Looks at a publisher's first messages."""
+
+    def __init__(self) -> None:
+        self._left = LOOKED_AT
+        self._types: dict[str, None] = {}
+        self.is_over = False
+        """Whether there is nothing to look at any more."""
+
+    def look(self, body: Mapping[str, object] | bytes) -> str | None:
+        """Take a message into account; return what to report, once and if at all."""
+        parsed = json_codec.decode(body) if isinstance(body, bytes) else body
+        if isinstance(parsed, DeadLetter):
+            return None  # reported as what it is
+        message = cast("dict[str, Any]", parsed if isinstance(parsed, dict) else dict(parsed))
+        normal = normalise(message, InputMessage(b""))
+        if normal is not None and any(map(_is_of_use, normal.signals)):
+            self.is_over = True
+            return None
+        kind = text(message, "type") or text(message, "method") or text(message, "object")
+        self._types[kind or "without a type"] = None
+        self._left -= 1
+        return self.end() if self._left == 0 else None
+
+    def end(self) -> str | None:
+        """Return what to report when no more messages come; None where there is nothing to say."""
+        if self.is_over or not self._types:
+            return None
+        self.is_over = True
+        count = LOOKED_AT - self._left
+        first = "the only message" if count == 1 else f"none of the first {count} messages"
+        verb = "gives no size and no compaction" if count == 1 else "gives a size or a compaction"
+        return f"{first} {verb}: {self._reason()}"
+
+    def _reason(self) -> str:
+        for types, reason in _REASONS:
+            if not self._types.keys().isdisjoint(types):
+                return reason
+        names = [*self._types][:_NAMED]
+        more = ", …" if len(self._types) > _NAMED else ""
+        return (
+            f"no rule reads messages of their types ({', '.join(names)}{more}); publish messages "
+            "with a `usage`, as docs/LIBRARY.md lists them"
+        )
+
+
+def _is_of_use(signal: Signal) -> bool:
+    """Return whether a signal is more than facts of a session or the end of a turn."""
+    if isinstance(signal, Response):
+        return signal.usage is not None or signal.boundary is not None or bool(signal.edits)
+    return not isinstance(signal, SessionFacts | TurnEnded)
