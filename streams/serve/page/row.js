@@ -2,7 +2,7 @@
 
 import { now } from "./api.js";
 import { attr, h, icon, setText, setIcon, shown, svg, texts } from "./dom.js";
-import { ago, count, duration, elapsed, folderOf, shortId, tokens, UNKNOWN } from "./format.js";
+import { ago, count, duration, elapsed, exact, folderOf, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
 import {
   compactionCount, failureName, isThrashing, leadingChain, running, severityOf, silence, stateOf, whyUnknown,
@@ -77,8 +77,9 @@ function untilLabel(figure) {
 /** Compactions in words: [figure, more, failures]. */
 export function compactionWords(view) {
   const { manual, automatic, unknown_trigger: unknownTrigger, failed } = view.compactions;
-  const kinds = [automatic && `${automatic} auto`, manual && `${manual} manual`, unknownTrigger && `${unknownTrigger} unknown trigger`];
-  return [String(compactionCount(view)), kinds.filter(Boolean).join(" · "), failed ? `${failed} ${failureName(view)}` : ""];
+  const kinds = [[automatic, "auto"], [manual, "manual"], [unknownTrigger, "unknown trigger"]];
+  const words = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`);
+  return [exact(compactionCount(view)), words.join(" · "), failed ? `${exact(failed)} ${failureName(view)}` : ""];
 }
 
 /** Make a row for any session: {el, item, update(item), focus()}. */
