@@ -198,7 +198,7 @@ async def test_ticks_are_between_bars_and_edges_keep_their_figures(
     assert found["all"] == ["10%", "20%", "30%", None]
     assert found["some"] == ["10%", None, "30%"]
     assert found["tokens"] == ["950", "1.25K", "3.15K", "125K", "1M", "1.25M"]
-    assert found["times"] == ["0.125 s", "1.25 s", "1.6 s", "31.5 s", "160 s", "10 min 30 s"]
+    assert found["times"] == ["0.125 s", "1.25 s", "1.6 s", "31.5 s", "2 min 40 s", "10 min 30 s"]
 
 
 async def test_a_future_hour_hides_no_past_hour(page: Page, page_url: str, filled: Api) -> None:

@@ -39,15 +39,16 @@ export function isLive(view, nowMs) {
   return view.last_ms === null || view.last_ms >= sinceMs;
 }
 
-/** Sort items, each with a `view` and an `id`, in place. Ties: by last activity, then by id. */
-export function sortItems(items, sort, nowMs) {
+/** Sort items, each with a `view` and an `id`. Ties: by last activity, then by id. */
+export function sorted(items, sort, nowMs) {
   const key = SORTS[sort][2];
-  const ranks = new Map(items.map((item) => [item, [isLive(item.view, nowMs) ? 0 : 1, key(item.view), -(item.view.last_ms ?? 0), item.id]]));
-  items.sort((a, b) => {
-    const [one, other] = [ranks.get(a), ranks.get(b)];
-    const differs = one.findIndex((part, index) => part !== other[index]);
-    if (differs < 0) return 0;
-    if (one[differs] === null || other[differs] === null) return one[differs] === null ? 1 : -1;
-    return one[differs] < other[differs] ? -1 : 1;
-  });
+  const ranked = items.map((item) => ({ item, past: !isLive(item.view, nowMs), key: key(item.view), last: item.view.last_ms ?? 0 }));
+  ranked.sort((a, b) => a.past - b.past || compared(a.key, b.key) || b.last - a.last || compared(a.item.id, b.item.id));
+  return ranked.map(({ item }) => item);
+}
+
+function compared(one, other) {
+  if (one === other) return 0;
+  if (one === null || other === null) return one === null ? 1 : -1;
+  return one < other ? -1 : 1;
 }

@@ -7,7 +7,7 @@ import { attr, h, setText, shown, text } from "./dom.js";
 import { Feed } from "./feed.js";
 import { addressOf, fits, isFiltered, mayFit, readFilters, serverFilters } from "./filters.js";
 import { duration, exact, shortIds } from "./format.js";
-import { DEFAULT_SORT, directionOf, isLive, sortItems } from "./order.js";
+import { DEFAULT_SORT, directionOf, isLive, sorted } from "./order.js";
 import { COLUMNS, sessionLink, sessionRow } from "./row.js";
 import { Rows } from "./rows.js";
 import { currentThresholds, leadingChain, withThresholds } from "./status.js";
@@ -319,8 +319,7 @@ export class Overview {
     const nowMs = now();
     const order = this.order.filter((item) => fits(item.view, this.filters, nowMs));
     this.total -= this.order.length - order.length;
-    sortItems(order, this.filters.sort, nowMs);
-    this.order = order;
+    this.order = sorted(order, this.filters.sort, nowMs);
     this.listed = new Set(order);
     this.#divide();
   }
