@@ -12,9 +12,9 @@ from pydantic import Field, StrictFloat, StrictInt, StrictStr, TypeAdapter
 
 from schemas.records import Json
 from streams import codec
-from streams.ports import Clock, Ranking, ViewReader
+from streams.ports import Clock, ViewReader
 from streams.serve.api.problems import Problem, bad_cursor, no_session
-from streams.serve.views.session_index import SessionFilter, SessionIndex
+from streams.serve.views.session_index import Matches, Order, SessionFilter, SessionIndex
 from streams.serve.views.sessions import Sessions
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
 
@@ -24,7 +24,9 @@ _Whole: TypeAlias = Annotated[StrictInt, Field(gt=-(1 << 63), lt=1 << 63)]
 CursorForm: TypeAlias = TypeAdapter[tuple[Any, ...]]
 """The parts of a cursor: its generation, its list, and where it ended."""
 
-SESSIONS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, StrictFloat, _Whole, StrictStr])
+SESSIONS_FORM: Final[CursorForm] = TypeAdapter(
+    tuple[_Whole, Any, _Whole, StrictFloat | StrictStr, _Whole, StrictStr]
+)
 """A cursor of sessions ends with a rank, its session in hexadecimal digits."""
 
 RECORDS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, _Whole])
@@ -90,26 +92,29 @@ class Reading:
     async def sessions(
         self,
         snapshot: Snapshot,
-        by: Ranking,
+        order: Order,
         session_filter: SessionFilter,
         cursor: Cursor | None,
         limit: int,
-    ) -> tuple[list[bytes], str | None, int]:
-        """Return a part of the list of sessions, the next cursor, and the whole list's length."""
+    ) -> tuple[list[bytes], str | None, Matches]:
+        """Return a part of the list of sessions, the next cursor, and the part's account."""
         after = None
         if cursor is not None:
-            percent, recent, name = cursor.end
+            past, key, recent, name = cursor.end
+            if isinstance(key, str) is not (order.sort == "folder"):
+                raise bad_cursor()
             try:
-                after = (float(percent), int(recent), bytes.fromhex(str(name)))
-            except (ValueError, OverflowError):
+                after = (int(past), key, int(recent), bytes.fromhex(str(name)))
+            except ValueError:
                 raise bad_cursor() from None
-        part = await self._index.part(snapshot, by, session_filter, after, limit)
+        part = await self._index.part(snapshot, order, session_filter, after, limit)
         views = await self.at(snapshot).views(summary.key for summary in part.sessions)
         following = None
         if part.has_more:
-            percent, recent, session = part.sessions[-1].rank(by)
-            following = Cursor(snapshot.generation, by, (percent, recent, session.hex())).encoded()
-        return list(views.values()), following, part.total
+            *rank, session = part.sessions[-1].rank(order)
+            end = (*rank, session.hex())
+            following = Cursor(snapshot.generation, order.sort, end).encoded()
+        return list(views.values()), following, part
 
     async def session(
         self, session_id: str, cursor: Cursor | None = None

@@ -99,6 +99,7 @@ class SessionsAnswer(_Answer):
     sessions: list[JudgedSession]
     next: str | None = Field(description="The cursor of the next part; null: there is none.")
     total: int = Field(description="Sessions that the filters take, in all parts.")
+    live: int | None = Field(description="With `live_first`: how many of them come first.")
 
 
 class SessionAnswer(_Answer):

@@ -20,7 +20,6 @@ from schemas.views import (
     MODEL_FIELD,
     PARTITION_FIELD,
     TOTAL_FIELD,
-    UNKNOWN_HOUR,
     UNKNOWN_MODEL_FIELD,
     Aggregates,
     Distribution,
@@ -132,7 +131,7 @@ def added_up(
 
 
 def _is_since(name: str, since: str | None) -> bool:
-    return since is None or (name >= since and name != UNKNOWN_HOUR)
+    return since is None or name >= since  # `unknown` is greater than any hour
 
 
 def _name(field: str, by: By) -> str | None:

@@ -1,13 +1,13 @@
 // The bar of a context, and the tooltip that takes it apart: on the overview and for a session.
 
 import { attr, css, h, icon, setText, shown, texts } from "./dom.js";
-import { count, exact, percent, sourceMeaning, tokens, UNKNOWN, windowSource } from "./format.js";
+import { count, exact, percent, remaining, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
 
 const SEVERITY_WORDS = { high: ", high", critical: ", nearly full" };
 
 /** Make a gauge: {el, bind(chain, severity)}: percentage, sizes, source of the window, bar. */
 export function gauge() {
-  const { share, sizes, source, level } = texts("share", "sizes", "source", "level");
+  const { share, rest, sizes, source, level } = texts("share", "rest", "sizes", "source", "level");
   const triangle = icon("warning");
   triangle.classList.add("triangle");
   const fill = h("i", { class: "fill" });
@@ -19,6 +19,7 @@ export function gauge() {
       "div",
       { class: "gauge-line" },
       h("span", { class: "gauge-share" }, share, triangle, h("span", { class: "sr" }, level)),
+      h("span", { class: "gauge-rest faint" }, rest),
       h("span", { class: "gauge-sizes" }, sizes, " ", h("span", { class: "faint" }, source)),
     ),
     h("div", { class: "bar", "aria-hidden": "true" }, fill, mark),
@@ -28,6 +29,7 @@ export function gauge() {
     attr(el, "data-state", chain.state);
     const known = chain.used_percent !== null;
     setText(share, known ? percent(chain.used_percent) : chain.used_tokens === null ? UNKNOWN : "share unknown");
+    setText(rest, known ? `used · ${remaining(chain.used_percent)} context remaining` : "");
     setText(level, SEVERITY_WORDS[severity] ?? "");
     setText(sizes, sizesOf(chain));
     setText(source, chain.window === null && chain.window_source === null ? "" : `· ${windowSource(chain.window_source)}`);
@@ -56,6 +58,7 @@ export function breakdownTip(chain) {
   const parts = chain.breakdown;
   const isUnknown = chain.used_tokens === null;
   return [
+    chain.used_percent === null ? null : h("p", {}, usage(chain.used_percent)),
     h("p", {}, isUnknown ? "The size is unknown until the next response." : `Context window: ${sizeWords(chain)}`),
     h("p", { class: isUnknown ? "faint" : null }, `Total capacity: ${chain.window === null ? UNKNOWN : count(chain.window, "token")}`),
     chain.window_source ? windowNote(chain.window_source) : null,

@@ -2,8 +2,9 @@
 
 import { now } from "./api.js";
 import { attr, h, icon, setText, setIcon, shown, svg, texts } from "./dom.js";
-import { ago, count, duration, elapsed, folderOf, shortId, tokens, UNKNOWN } from "./format.js";
+import { ago, count, duration, elapsed, exact, folderOf, shortId, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
+import { isLive } from "./order.js";
 import {
   compactionCount, failureName, isThrashing, leadingChain, running, severityOf, silence, stateOf, whyUnknown,
 } from "./status.js";
@@ -22,7 +23,11 @@ const DATED = /-(?:\d{8}|\d{4}-\d{2}-\d{2})$/;
 /** The title of a session that has no page of its own. */
 const NO_ADDRESS = "This session's id holds half a character, so it has no address.";
 
-export const COLUMNS = ["Session", "Context", "Until compaction", "Growth", "Compactions", "State"];
+/** The columns, and what each sorts by. */
+export const COLUMNS = [
+  ["Session", "folder"], ["Context", "pressure"], ["Until compaction", "until"], ["Growth", "growth"], ["Compactions", "compactions"],
+  ["State, last activity", "recent"],
+];
 
 /** A session's address on this page; null for an id with half a character, which no address can hold. */
 export function sessionLink(id) {
@@ -77,8 +82,9 @@ function untilLabel(figure) {
 /** Compactions in words: [figure, more, failures]. */
 export function compactionWords(view) {
   const { manual, automatic, unknown_trigger: unknownTrigger, failed } = view.compactions;
-  const kinds = [automatic && `${automatic} auto`, manual && `${manual} manual`, unknownTrigger && `${unknownTrigger} unknown trigger`];
-  return [String(compactionCount(view)), kinds.filter(Boolean).join(" · "), failed ? `${failed} ${failureName(view)}` : ""];
+  const kinds = [[automatic, "auto"], [manual, "manual"], [unknownTrigger, "unknown trigger"]];
+  const words = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`);
+  return [exact(compactionCount(view)), words.join(" · "), failed ? `${exact(failed)} ${failureName(view)}` : ""];
 }
 
 /** Make a row for any session: {el, item, update(item), focus()}. */
@@ -115,6 +121,8 @@ export function sessionRow() {
     const folder = folderOf(view);
     attr(el, "data-state", state);
     attr(el, "data-id", view.session_id);
+    attr(el, "data-past", !isLive(view, nowMs));
+    attr(el, "data-divides", item.divides);
     attr(link, "href", sessionLink(view.session_id));
     attr(link, "title", titleOf(view, chain, state, nowMs));
     const short = item.short ?? shortId(view.session_id);
@@ -153,6 +161,7 @@ function titleOf(view, chain, state, nowMs) {
   const isLong = state === "unknown" || state === "stalled";
   return [
     sessionLink(view.session_id) === null ? NO_ADDRESS : view.session_id,
+    view.identity.cwd,
     aboutOf(view, chain),
     grownWords(chain),
     isLong ? stateWords(view, state, nowMs)[0] : "",
