@@ -221,6 +221,9 @@ class CompactionStartData(_Shape):
 
     triggerReason: Literal["threshold_exceeded", "manual"]
     contextUsedPercent: int
+    outcome: Literal["succeeded", "failed", "blocked", "unknown"] | None = Field(
+        description="How the attempt ended; null: it has not ended yet."
+    )
 
 
 class CompactionStartEvent(_ChatEvent):
@@ -231,16 +234,21 @@ class CompactionStartEvent(_ChatEvent):
 
 
 class CompactionCompleteData(_Shape):
-    """A compaction was measured; the summary is empty where none was seen."""
+    """A compaction ended; the summary is empty where none was seen."""
 
     summary: str
-    tokensBefore: int
-    tokensAfter: int
-    tokensSaved: int
+    tokensBefore: int | None = Field(description="Null where no size was known.")
+    tokensAfter: int | None = Field(
+        description="Null until the next response measures it, and where there was no compaction."
+    )
+    tokensSaved: int | None
+    outcome: Literal["succeeded", "failed", "blocked", "unknown"]
+    error: str | None = Field(description="Why it failed, in the runtime's words.")
+    attemptId: str | None = Field(description="The id of the start, where one was seen.")
 
 
 class CompactionCompleteEvent(_ChatEvent):
-    """A compaction was measured."""
+    """A compaction ended; one that succeeded gets its sizes once they are measured."""
 
     type: Literal["compaction_complete"]
     data: CompactionCompleteData
