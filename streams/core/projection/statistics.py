@@ -66,9 +66,7 @@ def enters_day(before_ms: int | None, after_ms: int | None) -> bool:
     return after_ms // DAY_MS > before_ms // DAY_MS
 
 
-def fields(
-    record: Record, view: SessionView | None, newest_ms: int | None
-) -> tuple[str, ...]:
+def fields(record: Record, view: SessionView | None, newest_ms: int | None) -> tuple[str, ...]:
     """Return the fields of the aggregates that the record is counted in; none: it is not counted.
 
     `view` is the session's before the record: a timing is counted where its boundary was. An hour

@@ -119,9 +119,17 @@ class RedisViewReader:
         answer = self._redis.xrange(key, min=_first_id(after))
         return entries_of(await self._ask("reading a stream", answer))
 
-    async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
-        key = self._keys.of(generation, partition).stats
-        return dict(await self._ask("reading aggregates", self._redis.hgetall(key)))
+    async def stats(
+        self, generation: int, partition: int, fields: Sequence[bytes] | None = None
+    ) -> dict[bytes, bytes]:
+        key, doing = self._keys.of(generation, partition).stats, "reading aggregates"
+        if fields is None:
+            return dict(await self._ask(doing, self._redis.hgetall(key)))
+        if not fields:
+            return {}
+        values = await self._ask(doing, self._redis.hmget(key, list(fields)))
+        stored = zip(fields, values, strict=True)
+        return {field: value for field, value in stored if value is not None}
 
     async def live(
         self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0

@@ -5,13 +5,17 @@ is read as long as it exists, which is for a minute after a swap.
 """
 
 import base64
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from pydantic import Field, StrictFloat, StrictInt, StrictStr, TypeAdapter
 
 from schemas.records import Json
+from schemas.views import SessionView
 from streams import codec
+from streams.codec import views as view_codec
+from streams.core.until_compaction import NO_POINTS, CompactionPoints, models_to_learn
 from streams.ports import Clock, ViewReader
 from streams.serve.api.problems import Problem, bad_cursor, no_session
 from streams.serve.views.session_index import Matches, Order, SessionFilter, SessionIndex
@@ -61,12 +65,23 @@ def read_cursor(text: str | None, of: str, form: CursorForm) -> Cursor | None:
     return Cursor(generation, of, tuple(end))
 
 
-class Reading:
-    """Reads answers. Its methods raise RetryError, VersionError, ViewsGoneError, Problem."""
+_LEARNED_S: Final = 30.0
+"""What is usual of a model changes slowly."""
 
-    def __init__(self, store: ViewReader, clock: Clock) -> None:
+
+class Reading:
+    """Reads answers. Its methods raise RetryError, VersionError, ViewsGoneError, Problem.
+
+    `points` are the configured ones.
+    """
+
+    def __init__(
+        self, store: ViewReader, clock: Clock, points: CompactionPoints = NO_POINTS
+    ) -> None:
         self._store, self.clock = store, clock
         self._index = SessionIndex(store)
+        self._points = points
+        self._learned_s: dict[str, float] = {}
         self.snapshots = Snapshots(store, clock)
 
     async def snapshot(self, cursor: Cursor | None = None) -> Snapshot:
@@ -107,6 +122,9 @@ class Reading:
                 after = (int(past), key, int(recent), bytes.fromhex(str(name)))
             except ValueError:
                 raise bad_cursor() from None
+        if order.sort == "until":
+            models = await self._index.models_to_learn(snapshot)
+            order = order._replace(points=await self._learn(snapshot, models))
         part = await self._index.part(snapshot, order, session_filter, after, limit)
         views = await self.at(snapshot).views(summary.key for summary in part.sessions)
         following = None
@@ -115,6 +133,23 @@ class Reading:
             end = (*rank, session.hex())
             following = Cursor(snapshot.generation, order.sort, end).encoded()
         return list(views.values()), following, part
+
+    async def points(self, snapshot: Snapshot, views: Iterable[bytes]) -> CompactionPoints:
+        """Return what is known of where compactions begin, for these views."""
+        decoded = [view_codec.decode(SessionView, view) for view in views]
+        return await self._learn(snapshot, set().union(*map(models_to_learn, decoded)))
+
+    async def _learn(self, snapshot: Snapshot, models: set[str]) -> CompactionPoints:
+        """Return what is known of where compactions begin, of these models as of now."""
+        now_s = self.clock.monotonic_s()
+        models = {model for model in models if now_s >= self._learned_s.get(model, now_s)}
+        if models:
+            learned = await self.at(snapshot).usual_points(models)
+            known = {name: point for name, point in self._points.learned if name not in models}
+            together = tuple(sorted((known | learned).items()))
+            self._points = self._points._replace(learned=together)
+            self._learned_s.update(dict.fromkeys(models, now_s + _LEARNED_S))
+        return self._points
 
     async def session(
         self, session_id: str, cursor: Cursor | None = None

@@ -84,7 +84,7 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
                 snapshot, order, session_filter, after, limit
             )
             total, live = part.total, part.live if live_first else None
-        views, change_ms = judged(found, now_ms)
+        views, change_ms = judged(found, await reading.points(snapshot, found), now_ms)
         members = {
             "thresholds": THRESHOLDS_JSON,
             "sessions": views,
@@ -201,11 +201,12 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         """Read a session: identity, chains, open attempt, compactions, status."""
         snapshot, view = await reading.session(session_id)
         now_ms = reading.clock.now_ms()
-        tag = answers.tag(request.url.path, view, snapshot.version)
+        points = await reading.points(snapshot, [view])
+        tag = answers.tag(request.url.path, view, points, snapshot.version)
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
-        (session,), change_ms = judged([view], now_ms)
+        (session,), change_ms = judged([view], points, now_ms)
         members = {"session": session, "thresholds": THRESHOLDS_JSON}
         return answers.answer(snapshot, answers.until(tag, change_ms), members)
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.views import Aggregates, Compaction, Distribution, SessionView, TriggerAggregates
 from streams.core.session_status import Severity, State
+from streams.core.until_compaction import PointSource
 
 
 class _Shape(BaseModel):
@@ -55,6 +56,16 @@ class ThrashShape(_Shape):
     last_ms: int
 
 
+class UntilCompactionShape(_Shape):
+    """How far a chain is from its next automatic compaction."""
+
+    tokens: int | None = Field(description="What is left; null: the size is unknown.")
+    responses: int | None = Field(description="The same in responses, by the chain's growth.")
+    threshold_tokens: int = Field(description="The size at which it is expected.")
+    source: PointSource
+    estimated: bool = Field(description="It is learned: nobody reported or configured it.")
+
+
 class StatusShape(_Shape):
     """What a session looks like as of the answer, and when that changes without a new record."""
 
@@ -62,6 +73,9 @@ class StatusShape(_Shape):
     state: State
     severity: Severity = Field(description="How full the leading chain is.")
     severities: dict[str, Severity] = Field(description="The same of each chain.")
+    until_compaction: dict[str, UntilCompactionShape] = Field(
+        description="By chain; without those of which nothing is known, or where it is off."
+    )
     last_sign_ms: int | None = Field(description="The open attempt's last sign of life.")
     stalled_from_ms: int | None = Field(description="From then on the state is `stalled`.")
     stale_from_ms: int | None = Field(description="From then on the state is `stale`.")

@@ -12,10 +12,16 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from schemas.views import LIVE_ENTRIES, SessionView
+from schemas.views import LIVE_ENTRIES, ChainView, SessionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.core.session_status import State, leading_chain, status_of
+from streams.core.until_compaction import (
+    NO_POINTS,
+    CompactionPoints,
+    session_point_of,
+    until_compaction,
+)
 from streams.ports import ViewReader
 from streams.serve.views.sessions import SessionKey
 from streams.serve.views.snapshot import Snapshot, gather_all
@@ -32,10 +38,14 @@ nearest to compaction, the fastest growing, the most compacted first; folders by
 
 
 class Order(NamedTuple):
-    """The order of a list: sessions that are active since `live_since_ms` first, if it is set."""
+    """The order of a list: sessions that are active since `live_since_ms` first, if it is set.
+
+    `points` are for the sort `until`: what is known of where compactions begin.
+    """
 
     sort: Sort
     live_since_ms: int | None = None
+    points: CompactionPoints = NO_POINTS
 
 
 _LAST: Final = 1e18
@@ -47,7 +57,11 @@ the last activity; the session comes last, so no two are equal."""
 
 
 class Summary(NamedTuple):
-    """What lists need of a session; `text` is searched, in lower case."""
+    """What lists need of a session; `text` is searched, in lower case.
+
+    `leading` is as much of its leading chain as its distance to compaction depends on, together
+    with `session_point` and an order's points.
+    """
 
     key: SessionKey
     recent: int
@@ -57,7 +71,8 @@ class Summary(NamedTuple):
     runtime: str | None
     agent: str | None
     folder: str
-    until_tokens: int | None
+    leading: ChainView | None
+    session_point: int | None
     growth_tokens: int | None
     compactions: int
     text: str
@@ -65,16 +80,19 @@ class Summary(NamedTuple):
     def rank(self, order: Order) -> Rank:
         """Return its rank in a list."""
         is_past = order.live_since_ms is not None and self.recent < order.live_since_ms
-        return (int(is_past), self._sort_key(order.sort), -self.recent, self.key.session)
+        return (int(is_past), self._sort_key(order), -self.recent, self.key.session)
 
-    def _sort_key(self, sort: Sort) -> float | str:
-        match sort:
+    def _sort_key(self, order: Order) -> float | str:
+        match order.sort:
             case "recent":
                 return 0.0
             case "pressure":
                 return _LAST if self.percent is None else -self.percent
             case "until":
-                return _LAST if self.until_tokens is None else float(self.until_tokens)
+                until = self.leading and until_compaction(
+                    self.leading, self.session_point, order.points
+                )
+                return _LAST if until is None or until.tokens is None else float(until.tokens)
             case "growth":
                 return _LAST if self.growth_tokens is None else -float(self.growth_tokens)
             case "compactions":
@@ -214,6 +232,16 @@ class SessionIndex:
         live = bisect_left(matching, 1, key=lambda item: item[0][0])
         return Matches(part, len(matching), live, start + limit < len(matching))
 
+    async def models_to_learn(self, snapshot: Snapshot) -> set[str]:
+        """Return the models of all sessions' leading chains whose threshold is not reported."""
+        partitions = (await self._of(snapshot)).partitions
+        leading = (each.leading for part in partitions for each in part.sessions.values())
+        return {
+            chain.model
+            for chain in leading
+            if chain is not None and chain.model and chain.auto_compact_threshold is None
+        }
+
     async def _of(self, snapshot: Snapshot) -> _GenerationIndex:
         async with self._lock:
             partitions = range(snapshot.partitions)
@@ -296,7 +324,8 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
         runtime=runtime,
         agent=agent,
         folder=_folder(identity.cwd or view.session_id),
-        until_tokens=None if leading is None else leading.until_compaction_tokens,
+        leading=leading and _slim(leading),
+        session_point=leading and session_point_of(leading.chain, view.compactions.last),
         growth_tokens=None if leading is None else leading.growth_tokens,
         compactions=counts.manual + counts.automatic + counts.unknown_trigger,
         text="\n".join(text for text in searched if text).lower(),
@@ -306,3 +335,15 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
 def _folder(path: str) -> str:
     """Return a folder's name as lists are sorted by it: of a path of any system, in lower case."""
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2].lower()
+
+
+def _slim(chain: ChainView) -> ChainView:
+    """Return a chain with what its distance to compaction depends on only: an index has many."""
+    return ChainView(
+        chain=chain.chain,
+        model=chain.model,
+        used_tokens=chain.used_tokens,
+        window=chain.window,
+        auto_compact_enabled=chain.auto_compact_enabled,
+        auto_compact_threshold=chain.auto_compact_threshold,
+    )

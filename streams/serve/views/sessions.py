@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
-from schemas.views import EntryStream, SessionView
+from schemas.views import MODEL_FIELD, EntryStream, SessionView
 from streams import codec
 from streams.codec import views as view_codec
+from streams.core.until_compaction import usual_point
 from streams.ports import Clock, Entry, Ranking, ViewReader
 from streams.serve.views.snapshot import Snapshot, Snapshots, gather_all
 
@@ -178,6 +179,19 @@ class Sessions:
         return await gather_all(
             self._store.stats(self._generation, partition) for partition in self._partitions
         )
+
+    async def usual_points(self, models: Iterable[str]) -> dict[str, int]:
+        """Return where automatic compactions of models usually begin, in tokens, where known."""
+        fields = {model: codec.key_bytes(MODEL_FIELD + model) for model in models}
+        stored = await gather_all(
+            self._store.stats(self._generation, partition, list(fields.values()))
+            for partition in self._partitions
+        )
+        points = {
+            model: usual_point(codec.loads(part[field]) for part in stored if field in part)
+            for model, field in fields.items()
+        }
+        return {model: point for model, point in points.items() if point is not None}
 
     async def _highest(self, ranking: Ranking, limit: int) -> list[tuple[SessionKey, float]]:
         ranked = await gather_all(

@@ -122,7 +122,10 @@ def test_counts_are_by_model_and_by_hour() -> None:
 def test_a_timing_is_counted_once_under_its_boundarys_hour_model_and_trigger() -> None:
     told = History()
     boundary = told.boundary("auto", duration_ms=None, model="gpt-5", at=0)
-    complete, timing = told.complete(boundary), told.timing(boundary, 3_069, at=7_200, model="other")
+    complete, timing = (
+        told.complete(boundary),
+        told.timing(boundary, 3_069, at=7_200, model="other"),
+    )
     view = view_of(boundary, complete)
     assert fields(timing, view, None) == ("total", "model:gpt-5", "hour:2026-11-01T12")
     total = counted(counted(NOTHING, boundary, None), timing, view)
