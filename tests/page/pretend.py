@@ -23,7 +23,7 @@ from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
 from streams.serve.api.answers import served, status_of_document
 from streams.serve.api.routes import live_since
-from streams.serve.views.session_index import Order, Rank, Sort, summary
+from streams.serve.views.session_index import ListOrder, Rank, Sort, summary
 from streams.serve.views.sessions import SessionKey
 from tests.doubles.dump import fold_records
 
@@ -226,7 +226,7 @@ class Api:
             found = [view for view in found if view["attempt"] is not None]
         (sort,) = asked.get("sort", ["recent"])
         since_ms = live_since(self.now_ms) if "live_first" in asked else None
-        order = Order(cast("Sort", sort), since_ms)
+        order = ListOrder(cast("Sort", sort), since_ms)
         ranks = {view["session_id"]: _rank(view, order) for view in found}
         found.sort(key=lambda view: ranks[view["session_id"]])
         live = sum(rank[0] == 0 for rank in ranks.values())
@@ -254,7 +254,18 @@ def judged(view: dict[str, Any]) -> dict[str, Any]:
     return {**view, "status": served(status_of_document(codec.dumps(view)), 0)}
 
 
-def _rank(view: dict[str, Any], order: Order) -> Rank:
+def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:
+    """Return what the feed tells of a response."""
+    window = view["chains"]["main"]["window"]
+    return {
+        "version": 2, "record_id": f"r{sequence}", "kind": "context_reading",
+        "session_id": view["session_id"], "chain": "main", "time_ms": (view["last_ms"] or 0) + 1,
+        "sequence": sequence, "state": "measured", "used_percent": percent,
+        "used_tokens": int(window * percent / 100),
+    }  # fmt: skip
+
+
+def _rank(view: dict[str, Any], order: ListOrder) -> Rank:
     name = codec.key_bytes(view["session_id"])
     return summary(SessionKey(0, name), codec.dumps(view)).rank(order)
 

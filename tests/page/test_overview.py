@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.page.conftest import NARROW
-from tests.page.pretend import Api, folded, records_of, sample_lines
+from tests.page.pretend import Api, entry, folded, records_of, sample_lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -18,17 +18,6 @@ NOW_MS = 1_790_000_000_000
 def sample() -> Any:
     """The simulator's sample as the projection leaves it."""
     return folded(records_of(sample_lines(NOW_MS)))
-
-
-def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:
-    """Return what the feed tells of a response."""
-    window = view["chains"]["main"]["window"]
-    return {
-        "version": 2, "record_id": f"r{sequence}", "kind": "context_reading",
-        "session_id": view["session_id"], "chain": "main", "time_ms": NOW_MS + sequence,
-        "sequence": sequence, "state": "measured", "used_percent": percent,
-        "used_tokens": int(window * percent / 100),
-    }  # fmt: skip
 
 
 WATCH = """
@@ -46,19 +35,6 @@ WATCH = """
   }).observe(document.querySelector(".sessions"), { childList: true, subtree: true });
 }
 """
-
-
-async def test_sessions_are_listed_the_fullest_first(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    await page.goto(page_url)
-    rows = page.locator(".rows .row:visible")
-    await expect(rows).to_have_count(len(api.sessions))
-    shares = await rows.locator(".gauge-share").all_inner_texts()
-    known = [int(share.split("%")[0].strip("<")) for share in shares if "%" in share]
-    assert known == sorted(known, reverse=True)
-    assert known
 
 
 async def test_unknown_sizes_are_labelled_and_have_no_bar(
@@ -311,122 +287,6 @@ async def test_a_filter_is_kept_in_the_address_and_sent_to_the_server(
     await page.get_by_role("button", name="Show all sessions").click()
     await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
     await expect(page).to_have_url(f"{page_url}#/")
-
-
-async def test_arrow_keys_move_between_sessions(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    api.many(300)
-    await page.goto(page_url)
-    await page.locator(".row-link").first.focus()
-    for _ in range(30):
-        await page.keyboard.press("ArrowDown")
-    index = await page.evaluate(
-        "document.activeElement.closest('.row').getAttribute('aria-rowindex')"
-    )
-    assert index == "32"  # the head is the first, the first session the second
-    await expect(page.locator(":focus")).to_be_in_viewport()
-
-
-async def test_arrow_keys_work_from_anywhere_and_a_question_mark_lists_the_keys(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    api.many(30)
-    await page.goto(page_url)
-    rows = page.locator(".rows .row:visible")
-    await expect(rows.first).to_be_visible()
-    await page.keyboard.press("ArrowDown")
-    await expect(rows.nth(0).locator(".row-link")).to_be_focused()
-    await page.get_by_role("button", name="80% and more").focus()
-    await page.keyboard.press("j")
-    await expect(rows.nth(0).locator(".row-link")).to_be_focused()
-    await page.get_by_role("searchbox").focus()
-    await page.keyboard.press("ArrowDown")
-    await expect(rows.nth(0).locator(".row-link")).to_be_focused()
-    await page.keyboard.press("?")
-    dialog = page.get_by_role("dialog", name="Keys")
-    await expect(dialog).to_contain_text("open the first match")
-    await page.keyboard.press("ArrowDown")  # not behind the list
-    await page.keyboard.press("Escape")
-    await expect(dialog).to_have_count(0)
-    await expect(rows.nth(0).locator(".row-link")).to_be_focused()
-    await page.get_by_role("searchbox").focus()
-    await page.keyboard.type("?")
-    await expect(dialog).to_have_count(0)
-
-
-async def test_enter_in_the_search_opens_the_first_match(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    api.many(30)
-    await page.goto(page_url)
-    await expect(page.locator(".rows .row:visible").first).to_be_visible()
-    await page.keyboard.press("/")
-    await page.keyboard.type("00000007-0000")
-    await page.keyboard.press("Enter")  # before the list has followed
-    await expect(page).to_have_url(f"{page_url}#/session/00000007-0000-4000-8000-000000000000")
-    await page.goto(page_url)
-    await page.get_by_role("searchbox").fill("nothing like this")
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="No matching sessions")).to_be_visible()
-    assert "session/" not in page.url
-
-
-async def test_live_sessions_come_before_silent_ones(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    await page.clock.set_fixed_time(NOW_MS / 1_000)
-    api.now_ms = NOW_MS
-    api.fill(sample)
-    api.many(6)  # of 0, 16, 33 … 82 %
-    views = list(api.sessions.values())
-    for number, view in enumerate(views):
-        silent_min = 600 if number % 2 else 5
-        view["last_ms"] = view["first_ms"] = NOW_MS - silent_min * 60_000
-        view["identity"]["cwd"] = f"/srv/{'cabefd'[number]}"
-    await page.goto(page_url)
-    rows = page.locator(".rows .row:visible")
-    names = rows.locator(".row-name")
-    await expect(names).to_have_text(["f", "b", "c", "d", "e", "a"])
-    await expect(page.locator("#summary")).to_have_text("6 in all · 3 live")
-    divided = page.locator(".row[data-divides]")
-    await expect(divided).to_have_count(1)
-    await expect(divided.locator(".row-name")).to_have_text("d")
-    await expect(divided).to_have_attribute("data-divides", "silent for 30 min or more")
-    # The fullest of the silent ones is heard of again: it rises above all.
-    views[5].update(sequence=2, last_ms=NOW_MS)
-    await page.evaluate("(e) => pushEntries([e])", entry(views[5], 82.5, 2))
-    await expect(names).to_have_text(["d", "f", "b", "c", "e", "a"], timeout=10_000)
-
-
-async def test_a_click_on_a_head_sorts_by_its_column(
-    page: Page, page_url: str, api: Api, sample: Any
-) -> None:
-    api.fill(sample)
-    api.many(4)
-    for name, view in zip("cadb", api.sessions.values(), strict=True):
-        view["identity"]["cwd"] = f"/srv/{name}"
-    await page.goto(page_url)
-    names = page.locator(".rows .row:visible .row-name")
-    await expect(names).to_have_text(["b", "d", "a", "c"])
-    head = page.get_by_role("columnheader", name="Session")
-    context = page.get_by_role("columnheader", name="Context")
-    await expect(context).to_have_attribute("aria-sort", "descending")
-    await head.get_by_role("button").click()
-    await expect(names).to_have_text(["a", "b", "c", "d"])
-    await expect(head).to_have_attribute("aria-sort", "ascending")
-    assert await context.get_attribute("aria-sort") is None
-    await expect(page).to_have_url(f"{page_url}#/?sort=folder")
-    await expect(page.get_by_label("Order")).to_have_value("folder")
-    await page.wait_for_function(
-        "performance.now() > 2_000"  # the page itself sorts in between, in the same order
-    )
-    await expect(names).to_have_text(["a", "b", "c", "d"])
-    await head.get_by_role("button").click()
-    await expect(names).to_have_text(["b", "d", "a", "c"])
 
 
 async def test_the_tooltip_breaks_the_size_down(

@@ -273,14 +273,12 @@ async def test_aggregates_are_those_of_all_partitions(api: Api, records: list[Re
     known = [found.pre_tokens for found in boundaries if found.pre_tokens is not None]
     assert tokens["p50"] == pytest.approx(median(known), rel=0.02)
     assert tokens["mean"] == sum(known) // len(known)
-    figures = [tokens[name] for name in ("min", "p50", "p95", "p99", "max")]
-    assert figures == sorted(figures)
+    assert tokens["min"] <= tokens["p50"] <= tokens["p95"] <= tokens["p99"] <= tokens["max"]
     hours = await api.json("/v1/stats")
     assert hours["total"] == total
     names = [name for name in hours["by"] if name != "unknown"]
     since = await api.json(f"/v1/stats?by=hour&since={names[-1]}")
-    assert [name for name in since["by"] if name != "unknown"] == names[-1:]
-    assert since["by"].get("unknown") == hours["by"].get("unknown")
+    assert list(since["by"]) == [name for name in hours["by"] if name >= names[-1]]
 
 
 async def test_unchanged_content_is_not_sent_again(records: list[Record]) -> None:

@@ -18,7 +18,7 @@ from schemas.records import Kind
 from schemas.records import Runtime as KnownRuntime
 from schemas.views import STREAM_ENTRIES, SizeState
 from streams.serve.api.problems import bad_parameter
-from streams.serve.views.session_index import Sort as Order
+from streams.serve.views import session_index
 
 
 class _AnyText(Convertor[str]):
@@ -64,7 +64,7 @@ SessionIds: TypeAlias = Annotated[
     ),
 ]
 Sort: TypeAlias = Annotated[
-    Order,
+    session_index.Sort,
     Query(
         description="`recent`: the last active first; `pressure`: the fullest; `until`: the "
         "nearest to compaction; `growth`: the fastest growing; `compactions`: the most often "

@@ -18,7 +18,7 @@ from streams.codec import views as view_codec
 from streams.core.until_compaction import NO_POINTS, CompactionPoints, models_to_learn
 from streams.ports import Clock, ViewReader
 from streams.serve.api.problems import Problem, bad_cursor, no_session
-from streams.serve.views.session_index import Matches, Order, SessionFilter, SessionIndex
+from streams.serve.views.session_index import ListOrder, Matches, SessionFilter, SessionIndex
 from streams.serve.views.sessions import Sessions
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
 
@@ -107,7 +107,7 @@ class Reading:
     async def sessions(
         self,
         snapshot: Snapshot,
-        order: Order,
+        order: ListOrder,
         session_filter: SessionFilter,
         cursor: Cursor | None,
         limit: int,

@@ -17,7 +17,7 @@ from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Reading, read_cursor
 from streams.serve.api.totals import Totals
-from streams.serve.views.session_index import Order, SessionFilter
+from streams.serve.views.session_index import ListOrder, SessionFilter
 from streams.serve.views.sessions import SessionKey, Sessions
 
 _CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
@@ -68,7 +68,7 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         after = read_cursor(cursor, sort, SESSIONS_FORM)
         snapshot = await reading.snapshot(after)
         now_ms = reading.clock.now_ms()
-        order = Order(sort, live_since(now_ms) if live_first else None)
+        order = ListOrder(sort, live_since(now_ms) if live_first else None)
         tag = answers.tag(request.url.path, request.url.query, snapshot.position, order)
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:

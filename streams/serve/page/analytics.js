@@ -208,8 +208,8 @@ export class Analytics {
       ["Size before", tokens(before.mean), before.count ? `on average · median ${tokens(before.p50)} · p95 ${tokens(before.p95)}${of(before.count)}` : "no size was reported"],
       ["Duration", duration(took.mean), took.count ? `on average · median ${duration(took.p50)} · p95 ${duration(took.p95)} · p99 ${duration(took.p99)}${of(took.count)}` : "no duration was reported"],
       ["Messages between compactions", each === null ? UNKNOWN : exact(each), "on average"],
-      ["Remains after", remains === null ? UNKNOWN : percent(remains), "of the size before"],
-      ["Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN, `by ${count(total.measured, "measured compaction")}`],
+      ["Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN,
+        [`by ${count(total.measured, "measured compaction")}`, remains === null ? "" : `${percent(remains)} of the size before remains`].filter(Boolean).join(" · ")],
       ["Failed", counts.ended === 0 ? UNKNOWN : percent((counts.failed / counts.ended) * 100), otherEnds(counts)],
     ]);
   }

@@ -74,7 +74,7 @@ function stepsItem(session) {
   const list = h("ol", { class: "timeline" });
   const parts = new Keyed(list, (item) => item.key, (item) => timelineItem(item, session));
   const el = h("li", { class: "item steps" },
-    h("details", {}, h("summary", {}, t.count, h("span", { class: "faint" }, t.span)), list), h("time", { class: "when" }, t.when));
+    h("details", {}, h("summary", {}, t.count, h("span", { class: "faint" }, t.span), h("time", { class: "when" }, t.when)), list));
   const update = ({ steps, time_ms: timeMs }) => {
     const thresholds = steps.map(({ data }) => data.threshold_percent);
     setText(t.count, count(steps.length, "step"));

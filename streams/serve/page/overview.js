@@ -139,18 +139,17 @@ export class Overview {
     history.replaceState(null, "", addressOf(this.filters));
     this.controls.markSort(this.filters.sort);
     for (const [sort, head] of this.heads) this.#markHead(sort, head);
-    await this.#load();
+    return this.#load();
   }
 
   /** Open the first session that a search finds. */
-  async #openFirst({ q }) {
-    if (q === "") return;
-    await this.#choose({ q });
-    const link = this.filters.q === q && !this.stopped.signal.aborted ? this.order.map((item) => sessionLink(item.id)).find(Boolean) : null;
-    if (link) location.hash = link;
+  async #openFirst(search) {
+    if (search.q === "" || !await this.#choose(search)) return;
+    const link = this.order.map((item) => sessionLink(item.id)).find((each) => each !== null);
+    if (link !== undefined) location.hash = link;
   }
 
-  /** Read the list from its beginning. What was there stays in sight until the answer is. */
+  /** Read the list from its beginning; returns whether it was. What was there stays in sight until the answer is. */
   async #load(isReset = false) {
     if (isReset) this.items.clear(); // a recreated log counts from 1: what is known would seem newer
     this.reload?.abort();
@@ -158,15 +157,16 @@ export class Overview {
     const { signal } = this.reload;
     try {
       const answer = await this.#page(null, signal);
-      if (signal.aborted || this.stopped.signal.aborted) return;
+      if (signal.aborted || this.stopped.signal.aborted) return false;
       this.order = [];
       this.generation = answer.generation;
       this.#add(answer);
       scrollTo({ top: Math.min(scrollY, this.host.offsetTop) });
       this.#show();
+      return true;
     } catch (error) {
-      if (signal.aborted || this.stopped.signal.aborted) return;
-      this.#fail(error);
+      if (!signal.aborted && !this.stopped.signal.aborted) this.#fail(error);
+      return false;
     }
   }
 

@@ -37,7 +37,7 @@ Sort: TypeAlias = Literal["recent", "pressure", "until", "growth", "compactions"
 nearest to compaction, the fastest growing, the most compacted first; folders by name."""
 
 
-class Order(NamedTuple):
+class ListOrder(NamedTuple):
     """The order of a list: sessions that are active since `live_since_ms` first, if it is set.
 
     `points` are for the sort `until`: what is known of where compactions begin.
@@ -77,12 +77,12 @@ class Summary(NamedTuple):
     compactions: int
     text: str
 
-    def rank(self, order: Order) -> Rank:
+    def rank(self, order: ListOrder) -> Rank:
         """Return its rank in a list."""
         is_past = order.live_since_ms is not None and self.recent < order.live_since_ms
         return (int(is_past), self._sort_key(order), -self.recent, self.key.session)
 
-    def _sort_key(self, order: Order) -> float | str:
+    def _sort_key(self, order: ListOrder) -> float | str:
         match order.sort:
             case "recent":
                 return 0.0
@@ -170,7 +170,7 @@ class _GenerationIndex:
     """One generation's sessions, and sorted lists of them."""
 
     partitions: list[_PartitionIndex]
-    lists: dict[tuple[Order, SessionFilter], list[_Item]] = field(default_factory=dict)
+    lists: dict[tuple[ListOrder, SessionFilter], list[_Item]] = field(default_factory=dict)
 
     def update(self, former: Sequence[Summary], new: Sequence[Summary]) -> None:
         """Replace sessions in the lists."""
@@ -186,7 +186,7 @@ class _GenerationIndex:
             for summary in new:
                 insort(items, (summary.rank(order), summary))
 
-    def matching(self, order: Order, session_filter: SessionFilter) -> list[_Item]:
+    def matching(self, order: ListOrder, session_filter: SessionFilter) -> list[_Item]:
         """Return the sessions that a filter matches, in order."""
         items = self.lists.get((order, session_filter))
         if items is None:
@@ -220,7 +220,7 @@ class SessionIndex:
     async def part(
         self,
         snapshot: Snapshot,
-        order: Order,
+        order: ListOrder,
         session_filter: SessionFilter,
         after: Rank | None,
         limit: int,
