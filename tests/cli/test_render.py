@@ -9,6 +9,7 @@ from rich.console import Console, RenderableType
 from contextgauge.normalise.signals import InputMessage
 from schemas.records import (
     DATA_CLASSES,
+    CompactionFailed,
     CompactionStart,
     ContextLimits,
     ContextReading,
@@ -34,7 +35,7 @@ from streams.cli.screen.render import (
     status_line,
 )
 from streams.cli.screen.sessions_table import sessions_table
-from streams.cli.screen.timeline import LOG_ORDER, describe, timeline
+from streams.cli.screen.timeline import FOLDED, LOG_ORDER, describe, timeline
 from streams.core.derivation.rules_config import Rules
 from streams.core.projection.project import project
 from streams.edge.files.window_catalog import bundled
@@ -152,7 +153,7 @@ def test_the_status_line_never_shows_unknown_as_zero(view: SessionView, line: st
 def test_the_status_box_shows_bar_breakdown_messages_and_compactions() -> None:
     box = _shown(status_box(VIEW, NOW_MS))
     for part in (
-        "█████████░░░░░░░░░░░  45.6%",
+        "█████████░░░░░░░░░░░  45% used · 55% context remaining",
         "58,432 tokens · measured 5 s ago",
         "128,000 tokens · runtime",
         "Cache read       58,000",
@@ -218,7 +219,7 @@ def test_external_text_cannot_control_the_terminal() -> None:
 @pytest.mark.parametrize("width", [80, 94, 120, 200])
 def test_the_table_fits_the_screen(width: int) -> None:
     text = _shown(sessions_table([VIEW, replace(VIEW, session_id="x" * 100)], NOW_MS, width), width)
-    assert "45.6%" in text
+    assert "45%" in text
     assert "58K/128K" in text
     assert "1 auto" in text
     assert len(text.strip().splitlines()) == 3
@@ -239,8 +240,8 @@ def test_a_narrow_table_keeps_ids_percentages_and_compactions(width: int) -> Non
     assert "…" not in text.replace("claude-opus-4-5", "")
     assert "258c7280" in text
     assert text.count("z") == 59
-    assert text.count("45.6%") == 3
-    assert all(part in text for part in ("1 auto", "12 auto, 3", "not", "done", "stalled"))
+    assert text.count("45%") == 3
+    assert all(part in text for part in ("12 of 15", "stalled"))
     assert ("█" in text) <= (width == 70)
 
 
@@ -257,9 +258,9 @@ def test_narrow_tables_drop_the_bar_then_the_model_then_the_tokens() -> None:
 
 def test_a_guessed_window_is_marked_and_explained() -> None:
     shown = _shown(sessions_table([VIEW, _with(GUESSED)], NOW_MS, 120))
-    assert "~8.1%" in shown
+    assert "~8%" in shown
     assert "16K/~200K" in shown
-    assert " 45.6%" in shown
+    assert " 45%" in shown
     assert GUESS_EXPLAINED in shown
     assert "~" not in _shown(sessions_table([VIEW], NOW_MS, 120))
     assert "~200,000 tokens · default, assumed" in _shown(status_box(_with(GUESSED), NOW_MS))
@@ -290,7 +291,7 @@ def test_a_chain_has_the_same_name_on_every_screen(records: list[Record]) -> Non
     assert box.count("toolu_01AbCdE") == 2
     assert "toolu_01AbCdEf" not in box
     of_chain = replace(records[0], subject=chain)
-    lines = _shown(timeline([of_chain], 120, chains)).splitlines()
+    lines = _shown(timeline([of_chain], 120, chains, show_all=True)).splitlines()
     assert "toolu_01AbCdE" in lines[-1].split()
 
 
@@ -332,10 +333,10 @@ def test_every_kind_of_record_has_a_description(records: list[Record]) -> None:
     assert not [text for text in told.values() if "None" in text or "{" in text]
 
 
-def test_a_timeline_has_a_line_for_each_record(records: list[Record]) -> None:
+def test_a_whole_timeline_has_a_line_for_each_record(records: list[Record]) -> None:
     session_id = records[0].data.session_id
     own = [record for record in records if record.data.session_id == session_id]
-    lines = _shown(timeline(own, 200), 200).strip().splitlines()
+    lines = _shown(timeline(own, 200, show_all=True), 200).strip().splitlines()
     assert sum(any(cls.kind in line for cls in DATA_CLASSES) for line in lines) == len(own)
 
 
@@ -343,13 +344,13 @@ def test_a_new_day_is_a_row_of_its_own(records: list[Record]) -> None:
     first = next(record for record in records if record.time_ms is not None)
     assert first.time_ms is not None
     later = replace(first, time_ms=first.time_ms + 86_400_000)
-    lines = _shown(timeline([first, first, later], 120)).splitlines()
+    lines = _shown(timeline([first, first, later], 120, show_all=True)).splitlines()
     assert [len(line.split()) == 1 for line in lines[1:]] == [True, False, False, True, False]
 
 
 @pytest.mark.parametrize("width", [40, 60])
 def test_on_a_narrow_screen_figures_are_below_the_rest(records: list[Record], width: int) -> None:
-    text = _shown(timeline(records, width), width)
+    text = _shown(timeline(records, width, show_all=True), width)
     assert all(len(line) <= width for line in text.splitlines())
     words = " ".join(text.split())
     for record in records:
@@ -380,11 +381,69 @@ def test_a_timeline_marks_figures_based_on_a_guessed_window(records: list[Record
     start = replace(of(CompactionStart), subject=guessed[0].subject)
     for record in guessed:
         assert "~" in describe(record.data)
-    shown = _shown(timeline([guessed[0], start], 120))
+    shown = _shown(timeline([guessed[0], start], 120, show_all=True))
     assert shown.count("~") == 3
     assert GUESS_EXPLAINED in shown
     told = by("catalog", ContextLimits)
     assert "~" not in _shown(timeline([told, start], 120))
+
+
+def _warning(records: list[Record], *thresholds: int, chain: str = "main") -> Record:
+    """Return a warning that these thresholds were crossed."""
+    record = next(each for each in records if isinstance(each.data, ContextWarning))
+    data = record.data
+    assert isinstance(data, ContextWarning)
+    crossed = replace(
+        data,
+        context_used_percent=thresholds[-1] + 2.5,
+        threshold_percent=thresholds[-1],
+        thresholds_crossed=thresholds,
+        window_source="runtime",
+    )
+    return replace(record, data=crossed, subject=chain, time_ms=NOW_MS)
+
+
+def test_steps_below_70_percent_are_folded_and_later_crossings_are_not(
+    records: list[Record],
+) -> None:
+    steps = [_warning(records, at) for at in (10, 20, 30, 40, 50, 60)]
+    start = next(each for each in records if isinstance(each.data, CompactionStart))
+    start = replace(start, time_ms=NOW_MS)
+    lines = _shown(timeline([*steps, _warning(records, 70, 80), start, steps[0]], 120)).splitlines()
+    what = [" ".join(line.split()) for line in lines]
+    assert what[2] == "08:00:00 6 steps 10% to 60%"
+    assert "82% used · 18% context remaining" in what[3]
+    assert what[3].endswith("crossed 70%, 80%")
+    assert "compaction_start" in what[4]
+    assert "1 step 10%" in what[5]
+    assert what[6] == FOLDED
+    whole = _shown(timeline(steps, 120, show_all=True))
+    assert whole.count("context remaining") == 6
+    assert FOLDED not in whole
+
+
+def test_compactions_resets_and_readings_are_never_folded(records: list[Record]) -> None:
+    folded = {"context_warning", "context_limits", "session_info", "context_edit"}
+    shown = _shown(timeline(records, 200), 200)
+    for record in records:
+        assert record.kind in shown or record.kind in folded
+    assert shown.count("compact_boundary") == sum(
+        record.kind == "compact_boundary" for record in records
+    )
+
+
+def test_folded_entries_of_several_chains_name_their_number(records: list[Record]) -> None:
+    two = [_warning(records, 10), _warning(records, 20, chain="other")]
+    assert "2 chains  2 steps  10% to 20%" in _shown(timeline(two, 120))
+
+
+def test_a_runtimes_error_codes_are_shown_in_words(records: list[Record]) -> None:
+    failed = next(each for each in records if isinstance(each.data, CompactionFailed))
+    assert isinstance(failed.data, CompactionFailed)
+    data = replace(failed.data, error="too_few_groups")
+    assert describe(data).endswith("too few messages to compact")
+    assert describe(replace(data, error="api_error")).endswith("api error")
+    assert describe(replace(data, error="Blocked by a hook")).endswith("Blocked by a hook")
 
 
 def test_all_views_of_the_sample_can_be_shown(records: list[Record]) -> None:
