@@ -114,7 +114,7 @@ def test_titles_come_from_the_transcripts_on_request_only(
         "parentUuid": None,
         "isSidechain": False,
         "timestamp": "2026-02-11T20:31:53.000Z",
-        "cwd": "/home/me/work/app",
+        "cwd": "/srv/shop/app",
         "message": {"role": "user", "content": "Repair the \x1b[31mlogin page"},
     }
     path = tmp_path / "s.jsonl"
@@ -122,7 +122,7 @@ def test_titles_come_from_the_transcripts_on_request_only(
     command.environment["HOME"] = str(tmp_path)
     titled = command("sessions", "--titles", str(path)).stdout
     assert "Repair the \\x1b[31mlogin page" in titled
-    assert "work/app" in titled
+    assert "shop/app" in titled
     for arguments in (["sessions"], ["sessions", "--json"], ["status"], ["events"], ["replay"]):
         assert "Repair" not in command(*arguments, str(path)).stdout
     both = command("sessions", "--titles", "--json", str(path))
@@ -145,7 +145,7 @@ def test_titles_come_from_the_transcripts_on_request_only(
         ("", False),
     ],
 )
-def test_a_path_is_told_from_a_session(
+def test_paths_are_distinguished_from_session_ids(
     text: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
