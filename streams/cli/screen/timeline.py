@@ -195,7 +195,7 @@ def _as_pairs(lines: Sequence[_Line]) -> Iterator[RenderableType]:
         yield Text.assemble((line.moment, "dim"), "  ", line.kind)
         chain = "" if line.chain.plain == MAIN_CHAIN else line.chain.plain
         below = " · ".join(part for part in (chain, line.figures) if part)
-        yield Padding(Text(below, overflow="fold"), (0, 0, 0, 2))
+        yield Padding(Text(below, overflow="fold"), (0, 0, 0, 2), expand=False)
 
 
 def _moment(time_ms: int) -> str:
