@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -62,8 +63,10 @@ def sessions(
     if titles and as_json:
         raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
     if paths:
-        views = _ordered(list(Replay(paths).views().values()), order)
-        _show_sessions(views[:limit], len(views), titles=titles, as_json=as_json)
+        replayed = Replay(paths)
+        views = _ordered(list(replayed.views().values()), order)
+        files = [source.path for source in replayed.sources if source.path is not None]
+        _show_sessions(views[:limit], len(views), titles=titles, as_json=as_json, files=files)
         return
 
     async def show(reader: Sessions) -> None:
@@ -165,8 +168,9 @@ async def ranked(reader: Sessions, order: Order, limit: int) -> list[SessionView
     if order is Order.recent:
         return recent
     views = {view.session_id: view for view in await reader.ranked("pressure", limit)}
-    views |= {view.session_id: view for view in recent if view.session_id not in views}
-    return _ordered(list(views.values()), order)[:limit]
+    views |= {view.session_id: view for view in recent}
+    ordered = _ordered(await reader.with_arrivals(list(views.values())), order)
+    return [views[view.session_id] for view in ordered[:limit]]
 
 
 def _ordered(views: list[SessionView], order: Order) -> list[SessionView]:
@@ -182,7 +186,14 @@ def _free(view: SessionView) -> float:
     return float("inf") if used is None else -used
 
 
-def _show_sessions(views: list[SessionView], total: int, *, titles: bool, as_json: bool) -> None:
+def _show_sessions(
+    views: list[SessionView],
+    total: int,
+    *,
+    titles: bool,
+    as_json: bool,
+    files: Sequence[Path] = (),
+) -> None:
     if as_json:
         write_json(views)
         return
@@ -194,8 +205,10 @@ def _show_sessions(views: list[SessionView], total: int, *, titles: bool, as_jso
         return
     names: dict[str, str] = {}
     if titles:
-        local = LocalTranscripts(transcript_folders(os.environ))
+        local = LocalTranscripts(transcript_folders(os.environ), files)
         names = local.titles([view.session_id for view in views])
+        if not names:
+            err.print("no titles: none of the transcripts is on this machine", style="dim")
     out.print(sessions_table(views, SystemClock().now_ms(), out.width, names))
     if total > len(views):
         err.print(f"{exact(len(views))} of {exact(total)}: --limit shows more", style="dim")

@@ -53,6 +53,14 @@ Out = Annotated[
         "folder, laid out like Claude Code's projects folder.",
     ),
 ]
+Recent = Annotated[
+    bool,
+    typer.Option(
+        "--recent",
+        help="End simulated time now, with --live after the --duration; overrides --start.",
+    ),
+]
+Publish = Annotated[bool, typer.Option("--publish", help="Publish the messages to agent.messages.")]
 Live = Annotated[
     bool,
     typer.Option(
@@ -100,17 +108,9 @@ def simulate(  # noqa: PLR0913 -- each is an option
     start: Annotated[
         str, typer.Option(metavar="TIME", help="When simulated time begins: ISO 8601, UTC.")
     ] = "2026-01-01",
-    recent: Annotated[
-        bool,
-        typer.Option(
-            "--recent",
-            help="End simulated time now, with --live after the --duration; overrides --start.",
-        ),
-    ] = False,
+    recent: Recent = False,
     out: Out = "-",
-    publish: Annotated[
-        bool, typer.Option("--publish", help="Publish the messages to agent.messages.")
-    ] = False,
+    publish: Publish = False,
     live: Live = False,
 ) -> None:
     """Simulate agent sessions with every kind of compaction.
@@ -135,9 +135,8 @@ def simulate(  # noqa: PLR0913 -- each is an option
             messages = math.ceil(rate * (duration or 0))
         elif endless and not in_step:
             raise ConfigError("--recent with --duration requires --live, --rate or --messages")
-        options = _recent(options, messages, sample=sample, endless=endless)
-        if in_step and duration is not None and not endless:
-            options = replace(options, start_ms=options.start_ms + int(duration * 1_000))
+        ahead_s = (duration or 0.0) if in_step else 0.0
+        options = _recent(options, messages, ahead_s, sample=sample, endless=endless)
     total = sys.maxsize if endless and messages is None else messages
     simulated = _simulated(options, total, sample=sample)
     blocks = _blocks(simulated, rate, duration, named=not publish, in_step=in_step)
@@ -155,12 +154,18 @@ def simulate(  # noqa: PLR0913 -- each is an option
 
 
 def _recent(
-    options: SimulationOptions, messages: int | None, *, sample: bool, endless: bool
+    options: SimulationOptions,
+    messages: int | None,
+    ahead_s: float,
+    *,
+    sample: bool,
+    endless: bool,
 ) -> SimulationOptions:
-    """Return the options with a start such that sessions are at work now, or end now."""
+    """Return the options with a start such that sessions are at work now, or end so far ahead."""
     if endless and messages is None:
         return replace(options, start_ms=SystemClock().now_ms() - _HISTORY_MS)
-    return ending_now(options, messages, sample=sample)
+    ending = ending_now(options, messages, sample=sample)
+    return replace(ending, start_ms=ending.start_ms + int(ahead_s * 1_000))
 
 
 def _blocks(

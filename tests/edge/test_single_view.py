@@ -44,7 +44,9 @@ def stored(redis_url: str, key_prefix: str) -> Iterator[Callable[[str, bytes], N
 
     def store(session_id: str, document: bytes) -> None:
         key = session_id.encode("utf-8", "surrogatepass")
-        client.set(keys.of(7, partition_of(session_id, PARTITIONS)).view(key), document)
+        of_partition = keys.of(7, partition_of(session_id, PARTITIONS))
+        client.set(of_partition.view(key), document)
+        client.zadd(of_partition.ranking("recent"), {key: 1.0})
 
     yield store
     client.close()
@@ -65,6 +67,21 @@ def test_a_view_is_found_where_the_projector_writes_it(
     assert read_view(settings, redis_url, session_id, LIMIT_S) == document
     with pytest.raises(ViewUnavailableError, match="no such session"):
         read_view(settings, redis_url, "another", LIMIT_S)
+
+
+def test_a_session_is_found_by_a_unique_prefix_of_its_id(
+    redis_url: str, key_prefix: str, stored: Callable[[str, bytes], None]
+) -> None:
+    ids = [f"0e26ec2{number}-937e-482c-b889-bc126f996913" for number in range(8)]
+    for number, session_id in enumerate(ids):
+        stored(session_id, b"%d" % number)
+    settings = StatusLineSettings(key_prefix=key_prefix)
+    for number, session_id in enumerate(ids):
+        assert read_view(settings, redis_url, session_id[:8], LIMIT_S) == b"%d" % number
+    with pytest.raises(ViewUnavailableError, match="8 sessions begin so"):
+        read_view(settings, redis_url, "0e26", LIMIT_S)
+    with pytest.raises(ViewUnavailableError, match="no such session"):
+        read_view(settings, redis_url, "0f", LIMIT_S)
 
 
 def test_without_a_projection_there_is_no_view(redis_url: str, key_prefix: str) -> None:

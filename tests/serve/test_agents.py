@@ -267,6 +267,15 @@ class _Counting(GrowingViews):
         return await super().entries(generation, partition, stream, session, after)
 
 
+async def test_percentages_are_floored_and_add_up() -> None:
+    record = next(each for each in sample_records() if _is_told(each))
+    assert isinstance(record.data, ContextWarning)
+    data = replace(record.data, context_used_percent=82.6, context_remaining_percent=17.4)
+    (event,) = await events(record.data.session_id, [replace(record, data=data, sequence=1)])
+    assert event["data"]["contextUsedPercent"] == 82
+    assert event["data"]["contextRemainingPercent"] == 18
+
+
 async def test_the_cache_is_limited_in_bytes_and_drops_the_least_recently_used() -> None:
     cache: SharedCache[bytes] = SharedCache(limit_bytes=10)
     made: list[str] = []

@@ -95,7 +95,7 @@ def print_timeline(
         out.print("\nNone of the sessions was compacted.")
         return
     out.print()
-    out.print(Padding(_sentence(brief), (0, 0, 0, 2)))
+    out.print(Padding(_sentence(brief), (0, 0, 0, 2), expand=False))
 
 
 def _around(
@@ -141,7 +141,7 @@ def print_next(path: str | None, *, served: bool) -> None:
         command = command.relative_to(Path.cwd())
     steps = [
         (f"{command} stack up", "Kafka and Redis that keep running"),
-        (f"{command} replay --view FILE", "one transcript's figures, without a broker"),
+        (f"{command} status FILE", "one transcript's figures, without a broker"),
         (f"{command} simulate --help", "simulated sessions of every kind, at any rate"),
     ]
     if not served:

@@ -8,7 +8,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SessionOrPath = Annotated[
     str,
     typer.Argument(
-        metavar="SESSION|PATH",
+        metavar="SESSION",
         help="Session ID or a unique prefix of it; or a transcript or a session's folder, which "
         "needs no Redis.",
     ),

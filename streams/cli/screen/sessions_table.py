@@ -37,8 +37,8 @@ _FOLDERS = ((2, 20), (1, 12))
 """Parts of a folder's path, from its end, and characters at least: they identify it."""
 
 _STEPS = (
-    *("Session", "Title", "Folder", "Runtime", "Compactions", "Messages", "Context", "Folder"),
-    *("Context", "Context", "Model", "Tokens", "Active", "Title", "Session"),
+    *("Session", "Title", "Folder", "Runtime", "Messages", "Context", "Compactions", "Folder"),
+    *("Context", "Context", "Active", "Model", "Tokens", "Title", "Session"),
 )
 """What goes or becomes narrower first where there is no room; ids, percentages and compactions
 always stay: at worst ids are wrapped."""

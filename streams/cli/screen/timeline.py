@@ -1,6 +1,5 @@
 """A session's timeline in the terminal: its records in log order, those of less weight folded."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
@@ -60,10 +59,7 @@ _LEAST_FIGURES = 28
 
 LOG_ORDER = "in log order: some records are older than the ones before them"
 
-FOLDED = (
-    f"steps below {THRESHOLDS.elevated_above_percent}% and changes of other kinds are folded: "
-    "`contextgauge events --all` shows each"
-)
+FOLDED = "`contextgauge events --all` shows what is folded here"
 
 
 class _Line(NamedTuple):
@@ -146,14 +142,15 @@ def _folded(run: Sequence[RecordData]) -> tuple[Text, str]:
         if isinstance(data, ContextWarning)
         for threshold in data.thresholds_crossed
     ]
-    kinds = Counter(data.kind for data in run)
-    steps = kinds.pop(ContextWarning.kind, 0)
-    parts = [f"{number} {kind}" for kind, number in kinds.items()]
-    if crossed:
-        first, last = min(crossed), max(crossed)
-        parts.insert(0, f"{first}%" if first == last else f"{first}% to {last}%")
-    name = count(steps, "step") if steps else count(len(run), "other")
-    return Text(name, style="dim"), " · ".join(parts)
+    steps = sum(isinstance(data, ContextWarning) for data in run)
+    others = count(len(run) - steps, "other")
+    if not steps:
+        return Text(others, style="dim"), ", ".join(dict.fromkeys(data.kind for data in run))
+    first, last = min(crossed), max(crossed)
+    figures = f"{first}%" if first == last else f"{first}% to {last}%"
+    if steps < len(run):
+        figures += f" · {others}"
+    return Text(count(steps, "step"), style="dim"), figures
 
 
 def _line(
@@ -179,11 +176,14 @@ def _day(run: Sequence[Record]) -> str:
 
 
 def _as_table(lines: Sequence[_Line]) -> Table:
-    table = plain_table("UTC", "Chain", "What", "Figures", wrap=("Figures",))
+    has_chains = any(line.chain.plain != MAIN_CHAIN for line in lines)
+    names = ("UTC", *(("Chain",) if has_chains else ()), "What", "Figures")
+    table = plain_table(*names, wrap=("Figures",))
     for line in lines:
         if line.new_day:
             table.add_row(Text(line.new_day, style="bold dim"))
-        table.add_row(Text(line.moment, style="dim"), line.chain, line.kind, Text(line.figures))
+        chain = [line.chain] if has_chains else []
+        table.add_row(Text(line.moment, style="dim"), *chain, line.kind, Text(line.figures))
     return table
 
 
@@ -195,7 +195,7 @@ def _as_pairs(lines: Sequence[_Line]) -> Iterator[RenderableType]:
         yield Text.assemble((line.moment, "dim"), "  ", line.kind)
         chain = "" if line.chain.plain == MAIN_CHAIN else line.chain.plain
         below = " · ".join(part for part in (chain, line.figures) if part)
-        yield Padding(Text(below, overflow="fold"), (0, 0, 0, 2))
+        yield Padding(Text(below, overflow="fold"), (0, 0, 0, 2), expand=False)
 
 
 def _moment(time_ms: int) -> str:
@@ -219,10 +219,11 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
             size = f"{exact(data.used_tokens)} tokens · {used}"
             return f"{size} · {count(data.messages, 'message')}"
         case ContextWarning():
-            crossed = ", ".join(f"{threshold}%" for threshold in data.thresholds_crossed)
             size = used_and_remaining(data.context_used_percent, data.window_source)
             window = guess(thousands(data.context_window), data.window_source)
-            return f"{size} · {thousands(data.used_tokens)} of {window} · crossed {crossed}"
+            crossed = ", ".join(f"{threshold}%" for threshold in data.thresholds_crossed)
+            several = f" · crossed {crossed}" if len(data.thresholds_crossed) > 1 else ""
+            return f"{size} ({thousands(data.used_tokens)}/{window}){several}"
         case ContextLimits():
             size = guess(thousands(data.window), data.window_source)
             window = f"window {size} ({data.window_source})"
@@ -241,8 +242,8 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
             return "in progress" + (f" after {duration(data.elapsed_ms)}" if known else "")
         case CompactBoundary():
             return (
-                f"#{data.number} {data.trigger or 'trigger unknown'} · "
-                f"{exact(data.pre_tokens)} tokens, {count(data.messages_since_last, 'message')} "
+                f"#{data.number} {data.trigger or 'trigger unknown'} at "
+                f"{thousands(data.pre_tokens)} · {count(data.messages_since_last, 'message')} "
                 f"· took {duration(data.duration_ms)}"
             )
         case CompactionSummary():
@@ -250,7 +251,7 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
         case CompactionComplete():
             return (
                 f"{exact(data.tokens_before)} → {exact(data.tokens_after)} tokens · "
-                f"saved {exact(data.tokens_saved)} · took {duration(data.duration_ms)}"
+                f"saved {exact(data.tokens_saved)}"
             )
         case CompactionFailed():
             outcome = "outcome unknown" if data.outcome == "unknown" else data.outcome

@@ -5,10 +5,11 @@ A title is read only to be shown on this machine: it enters no record and no top
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
+from contextgauge.containers import SIGN_FIELDS, Scout
 from streams.edge.files.objects import object_of
 
 _READ_BYTES: Final = 1_048_576
@@ -36,10 +37,10 @@ def transcript_folders(environment: Mapping[str, str]) -> list[Path]:
 
 
 class LocalTranscripts:
-    """The transcripts below folders, by session; what was created since the last look is found."""
+    """Transcripts by session: `files` of any name, and all below folders by their names."""
 
-    def __init__(self, folders: list[Path]) -> None:
-        self._folders = folders
+    def __init__(self, folders: Sequence[Path], files: Sequence[Path] = ()) -> None:
+        self._folders, self._files = folders, files
         self._paths: dict[str, Path] = {}
         self._titles: dict[str, str] = {}
         self._unknown: frozenset[str] = frozenset()
@@ -55,7 +56,7 @@ class LocalTranscripts:
         self._look()
         return sorted(session for session in self._paths if session.startswith(prefix))
 
-    def titles(self, session_ids: list[str]) -> dict[str, str]:
+    def titles(self, session_ids: Sequence[str]) -> dict[str, str]:
         """Return the titles of those sessions whose transcripts have a first prompt."""
         missing = frozenset(session_ids) - self._titles.keys()
         if missing != self._unknown:
@@ -75,21 +76,34 @@ class LocalTranscripts:
                     match = _SESSION.match(name)
                     if match is not None:
                         self._paths[match[1]] = Path(parent, name)
+        for path in self._files:
+            self._paths.setdefault(_session_of(path), path)
 
 
 def first_prompt(path: Path) -> str | None:
     """Return the first prompt that a user typed, as one line; None where there is none (yet)."""
+    bodies = _bodies(path, (b'"user"', b'"user_message"'))
+    return next((prompt for body in bodies if (prompt := _prompt(body)) is not None), None)
+
+
+def _session_of(path: Path) -> str:
+    """Return the session that a transcript names, else the one that its name stands for."""
+    scout = Scout()
+    for body in _bodies(path, SIGN_FIELDS):
+        if scout.look(body):
+            break
+    return scout.container(path.stem, None).hint or path.stem
+
+
+def _bodies(path: Path, signs: tuple[bytes, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the first lines of a file that have one of the signs."""
     try:
         with path.open("rb") as file:
-            prompts = (prompt for line in _lines(file) if (prompt := _prompt(line)) is not None)
-            return next(prompts, None)
+            text = file.read(_READ_BYTES)
     except OSError:
-        return None
-
-
-def _lines(file: BinaryIO) -> Iterator[dict[str, Any]]:
-    for line in file.read(_READ_BYTES).split(b"\n"):
-        if b'"user"' in line or b'"user_message"' in line:
+        return
+    for line in text.split(b"\n"):
+        if any(sign in line for sign in signs):
             body = object_of(line)
             if body is not None:
                 yield body

@@ -173,7 +173,7 @@ def test_a_failure_alert_includes_the_error() -> None:
     (alert,) = watched.take(failed("too_few_groups", at=9))
     assert alert.facts["outcome"] == "failed"
     assert alert.facts["duration_ms"] == 9_000
-    assert sentence(alert).endswith("a compaction failed: too_few_groups")
+    assert sentence(alert).endswith("a compaction failed: too few messages to compact")
     assert watched.take(compacting(at=10), result(at=11)) == []
     (without,) = watched.take(failed(None, at=12))
     assert without.facts["attempt_id"] is None
