@@ -22,6 +22,7 @@ from streams.cli.screen.sessions_table import live_first, sessions_table
 from streams.cli.screen.timeline import timeline
 from streams.cli.transcripts import Replay, is_path
 from streams.core.session_status import leading_chain
+from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.local_transcripts import LocalTranscripts, transcript_folders
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
@@ -91,21 +92,23 @@ def status(
     `--line` prints `Context: 45% (58K/128K tokens)`, with `~` before figures that rest on an
     assumed window.
     """
+    configured = wiring.compaction_points(wiring.settings())
 
-    def show(view: SessionView) -> None:
+    def show(view: SessionView, points: CompactionPoints) -> None:
         if as_json:
             write_json(view)
         elif line:
             say(status_line(view, SystemClock().now_ms()), to=out)
         else:
-            out.print(status_box(view, SystemClock().now_ms()))
+            out.print(status_box(view, SystemClock().now_ms(), points))
 
     async def read(reader: Sessions) -> None:
         view = await reader.find(session)
-        show(view if as_json else (await reader.with_arrivals([view]))[0])
+        points = await reader.points([view], configured)
+        show(view if as_json else (await reader.with_arrivals([view]))[0], points)
 
     if is_path(session):
-        show(Replay([session]).one().view)
+        show(Replay([session]).one().view, configured)
     else:
         _read_views(read)
 

@@ -12,6 +12,7 @@ record and no view. The status line imports this at every prompt, so it imports 
 long.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
@@ -21,9 +22,19 @@ if TYPE_CHECKING:
 
 PointSource: TypeAlias = Literal["reported", "configured", "learned_session", "learned_model"]
 
+LEARNED: Final[frozenset[PointSource | None]] = frozenset({"learned_session", "learned_model"})
+"""The sources that are estimates."""
+
 _SPREAD_PERCENT: Final = 15
 """Sizes at which runtimes compact one window differ by up to 11 % in captures. A size or a window
 that contradicts a learned point by more than this disproves it: the window or model is another."""
+
+
+_PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%\Z")
+_WHOLE: Final = 100
+
+_BOUNDARIES: Final = frozenset("-@:_")
+"""Where the beginning of a model's name ends, as in the table of windows."""
 
 
 class Threshold(NamedTuple):
@@ -44,6 +55,15 @@ class CompactionPoints(NamedTuple):
 
 
 NO_POINTS: Final = CompactionPoints()
+
+
+def parse_threshold(value: object) -> Threshold | None:
+    """Read a configured point: tokens above 0, or text such as "83.5%"; None for anything else."""
+    if type(value) is int and value > 0:
+        return Threshold(tokens=value)
+    match = _PERCENT.match(value) if isinstance(value, str) else None
+    percent = float(match[1]) if match else 0.0
+    return Threshold(percent=percent) if 0 < percent <= _WHOLE else None
 
 
 class UntilCompaction(NamedTuple):
@@ -125,7 +145,7 @@ def usual_point(aggregates: Iterable[Mapping[str, Any]]) -> int | None:
 
 
 def _until(chain: "ChainView", point: int, source: PointSource) -> UntilCompaction:
-    estimated = source in {"learned_session", "learned_model"}
+    estimated = source in LEARNED
     used, growth = chain.used_tokens, chain.growth_tokens
     left = None if used is None else point - used
     if left is not None and estimated:
@@ -136,7 +156,12 @@ def _until(chain: "ChainView", point: int, source: PointSource) -> UntilCompacti
 
 def _configured(chain: "ChainView", points: CompactionPoints) -> int | None:
     """Return the configured point of a chain's model, by the longest name that it begins with."""
-    fitting = [each for each in points.configured if (chain.model or "").startswith(each[0])]
+    model = chain.model or ""
+    fitting = [
+        each
+        for each in points.configured
+        if model.startswith(each[0]) and (model[len(each[0]) :][:1] or "-") in _BOUNDARIES
+    ]
     if not fitting:
         return None
     _, threshold = max(fitting, key=lambda each: len(each[0]))

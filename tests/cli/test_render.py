@@ -31,6 +31,7 @@ from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
 from streams.core.derivation.rules_config import Rules
 from streams.core.projection.project import project
+from streams.core.until_compaction import CompactionPoints, Threshold
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulationOptions, sample_sessions
@@ -263,9 +264,24 @@ def test_a_guessed_window_is_marked_and_explained() -> None:
 def test_responses_left_count_to_compaction_or_a_full_window() -> None:
     chain = replace(CHAIN, growth_tokens=100, responses_left=335)
     assert "335 responses left until the window is full" in _shown(status_box(_with(chain), NOW_MS))
-    assert "1 response left until compaction" in _shown(
-        status_box(_with(replace(chain, responses_left=1, until_compaction_tokens=150)), NOW_MS)
-    )
+    near = replace(chain, auto_compact_threshold=CHAIN.used_tokens + 150)
+    box = _shown(status_box(_with(near), NOW_MS))
+    assert "1 response left until compaction" in box
+    assert "Compacts in" in box
+    assert "150 tokens" in box
+
+
+def test_tokens_until_compaction_are_marked_where_they_are_learned() -> None:
+    chain = replace(CHAIN, growth_tokens=1_000, window=200_000)
+    points = CompactionPoints(learned=(("claude-opus-4-5", 158_432),))
+    never = replace(_with(chain), compactions=CompactionsView())
+    box = _shown(status_box(never, NOW_MS, points))
+    assert "~100,000 tokens · estimated from automatic compactions of this model" in box
+    assert "~100 responses left until compaction" in box
+    box = _shown(status_box(_with(chain), NOW_MS, points))
+    assert "~108,568 tokens · estimated from this session's last automatic compaction" in box
+    configured = CompactionPoints(configured=(("claude", Threshold(tokens=60_000)),))
+    assert "1,568 tokens · configured" in _shown(status_box(_with(chain), NOW_MS, configured))
 
 
 def test_a_chain_has_the_same_name_on_every_screen(records: list[Record]) -> None:

@@ -38,7 +38,7 @@ def view(session_id: str = "session-1", **chain: Any) -> SessionView:
         "used_percent": 75.0,
         "window": 200_000,
         "window_source": "runtime",
-        "until_compaction_tokens": 17_000,
+        "auto_compact_threshold": 167_000,
         "growth_tokens": 3_800,
     }
     return SessionView(
@@ -81,7 +81,6 @@ def test_unknown_values_are_not_shown_as_figures() -> None:
         state="unknown",
         used_tokens=None,
         used_percent=None,
-        until_compaction_tokens=None,
         growth_tokens=None,
     )
     assert row(unknown) == (

@@ -75,7 +75,7 @@ def test_compactions_that_can_no_longer_change_leave_memory() -> None:
     held = []
     for item in placed(on_log([Told(record) for record in records])):
         fold.add(item)
-        held.append(sorted(name for _, name in fold._compactions))
+        held.append(sorted(name for _, name in fold._compactions))  # noqa: SLF001 -- what it holds shows nowhere
     assert held == [[b"1"], [b"2"], [b"2"], []]
 
 

@@ -16,6 +16,7 @@ from schemas.views import STREAM_ENTRIES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.core.session_status import THRESHOLDS
+from streams.core.until_compaction import NO_POINTS
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
@@ -251,7 +252,7 @@ class Api:
 
 def judged(view: dict[str, Any]) -> dict[str, Any]:
     """Return a view with its status, as of long ago: the page must come to now by itself."""
-    return {**view, "status": served(status_of_document(codec.dumps(view)), 0)}
+    return {**view, "status": served(status_of_document(codec.dumps(view), NO_POINTS), 0)}
 
 
 def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:

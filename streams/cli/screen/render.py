@@ -1,6 +1,6 @@
 """How a session looks at the terminal: its box, its status line, and the words of both."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 
 from rich.console import RenderableType
@@ -30,6 +30,12 @@ from streams.core.session_status import (
     leading_chain,
     severity_of_chain,
     status_of,
+)
+from streams.core.until_compaction import (
+    NO_POINTS,
+    CompactionPoints,
+    PointSource,
+    UntilCompaction,
 )
 
 BAR_CELLS = 20
@@ -107,7 +113,13 @@ def status_line(view: SessionView, now_ms: int) -> str:
     return f"Context: {used} {size}"
 
 
-def status_box(view: SessionView, now_ms: int, *, compactions: bool = True) -> Panel:
+def status_box(
+    view: SessionView,
+    now_ms: int,
+    points: CompactionPoints = NO_POINTS,
+    *,
+    compactions: bool = True,
+) -> Panel:
     """Return the box with all that is known of a session, with or without its compactions."""
     chain = shown_chain(view)
     parts: list[RenderableType] = []
@@ -118,11 +130,11 @@ def status_box(view: SessionView, now_ms: int, *, compactions: bool = True) -> P
     if view.compactions.last and compactions:
         parts += [Text(), _last_compactions(view.compactions.last, labels, now_ms)]
     title = f"Context of {safe(view.session_id)}"
-    return facts_box(title, _facts(view, chain, now_ms), *parts)
+    return facts_box(title, _facts(view, chain, points, now_ms), *parts)
 
 
 def _facts(
-    view: SessionView, chain: ChainView, now_ms: int
+    view: SessionView, chain: ChainView, points: CompactionPoints, now_ms: int
 ) -> Iterator[tuple[str, RenderableType]]:
     identity = view.identity
     runtime = " ".join(part for part in (identity.runtime, identity.runtime_version) if part)
@@ -148,10 +160,13 @@ def _facts(
     if chain.peak_tokens is not None:
         peak = guess(percent(chain.peak_percent), chain.window_source)
         yield "Peak", Text(f"{exact(chain.peak_tokens)} tokens · {peak}")
-    if chain.until_compaction_tokens is not None:
-        yield "Compacts in", Text(f"{exact(chain.until_compaction_tokens)} tokens")
+    until = status_of(view, points).until_compaction.get(chain.chain)
+    if until is not None and until.tokens is not None:
+        source = _POINT_SOURCES[until.source]
+        yield "Compacts in", Text(f"{until_words(until, exact)} tokens{source}")
     if chain.growth_tokens is not None:
-        yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{_left(chain)}")
+        left = _left(chain, until)
+        yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")
     yield (
         "Messages",
         Text(
@@ -167,13 +182,29 @@ def _facts(
     yield from _breakdown(chain)
 
 
-def _left(chain: ChainView) -> str:
+_POINT_SOURCES: Mapping[PointSource, str] = {
+    "reported": "",
+    "configured": " · configured",
+    "learned_session": " · estimated from this session's last automatic compaction",
+    "learned_model": " · estimated from automatic compactions of this model",
+}
+
+
+def until_words(until: UntilCompaction | None, figure: Callable[[int | None], str]) -> str:
+    """Return the tokens until compaction, marked where they are an estimate: 22,997, ~67,094."""
+    if until is None or until.tokens is None:
+        return UNKNOWN
+    return f"{GUESS if until.estimated else ''}{figure(until.tokens)}"
+
+
+def _left(chain: ChainView, until: UntilCompaction | None) -> str:
     """Return how many responses are left, and until what."""
+    if until is not None and until.responses is not None:
+        mark = GUESS if until.estimated else ""
+        return f" · {mark}{count(until.responses, 'response')} left until compaction"
     if chain.responses_left is None:
         return ""
-    known = chain.until_compaction_tokens is not None
-    until = "until compaction" if known else "until the window is full"
-    return f" · {count(chain.responses_left, 'response')} left {until}"
+    return f" · {count(chain.responses_left, 'response')} left until the window is full"
 
 
 def _breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:

@@ -19,10 +19,12 @@ from streams.cli.screen.render import (
     guess,
     short_ids,
     shown_chain,
+    until_words,
     window_words,
 )
 from streams.cli.screen.tables import Cells, fitted
 from streams.core.session_status import is_live, status_of
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 
 _MODEL, _SHORT_MODEL = 18, 12
 """Characters of a model's name that identify it: claude-sonnet-4-5, and on narrow screens."""
@@ -107,10 +109,11 @@ def live_table(
     *,
     titles: Mapping[str, str] | None = None,
     sorted_by: str = "",
+    points: CompactionPoints = NO_POINTS,
 ) -> Table:
     """Return the table of `top`, with some of the rows, each one line.
 
-    `sorted_by` is the column that the rows are sorted by.
+    `sorted_by` is the column that the rows are sorted by, `points` where compactions are expected.
     """
     models = _models(views)
     states = [_state(view, now_ms) for view in views]
@@ -122,7 +125,7 @@ def live_table(
         "Context": [Cells([_used(view, cells) for view in views]) for cells in (10, 8, 6, 0)],
         "Tokens": [_column(views, lambda _, chain: _tokens(chain).replace(UNKNOWN, "?"))],
         "Source": [Cells([cell(shown_chain(v).window_source, "dim") for v in views])],
-        "Until": [_column(views, lambda _, chain: _short(chain.until_compaction_tokens))],
+        "Until": [Cells([Text(_until(view, points).replace(UNKNOWN, "?")) for view in views])],
         "Growth": [_column(views, lambda _, chain: _short(chain.growth_tokens, "+"))],
         "Last 10": [_column(views, lambda _, chain: sparkline(chain.differences))],
         "State": [Cells(states), Cells(states, 0)],
@@ -192,6 +195,11 @@ def _models(views: Sequence[SessionView]) -> list[Text]:
 
 def _active(views: Sequence[SessionView], now_ms: int) -> Cells:
     return Cells([Text(ago(view.last_ms, now_ms), style="dim") for view in views])
+
+
+def _until(view: SessionView, points: CompactionPoints) -> str:
+    status = status_of(view, points)
+    return until_words(status.until_compaction.get(shown_chain(view).chain), thousands)
 
 
 def _tokens(chain: ChainView) -> str:

@@ -106,6 +106,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         requests_per_s=settings.serve_requests_per_s,
         streams=settings.serve_streams,
         origins=settings.serve_origins,
+        points=wiring.compaction_points(settings),
     )
     _warn_of_open_access(settings)
     _open_many_files()

@@ -16,10 +16,13 @@ from streams.cli.statusline.figures import (
     ClaudeInput,
     Figures,
     figures_of,
+    model_to_learn,
+    points_of,
     read_input,
     with_input,
 )
 from streams.cli.statusline.line import draw
+from streams.core.until_compaction import usual_point
 from streams.edge.files.objects import object_of
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 
@@ -135,9 +138,24 @@ def _from_redis(
         return None
     from streams.edge.redis.single_view import ViewUnavailableError, read_view
 
+    points, models = points_of(settings.compaction_thresholds, {}), []
+
+    def field_of(document: bytes) -> bytes | None:
+        try:
+            model = model_to_learn(object_of(document) or {}, points)
+        except ValueError:  # `figures_of` reports it
+            model = None
+        if model is None:
+            return None
+        models.append(model)
+        return b"model:" + model.encode("utf-8", "surrogatepass")
+
     try:
-        document = read_view(settings, settings.redis_url, claude.session_id, limit_s)
-        figures = figures_of(object_of(document) or {})
+        stored = read_view(settings, settings.redis_url, claude.session_id, limit_s, field_of)
+        learned = usual_point(filter(None, map(object_of, stored.aggregates)))
+        if learned is not None:
+            points = points_of(settings.compaction_thresholds, dict.fromkeys(models, learned))
+        figures = figures_of(object_of(stored.document) or {}, points)
     except (ViewUnavailableError, ValueError) as error:
         explain(f"not from Redis: {error}")
         return None
@@ -189,7 +207,8 @@ def _from_transcript(
         explain("no size in the transcript yet")
         return None
     explain("from the transcript")
-    figures = figures_of(asdict(result.view))
+    points = points_of(settings.compaction_thresholds, {})
+    figures = figures_of(asdict(result.view), points)
     if not (tail.is_whole or result.is_settled):
         # Something older may not be the size now.
         figures = figures._replace(used_tokens=None, used_percent=None)

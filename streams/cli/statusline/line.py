@@ -15,6 +15,7 @@ from streams.cli.screen.figures import (
 )
 from streams.cli.statusline.figures import Figures
 from streams.core.session_status import Severity, latest, severity_of, stalled_from
+from streams.core.until_compaction import LEARNED
 
 _BAR_CELLS = (10, 5, 0)
 
@@ -64,7 +65,9 @@ def _pieces(figures: Figures, now_ms: int, dropped: Sequence[str]) -> Iterator[_
     if "until" not in dropped and figures.until_compaction_tokens is not None:
         left = figures.until_compaction_tokens
         yield _Piece(_BETWEEN, _DIM)
-        yield _Piece(f"compacts in {thousands(left)}" if left > 0 else "compaction is due")
+        mark = GUESS if figures.until_source in LEARNED else ""
+        is_due = left <= 0 and not mark
+        yield _Piece("compaction is due" if is_due else f"compacts in {mark}{thousands(left)}")
     some = figures.compactions or not figures.all_compactions_seen
     if some and "compactions" not in dropped:
         yield _Piece(_BETWEEN, _DIM)
@@ -134,5 +137,7 @@ _LOOKS: Mapping[Severity, str] = {
 
 
 def _look(figures: Figures) -> str:
-    until_tokens = figures.until_compaction_tokens
+    # Only what is reported decides a severity.
+    is_reported = figures.until_source == "reported"
+    until_tokens = figures.until_compaction_tokens if is_reported else None
     return _LOOKS[severity_of(figures.used_percent, until_tokens, figures.window)]

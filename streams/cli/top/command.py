@@ -24,6 +24,7 @@ from streams.cli.top.frame import Detail, Frame, Overview, ScreenContent, once
 from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.state import Chosen, press, rows
 from streams.codec import views as view_codec
+from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.local_transcripts import LocalTranscripts, transcript_folders
 from streams.ports import Clock, Ranking, ViewReader
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
@@ -71,16 +72,17 @@ def top(
 
     clock, store = SystemClock(), wiring.redis_views(settings)
     local = LocalTranscripts(transcript_folders(os.environ)) if titles else None
+    configured = wiring.compaction_points(settings)
 
     async def run() -> None:
         try:
             if show_once:
                 await store.start()
                 sessions = await active_sessions(store, clock)
-                overview = await _overview(sessions, "pressure", limit, local)
+                overview = await _overview(sessions, "pressure", limit, local, configured)
                 out.print(once(overview, clock.now_ms(), out.width), soft_wrap=True)
             else:
-                await _Top(store, clock, interval_s, limit, local).run()
+                await _Top(store, clock, interval_s, limit, local, configured).run()
         finally:
             await store.stop()
 
@@ -88,7 +90,11 @@ def top(
 
 
 async def _overview(
-    sessions: Sessions, ranking: Ranking, limit: int, local: LocalTranscripts | None
+    sessions: Sessions,
+    ranking: Ranking,
+    limit: int,
+    local: LocalTranscripts | None,
+    configured: CompactionPoints,
 ) -> Overview:
     """Return the first sessions of a ranking, with titles from local transcripts."""
     views = await sessions.with_arrivals(await ranked(sessions, Order(ranking), limit))
@@ -96,7 +102,8 @@ async def _overview(
     titles: dict[str, str] = {}
     if local is not None:
         titles = await asyncio.to_thread(local.titles, [view.session_id for view in views])
-    return Overview(sessions.snapshot, tuple(views), total, newest_ms, titles)
+    points = await sessions.points(views, configured)
+    return Overview(sessions.snapshot, tuple(views), total, newest_ms, titles, points)
 
 
 class _Top:
@@ -109,8 +116,10 @@ class _Top:
         interval_s: float,
         limit: int,
         local: LocalTranscripts | None,
+        configured: CompactionPoints,
     ) -> None:
         self._store, self._clock, self._local = store, clock, local
+        self._configured = configured
         self._snapshots = Snapshots(store, clock)
         self._interval_s, self._limit = interval_s, limit
         self._known, self._chosen = ScreenContent(), Chosen()
@@ -168,7 +177,8 @@ class _Top:
 
     async def _latest(self) -> ScreenContent:
         sessions = Sessions(self._store, await self._snapshots.now())
-        overview = await _overview(sessions, self._chosen.ranking, self._limit, self._local)
+        ranking, configured = self._chosen.ranking, self._configured
+        overview = await _overview(sessions, ranking, self._limit, self._local, configured)
         detail: Detail | None = None
         if self._chosen.opened is not None:
             try:
@@ -176,7 +186,8 @@ class _Top:
                 (view,) = await sessions.with_arrivals([view])
                 stored = await sessions.compactions(view.session_id)
                 compactions = [view_codec.decode(Compaction, document) for document in stored]
-                detail = Detail(view, tuple(compactions))
+                points = await sessions.points([view], configured)
+                detail = Detail(view, tuple(compactions), points)
             except SessionLookupError:
                 self._chosen = replace(self._chosen, opened=None)
         return ScreenContent(overview, detail, self._clock.now_ms())
@@ -226,7 +237,8 @@ class _Top:
         for key in self._keys.read(data):
             before = self._chosen
             overview = self._known.overview or Overview(None)
-            shown = rows(overview.views, before, self._clock.now_ms(), overview.titles)
+            now_ms = self._clock.now_ms()
+            shown = rows(overview.views, before, now_ms, overview.titles, overview.points)
             self._chosen = press(before, key, shown)
             if (before.ranking, before.opened) != (self._chosen.ranking, self._chosen.opened):
                 self._read_now.set()

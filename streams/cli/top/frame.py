@@ -15,6 +15,7 @@ from streams.cli.screen.sessions_table import live_table
 from streams.cli.screen.tables import plain_table
 from streams.cli.top.state import Chosen, place_of, rows
 from streams.core.session_status import THRESHOLDS
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.serve.views.snapshot import STALE_MS, Snapshot
 
 _KEYS = "q quit · ? help · p r < > sort · R reverse · / filter · ↑↓ select · Enter details"
@@ -40,7 +41,7 @@ _HELP = (
 
 _HELP_NOTE = (
     "Whatever the order, live sessions come before stale ones, which are dimmed: they have had no "
-    "record for half an hour. ~ marks a window that is assumed."
+    "record for half an hour. ~ marks what is assumed or estimated."
 )
 
 _SORT_NAMES = {"Context": "pressure", "Active": "recent"}
@@ -52,7 +53,8 @@ class Overview(NamedTuple):
     """Sessions, how many there are in all, and the age of the views.
 
     `snapshot` is None before the first projection. `newest_ms` is the time of the latest record in
-    the views, None where there is none. `titles` are by session id.
+    the views, None where there is none. `titles` are by session id, `points` where compactions are
+    expected.
     """
 
     snapshot: Snapshot | None
@@ -60,6 +62,7 @@ class Overview(NamedTuple):
     total: int = 0
     newest_ms: int | None = None
     titles: Mapping[str, str] = {}
+    points: CompactionPoints = NO_POINTS
 
     def behind(self) -> str | None:
         """Return why the views are stale; None: they are not."""
@@ -78,6 +81,7 @@ class Detail(NamedTuple):
 
     view: SessionView
     compactions: tuple[Compaction, ...]
+    points: CompactionPoints = NO_POINTS
 
 
 class ScreenContent(NamedTuple):
@@ -122,7 +126,8 @@ class Frame:
         overview = self._known.overview
         if overview is None:
             return Text()
-        shown = rows(overview.views, self._chosen, self._now_ms, overview.titles)
+        chosen, points = self._chosen, overview.points
+        shown = rows(overview.views, chosen, self._now_ms, overview.titles, points)
         if not shown:
             no_match = "No session matches the filter: Esc clears it"
             return Text(no_match if self._chosen.filter else NOTHING, style="dim")
@@ -137,6 +142,7 @@ class Frame:
             selected=at,
             titles=overview.titles,
             sorted_by=self._chosen.sort,
+            points=points,
         )
 
     def _detail(self) -> RenderableType:
@@ -144,7 +150,7 @@ class Frame:
         if detail is None or detail.view.session_id != self._chosen.opened:
             return Text("reading the session …", style="dim")
         return Group(
-            status_box(detail.view, self._now_ms, compactions=False),
+            status_box(detail.view, self._now_ms, detail.points, compactions=False),
             compactions_table(detail.view, detail.compactions, self._now_ms),
         )
 
@@ -215,7 +221,9 @@ def once(overview: Overview, now_ms: int, width: int) -> RenderableType:
     head = title(overview, chosen).append(" · ").append(_age(overview.newest_ms, now_ms))
     if (behind := overview.behind()) is not None:
         head.append(f"\n{behind}", style="yellow")
-    return Group(head, live_table(views, now_ms, width, range(len(views)), titles=overview.titles))
+    titles, points = overview.titles, overview.points
+    table = live_table(views, now_ms, width, range(len(views)), titles=titles, points=points)
+    return Group(head, table)
 
 
 def _age(newest_ms: int | None, now_ms: int) -> Text:

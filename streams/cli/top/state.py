@@ -8,6 +8,7 @@ from schemas.views import ChainView, SessionView
 from streams.cli.screen.render import shown_chain
 from streams.cli.screen.sessions_table import folder_words, live_first, successful
 from streams.core.session_status import leading_chain, status_of
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.ports import Ranking
 
 _PAGE = 10
@@ -56,13 +57,18 @@ COLUMNS: Final[Mapping[str, _Key]] = {
     "Context": lambda _, chain, _now: _most(chain.used_percent),
     "Tokens": lambda _, chain, _now: _most(chain.used_tokens),
     "Source": lambda _, chain, _now: chain.window_source,
-    "Until": lambda _, chain, _now: chain.until_compaction_tokens,
+    "Until": lambda view, chain, _now: _until(view, chain, NO_POINTS),
     "Growth": lambda _, chain, _now: _most(chain.growth_tokens),
     "State": lambda view, _, now_ms: status_of(view).state(now_ms),
     "Comp.": lambda view, _, _now: _most(successful(view)),
     "Active": lambda view, _, _now: _most(view.last_ms),
 }
 """What each column sorts by, the first row the least; unknown values come last."""
+
+
+def _until(view: SessionView, chain: ChainView, points: CompactionPoints) -> int | None:
+    until = status_of(view, points).until_compaction.get(chain.chain)
+    return None if until is None else until.tokens
 
 
 def _most(value: float | None) -> float | None:
@@ -75,9 +81,15 @@ def rows(
     chosen: Chosen,
     now_ms: int,
     titles: Mapping[str, str] | None = None,
+    points: CompactionPoints = NO_POINTS,
 ) -> list[SessionView]:
-    """Return the sessions to show, in order: those that the filter fits, live ones first."""
+    """Return the sessions to show, in order: those that the filter fits, live ones first.
+
+    `points` are where compactions are expected.
+    """
     key = COLUMNS[chosen.sort]
+    if chosen.sort == "Until":
+        key = lambda view, chain, _now: _until(view, chain, points)  # noqa: E731 -- as in the table
     fitting = matching(views, chosen.filter, now_ms, titles)
     keyed = [(key(view, shown_chain(view), now_ms), view) for view in fitting]
     known = sorted(

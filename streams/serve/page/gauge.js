@@ -53,8 +53,8 @@ function sizesOf(chain) {
   return chain.window === null ? `${tokens(chain.used_tokens)} · ${whole}` : `${tokens(chain.used_tokens)} of ${whole}`;
 }
 
-/** The tooltip's nodes: the parts of the size, the window, and what will happen. */
-export function breakdownTip(chain) {
+/** The tooltip's nodes: the parts of the size, the window, and what will happen; `until` as of `untilOf`. */
+export function breakdownTip(chain, until) {
   const parts = chain.breakdown;
   const isUnknown = chain.used_tokens === null;
   return [
@@ -63,7 +63,8 @@ export function breakdownTip(chain) {
     h("p", { class: isUnknown ? "faint" : null }, `Total capacity: ${chain.window === null ? UNKNOWN : count(chain.window, "token")}`),
     chain.window_source ? windowNote(chain.window_source) : null,
     isUnknown ? null : h("p", { class: "faint" }, outlook(chain.auto_compact_enabled)),
-    isUnknown || !parts ? null : partsTable(parts, chain),
+    until?.estimated ? h("p", { class: "faint" }, untilMeaning(until)) : null,
+    isUnknown || !parts ? null : partsTable(parts, chain, until),
   ].filter((node) => node !== null);
 }
 
@@ -86,7 +87,19 @@ export function outlook(enabled) {
   return "Unknown whether compaction is automatic.";
 }
 
-function partsTable(parts, chain) {
+const UNTIL_MEANINGS = {
+  reported: (at) => `The runtime reports that it compacts at ${at}.`,
+  configured: (at) => `Configured: compaction is expected at ${at}.`,
+  learned_session: (at) => `Estimated: the last automatic compaction of this session began at ${at}.`,
+  learned_model: (at) => `Estimated: automatic compactions of this model usually begin at about ${at}.`,
+};
+
+/** Where the tokens until compaction are known from. */
+export function untilMeaning({ source, threshold_tokens: threshold }) {
+  return UNTIL_MEANINGS[source](count(threshold, "token"));
+}
+
+function partsTable(parts, chain, until) {
   const row = (name, value, more = "") => {
     const figure = exact(value);
     return h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, more ? `${figure} · ${more}` : figure));
@@ -98,7 +111,7 @@ function partsTable(parts, chain) {
     row("Cache written", parts.cache_creation_tokens),
     row("Cache read", parts.cache_read_tokens),
     row("Window", chain.window, windowSource(chain.window_source)),
-    row("Compacts at", chain.auto_compact_threshold),
+    row("Compacts at", until?.threshold_tokens ?? null, until?.estimated ? "estimated" : ""),
     row("Peak", chain.peak_tokens),
   );
 }

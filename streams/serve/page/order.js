@@ -1,7 +1,7 @@
 // The order of the overview: live sessions first, then by a column; as the server ranks them.
 
 import { folderOf } from "./format.js";
-import { currentThresholds, compactionCount, leadingChain } from "./status.js";
+import { currentThresholds, compactionCount, leadingChain, untilOf } from "./status.js";
 
 const MINUTE_MS = 60_000;
 
@@ -9,7 +9,7 @@ const MINUTE_MS = 60_000;
 const SORTS = {
   pressure: ["By pressure", "descending", (view) => negative(leadingChain(view).used_percent)],
   recent: ["By last activity", "descending", () => 0],
-  until: ["By tokens until compaction", "ascending", (view) => leadingChain(view).until_compaction_tokens],
+  until: ["By tokens until compaction", "ascending", (view) => untilOf(view, leadingChain(view))?.tokens ?? null],
   growth: ["By growth", "descending", (view) => negative(leadingChain(view).growth_tokens)],
   compactions: ["By compactions", "descending", (view) => -compactionCount(view)],
   folder: ["By folder", "ascending", (view) => (folderOf(view) || view.session_id).toLowerCase()],

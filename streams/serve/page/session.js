@@ -4,14 +4,15 @@ import { get, now, query, sessionPath } from "./api.js";
 import { attr, factList, h, icon, Keyed, segments, setText, setIcon, shown, text, texts } from "./dom.js";
 import { Feed } from "./feed.js";
 import { exact, moment, folderOf, percent, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
-import { breakdownTip, gauge, outlook } from "./gauge.js";
+import { breakdownTip, gauge, outlook, untilMeaning } from "./gauge.js";
 import { statusOf, timelineItem } from "./items.js";
 import { noSessionNote, skeleton, showError } from "./notes.js";
 import { rawRecords, Tail } from "./raw.js";
 import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
 import {
-  chainWords, compactionCount, failureName, isStep, leadingChain, severityOf, stateOf, withThresholds,
+  chainWords, compactionCount, failureName, isStep, leadingChain, severityOf, stateOf, untilOf,
+  withThresholds,
 } from "./status.js";
 import { documentChanges, goesBack, pointOf, timelineOf, withFolds } from "./timeline.js";
 import { refreshTip, tipped } from "./tip.js";
@@ -199,7 +200,7 @@ export class SessionPage {
     const kinds = segments("Show in the timeline", KINDS, this.kind[0], (name) => this.#choose(name));
     this.stateLine = h("p", { class: "state big" }, this.sign, h("span", {}, this.t.state), h("span", { class: "faint" }, this.t.stateMore));
     const hero = h("div", { class: "hero-gauge", tabindex: "0", role: "group", "aria-label": "Context" }, this.meter.el);
-    tipped(hero, () => breakdownTip(leadingChain(this.view)));
+    tipped(hero, () => breakdownTip(leadingChain(this.view), untilOf(this.view, leadingChain(this.view))));
     this.hero = hero;
     this.host.replaceChildren(
       backLink(),
@@ -244,7 +245,8 @@ export class SessionPage {
     this.about.set(aboutOf(view));
     this.meter.bind(chain, severityOf(view, chain));
     attr(this.hero, "aria-label", `Context of ${chainWords(view, chain.chain)}`);
-    setText(this.t.outlook, outlook(chain.auto_compact_enabled));
+    const until = untilOf(view, chain);
+    setText(this.t.outlook, until === null ? outlook(chain.auto_compact_enabled) : untilMeaning(until));
     this.figures.set(figuresOf(view, chain));
     refreshTip(this.hero);
     const all = timelineOf(this.tails.events.records, this.documents, view);
@@ -307,7 +309,7 @@ function aboutOf(view) {
 }
 
 function figuresOf(view, chain) {
-  const [until, more] = untilWords(chain);
+  const [until, more] = untilWords(view, chain);
   const { manual, automatic, unknown_trigger: unknownTrigger, failed, messages_per_compaction: each } = view.compactions;
   const kinds = [[automatic, "automatic"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [failed, failureName(view)]];
   const many = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`).join(", ");

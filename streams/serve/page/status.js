@@ -47,6 +47,11 @@ export function severityOf(view, chain) {
   return view.status.severities[chain.chain] ?? "unknown";
 }
 
+/** How far a chain is from automatic compaction, as the server judges it; null where nothing is known. */
+export function untilOf(view, chain) {
+  return view.status.until_compaction[chain.chain] ?? null;
+}
+
 /** "measured", "estimated", "unknown", "compacting", "stalled" or "stale". */
 export function stateOf(view, nowMs) {
   const { state, stalled_from_ms: stalledMs, stale_from_ms: staleMs } = view.status;

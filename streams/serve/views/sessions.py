@@ -14,7 +14,7 @@ from schemas.records import Record
 from schemas.views import MODEL_FIELD, EntryStream, SessionView
 from streams import codec
 from streams.codec import views as view_codec
-from streams.core.until_compaction import usual_point
+from streams.core.until_compaction import CompactionPoints, models_to_learn, usual_point
 from streams.ports import Clock, Entry, Ranking, ViewReader
 from streams.serve.views.snapshot import Snapshot, Snapshots, gather_all
 
@@ -179,6 +179,14 @@ class Sessions:
         return await gather_all(
             self._store.stats(self._generation, partition) for partition in self._partitions
         )
+
+    async def points(
+        self, views: Iterable[SessionView], configured: CompactionPoints
+    ) -> CompactionPoints:
+        """Return what is known of where these sessions are compacted, besides the configuration."""
+        models = set[str]().union(*map(models_to_learn, views))
+        learned = await self.usual_points(models)
+        return configured._replace(learned=tuple(sorted(learned.items())))
 
     async def usual_points(self, models: Iterable[str]) -> dict[str, int]:
         """Return where automatic compactions of models usually begin, in tokens, where known."""
