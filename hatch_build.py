@@ -46,6 +46,7 @@ MODULES = (
             "rules_config",
             "state",
             "step",
+            "stored_state",
             "windows",
         )
     ),

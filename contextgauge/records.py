@@ -39,8 +39,8 @@ Trigger: TypeAlias = Literal["manual", "auto"]
 TriggerReason: TypeAlias = Literal["manual", "threshold_exceeded"]
 TokenSource: TypeAlias = Literal["reported", "last_reading"]
 DurationSource: TypeAlias = Literal["reported", "paired", "precomputed"]
-"""`precomputed`: reported, but of a summary that was made in the background: nobody waited so
-long, and it is outside all duration statistics."""
+"""`precomputed`: reported, but of a summary that was made in the background, without a wait: it is
+outside all duration statistics."""
 
 Outcome: TypeAlias = Literal["failed", "blocked", "unknown"]
 Runtime: TypeAlias = Literal["claude-code", "codex", "gemini", "openai", "other"]
@@ -137,9 +137,9 @@ class ContextLimits(Common):
     auto_compact_enabled: bool | None
     auto_compact_threshold: int | None
     effective_window: int | None
+    auto_compact_source: str | None = None
     total_tokens: int | None
     categories: tuple[Category, ...] | None
-    auto_compact_source: str | None = None
     message_breakdown: dict[str, Json] | None = None
 
 

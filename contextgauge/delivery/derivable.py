@@ -49,10 +49,11 @@ _REASONS: Final = (
 
 
 class DerivableCheck:
-    """Looks at a publisher's first messages."""
+    """Looks at a publisher's messages, up to a `limit`, until one is of use."""
 
-    def __init__(self) -> None:
-        self._left = LOOKED_AT
+    def __init__(self, limit: int | None = LOOKED_AT) -> None:
+        self._limit = limit
+        self._count = 0
         self._types: dict[str, None] = {}
         self.is_over = False
         """Whether there is nothing to look at any more."""
@@ -69,18 +70,22 @@ class DerivableCheck:
             return None
         kind = text(message, "type") or text(message, "method") or text(message, "object")
         self._types[kind or "without a type"] = None
-        self._left -= 1
-        return self.end() if self._left == 0 else None
+        self._count += 1
+        return self.end() if self._count == self._limit else None
 
     def end(self) -> str | None:
         """Return what to report when no more messages come; None where there is nothing to say."""
         if self.is_over or not self._types:
             return None
         self.is_over = True
-        count = LOOKED_AT - self._left
-        first = "the only message" if count == 1 else f"none of the first {count} messages"
-        verb = "gives no size and no compaction" if count == 1 else "gives a size or a compaction"
-        return f"{first} {verb}: {self._reason()}"
+        if self._count == 1:
+            subject, verb = "the only message", "gives no size and no compaction"
+        else:
+            subject, verb = (
+                f"none of the first {self._count:,} messages",
+                "gives a size or a compaction",
+            )
+        return f"{subject} {verb}: {self._reason()}"
 
     def _reason(self) -> str:
         for types, reason in _REASONS:

@@ -71,7 +71,7 @@ Twin: TypeAlias = Literal["thread", "item"]
 class Boundary(NamedTuple):
     """A compaction succeeded. `anchor` is its summary's uuid, `summary` what came along (R29).
 
-    `precomputed`: the summary was made in the background, and nobody waited for `duration_ms`.
+    `precomputed`: the summary was made in the background, which took `duration_ms` without a wait.
     `form` is set where the same compaction is reported in another form too.
     """
 

@@ -1,8 +1,6 @@
 """Without texts: the records stay the same but for the texts in them, and no text is left."""
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,126 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.containers import Line
-from contextgauge.delivery.privacy import LEFT_OUT, MARK, strip_text, without_text
-from contextgauge.delivery.shorten import fit
-from contextgauge.normalise.signals import InputMessage
+from contextgauge.delivery.privacy import LEFT_OUT, MARK, strip_text
 from schemas.messages import DeadLetter
-from schemas.records import CompactionSummary, Record
+from schemas.records import CompactionSummary
 from streams import codec
-from streams.core.derivation.rules_config import Rules
-from streams.edge.files.window_catalog import bundled
-from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import PROVIDERS, SimulationOptions, sample_sessions, simulate
 from tests import captures
-from tests.core.given import SESSION, assistant, boundary, compacting, one, summary, user
+from tests.core.given import assistant, boundary, compacting, one, summary, user
 from tests.core.strategies import SESSIONS, Action, write
-
-RULES = Rules(bundled())
-KEY = b"k" * 32
-_STUB = re.compile(r"\[contextgauge: [0-9]+ characters left out\]")
-_IDS = ("attempt_id", "boundary_id")
-
-
-def stub(text: str) -> str:
-    return f"[contextgauge: {len(text)} characters left out]"
-
-
-def stripped(body: dict[str, Any]) -> dict[str, Any]:
-    return without_text(body, json.dumps(body).encode(), KEY)
-
-
-def derived(lines: Iterable[bytes], hint: str = SESSION) -> list[Record]:
-    deriver = Deriver(RULES)
-    return [record for line in lines for record in deriver.derive(InputMessage(line, hint)).records]
-
-
-def sent(lines: Iterable[bytes]) -> list[bytes]:
-    """Return what leaves the machine; what cannot be read does not."""
-    found = [strip_text(Line("f", 1, line, len(line), None), KEY) for line in lines]
-    return [line.value for line in found if isinstance(line, Line)]
-
-
-def check_same_records(lines: Sequence[bytes]) -> int:
-    """Check that the records are the same but for texts and ids; return how many there are."""
-    readable = [line for line in lines if not isinstance(codec.decode(line), DeadLetter)]
-    whole, without = derived(readable), derived(sent(lines))
-    names: list[dict[str, int]] = [
-        {record.id: number for number, record in enumerate(records)} for records in (whole, without)
-    ]
-    assert [record.type for record in whole] == [record.type for record in without]
-    for told, other in zip(whole, without, strict=True):
-        assert (told.subject, told.time_ms, told.sequence) == (
-            other.subject,
-            other.time_ms,
-            other.sequence,
-        )
-        data, shown = json.loads(codec.dumps(told.data)), json.loads(codec.dumps(other.data))
-        for field in _IDS:
-            if data.get(field) is not None:
-                data[field] = names[0][data[field]]
-                shown[field] = names[1][shown[field]]
-        assert alike(data, shown), (data, shown)
-    return len(whole)
-
-
-def alike(one: Any, other: Any) -> bool:
-    """Return whether they are equal, where a stub is equal to any text or unknown part."""
-    if isinstance(one, str) and isinstance(other, str):
-        # Every text of a summary of several blocks has a stub of its own.
-        return one == other or (bool(one) and _STUB.search(other) is not None)
-    if isinstance(one, dict) and isinstance(other, dict):
-        if LEFT_OUT in other:
-            return True
-        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        if len(other) == 1 and isinstance(other[0], str) and _STUB.fullmatch(other[0]):
-            return True
-        return len(one) == len(other) and all(map(alike, one, other))
-    return bool(one == other)
-
-
-def texts(value: Any) -> Iterator[str]:
-    """Yield what is certainly a text: names and strings of several words."""
-    if isinstance(value, str):
-        if len(value) > 8 and re.search(r"\w\s+\w", value):
-            yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from texts(key)
-            yield from texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from texts(item)
-
-
-def strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        yield from value
-        for item in value.values():
-            yield from strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from strings(item)
-
-
-def check_no_text(lines: Iterable[bytes]) -> None:
-    for line in lines:
-        body = codec.decode(line)
-        if isinstance(body, DeadLetter):
-            continue
-        left = set(strings(codec.decode(sent([line])[0])))
-        kept = {text for text in texts(body) if text in left}
-        # A runtime's own words for the parts of a context are a figure's labels.
-        answers = (body.get("context_usage"), (body.get("response") or {}).get("response"))
-        labels = {
-            row.get("name")
-            for answer in answers
-            if isinstance(answer, dict)
-            for row in answer.get("categories", ())
-        }
-        assert kept <= labels, kept
+from tests.library.privacy_kit import (
+    KEY,
+    check_no_text,
+    check_same_records,
+    derived,
+    sent,
+    stripped,
+    stub,
+)
 
 
 @given(SESSIONS)
@@ -162,101 +57,6 @@ def test_rare_frames_give_the_same_records() -> None:
     (lines,) = captures.files_of(session).values()
     assert check_same_records(lines) > 0
     check_no_text(lines)
-
-
-_USAGE = {"input_tokens": 5, "cache_read_input_tokens": 90_000}
-SHAPES: dict[str, list[dict[str, Any]]] = {
-    "an enforced auto-compaction": [
-        {"type": "system", "subtype": "init", "model": "claude-sonnet-5"},
-        {"type": "autocompact_state", "value": {"enabled": True, "threshold": 48_000,
-         "effective_window": 80_000, "enforced": True, "source": "settings"}},
-        {"type": "control_response", "response": {"response": {
-            "totalTokens": 9, "autoCompactThreshold": 67_000, "autocompactSource": "auto",
-            "messageBreakdown": {"toolCallTokens": 3, "toolCallsByType": [
-                {"name": "Read", "callTokens": 3, "note": "a S3cret of mine"}]},
-            "categories": [{"name": "Tools", "tokens": 3, "isDeferred": True}]}}},
-    ],
-    "a local refusal": [
-        {"type": "system", "subtype": "model_refusal_fallback", "scope": "local",
-         "fallback_model": "gpt-4", "content": "a S3cret of mine"},
-    ],
-    "a frame over the limit": [
-        {"type": "assistant", "message": {"model": "<synthetic>"}, "context_usage": {
-            "totalTokens": 9, "over_limit": {"tokens_over": 4, "kind": "hard_limit"}}},
-    ],
-    "bare answers": [
-        {"type": "message", "role": "assistant", "id": "msg_1", "model": "claude-sonnet-5",
-         "content": [{"type": "text", "text": "a S3cret of mine"}], "usage": _USAGE},
-        {"type": "message_start", "message": {"id": "msg_2", "usage": {"input_tokens": 9}}},
-        {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}},
-        {"type": "response.completed", "response": {"id": "resp_1", "object": "response",
-         "output": [{"type": "compaction", "id": "cmp_1", "encrypted_content": "a S3cret"}],
-         "usage": {"input_tokens": 70_000, "input_tokens_details": {"cached_tokens": 5}}}},
-    ],
-    "a LiteLLM answer": [
-        {"id": "chatcmpl-1", "object": "chat.completion", "model": "claude-sonnet-5",
-         "usage": {"prompt_tokens": 160_000, "cache_read_input_tokens": 50_000}},
-    ],
-    "Codex' rollout": [
-        {"type": "event_msg", "payload": {"type": "task_started", "model_context_window": 258_400}},
-        {"type": "turn_context", "payload": {"model": "gpt-5-codex", "summary": "a S3cret"}},
-        {"type": "compacted", "payload": {"message": "a S3cret of mine"}},
-        {"type": "event_msg", "payload": {"type": "item_completed", "started_at_ms": 1,
-         "completed_at_ms": 9, "item": {"type": "ContextCompaction", "id": "i1"}}},
-    ],
-    "Codex' app server": [
-        {"method": "thread/started", "params": {"thread": {
-            "id": "t", "cwd": "/repo", "cliVersion": "0.157", "preview": "a S3cret of mine"}}},
-        {"method": "thread/tokenUsage/updated", "params": {"threadId": "t", "tokenUsage": {
-            "last": {"inputTokens": 90_000}, "total": {"inputTokens": 90_000},
-            "modelContextWindow": 272_000}}},
-        {"method": "item/started", "params": {"threadId": "t", "startedAtMs": 1_793_534_400_000,
-         "item": {"type": "contextCompaction", "id": "i1"}}},
-        {"method": "item/completed", "params": {"threadId": "t",
-         "completedAtMs": 1_793_534_403_000, "item": {"type": "contextCompaction", "id": "i1"}}},
-        {"method": "thread/compacted", "params": {"threadId": "t", "turnId": "turn"}},
-    ],
-    "codex exec": [{"type": "thread.started", "thread_id": "t"}],
-    "a precomputed compaction": [
-        {"type": "system", "subtype": "compact_boundary",
-         "compact_metadata": {"pre_tokens": 9, "duration_ms": 5, "precomputed": True}},
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_other_shapes_give_the_same_records(shape: str) -> None:
-    lines = [json.dumps(body).encode() for body in SHAPES[shape]]
-    records = check_same_records(lines)
-    assert records > 0 or shape == "a local refusal"
-    check_no_text(lines)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_other_shapes_give_the_same_records_when_shortened(shape: str) -> None:
-    """A long text that a runtime may put into any of its objects is what is left out."""
-    lines = [json.dumps(padded(body)).encode() for body in SHAPES[shape]]
-    shortened = [fit(Line("f", 1, line, len(line), None), 2_000) for line in lines]
-    values = [value for value in shortened if isinstance(value, bytes)]
-    assert len(values) == len(lines)
-    assert [figures(record) for record in derived(values)] == [
-        figures(record) for record in derived(lines)
-    ]
-
-
-def padded(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the body with a long text in it and in the objects that hold what is read."""
-    holders = ("message", "value", "params", "payload", "response", "item")
-    inner = {name: padded(body[name]) for name in holders if isinstance(body.get(name), dict)}
-    return body | inner | {"padding": "x" * 2_000}
-
-
-def figures(record: Record) -> dict[str, Any]:
-    """Return what of a record does not depend on texts and ids."""
-    data = json.loads(codec.dumps(record.data))
-    for name in (*_IDS, "metadata", "summary", "message_breakdown"):
-        data.pop(name, None)
-    return {"kind": record.kind, "time": record.time_ms, **data}
 
 
 @pytest.mark.shared

@@ -18,6 +18,7 @@ from schemas.records import (
     CompactionProgress,
     CompactionStart,
     CompactionSummary,
+    CompactionTiming,
     ContextEdit,
     ContextExhausted,
     ContextLimits,
@@ -246,6 +247,8 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
                 f"{thousands(data.pre_tokens)} · {count(data.messages_since_last, 'message')} "
                 f"· took {duration(data.duration_ms)}"
             )
+        case CompactionTiming():
+            return f"took {duration(data.duration_ms)}"
         case CompactionSummary():
             return f"{exact(len(data.summary))} characters"
         case CompactionComplete():
@@ -261,8 +264,12 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
             cleared = data.cleared_input_tokens
             tokens = "" if cleared is None else f" · {exact(cleared)} tokens cleared"
             return f"{count(len(data.edits), 'edit')}{tokens}"
-        case ContextReset() | ContextExhausted():
+        case ContextReset():
             return error_words(data.reason)
+        case ContextExhausted():
+            over = data.tokens_over
+            tokens = "" if over is None else f" · {exact(over)} tokens over"
+            return f"{error_words(data.reason)}{tokens}"
         case SessionInfo():
             runtime = " ".join(part for part in (data.runtime, data.runtime_version) if part)
             fork = data.forked_from and f"fork of {data.forked_from}"

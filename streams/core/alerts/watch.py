@@ -96,9 +96,9 @@ class Alert:
     """An event that a rule asks for.
 
     `id` follows from the rule and the record; for pressure from the rule, the epoch and the window,
-    which are alerted on once, whichever of the readings comes to do it. `time_ms` is the event time of the
-    record, of a stalled attempt's last sign; null where it has none. `facts` depend on the kind;
-    they hold no text of a message but a failure's own `error`.
+    which are alerted on once, whichever of the readings comes to do it. `time_ms` is the event time
+    of the record, of a stalled attempt's last sign; null where it has none. `facts` depend on the
+    kind; they hold no text of a message but a failure's own `error`.
     """
 
     id: str

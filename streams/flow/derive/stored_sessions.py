@@ -18,11 +18,11 @@ from typing import Final, NamedTuple
 from contextgauge import json_codec
 from contextgauge.errors import VersionError
 from schemas.records import Json
-from streams.core.derivation.state import (
+from streams.core.derivation.state import Session
+from streams.core.derivation.stored_state import (
     READABLE_VERSIONS,
     SESSION_PART,
     STATE_VERSION,
-    Session,
     StoredPart,
     pack,
     part_names,

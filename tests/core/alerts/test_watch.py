@@ -369,9 +369,8 @@ def test_an_attempt_whose_start_is_not_read_back_is_known_by_its_heartbeat(
     (told,) = watched.watch.due(START_MS + MINUTE_MS)
     (beat,) = watched.given.take(compacting())
     assert isinstance(beat.data, CompactionProgress)
-    time_ms = None if time_s is None else START_MS + time_s * 1_000
-    beat = replace(beat, time_ms=time_ms)
-    beat = replace(beat, data=replace(beat.data, elapsed_ms=elapsed_ms))
+    data = replace(beat.data, elapsed_ms=elapsed_ms)
+    beat = replace(beat, time_ms=None if time_s is None else START_MS + time_s * 1_000, data=data)
     other.watch.recall(beat, START_MS + 2_000_000)
     (alert,) = other.watch.due(START_MS + 2_000_000 + MINUTE_MS)
     assert (alert.id, alert.record_id, alert.record_type) == (told.id, start.id, told.record_type)

@@ -54,8 +54,8 @@ def item_completed(duration_ms: int | None = 3_069, **item: object) -> Body:
     return rollout("event_msg", payload)
 
 
-def notified(method: str, thread: str = THREAD, **params: object) -> Body:
-    return {"method": method, "params": {"threadId": thread, **params}}
+def notified(method: str, **params: object) -> Body:
+    return {"method": method, "params": {"threadId": THREAD, **params}}
 
 
 def item(event: str, at: int, item_id: str = "i1", **params: object) -> Body:

@@ -9,6 +9,7 @@ from schemas.records import (
     ContextReading,
 )
 from tests.core.given import (
+    ANSWER,
     LARGE,
     MILLION,
     MODEL,
@@ -33,14 +34,9 @@ from tests.core.given import (
     side,
     system,
     token_count,
+    usage_answer,
     user,
 )
-
-
-def usage_answer(**answer: object) -> Body:
-    """The answer to `get_context_usage`: it names no session."""
-    response = {"subtype": "success", "request_id": "r", "response": answer}
-    return {"type": "control_response", "response": response}
 
 
 def test_r12_the_first_record_comes_with_the_main_chains_first_model_by_init() -> None:
@@ -180,105 +176,6 @@ def test_r12_an_autocompact_state_without_facts_gives_no_record() -> None:
     assert session(init()).take(any_message("autocompact_state", enforced=True)) == []
 
 
-ENFORCED: Body = {
-    "enabled": True,
-    "effective_window": 80_000,
-    "threshold": 48_000,
-    "enforced": True,
-    "source": "settings",
-}
-
-
-def auto_compact(record: ContextLimits) -> tuple[bool | None, int | None, int | None, str | None]:
-    return (
-        record.auto_compact_enabled,
-        record.auto_compact_threshold,
-        record.effective_window,
-        record.auto_compact_source,
-    )
-
-
-def test_r12_an_enforced_state_is_not_changed_by_answers() -> None:
-    given = session(init())
-    enforced = one(given.take(any_message("autocompact_state", value=ENFORCED)), ContextLimits)
-    assert auto_compact(enforced) == (True, 48_000, 80_000, "settings")
-    answer = ANSWER | {"autoCompactThreshold": 67_000, "autocompactSource": "auto"}
-    answered = one(given.take(usage_answer(**answer), hint=SESSION), ContextLimits)
-    assert auto_compact(answered) == (True, 48_000, 80_000, "settings")
-    assert (answered.total_tokens, answered.window) == (122_300, 180_000)
-    frame = assistant("x", model="<synthetic>", context_usage=answer | {"totalTokens": 5})
-    assert auto_compact(one(given.take(frame), ContextLimits)) == (True, 48_000, 80_000, "settings")
-
-
-def test_r12_a_state_that_is_not_enforced_may_be_changed_by_answers() -> None:
-    given = session(init(), any_message("autocompact_state", value=ENFORCED))
-    given.take(any_message("autocompact_state", value={"threshold": 50_000}))
-    answer = ANSWER | {"autocompactSource": "model-default"}
-    answered = one(given.take(usage_answer(**answer), hint=SESSION), ContextLimits)
-    assert auto_compact(answered) == (True, 167_000, 180_000, "model-default")
-
-
-def test_r12_an_answer_reports_its_message_breakdown_unchanged() -> None:
-    breakdown = {"toolCallTokens": 9, "toolCallsByType": [{"name": "Read", "callTokens": 9}]}
-    given = session(init(), {**usage_answer(**ANSWER), "session_id": SESSION})
-    answered = one(
-        given.take(usage_answer(**ANSWER, messageBreakdown=breakdown), hint=SESSION), ContextLimits
-    )
-    assert answered.message_breakdown == breakdown
-
-
-@pytest.mark.parametrize(
-    ("row", "kind"),
-    [
-        ({"name": "System tools (deferred)", "tokens": 9, "isDeferred": True}, "deferred"),
-        ({"name": "MCP tools", "tokens": 9, "isDeferred": True, "kind": "used"}, "used"),
-        ({"name": "Messages", "tokens": 9, "isDeferred": False}, None),
-    ],
-)
-def test_r12_a_deferred_category_without_a_kind_is_of_kind_deferred(
-    row: Body, kind: str | None
-) -> None:
-    answer = usage_answer(**(ANSWER | {"categories": [row]}))
-    (category,) = one(session(init()).take(answer, hint=SESSION), ContextLimits).categories or ()
-    assert category.kind == kind
-
-
-DATED = f"{MODEL}-20260929"
-
-
-@pytest.mark.parametrize(("model", "reported"), [(MODEL, DATED), (DATED, MODEL)])
-def test_r12_an_alias_and_its_dated_name_are_one_model(model: str, reported: str) -> None:
-    given = session(init(model), result({reported: model_window(1_000_000)}))
-    reading = one(given.take(assistant("a", read=150_000, model=model)), ContextReading)
-    assert (reading.window, reading.window_source) == (1_000_000, "runtime")
-
-
-def test_r12_two_different_dates_are_two_models() -> None:
-    given = session(init(DATED), result({f"{MODEL}-20260101": model_window(1_000_000)}))
-    reading = one(given.take(assistant("a", read=9, model=DATED)), ContextReading)
-    assert (reading.window, reading.window_source) == (WINDOW, "catalog")
-
-
-def test_r12_of_several_dates_the_latest_reported_counts() -> None:
-    old, new = f"{MODEL}-20250101", f"{MODEL}-20260101"
-    given = session(init(), result({old: model_window(300_000)}))
-    given.take(result({new: model_window(400_000)}))
-    assert one(given.take(assistant("a", read=9)), ContextReading).window == 400_000
-    given.take(result({old: model_window(300_000)}))
-    assert one(given.take(assistant("b", read=9)), ContextReading).window == 300_000
-
-
-def test_r12_a_name_of_its_own_comes_before_a_dated_one() -> None:
-    given = session(init(), result({MODEL: model_window(300_000), DATED: model_window(1_000_000)}))
-    assert one(given.take(assistant("a", read=9)), ContextReading).window == 300_000
-
-
-def test_r12_a_suffix_of_inits_alias_is_the_dated_models() -> None:
-    given = session(init(f"{MODEL}[1m]"))
-    reading = one(given.take(assistant("a", read=150_000, model=DATED)), ContextReading)
-    assert reading.window == 1_000_000
-
-
 def test_r12_facts_that_are_not_repeated_are_kept() -> None:
     given = session(init(), any_message("autocompact_state", enabled=True, threshold=167_000))
     records = given.take(any_message("autocompact_state", effective_window=180_000))
@@ -300,18 +197,6 @@ def test_r12_facts_reported_before_the_first_model_are_announced_with_it() -> No
     given = session(any_message("autocompact_state", enabled=False))
     assert not every(given.records, ContextLimits)
     assert one(given.take(init()), ContextLimits).auto_compact_enabled is False
-
-
-ROWS = [{"id": "messages", "name": "Messages", "kind": "used", "tokens": 113_400, "color": "x"}]
-ANSWER: Body = {
-    "categories": ROWS,
-    "totalTokens": 122_300,
-    "maxTokens": 167_000,
-    "rawMaxTokens": 180_000,
-    "autoCompactThreshold": 167_000,
-    "isAutoCompactEnabled": True,
-    "model": MODEL,
-}
 
 
 def test_r12_a_context_usage_answer_reports_totals_and_categories() -> None:

@@ -14,12 +14,10 @@ from contextgauge.normalise.signals import InputMessage
 from schemas.records import Record
 from streams import codec
 from streams.core.derivation.known_causes import KEPT, SLOTS
-from streams.core.derivation.state import (
+from streams.core.derivation.state import Chain, KnownFacts, Session
+from streams.core.derivation.stored_state import (
     SESSION_PART,
     STATE_VERSION,
-    Chain,
-    KnownFacts,
-    Session,
     StoredPart,
     pack,
     part_names,
@@ -310,10 +308,9 @@ def in_version_2(parts: dict[str, StoredPart]) -> dict[str, StoredPart]:
             assert isinstance(facts, list)
             fields[5], fields[8] = start[:3] if isinstance(start, list) else None, facts[:18]
         elif name.startswith("chain:"):
-            announced, limits = fields[10], fields[14]
-            assert isinstance(announced, list)
-            assert isinstance(limits, list)
-            fields[10] = [threshold for _, thresholds in announced for threshold in thresholds]  # type: ignore[misc]  # JSON
+            announced: Any = fields[10]
+            limits: Any = fields[14]
+            fields[10] = [threshold for _, thresholds in announced for threshold in thresholds]
             fields[14] = limits[:5]
             del fields[15:]
         older[name] = part._replace(fields=fields)
