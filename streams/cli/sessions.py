@@ -22,7 +22,7 @@ from streams.cli.screen.sessions_table import live_first, sessions_table
 from streams.cli.screen.timeline import timeline
 from streams.cli.transcripts import Replay, is_path
 from streams.core.session_status import leading_chain
-from streams.edge.files.local_transcripts import LocalTranscripts, transcript_folders
+from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 
@@ -205,7 +205,7 @@ def _show_sessions(
         return
     names: dict[str, str] = {}
     if titles:
-        local = LocalTranscripts(transcript_folders(os.environ), files)
+        local = SessionFiles(transcript_folders(os.environ), files)
         names = local.titles([view.session_id for view in views])
         if not names:
             err.print("no titles: none of the transcripts is on this machine", style="dim")

@@ -24,7 +24,7 @@ from streams.cli.top.frame import Detail, Frame, Overview, ScreenContent, once
 from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.state import Chosen, press, rows
 from streams.codec import views as view_codec
-from streams.edge.files.local_transcripts import LocalTranscripts, transcript_folders
+from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.ports import Clock, Ranking, ViewReader
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import Snapshots, ViewsGoneError
@@ -70,7 +70,7 @@ def top(
         )
 
     clock, store = SystemClock(), wiring.redis_views(settings)
-    local = LocalTranscripts(transcript_folders(os.environ)) if titles else None
+    local = SessionFiles(transcript_folders(os.environ)) if titles else None
 
     async def run() -> None:
         try:
@@ -88,7 +88,7 @@ def top(
 
 
 async def _overview(
-    sessions: Sessions, ranking: Ranking, limit: int, local: LocalTranscripts | None
+    sessions: Sessions, ranking: Ranking, limit: int, local: SessionFiles | None
 ) -> Overview:
     """Return the first sessions of a ranking, with titles from local transcripts."""
     views = await sessions.with_arrivals(await ranked(sessions, Order(ranking), limit))
@@ -108,7 +108,7 @@ class _Top:
         clock: Clock,
         interval_s: float,
         limit: int,
-        local: LocalTranscripts | None,
+        local: SessionFiles | None,
     ) -> None:
         self._store, self._clock, self._local = store, clock, local
         self._snapshots = Snapshots(store, clock)
