@@ -38,7 +38,7 @@ def sessions(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH]...",
+            metavar="PATH",
             help="Transcripts or folders: lists their sessions, without Redis.",
         ),
     ] = None,

@@ -19,7 +19,7 @@ def statusline(
     session: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SESSION]",
+            metavar="SESSION",
             help="Session ID or a unique prefix of it, or a transcript; by default, standard input "
             "says which session.",
         ),
