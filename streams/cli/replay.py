@@ -1,7 +1,7 @@
 """`contextgauge replay`: context records from transcripts, without a broker."""
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -13,12 +13,11 @@ from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from schemas.messages import DeadLetter
 from schemas.records import Json
+from schemas.views import SessionView
 from streams import codec
 from streams.cli.exits import Exit
-from streams.cli.screen.lines import quiet_pipe, write_lines
+from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
 from streams.cli.screen.options import FallbackSession, Paths, Strict
-from streams.cli.screen.output import is_terminal, out
-from streams.cli.screen.render import status_box
 from streams.cli.transcripts import Replay
 from streams.codec import views as view_codec
 
@@ -48,12 +47,19 @@ def replay(
             for records in replayed.records():
                 write_lines([codec.to_structured(record) for record in records])
         elif is_terminal():
-            for each in replayed.views().values():
-                out.print(status_box(each, SystemClock().now_ms()))
+            _show(replayed.views().values())
         else:
             write_lines([view_codec.encode(each) for each in replayed.views().values()])
     if strict and replayed.rejected.total:
         raise typer.Exit(Exit.STOPPED)
+
+
+def _show(views: Iterable[SessionView]) -> None:
+    from streams.cli.screen.output import out  # noqa: PLC0415 -- imports rich
+    from streams.cli.screen.render import status_box  # noqa: PLC0415 -- as above
+
+    for view in views:
+        out.print(status_box(view, SystemClock().now_ms()))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from streams.cli.screen.timeline import timeline
 from streams.cli.transcripts import Replay, is_path
 from streams.core.session_status import leading_chain
 from streams.core.until_compaction import CompactionPoints
-from streams.edge.files.local_transcripts import LocalTranscripts, transcript_folders
+from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 
@@ -39,7 +39,7 @@ def sessions(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH]...",
+            metavar="PATH",
             help="Transcripts or folders: lists their sessions, without Redis.",
         ),
     ] = None,
@@ -208,7 +208,7 @@ def _show_sessions(
         return
     names: dict[str, str] = {}
     if titles:
-        local = LocalTranscripts(transcript_folders(os.environ), files)
+        local = SessionFiles(transcript_folders(os.environ), files)
         names = local.titles([view.session_id for view in views])
         if not names:
             err.print("no titles: none of the transcripts is on this machine", style="dim")

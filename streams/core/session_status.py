@@ -163,12 +163,8 @@ def status_of(view: "SessionView", points: CompactionPoints = NO_POINTS) -> Stat
 
 
 def is_live(view: "SessionView", now_ms: int) -> bool:
-    """Return whether a session is active: not stale, and no compaction of it was abandoned."""
-    attempt = view.attempt
-    signs = () if attempt is None else (attempt.started_ms, attempt.last_heartbeat_ms)
-    last_ms = latest((view.last_ms, *signs))
-    limit_ms = THRESHOLDS.stale_after_ms if attempt is None else AT_WORK_MS
-    return last_ms is not None and now_ms - last_ms < limit_ms
+    """Return whether a session was active lately, whatever its state: lists begin with these."""
+    return view.last_ms is not None and now_ms - view.last_ms < THRESHOLDS.stale_after_ms
 
 
 def leading_chain(view: "SessionView") -> "ChainView | None":

@@ -149,7 +149,7 @@ def test_live_sessions_come_before_stale_ones_in_every_order() -> None:
 def test_an_abandoned_compaction_does_not_keep_a_session_among_the_live_ones() -> None:
     attempt = replace(ATTEMPT, started_ms=NOW_MS - 10**10)
     abandoned = replace(measured("abandoned", 90.0, 10**10), attempt=attempt)
-    working = replace(abandoned, session_id="working", attempt=replace(ATTEMPT, started_ms=NOW_MS))
+    working = replace(abandoned, session_id="working", last_ms=NOW_MS)
     live = measured("live", 10.0, 1_000)
     shown = rows([abandoned, live, working], Chosen(), NOW_MS)
     assert [each.session_id for each in shown] == ["working", "live", "abandoned"]

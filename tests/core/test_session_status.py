@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from streams.core.session_status import (
-    AT_WORK_MS,
     BANDS,
     THRESHOLDS,
     band_of,
@@ -87,14 +86,8 @@ def test_a_session_is_live_until_it_is_stale() -> None:
     assert is_live(view, NOW_MS + THRESHOLDS.stale_after_ms - 1)
     assert not is_live(view, NOW_MS + THRESHOLDS.stale_after_ms)
     assert not is_live(replace(view, last_ms=None), NOW_MS)
-
-
-def test_a_session_that_compacts_is_live_until_that_is_abandoned() -> None:
-    view = replace(session(HALF, attempt=attempt(50 * MINUTE)), last_ms=NOW_MS - 50 * MINUTE)
-    assert is_live(view, NOW_MS)
-    assert not is_live(view, NOW_MS - 50 * MINUTE + AT_WORK_MS)
-    beating = replace(view, attempt=attempt(90 * MINUTE, MINUTE))
-    assert is_live(beating, NOW_MS)
+    abandoned = replace(session(HALF, attempt=attempt(40 * MINUTE)), last_ms=NOW_MS - 40 * MINUTE)
+    assert not is_live(abandoned, NOW_MS)
 
 
 @pytest.mark.parametrize("hundredths", [0, 1, 99, 100, 8_250, 8_299, 9_999, 10_000, 10_450])

@@ -67,7 +67,7 @@ def demo(
     path: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH]",
+            metavar="PATH",
             help="Your own transcripts: a file, a session's folder or a projects folder such as "
             "~/.claude/projects. By default, a dozen simulated sessions.",
         ),

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from typing import Literal
 
 from contextgauge.containers import Line
 from schemas.messages import DeadLetter
@@ -10,14 +11,10 @@ from streams.cli.screen.figures import safe
 _REPORTED = 20
 """Enough to see what is wrong; a file of another kind would fill the screen with it."""
 
-_REMEDIES = {"no_session": ", or pass one with --session (a second time also with --again)"}
-
-
-def report(line: Line, letter: DeadLetter) -> None:
-    """Report a line on standard error: where it is, and what is wrong with it."""
-    remedy = _REMEDIES.get(letter.reason, "")
-    text = safe(f"{line.file}:{line.number}: {letter.reason}: {letter.detail}{remedy}")
-    sys.stderr.write(f"{text}\n")
+_NO_SESSION = {
+    "sent": ", or pass one with --session (a second time also with --again)",
+    "derived": ", or pass one with `contextgauge replay --session`",
+}
 
 
 class RejectedLines:
@@ -26,7 +23,7 @@ class RejectedLines:
     `verb` is what could not be done with them: sent or derived.
     """
 
-    def __init__(self, verb: str = "sent") -> None:
+    def __init__(self, verb: Literal["sent", "derived"] = "sent") -> None:
         self._verb = verb
         self._reasons: Counter[str] = Counter()
 
@@ -35,7 +32,9 @@ class RejectedLines:
         self._reasons[letter.reason] += 1
         total = self.total
         if total <= _REPORTED:
-            report(line, letter)
+            remedy = _NO_SESSION[self._verb] if letter.reason == "no_session" else ""
+            text = f"{line.file}:{line.number}: {letter.reason}: {letter.detail}{remedy}"
+            sys.stderr.write(f"{safe(text)}\n")
         elif total == _REPORTED + 1:
             more = f"more lines could not be {self._verb}: they are counted at the end"
             sys.stderr.write(f"{more}\n")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from streams import codec
 from streams.cli.screen.figures import GUESS, UNKNOWN, safe
-from streams.cli.screen.lines import write_lines
+from streams.cli.screen.lines import is_terminal, write_lines
 
 GUESS_EXPLAINED = f"{GUESS} the window is unknown: the default is assumed"
 
@@ -22,11 +22,6 @@ _UNLIMITED: Final = 1_000_000
 
 _RULE: Final = 80
 """Columns of a line across the screen, in a pipe."""
-
-
-def is_terminal() -> bool:
-    """Return whether people read standard output, not a program or a file."""
-    return sys.stdout.isatty()
 
 
 out = Console(highlight=False, width=None if is_terminal() else _UNLIMITED)

@@ -12,14 +12,14 @@ from streams.cli.statusline import command
 from streams.cli.statusline.install import install as write_settings
 from streams.cli.statusline.install import uninstall as restore_settings
 from streams.cli.transcripts import is_path
-from streams.edge.files.local_transcripts import LocalTranscripts, transcript_folders
+from streams.edge.files.session_files import SessionFiles, transcript_folders
 
 
 def statusline(
     session: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SESSION]",
+            metavar="SESSION",
             help="Session ID or a unique prefix of it, or a transcript; by default, standard input "
             "says which session.",
         ),
@@ -67,7 +67,7 @@ def _input(session: str) -> dict[str, str]:
     """Return what Claude Code would pass: the session's id, and its transcript if it is here."""
     if is_path(session):
         return {"transcript_path": str(Path(session).expanduser())}
-    local = LocalTranscripts(transcript_folders(os.environ))
+    local = SessionFiles(transcript_folders(os.environ))
     ids = local.beginning_with(session)
     path = local.path(ids[0]) if len(ids) == 1 else None
     if path is None:

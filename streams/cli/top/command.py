@@ -25,7 +25,7 @@ from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.state import Chosen, press, rows
 from streams.codec import views as view_codec
 from streams.core.until_compaction import CompactionPoints
-from streams.edge.files.local_transcripts import LocalTranscripts, transcript_folders
+from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.ports import Clock, Ranking, ViewReader
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import Snapshots, ViewsGoneError
@@ -71,7 +71,7 @@ def top(
         )
 
     clock, store = SystemClock(), wiring.redis_views(settings)
-    local = LocalTranscripts(transcript_folders(os.environ)) if titles else None
+    local = SessionFiles(transcript_folders(os.environ)) if titles else None
     configured = wiring.compaction_points(settings)
 
     async def run() -> None:
@@ -93,7 +93,7 @@ async def _overview(
     sessions: Sessions,
     ranking: Ranking,
     limit: int,
-    local: LocalTranscripts | None,
+    local: SessionFiles | None,
     configured: CompactionPoints,
 ) -> Overview:
     """Return the first sessions of a ranking, with titles from local transcripts."""
@@ -115,7 +115,7 @@ class _Top:
         clock: Clock,
         interval_s: float,
         limit: int,
-        local: LocalTranscripts | None,
+        local: SessionFiles | None,
         configured: CompactionPoints,
     ) -> None:
         self._store, self._clock, self._local = store, clock, local

@@ -36,7 +36,7 @@ def transcript_folders(environment: Mapping[str, str]) -> list[Path]:
     return [folder for folder in folders if folder.is_dir()]
 
 
-class LocalTranscripts:
+class SessionFiles:
     """Transcripts by session: `files` of any name, and all below folders by their names."""
 
     def __init__(self, folders: Sequence[Path], files: Sequence[Path] = ()) -> None:

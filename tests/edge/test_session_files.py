@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from streams.edge.files.local_transcripts import (
-    LocalTranscripts,
+from streams.edge.files.session_files import (
+    SessionFiles,
     first_prompt,
     transcript_folders,
 )
@@ -62,7 +62,7 @@ def test_transcripts_of_both_runtimes_are_found_by_session(tmp_path: Path) -> No
     claude = write(tmp_path / "projects" / "-srv" / f"{ID}.jsonl", typed("one"))
     rollout = tmp_path / "sessions" / "2026" / "11" / f"rollout-2026-11-01T10-00-00-{OTHER}.jsonl"
     write(rollout, codex("two"))
-    local = LocalTranscripts([tmp_path / "projects", tmp_path / "sessions"])
+    local = SessionFiles([tmp_path / "projects", tmp_path / "sessions"])
     assert (local.path(ID), local.path(OTHER)) == (claude, rollout)
     assert local.titles([ID, OTHER, "nobody"]) == {ID: "one", OTHER: "two"}
     assert local.beginning_with("258c7280-a") == [ID]
@@ -71,7 +71,7 @@ def test_transcripts_of_both_runtimes_are_found_by_session(tmp_path: Path) -> No
 
 
 def test_a_session_that_starts_later_is_found(tmp_path: Path) -> None:
-    local = LocalTranscripts([tmp_path])
+    local = SessionFiles([tmp_path])
     assert local.titles([ID]) == {}
     write(tmp_path / f"{ID}.jsonl", typed("one"))
     assert local.titles([ID, OTHER]) == {ID: "one"}
@@ -81,7 +81,7 @@ def test_a_named_file_stands_for_the_session_in_it(tmp_path: Path) -> None:
     named = write(tmp_path / "export.jsonl", typed("one", sessionId=ID))
     rollout = {"type": "session_meta", "payload": {"id": OTHER}}
     other = write(tmp_path / "crud.jsonl", rollout, codex("two"))
-    local = LocalTranscripts([], [named, other])
+    local = SessionFiles([], [named, other])
     assert local.titles([ID, OTHER]) == {ID: "one", OTHER: "two"}
 
 
