@@ -217,11 +217,15 @@ def _breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:
         ("Input", chain.breakdown.input_tokens),
     )
     yield "Breakdown", _amounts(parts)
-    if chain.categories:
-        yield (
-            "By category",
-            _amounts([(each.name or each.id or UNKNOWN, each.tokens) for each in chain.categories]),
-        )
+    rows = [
+        (each.kind == "deferred", each.name or each.id or UNKNOWN, each.tokens)
+        for each in chain.categories or ()
+    ]
+    # What is deferred is not in the context: it is loaded when it is needed.
+    for is_deferred, title in ((False, "By category"), (True, "Not loaded")):
+        amounts = [(name, tokens) for deferred, name, tokens in rows if deferred is is_deferred]
+        if amounts:
+            yield title, _amounts(amounts)
 
 
 def _amounts(parts: Sequence[tuple[str, int | None]]) -> Table:
