@@ -4,8 +4,8 @@
     PYTHONPATH=. python THIS_CHECKOUT/tools/record_build.py REDIS_URL FILE
 
 `tests/flow/test_upgrade.py` starts the workers of this build on it. Run it once, with the build
-before a change of the state's, the views' or the keys' format; Redis must be empty. The messages are
-of three sessions: one in the middle, with warnings announced; one with an open compaction; one
+before a change of the state's, the views' or the keys' format; Redis must be empty. The messages
+are of three sessions: one in the middle, with warnings announced; one with an open compaction; one
 that was compacted.
 """
 

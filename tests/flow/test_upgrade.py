@@ -21,7 +21,7 @@ from streams.edge.kafka.log import KafkaLog
 from streams.edge.redis.views import RedisViews
 from streams.ports import NewRecord
 from streams.serve.views.sessions import active_sessions
-from tests.flow.derive_kit import DeriveKit, Sent
+from tests.flow.derive_kit import DeriveKit, Sent, until
 from tests.flow.project_kit import PARTITIONS, ProjectKit
 from tests.flow.test_derive_kafka import options
 
@@ -183,11 +183,15 @@ async def test_the_projector_rebuilds_views_of_the_former_format(
         sessions = await active_sessions(store, SystemClock())
         view = await sessions.find("attempt")
         assert (view.attempt, view.compactions.automatic) == (None, 1)
+
+        async def former_is_gone() -> bool:
+            return not await redis.exists(f"{key_prefix}:{{1:3}}:s:compacted")
+
+        await until(former_is_gone)
     for partition in range(PARTITIONS):
         stored = await redis.hget(f"{key_prefix}:{{2:{partition}}}:pos", "format")  # type: ignore[misc]
         assert int(stored or 0) == FORMAT_VERSION
     assert worker.figures.total("project_losses") == 0
-    assert await redis.exists(f"{key_prefix}:{{1:3}}:s:compacted") == 0
 
 
 async def test_views_of_a_later_format_are_refused(
