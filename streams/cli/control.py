@@ -125,7 +125,7 @@ def _show(path: Path, plan: AlertPlan) -> None:
 def _condition(rule: Rule) -> str:
     match rule.condition:
         case Pressure(at_percent):
-            return f"{at_percent} % of a window used"
+            return f"{at_percent}% of a window used"
         case Failed(outcomes):
             return f"a compaction {' or '.join(sorted(outcomes))}"
         case Stalled(after_ms):

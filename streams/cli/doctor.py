@@ -142,7 +142,7 @@ def show(
     if settings:
         console.print(Text("Settings that are not the defaults", style="bold"))
         for name, value in settings.items():
-            console.print(Padding(Text(f"{name}={safe(value)}"), (0, 0, 0, 2)))
+            console.print(Padding(Text(f"{name}={safe(value)}"), (0, 0, 0, 2), expand=False))
         console.print()
     for area, findings in groupby(shown, key=lambda item: item.check.partition(".")[0]):
         console.print(Text.assemble((_AREAS[area], "bold"), (f"  {area}.*", "dim")))

@@ -1,36 +1,32 @@
 """`contextgauge replay`: context records from transcripts, without a broker."""
 
 import base64
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
+from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from schemas.messages import DeadLetter
-from schemas.records import Json, Record
+from schemas.records import Json
 from schemas.views import SessionView
-from streams import codec, wiring
+from streams import codec
 from streams.cli.exits import Exit
-from streams.cli.publish.rejected import report
-from streams.cli.screen.lines import quiet_pipe, write_lines
+from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
 from streams.cli.screen.options import FallbackSession, Paths, Strict
+from streams.cli.transcripts import Replay
 from streams.codec import views as view_codec
-from streams.core.projection.project import project
-from streams.edge.files import reading as files
-from streams.flow.derive.deriver import Deriver
-from streams.flow.replay.replay import replay as replay_lines
 
 
 def replay(
     paths: Paths,
     *,
     view: Annotated[
-        bool, typer.Option("--view", help="Print each session's view instead of the records.")
+        bool, typer.Option("--view", help="Show each session's figures instead of the records.")
     ] = False,
     dead: Annotated[
         Path | None,
@@ -42,39 +38,28 @@ def replay(
     """Derive context records from transcripts, without a broker.
 
     Runs in one process. Prints the records as CloudEvents, one JSON object per line, in input
-    order. Malformed lines are reported on standard error and do not stop it.
+    order; with `--view` a panel for each session on a terminal, and its view as JSON in a pipe.
+    Malformed lines are reported on standard error and do not stop it, unless there is nothing else.
     """
-    settings = wiring.settings()
-    limit_bytes = settings.message_limit_bytes
-    blocks = files.read(files.expand(paths), session)
-    deriver = Deriver(wiring.rules(settings), limit_bytes=limit_bytes)
-    rejected = 0
-
-    def derived(write_dead: Callable[[Line, DeadLetter], None]) -> Iterator[Sequence[Record]]:
-        nonlocal rejected
-        for block in replay_lines(deriver, blocks, limit_bytes):
-            for line, letter in block.dead:
-                rejected += 1
-                report(line, letter)
-                write_dead(line, letter)
-            yield block.records
-
     with _dead_file(dead) as write_dead, quiet_pipe():
-        if view:
-            _write_views(chain.from_iterable(derived(write_dead)))
-        else:
-            for records in derived(write_dead):
+        replayed = Replay(paths, session, write_dead)
+        if not view:
+            for records in replayed.records():
                 write_lines([codec.to_structured(record) for record in records])
-    if strict and rejected:
+        elif is_terminal():
+            _show(replayed.views().values())
+        else:
+            write_lines([view_codec.encode(each) for each in replayed.views().values()])
+    if strict and replayed.rejected.total:
         raise typer.Exit(Exit.STOPPED)
 
 
-def _write_views(records: Iterable[Record]) -> None:
-    views: dict[str, SessionView] = {}
-    for position, record in enumerate(records):
-        session = record.data.session_id
-        views[session] = project(views.get(session), record, position)
-    write_lines([view_codec.encode(view) for view in views.values()])
+def _show(views: Iterable[SessionView]) -> None:
+    from streams.cli.screen.output import out  # noqa: PLC0415 -- imports rich
+    from streams.cli.screen.render import status_box  # noqa: PLC0415 -- as above
+
+    for view in views:
+        out.print(status_box(view, SystemClock().now_ms()))
 
 
 @contextmanager

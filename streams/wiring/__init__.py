@@ -23,6 +23,7 @@ from contextgauge.settings.loading import variable
 from contextgauge.settings.local_stack import stack_addresses
 from schemas.topics import DEAD_LETTERS, MIB
 from streams.core.derivation.rules_config import Rules
+from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.window_catalog import bundled
 from streams.ports import started as started
 from streams.settings import Settings, load_settings
@@ -60,6 +61,11 @@ def rules(settings: Settings) -> Rules:
         configured_windows=settings.windows,
         default_window=settings.default_window,
     )
+
+
+def compaction_points(settings: Settings) -> CompactionPoints:
+    """Return where compactions are expected by the settings."""
+    return CompactionPoints(configured=tuple(sorted(settings.compaction_thresholds.items())))
 
 
 def redis_url(settings: Settings) -> str:

@@ -88,6 +88,7 @@ def compacted(
             tokens_after=120_000,
             tokens_saved=30_000,
             duration_ms=None,
+            duration_source=None,
             messages_since_last=4,
         )
         for number, age in enumerate(ages, 1)

@@ -102,7 +102,7 @@ def _complete(*words: str) -> list[str]:
 
 
 def test_a_shell_completes_commands_and_their_options() -> None:
-    assert _complete("st") == ["stack", "status", "statusline"]
+    assert _complete("st") == ["status", "statusline", "stack"]
     assert _complete("dead", "re") == ["redrive"]
     assert _complete("replay", "--s") == ["--session", "--strict"]
 

@@ -81,6 +81,8 @@ def _check_reading(command: Command, settings: dict[str, str], views: dict[str, 
     timeline = command("events", session_id, **settings).stdout
     assert "compaction_complete" in timeline
     assert "context_reading" not in timeline
+    assert "context remaining" in timeline
+    assert command("events", "--all", session_id, **settings).stdout.count("\n") > 10
     with_readings = command("events", session_id, "--readings", "--json", **settings).stdout
     events = [json.loads(event) for event in with_readings.splitlines()]
     assert {event["type"] for event in events} >= {

@@ -44,7 +44,9 @@ def stored(redis_url: str, key_prefix: str) -> Iterator[Callable[[str, bytes], N
 
     def store(session_id: str, document: bytes) -> None:
         key = session_id.encode("utf-8", "surrogatepass")
-        client.set(keys.of(7, partition_of(session_id, PARTITIONS)).view(key), document)
+        of_partition = keys.of(7, partition_of(session_id, PARTITIONS))
+        client.set(of_partition.view(key), document)
+        client.zadd(of_partition.ranking("recent"), {key: 1.0})
 
     yield store
     client.close()
@@ -62,9 +64,24 @@ def test_a_view_is_found_where_the_projector_writes_it(
     document = b"\r\n" * (size // 2)
     stored(session_id, document)
     settings = StatusLineSettings(key_prefix=key_prefix)
-    assert read_view(settings, redis_url, session_id, LIMIT_S) == document
+    assert read_view(settings, redis_url, session_id, LIMIT_S).document == document
     with pytest.raises(ViewUnavailableError, match="no such session"):
         read_view(settings, redis_url, "another", LIMIT_S)
+
+
+def test_a_session_is_found_by_a_unique_prefix_of_its_id(
+    redis_url: str, key_prefix: str, stored: Callable[[str, bytes], None]
+) -> None:
+    ids = [f"0e26ec2{number}-937e-482c-b889-bc126f996913" for number in range(8)]
+    for number, session_id in enumerate(ids):
+        stored(session_id, b"%d" % number)
+    settings = StatusLineSettings(key_prefix=key_prefix)
+    for number, session_id in enumerate(ids):
+        assert read_view(settings, redis_url, session_id[:8], LIMIT_S).document == b"%d" % number
+    with pytest.raises(ViewUnavailableError, match="8 sessions begin so"):
+        read_view(settings, redis_url, "0e26", LIMIT_S)
+    with pytest.raises(ViewUnavailableError, match="no such session"):
+        read_view(settings, redis_url, "0f", LIMIT_S)
 
 
 def test_without_a_projection_there_is_no_view(redis_url: str, key_prefix: str) -> None:
@@ -100,13 +117,13 @@ def test_a_user_a_password_and_a_database(
     try:
         with_user = redis_url.replace("://", f"://{name}:{quote(password, safe='')}@")
         settings = StatusLineSettings(key_prefix=key_prefix)
-        assert read_view(settings, with_user, "s", LIMIT_S) == b"{}"
+        assert read_view(settings, with_user, "s", LIMIT_S).document == b"{}"
         apart = settings._replace(redis_username=name, redis_password=password)
-        assert read_view(apart, redis_url, "s", LIMIT_S) == b"{}"
+        assert read_view(apart, redis_url, "s", LIMIT_S).document == b"{}"
         secret = tmp_path / "password"
         secret.write_text(f"{password}\n")
         from_file = settings._replace(redis_username=name, redis_password_file=str(secret))
-        assert read_view(from_file, redis_url, "s", LIMIT_S) == b"{}"
+        assert read_view(from_file, redis_url, "s", LIMIT_S).document == b"{}"
         wrong = apart._replace(redis_password=f"wrong-{password}")
         with pytest.raises(ViewUnavailableError, match="refuses: WRONGPASS") as refused:
             read_view(wrong, redis_url, "s", LIMIT_S)

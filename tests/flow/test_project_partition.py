@@ -345,7 +345,7 @@ def test_documents_equal_the_pure_fold() -> None:
     for item in placed(SAMPLE):
         session = item.record.data.session_id
         before = views.get(session)
-        total = counted(total, item.record, None if before is None else before.attempt)
+        total = counted(total, item.record, before)
         views[session] = project(before, item.record, item.offset)
         if item.record.kind == "context_reading":
             readings.setdefault(session, []).append(item.offset)

@@ -127,7 +127,9 @@ def test_malformed_lines_are_reported_and_kept_and_do_not_stop_it(
     result = command("replay", str(path), "--dead", str(dead))
     assert result.returncode == 0
     assert [used for *_, used in readings(result)] == [10_000, 20_000]
-    told = [line.split(": ")[:2] for line in result.stderr.splitlines()]
+    *lines, summary = result.stderr.splitlines()
+    assert summary == "5 could not be derived: see above"
+    told = [line.split(": ")[:2] for line in lines]
     reasons = ["not_json", "not_utf8", "byte_order_mark", "not_object", "too_deep"]
     assert told == [
         [f"{path}:{number}", reason]

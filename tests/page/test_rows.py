@@ -120,9 +120,12 @@ async def test_a_card_on_a_phone_names_its_figures(
             "automatic": count,
             "manual": 0,
             "unknown_trigger": 0,
+            "last": [],
         }
-        view["chains"]["main"].update(
-            auto_compact_enabled=enabled, until_compaction_tokens=until, window=200_000,
+        main = view["chains"]["main"]
+        main.update(
+            auto_compact_enabled=enabled, window=200_000, used_tokens=150_000,
+            auto_compact_threshold=None if until is None else 150_000 + until,
         )  # fmt: skip
     await page.set_viewport_size(NARROW)
     await page.goto(page_url)

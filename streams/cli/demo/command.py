@@ -13,7 +13,6 @@ from typing import Annotated, cast
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.rule import Rule
 from rich.text import Text
 
 from contextgauge.clock import SystemClock
@@ -43,7 +42,7 @@ from streams.cli.demo.report import (
 from streams.cli.exits import by_signal
 from streams.cli.publish.connection import publish_config
 from streams.cli.screen.figures import exact
-from streams.cli.screen.output import out
+from streams.cli.screen.output import out, rule
 from streams.cli.simulate import as_lines, ending_now
 from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
@@ -68,7 +67,7 @@ def demo(
     path: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH]",
+            metavar="PATH",
             help="Your own transcripts: a file, a session's folder or a projects folder such as "
             "~/.claude/projects. By default, a dozen simulated sessions.",
         ),
@@ -88,7 +87,7 @@ def demo(
     blocks = _blocks(path)
     settings = wiring.settings()
     with _interruptible():
-        out.print(Rule("contextgauge demo", style="dim"))
+        rule("contextgauge demo")
         try:
             with demo_pipeline.real_services(lambda what: step(f"{what} …")) as (folder, services):
                 for name, service in services.items():

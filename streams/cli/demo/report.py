@@ -7,14 +7,13 @@ from pathlib import Path
 
 from rich.padding import Padding
 from rich.panel import Panel
-from rich.rule import Rule
 from rich.text import Text
 
 from contextgauge.clock import SystemClock
 from schemas.records import MAIN_CHAIN, CompactionComplete, Record
 from schemas.views import CompactionBrief, SessionView
 from streams.cli.screen.figures import count, duration, exact
-from streams.cli.screen.output import out
+from streams.cli.screen.output import out, rule
 from streams.cli.screen.render import short_ids
 from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
@@ -33,7 +32,7 @@ def step(what: str, *, done: bool = False) -> None:
 def title(what: str) -> None:
     """Begin a section."""
     out.print()
-    out.print(Rule(Text(what, style="bold"), align="left", style="dim"))
+    rule(Text(what, style="bold"), align="left")
 
 
 def print_totals(
@@ -96,7 +95,7 @@ def print_timeline(
         out.print("\nNone of the sessions was compacted.")
         return
     out.print()
-    out.print(Padding(_sentence(brief), (0, 0, 0, 2)))
+    out.print(Padding(_sentence(brief), (0, 0, 0, 2), expand=False))
 
 
 def _around(
@@ -142,7 +141,7 @@ def print_next(path: str | None, *, served: bool) -> None:
         command = command.relative_to(Path.cwd())
     steps = [
         (f"{command} stack up", "Kafka and Redis that keep running"),
-        (f"{command} replay --view FILE", "one transcript's figures, without a broker"),
+        (f"{command} status FILE", "one transcript's figures, without a broker"),
         (f"{command} simulate --help", "simulated sessions of every kind, at any rate"),
     ]
     if not served:

@@ -5,8 +5,21 @@ from typing import Annotated
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-SessionId = Annotated[
-    str, typer.Argument(metavar="SESSION", help="Session ID, or a unique prefix of it.")
+SessionOrPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="SESSION",
+        help="Session ID or a unique prefix of it; or a transcript or a session's folder, which "
+        "needs no Redis.",
+    ),
+]
+Titles = Annotated[
+    bool,
+    typer.Option(
+        "--titles",
+        help="Show each session's first prompt, if its transcript is on this machine. It is read "
+        "from there only, and sent nowhere.",
+    ),
 ]
 Paths = Annotated[
     list[str],

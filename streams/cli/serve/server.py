@@ -9,16 +9,20 @@ import resource
 import socket
 import warnings
 from collections.abc import Iterator
+from functools import partial
+from typing import Annotated
 
 import structlog
+import typer
 import uvicorn
 from fastapi import FastAPI
 
-from contextgauge.errors import ContextgaugeError, RetryError
+from contextgauge.errors import ConfigError, ContextgaugeError, RetryError
 from contextgauge.kafka.connection import UnsafeConnectionWarning
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli import exits
+from streams.cli.serve.browser import page_address, show_page
 from streams.cli.serve.connections import bounded
 from streams.cli.workers.addresses import listener_of, url_of
 from streams.cli.workers.run import run
@@ -51,15 +55,42 @@ _UNREAD_MS = 30_000
 logger = structlog.get_logger()
 
 
-def serve() -> None:
+def serve(
+    *,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            show_default=f"{PREFIX}SERVE_HOST",
+            help="Address to listen on: 127.0.0.1 is for this machine only, 0.0.0.0 for all.",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65_535,
+            show_default=f"{PREFIX}SERVE_PORT",
+            help="Port to listen on; 0: any free one.",
+        ),
+    ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the web page in the browser.")
+    ] = False,
+) -> None:
     """Serve the API, the live feed and the web page, until stopped.
 
     Reads everything from Redis. By default only this machine can connect, on port 8642.
     """
-    run("serve", _serve, wiring.redis_url)
+    if host == "":
+        raise ConfigError("--host is empty: name an address, such as 127.0.0.1")
+    options = {"serve_host": host, "serve_port": port}
+    given = {name: value for name, value in options.items() if value is not None}
+    run("serve", partial(_serve, open_page=open_page), wiring.redis_url, options=given)
 
 
-async def _serve(worker: WorkerContext) -> None:
+async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
     """Serve until it is stopped. Raises ConfigError, StopError."""
     settings, telemetry, health = worker.settings, worker.telemetry, worker.health
     views = wiring.redis_views(settings)
@@ -75,6 +106,7 @@ async def _serve(worker: WorkerContext) -> None:
         requests_per_s=settings.serve_requests_per_s,
         streams=settings.serve_streams,
         origins=settings.serve_origins,
+        points=wiring.compaction_points(settings),
     )
     _warn_of_open_access(settings)
     _open_many_files()
@@ -92,6 +124,8 @@ async def _serve(worker: WorkerContext) -> None:
         stopping = asyncio.create_task(worker.stop.wait())
         logger.info("serving", address=url_of(settings.serve_host, listener))
         health.worker("member")
+        if open_page:
+            await show_page(page_address(settings.serve_host, listener))
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         # The feed's responses never end, and the server waits for responses in progress.

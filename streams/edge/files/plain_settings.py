@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from os import path
 from typing import NamedTuple
 
+from streams.core.until_compaction import Threshold, parse_threshold
 from streams.edge.files.objects import object_of
 
 _PREFIX = "CONTEXTGAUGE_"
@@ -40,6 +41,7 @@ class StatusLineSettings(NamedTuple):
     key_prefix: str = "cg"
     default_window: int = 200_000
     windows: Mapping[str, int] = {}
+    compaction_thresholds: Mapping[str, Threshold] = {}
 
 
 def read_settings(environment: Mapping[str, str]) -> tuple[StatusLineSettings, list[str]]:
@@ -52,6 +54,7 @@ def read_settings(environment: Mapping[str, str]) -> tuple[StatusLineSettings, l
     }
     windows = texts.pop("windows", None)
     default_window = texts.pop("default_window", None)
+    thresholds = texts.pop("compaction_thresholds", None)
     check = texts.pop("redis_check_hostname", "true").strip().lower() not in _FALSE
     settings = StatusLineSettings(**texts, redis_check_hostname=check)  # type: ignore[arg-type]  # texts
     if default_window is not None:
@@ -65,6 +68,15 @@ def read_settings(environment: Mapping[str, str]) -> tuple[StatusLineSettings, l
             problems.append(f"{_PREFIX}WINDOWS must be a JSON object from models to tokens above 0")
         else:
             settings = settings._replace(windows=sizes)
+    if thresholds is not None:
+        points = _thresholds(thresholds)
+        if points is None:
+            problems.append(
+                f"{_PREFIX}COMPACTION_THRESHOLDS must be a JSON object from models to tokens above "
+                "0 or percentages"
+            )
+        else:
+            settings = settings._replace(compaction_thresholds=points)
     if settings.redis_url is None:
         settings = settings._replace(redis_url=_of_stack())
     return settings, problems
@@ -76,6 +88,15 @@ def _windows(text: str) -> dict[str, int] | None:
         return None
     valid = all(type(size) is int and size > 0 and name for name, size in sizes.items())
     return sizes if valid else None
+
+
+def _thresholds(text: str) -> dict[str, Threshold] | None:
+    values = object_of(text)
+    if values is None:
+        return None
+    points = {name: parse_threshold(value) for name, value in values.items()}
+    valid = {name: point for name, point in points.items() if point is not None and name}
+    return valid if len(valid) == len(points) else None
 
 
 def _of_stack() -> str | None:

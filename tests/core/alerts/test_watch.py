@@ -90,8 +90,8 @@ def test_pressure_is_alerted_once_per_epoch() -> None:
         "messages": 3,
     }
     assert sentence(alert) == (
-        f"session {SESSION} ({MODEL}): 85.0 % of the context window is used "
-        "(170\u202f000 of 200\u202f000 tokens; alert at 85 %)"
+        f"session {SESSION} ({MODEL}): 85% of the context window is used "
+        "(170,000 of 200,000 tokens; alert at 85%)"
     )
     assert watched.take(at(20, 3, "c"), at(90, 4, "d"), at(99, 5, "e")) == []
     assert watched.take(boundary(AUTO, at=6), at(10, 7, "f")) == []
@@ -173,7 +173,7 @@ def test_a_failure_alert_includes_the_error() -> None:
     (alert,) = watched.take(failed("too_few_groups", at=9))
     assert alert.facts["outcome"] == "failed"
     assert alert.facts["duration_ms"] == 9_000
-    assert sentence(alert).endswith("a compaction failed: too_few_groups")
+    assert sentence(alert).endswith("a compaction failed: too few messages to compact")
     assert watched.take(compacting(at=10), result(at=11)) == []
     (without,) = watched.take(failed(None, at=12))
     assert without.facts["attempt_id"] is None
@@ -271,7 +271,7 @@ def test_an_exhaustion_alert_includes_the_reason() -> None:
     assert watched.take(result(at=1, terminal_reason="blocking_limit")) == []
     (alert,) = watched.take(result(at=2, terminal_reason="prompt_too_long"))
     assert alert.facts == {"reason": "prompt_too_long"}
-    assert sentence(alert).endswith("a turn ended for lack of room (prompt_too_long)")
+    assert sentence(alert).endswith("a turn ended for lack of room (the prompt is too long)")
 
 
 def test_recalled_records_raise_no_alert_but_are_known() -> None:
