@@ -1,6 +1,7 @@
 """The options of `contextgauge serve`."""
 
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable
 
@@ -21,7 +22,7 @@ async def _opened(
         return works(address)
 
     monkeypatch.setattr(webbrowser, "open", open_)
-    monkeypatch.setattr(browser.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
