@@ -261,8 +261,8 @@ def test_a_guessed_window_is_marked_and_explained() -> None:
 
 def test_responses_left_count_to_compaction_or_a_full_window() -> None:
     chain = replace(CHAIN, growth_tokens=100, responses_left=335)
-    assert "335 responses left until the window is full" in _shown(status_box(_with(chain), NOW_MS))
-    assert "1 response left until compaction" in _shown(
+    assert "335 more until the window is full" in _shown(status_box(_with(chain), NOW_MS))
+    assert "1 more until compaction" in _shown(
         status_box(_with(replace(chain, responses_left=1, until_compaction_tokens=150)), NOW_MS)
     )
 

@@ -173,7 +173,7 @@ def _left(chain: ChainView) -> str:
         return ""
     known = chain.until_compaction_tokens is not None
     until = "until compaction" if known else "until the window is full"
-    return f" · {count(chain.responses_left, 'response')} left {until}"
+    return f" · {exact(chain.responses_left)} more {until}"
 
 
 def _breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:
