@@ -73,7 +73,9 @@ async def test_averages_and_percentiles_are_one_figure_each(
     await expect(size).to_contain_text("on average · median 167K · p95 171K")
     took = tiles.filter(has_text="Duration")
     await expect(took.locator(".tile-figure")).to_have_text("1 min 11 s")
-    await expect(took).to_contain_text("median 1 min 10 s · p95 1 min 28 s · p99 1 min 28 s · known for 2")
+    await expect(took).to_contain_text(
+        "on average · median 1 min 10 s · p95 1 min 28 s · p99 1 min 28 s · known for 2"
+    )
     card = page.locator(".card", has=page.get_by_role("heading", name="Size before compaction"))
     await expect(card).to_contain_text("average 151K · median 167K · p95 171K")
 
