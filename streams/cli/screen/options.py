@@ -8,14 +8,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SessionId = Annotated[
     str, typer.Argument(metavar="SESSION", help="Session ID, or a unique prefix of it.")
 ]
-Paths = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PATH",
-        help="A file, a session's folder (with `X.jsonl` next to it: both), a projects folder (all "
-        "its sessions), or - for standard input.",
-    ),
-]
+PATHS = typer.Argument(
+    metavar="PATH",
+    help="A file, a session's folder (with `X.jsonl` next to it: both), a projects folder (all its "
+    "sessions), or - for standard input.",
+    show_default=False,
+)
+Paths = Annotated[list[str], PATHS]
 FallbackSession = Annotated[
     str | None,
     typer.Option(
