@@ -48,7 +48,7 @@ class Commands(LazyGroup):
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
             ),
-            "replay": ("replay", "Derive context records from transcripts, without a broker."),
+            "replay": ("replay", "Derive context records from transcripts or from Kafka."),
         },
         "Operate": {
             "doctor": ("doctor", "Examine Kafka, topics, publishers, workers and Redis."),

@@ -82,11 +82,12 @@ def replay(
         typer.Option("--to", metavar="TIME|OFFSET", help="With --topic: end before this place."),
     ] = None,
 ) -> None:
-    """Derive context records from transcripts or from Kafka, in one process.
+    """Derive context records from transcripts or from Kafka.
 
-    Prints the records as CloudEvents, one JSON object per line: of paths in input order, of a topic
-    partition after partition, to its present end. A topic is read without a consumer group, so
-    workers are not disturbed. Malformed lines are reported on standard error and do not stop it.
+    Runs in one process. Prints the records as CloudEvents, one JSON object per line: of paths in
+    input order, of a topic partition after partition, to its present end. A topic is read without a
+    consumer group, so workers are not disturbed. Malformed lines are reported on standard error and
+    do not stop it.
     """
     _check_options(paths, topic, begin, end, dead, strict=strict)
     rejected = 0
