@@ -28,11 +28,6 @@ from streams.edge.files import reading as files
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay as replay_lines
 
-_FROM = (
-    "begin there: at an offset of every partition (1200) or of one (2:1200, which reads this one "
-    f"alone), or at Kafka's time: {TIME_FORMS}"
-)
-
 
 class ReplayTopic(StrEnum):
     """What `--topic` names."""
@@ -41,46 +36,60 @@ class ReplayTopic(StrEnum):
     RECORDS = "records"
 
 
+View = Annotated[
+    bool, typer.Option("--view", help="Print each session's view instead of the records.")
+]
+DeadFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--dead",
+        metavar="FILE",
+        help="Write malformed lines to FILE as JSON lines; of a topic, `file` is TOPIC-PARTITION "
+        "and `line` the offset.",
+    ),
+]
+Session = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="ID",
+        help="Session of lines for which neither the line nor its file names one. With --topic: "
+        "only this session, by its whole ID; one partition is read.",
+    ),
+]
+OfTopic = Annotated[
+    ReplayTopic | None,
+    typer.Option(
+        "--topic",
+        help="Instead of paths: derive the messages in Kafka again (agent.messages), or print the "
+        "records in Kafka as they are (context.events).",
+    ),
+]
+Begin = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="TIME|OFFSET",
+        help="With --topic: begin there: at an offset of every partition (1200) or of one (2:1200, "
+        f"which reads this one alone), or at Kafka's time: {TIME_FORMS}.",
+    ),
+]
+End = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME|OFFSET", help="With --topic: end before this place."),
+]
+
+
 def replay(
     paths: Annotated[list[str] | None, PATHS] = None,
     *,
-    view: Annotated[
-        bool, typer.Option("--view", help="Print each session's view instead of the records.")
-    ] = False,
-    dead: Annotated[
-        Path | None,
-        typer.Option(
-            "--dead",
-            metavar="FILE",
-            help="Write malformed lines to FILE as JSON lines; of a topic, `file` is "
-            "TOPIC-PARTITION and `line` the offset.",
-        ),
-    ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            "--session",
-            metavar="ID",
-            help="Session of lines for which neither the line nor its file names one. With "
-            "--topic: only this session, by its whole ID; one partition is read.",
-        ),
-    ] = None,
+    view: View = False,
+    dead: DeadFile = None,
+    session: Session = None,
     strict: Strict = False,
-    topic: Annotated[
-        ReplayTopic | None,
-        typer.Option(
-            "--topic",
-            help="Instead of paths: derive the messages in Kafka again (agent.messages), or print "
-            "the records in Kafka as they are (context.events).",
-        ),
-    ] = None,
-    begin: Annotated[
-        str | None, typer.Option("--from", metavar="TIME|OFFSET", help=f"With --topic: {_FROM}.")
-    ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option("--to", metavar="TIME|OFFSET", help="With --topic: end before this place."),
-    ] = None,
+    topic: OfTopic = None,
+    begin: Begin = None,
+    end: End = None,
 ) -> None:
     """Derive context records from transcripts or from Kafka.
 
