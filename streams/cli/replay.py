@@ -2,12 +2,12 @@
 
 import base64
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -27,6 +27,9 @@ from streams.core.projection.project import project
 from streams.edge.files import reading as files
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay as replay_lines
+
+if TYPE_CHECKING:
+    from streams.cli.replay_topic import ReplayedTopic
 
 
 class ReplayTopic(StrEnum):
@@ -99,40 +102,42 @@ def replay(
     do not stop it.
     """
     _check_options(paths, topic, begin, end, dead, strict=strict)
-    rejected = 0
-
-    def reject(line: Line, letter: DeadLetter) -> None:
-        nonlocal rejected
-        rejected += 1
-        report(line, letter)
-        write_dead(line, letter)
-
     with _dead_file(dead) as write_dead, quiet_pipe():
-        if topic is not None:
-            from streams.cli.replay_topic import TopicRequest, topic_records  # noqa: PLC0415 -- loads aiokafka and rich
-
-            request = TopicRequest(
-                derives=topic is ReplayTopic.MESSAGES,
-                begin=begin,
-                end=end,
-                session_id=session,
-                # Lines on a terminal are progress enough, and a bar would cut through them.
-                shows_progress=view or not sys.stdout.isatty(),
-                makes_views=view,
-            )
-            events = topic_records(request, reject)
-            if view:
-                _write_views(codec.from_binary(*event) for part in events for event in part)
-            else:
-                for part in events:
-                    write_lines([codec.binary_to_structured(*event) for event in part])
-        elif view:
-            _write_views(chain.from_iterable(_of_paths(paths or (), session, reject)))
+        replayed: ReplayedPaths | ReplayedTopic
+        if topic is None:
+            replayed = ReplayedPaths(paths or (), session, write_dead)
         else:
-            for records in _of_paths(paths or (), session, reject):
-                write_lines([codec.to_structured(record) for record in records])
-    if strict and rejected:
+            # Lines on a terminal are progress enough, and a bar would cut through them.
+            has_bar = view or not sys.stdout.isatty()
+            replayed = _of_topic(topic, (begin, end), session, write_dead, has_bar=has_bar)
+        if view:
+            write_lines([view_codec.encode(each) for each in replayed.views().values()])
+        else:
+            with closing(replayed.lines()) as parts:
+                for lines in parts:
+                    write_lines(lines)
+    if strict and replayed.rejected:
         raise typer.Exit(Exit.STOPPED)
+
+
+def _of_topic(
+    topic: ReplayTopic,
+    between: tuple[str | None, str | None],
+    session: str | None,
+    on_dead: Callable[[Line, DeadLetter], None],
+    *,
+    has_bar: bool,
+) -> "ReplayedTopic":
+    from streams.cli.replay_topic import ReplayedTopic, TopicRequest  # noqa: PLC0415 -- loads aiokafka and rich
+
+    request = TopicRequest(
+        derives=topic is ReplayTopic.MESSAGES,
+        begin=between[0],
+        end=between[1],
+        session_id=session,
+        has_bar=has_bar,
+    )
+    return ReplayedTopic(request, on_dead)
 
 
 def _check_options(
@@ -156,26 +161,42 @@ def _check_options(
         raise ConfigError("--dead and --strict are about deriving: use --topic messages")
 
 
-def _of_paths(
-    paths: Sequence[str], session: str | None, reject: Callable[[Line, DeadLetter], None]
-) -> Iterator[Sequence[Record]]:
-    """Yield the records of transcripts, block by block."""
-    settings = wiring.settings()
-    limit_bytes = settings.message_limit_bytes
-    blocks = files.read(files.expand(paths), session)
-    deriver = Deriver(wiring.rules(settings), limit_bytes=limit_bytes)
-    for block in replay_lines(deriver, blocks, limit_bytes):
-        for line, letter in block.dead:
-            reject(line, letter)
-        yield block.records
+class ReplayedPaths:
+    """The records of transcripts. `rejected` counts the lines that could not be derived."""
 
+    def __init__(
+        self,
+        paths: Sequence[str],
+        fallback: str | None,
+        on_dead: Callable[[Line, DeadLetter], None],
+    ) -> None:
+        self._blocks = files.read(files.expand(paths), fallback)
+        self._on_dead = on_dead
+        self.rejected = 0
 
-def _write_views(records: Iterable[Record]) -> None:
-    views: dict[str, SessionView] = {}
-    for position, record in enumerate(records):
-        session = record.data.session_id
-        views[session] = project(views.get(session), record, position)
-    write_lines([view_codec.encode(view) for view in views.values()])
+    def lines(self) -> Generator[Sequence[bytes], None, None]:
+        """Yield the records as structured CloudEvents, block by block."""
+        for records in self._records():
+            yield [codec.to_structured(record) for record in records]
+
+    def views(self) -> dict[str, SessionView]:
+        """Return each session's view."""
+        views: dict[str, SessionView] = {}
+        for position, record in enumerate(chain.from_iterable(self._records())):
+            session_id = record.data.session_id
+            views[session_id] = project(views.get(session_id), record, position)
+        return views
+
+    def _records(self) -> Iterator[Sequence[Record]]:
+        settings = wiring.settings()
+        limit_bytes = settings.message_limit_bytes
+        deriver = Deriver(wiring.rules(settings), limit_bytes=limit_bytes)
+        for block in replay_lines(deriver, self._blocks, limit_bytes):
+            for line, letter in block.dead:
+                self.rejected += 1
+                report(line, letter)
+                self._on_dead(line, letter)
+            yield block.records
 
 
 @contextmanager

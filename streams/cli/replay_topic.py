@@ -2,9 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import chain
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
@@ -12,10 +13,13 @@ from contextgauge.errors import ConfigError, StopError
 from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS
-from streams import wiring
+from schemas.views import SessionView
+from streams import codec, wiring
+from streams.cli.publish.rejected import report
 from streams.cli.screen.output import say
 from streams.cli.screen.reading_bar import reading_bar
 from streams.cli.times import parse_time
+from streams.core.projection.project import project
 from streams.flow.dead_letters.letters import Letter
 from streams.flow.replay.topic import Place, Replayed, TopicReplay
 from streams.ports import Headers
@@ -44,31 +48,54 @@ class TopicRequest:
     begin: str | None
     end: str | None
     session_id: str | None
-    shows_progress: bool
-    makes_views: bool
+    has_bar: bool
 
 
-def topic_records(
-    request: TopicRequest, reject: Callable[[Line, DeadLetter], None]
-) -> Iterator[Sequence[tuple[Headers, bytes]]]:
-    """Yield what the topic gives as binary-mode events, part by part.
+class ReplayedTopic:
+    """The records of a topic. `rejected` counts the messages that could not be derived.
 
     Raises ConfigError for a wrong range or a missing topic, StopError for a session of which there
     is nothing, RetryError if the broker is down.
     """
-    now_ms = SystemClock().now_ms()
-    begin = None if request.begin is None else parse_place("--from", request.begin, now_ms)
-    end = None if request.end is None else parse_place("--to", request.end, now_ms)
-    check_order(request, begin, end)
-    with asyncio.Runner() as runner:
-        parts = _replayed(request, begin, end)
-        try:
-            while (part := runner.run(_next(parts))) is not None:
-                for letter in part.dead:
-                    reject(*_as_line(letter))
-                yield part.records
-        finally:
-            runner.run(parts.aclose())
+
+    def __init__(self, request: TopicRequest, on_dead: Callable[[Line, DeadLetter], None]) -> None:
+        now_ms = SystemClock().now_ms()
+        begin, end = request.begin, request.end
+        self._request, self._on_dead = request, on_dead
+        self._begin = None if begin is None else parse_place("--from", begin, now_ms)
+        self._end = None if end is None else parse_place("--to", end, now_ms)
+        check_order(request, self._begin, self._end)
+        self.rejected = 0
+
+    def lines(self) -> Generator[Sequence[bytes], None, None]:
+        """Yield the records as structured CloudEvents, part by part."""
+        for events in self._events(makes_views=False):
+            yield [codec.binary_to_structured(*event) for event in events]
+
+    def views(self) -> dict[str, SessionView]:
+        """Return each session's view."""
+        views: dict[str, SessionView] = {}
+        for position, event in enumerate(chain.from_iterable(self._events(makes_views=True))):
+            record = codec.from_binary(*event)
+            session_id = record.data.session_id
+            views[session_id] = project(views.get(session_id), record, position)
+        return views
+
+    def _events(self, *, makes_views: bool) -> Iterator[Sequence[tuple[Headers, bytes]]]:
+        with asyncio.Runner() as runner:
+            parts = _replayed(self._request, self._begin, self._end, makes_views=makes_views)
+            try:
+                while (part := runner.run(_next(parts))) is not None:
+                    for letter in part.dead:
+                        self._reject(*_as_line(letter))
+                    yield part.records
+            finally:
+                runner.run(parts.aclose())
+
+    def _reject(self, line: Line, letter: DeadLetter) -> None:
+        self.rejected += 1
+        report(line, letter, {})  # --session selects here
+        self._on_dead(line, letter)
 
 
 async def _next(parts: AsyncIterator[Replayed]) -> Replayed | None:
@@ -76,8 +103,8 @@ async def _next(parts: AsyncIterator[Replayed]) -> Replayed | None:
 
 
 async def _replayed(
-    request: TopicRequest, begin: Place | None, end: Place | None
-) -> AsyncIterator[Replayed]:
+    request: TopicRequest, begin: Place | None, end: Place | None, *, makes_views: bool
+) -> AsyncGenerator[Replayed, None]:
     settings = wiring.settings()
     topic = settings.topic(AGENT_MESSAGES if request.derives else CONTEXT_EVENTS).name
     is_empty = True
@@ -89,12 +116,12 @@ async def _replayed(
                 "`contextgauge topics create`"
             )
         partitions = partitions_of(request.session_id, begin, end, count, topic)
-        with reading_bar(f"reading {topic}", shown=request.shows_progress) as progress:
+        with reading_bar(f"reading {topic}", shown=request.has_bar) as progress:
             async with wiring.started(log.reader(topic, partitions)) as reader:
                 replay = TopicReplay(reader, SystemClock(), request.session_id, progress)
                 await replay.begin(partitions, begin, end)
                 was_whole = replay.is_whole
-                if not was_whole and (request.derives or request.makes_views):
+                if not was_whole and (request.derives or makes_views):
                     say(_LATE_MESSAGES if request.derives else _LATE_RECORDS, "dim")
                 config = derive_config(settings)
                 parts = (
@@ -129,7 +156,8 @@ def parse_place(option: str, text: str, now_ms: int) -> Place:
     """Parse an offset, PARTITION:OFFSET, a time or an age. Raises ConfigError."""
     offset = _OFFSET.fullmatch(text.strip())
     if offset is not None:
-        return Place(offset=int(offset[2]), partition=offset[1] and int(offset[1]))
+        partition = None if offset[1] is None else int(offset[1])
+        return Place(offset=int(offset[2]), partition=partition)
     try:
         return Place(time_ms=parse_time(option, text, now_ms))
     except ConfigError as error:

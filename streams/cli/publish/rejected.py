@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 
 from contextgauge.containers import Line
 from schemas.messages import DeadLetter
@@ -13,9 +14,9 @@ _REPORTED = 20
 _REMEDIES = {"no_session": ", or pass one with --session (a second time also with --again)"}
 
 
-def report(line: Line, letter: DeadLetter) -> None:
+def report(line: Line, letter: DeadLetter, remedies: Mapping[str, str] = _REMEDIES) -> None:
     """Report a line on standard error: where it is, and what is wrong with it."""
-    remedy = _REMEDIES.get(letter.reason, "")
+    remedy = remedies.get(letter.reason, "")
     text = safe(f"{line.file}:{line.number}: {letter.reason}: {letter.detail}{remedy}")
     sys.stderr.write(f"{text}\n")
 
