@@ -36,12 +36,14 @@ COMMANDS = {name for section in Commands.sections.values() for name in section}
 PATIENCE_S = 60.0
 
 RULES = """
-[targets.team]
+[[targets]]
+name = "team"
 url = "http://127.0.0.1:1/hook"
+
 [[rules]]
-name = "pressure"
-event = "pressure"
-percent = 80
+name = "nearly full"
+when = "pressure"
+at_percent = 85
 targets = ["team"]
 """
 
@@ -229,7 +231,7 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
         assert here.run(command, name)
     assert here.run("top", "--once")
     here.run("dead", "list")
-    here.run("rebuild", "--yes")
+    here.run("rebuild")
     served(here)
     doctor = here.run("doctor", codes=(0, 1))
     assert "error" not in doctor.lower()
