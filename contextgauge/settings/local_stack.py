@@ -1,4 +1,4 @@
-"""The local stack that `contextgauge stack up` started in this project: its state file.
+"""The local stack that `contextgauge stack up` started: its state file.
 
 A service is recorded with its process id and the time when the process started, so that a process
 id that was reused since is never taken for the service.
@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from contextgauge import user_folders
 from contextgauge.errors import ConfigError
-
-STACK_FOLDER: Final = Path(__file__).parents[2] / ".stack"
-"""Where the local stack keeps data, logs and its state; ignored by git."""
 
 STATE_FILE: Final = "stack.json"
 
 _LARGEST_PID: Final = (1 << 31) - 1
 """No system has larger ones, and its calls take no larger ones."""
+
+
+def stack_folder() -> Path:
+    """Return where the local stack keeps data, logs and its state."""
+    return Path(user_folders.stack_folder())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def stack_addresses(folder: Path | None = None) -> dict[str, str]:
 
     The address of a service that ended may be another program's by now. Raises ConfigError.
     """
-    state = read_state(STACK_FOLDER if folder is None else folder)
+    state = read_state(stack_folder() if folder is None else folder)
     return {name: service.address for name, service in state.items() if service.process.alive()}
 
 

@@ -45,8 +45,9 @@ class PublishingSettings(BaseSettings):
     state_folder: str | None = Field(
         default=None,
         min_length=1,
-        description="Folder of the checkpoints of `contextgauge publish` and the secret of "
-        "`--no-text`. If unset: `contextgauge` in `XDG_STATE_HOME`, else in `~/.local/state`.",
+        description="Folder of the checkpoints of `contextgauge publish`, the secret of "
+        "`--no-text` and, outside of a checkout, the local stack. If unset: `contextgauge` in "
+        "`XDG_STATE_HOME`, else in `~/.local/state`.",
     )
 
 

@@ -24,7 +24,7 @@ class Commands(LazyGroup):
             "sessions": ("sessions", "List sessions: context usage, window, compactions."),
             "status": ("sessions", "Show one session: usage, breakdown, messages, compactions."),
             "events": ("sessions", "Show a session's timeline: warnings, compactions, resets."),
-            "replay": ("replay", "Derive context records from transcripts, without a broker."),
+            "replay": ("replay", "Derive context records from transcripts or from Kafka."),
             "statusline": (
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",

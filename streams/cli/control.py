@@ -8,6 +8,7 @@ import typer
 from rich.text import Text
 
 from contextgauge.clock import SystemClock
+from contextgauge.documents import document
 from contextgauge.errors import ConfigError
 from contextgauge.kafka.connection import bootstrap_servers
 from contextgauge.settings.forms import PREFIX
@@ -78,8 +79,8 @@ def control(
         path = rules or wiring.settings().alerts_file
         if path is None:
             raise ConfigError(
-                f"No alert rules: pass --rules FILE, or set {PREFIX}ALERTS_FILE; docs/ALERTS.md "
-                "has examples"
+                f"No alert rules: pass --rules FILE, or set {PREFIX}ALERTS_FILE; "
+                f"{document('ALERTS.md')} has examples"
             )
         _run(path)
 

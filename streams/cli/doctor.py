@@ -76,7 +76,6 @@ def doctor(
     """Examine Kafka, topics, publishers, workers and Redis.
 
     Shows how to fix problems. Writes nothing anywhere. Exits with code 1 if there is an error.
-    docs/DOCTOR.md explains each check.
     """
     settings = wiring.settings()
     clock = SystemClock()

@@ -5,7 +5,7 @@
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from contextgauge.errors import StopError
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.views import SessionView
-from streams import wiring
+from streams import codec, wiring
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import count, exact
 from streams.core.projection.project import project
@@ -71,6 +71,11 @@ class Replay:
             if self.rejected.only("no_session"):
                 raise StopError(f"{lines} names a session")
             raise StopError(f"{lines} could be derived: this does not look like a transcript")
+
+    def lines(self) -> Generator[Sequence[bytes], None, None]:
+        """Yield the records as structured CloudEvents; see `records`."""
+        for records in self.records():
+            yield [codec.to_structured(record) for record in records]
 
     @property
     def name(self) -> str:

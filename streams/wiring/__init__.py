@@ -43,7 +43,7 @@ _BEYOND_TRANSACTION_S = 10.0
 
 
 def settings() -> Settings:
-    """Read the settings; what is not set may come from a stack that runs in this project.
+    """Read the settings; what is not set may come from the local stack.
 
     Raises ConfigError.
     """

@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 
 from contextgauge.partitioner import partition_of
-from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE
+from contextgauge.settings.local_stack import STATE_FILE
 from schemas.topics import MIB
 from schemas.views import FORMAT_VERSION, VIEW_VERSION
 from streams.cli.statusline import figures as statusline
@@ -203,7 +203,7 @@ def test_an_unreachable_url_gives_no_view(url: str) -> None:
 
 def test_names_and_versions_are_those_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(StatusLineSettings._fields) <= Settings.model_fields.keys()
-    monkeypatch.setattr(plain_settings, "STACK_FILE", "/nowhere")
+    monkeypatch.setattr(plain_settings, "stack_folder", lambda: "/nowhere")
     plain, wrong = read_settings({})
     assert wrong == []
     for name, value in plain._asdict().items():
@@ -211,8 +211,6 @@ def test_names_and_versions_are_those_of_the_project(monkeypatch: pytest.MonkeyP
     assert plain.default_window == DEFAULT_WINDOW
     assert int(single_view.FORMAT_VERSION) == FORMAT_VERSION
     assert statusline.VIEW_VERSION == VIEW_VERSION
-    stack_file = STACK_FOLDER / STATE_FILE
-    assert Path(plain_settings.__file__).parents[3] / ".stack" / "stack.json" == stack_file
 
 
 def test_settings_are_read_as_the_other_commands_read_them() -> None:
@@ -243,8 +241,8 @@ def test_settings_are_read_as_the_other_commands_read_them() -> None:
 def test_the_stack_of_this_project_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "stack.json"
-    monkeypatch.setattr(plain_settings, "STACK_FILE", str(file))
+    file = tmp_path / STATE_FILE
+    monkeypatch.setattr(plain_settings, "stack_folder", lambda: str(tmp_path))
     for text in ("", "[]", "{}", '{"redis": []}', '{"redis": {"address": 5}}'):
         file.write_text(text)
         assert read_settings({})[0].redis_url is None

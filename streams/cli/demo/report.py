@@ -1,5 +1,6 @@
 """What `contextgauge demo` prints: its steps, totals, sessions, one timeline, what to try next."""
 
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -136,9 +137,7 @@ def _sentence(brief: CompactionBrief) -> Text:
 
 def print_next(path: str | None, *, served: bool) -> None:
     """Print what to try next."""
-    command = Path(sys.argv[0])
-    if command.is_absolute() and command.is_relative_to(Path.cwd()):
-        command = command.relative_to(Path.cwd())
+    command = _own_command()
     steps = [
         (f"{command} stack up", "Kafka and Redis that keep running"),
         (f"{command} status FILE", "one transcript's figures, without a broker"),
@@ -148,10 +147,21 @@ def print_next(path: str | None, *, served: bool) -> None:
         with_page = f"{command} demo --serve" + ("" if path is None else " PATH")
         steps.insert(0, (with_page, "the same, with the web page"))
     if path is None:
-        steps.insert(0, ("SESSIONS=~/.claude/projects make demo", "your own transcripts"))
+        steps.insert(0, (f"{command} demo ~/.claude/projects", "your own transcripts"))
     width = max(len(what) for what, _ in steps)
     lines = Text("\n").join(
         Text.assemble((what.ljust(width + 2), "bold"), (why, "dim")) for what, why in steps
     )
     out.print()
     out.print(Panel(lines, title="Try next", title_align="left", expand=False, padding=(0, 1)))
+
+
+def _own_command() -> str:
+    """Return what starts this command again, from here."""
+    path = Path(sys.argv[0])
+    if path.name == "__main__.py":
+        return "python -m streams"
+    if shutil.which(path.name) == str(path):
+        return path.name
+    is_below = path.is_absolute() and path.is_relative_to(Path.cwd())
+    return str(path.relative_to(Path.cwd()) if is_below else path)

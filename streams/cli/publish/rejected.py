@@ -20,11 +20,15 @@ _NO_SESSION = {
 class RejectedLines:
     """Reports the first rejected lines, and counts all by reason.
 
-    `verb` is what could not be done with them: sent or derived.
+    `verb` is what could not be done with them: sent or derived. `remedy` follows on a line without
+    a session.
     """
 
-    def __init__(self, verb: Literal["sent", "derived"] = "sent") -> None:
+    def __init__(
+        self, verb: Literal["sent", "derived"] = "sent", remedy: str | None = None
+    ) -> None:
         self._verb = verb
+        self._remedy = _NO_SESSION[verb] if remedy is None else remedy
         self._reasons: Counter[str] = Counter()
 
     def __call__(self, line: Line, letter: DeadLetter) -> None:
@@ -32,7 +36,7 @@ class RejectedLines:
         self._reasons[letter.reason] += 1
         total = self.total
         if total <= _REPORTED:
-            remedy = _NO_SESSION[self._verb] if letter.reason == "no_session" else ""
+            remedy = self._remedy if letter.reason == "no_session" else ""
             text = f"{line.file}:{line.number}: {letter.reason}: {letter.detail}{remedy}"
             sys.stderr.write(f"{safe(text)}\n")
         elif total == _REPORTED + 1:

@@ -21,14 +21,13 @@ Titles = Annotated[
         "from there only, and sent nowhere.",
     ),
 ]
-Paths = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PATH",
-        help="A file, a session's folder (with `X.jsonl` next to it: both), a projects folder (all "
-        "its sessions), or - for standard input.",
-    ),
-]
+PATHS = typer.Argument(
+    metavar="PATH",
+    help="A file, a session's folder (with `X.jsonl` next to it: both), a projects folder (all its "
+    "sessions), or - for standard input.",
+    show_default=False,
+)
+Paths = Annotated[list[str], PATHS]
 FallbackSession = Annotated[
     str | None,
     typer.Option(

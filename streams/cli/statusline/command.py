@@ -95,7 +95,8 @@ def statusline(
     """Return the line. `warn` receives what is wrong, `explain` where the figures come from."""
     document = object_of(given)
     if document is None:
-        warn("no JSON object on standard input: see docs/STATUSLINE.md for the setup")
+        setup = document("STATUSLINE.md")
+        warn(f"no JSON object on standard input: see {setup} for the setup")
         return "contextgauge: no session was given"
     claude = read_input(document)
     settings, problems = read_settings(environment)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from os import path
 from typing import NamedTuple
 
+from contextgauge.user_folders import stack_folder
 from streams.core.until_compaction import Threshold, parse_threshold
 from streams.edge.files.objects import object_of
 
@@ -19,10 +20,6 @@ _DIGITS = 15
 
 _FALSE = frozenset({"0", "false", "f", "no", "n", "off"})
 """What pydantic reads as false."""
-
-_PROJECT_FOLDER = path.dirname(path.dirname(path.dirname(path.dirname(path.abspath(__file__)))))
-STACK_FILE = path.join(_PROJECT_FOLDER, ".stack", "stack.json")
-"""Addresses of this project's local stack, written by `streams/edge/local_stack/stack.py`."""
 
 
 class StatusLineSettings(NamedTuple):
@@ -102,7 +99,7 @@ def _thresholds(text: str) -> dict[str, Threshold] | None:
 def _of_stack() -> str | None:
     """Return the address of the Redis that `contextgauge stack up` started, if it was."""
     try:
-        with open(STACK_FILE, "rb") as file:
+        with open(path.join(stack_folder(), "stack.json"), "rb") as file:
             stack = object_of(file.read()) or {}
         address = stack["redis"]["address"]
     except (OSError, KeyError, TypeError):
