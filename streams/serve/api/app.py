@@ -150,9 +150,7 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
         elif isinstance(error, RetryError):
             detail = "Redis does not answer: try again in a moment."
         elif isinstance(error, FormerViewsError):
-            detail = (
-                "The views are of a former version: a project worker rebuilds them from the log."
-            )
+            detail = "The views are of a former build: a project worker rebuilds them from the log."
         else:
             serving.report("reading the views", error)
             detail = "The stored views cannot be read: see the server's log."
