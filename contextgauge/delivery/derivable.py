@@ -4,6 +4,7 @@ A program that publishes events of a kind that nothing reads would otherwise see
 no error. Only a publisher's first messages are looked at, until one of them is of use.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -20,32 +21,42 @@ from contextgauge.normalise.signals import (
 )
 
 LOOKED_AT: Final = 100
-"""Messages after which it is certain enough: every agent's first turn has a size within them."""
+"""Messages after which it is certain enough: every agent's first turn has a size within them.
+
+Pieces of a response that is streamed do not count, of which a turn may have thousands.
+"""
 
 _NAMED: Final = 3
 """Types that the report names."""
 
+_TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]{0,63}", re.ASCII)
+"""What a type looks like. Other texts may be of a user, and are not repeated."""
+
+_CHUNK: Final = "chat.completion.chunk"
+_PIECES: Final = re.compile(rf"response\.|{re.escape(_CHUNK)}|.*delta", re.ASCII | re.IGNORECASE)
+"""Types of pieces of a stream, whose size comes with the last of them."""
+
 _REASONS: Final = (
     (
-        ("thread.started", "turn.completed", "item.completed"),
+        re.compile(r"(thread|turn|item)\.(started|updated|completed|failed)"),
         (
             "`codex exec --json` reports the sum of a thread's tokens, never the size of its "
             "context: publish the rollout in ~/.codex/sessions, or the app server's notifications"
         ),
     ),
     (
-        ("response.created", "response.output_text.delta"),
+        re.compile(r"response\."),
         (
             "of a response's stream only `response.completed` has a usage: publish that event, or "
             "the response itself"
         ),
     ),
     (
-        ("chat.completion.chunk",),
+        re.compile(re.escape(_CHUNK)),
         "chunks have no usage: ask for it with stream_options={'include_usage': True}",
     ),
 )
-"""What is known of kinds of messages without a size, by types that they contain."""
+"""What is known of kinds of messages without a size, by how their types begin."""
 
 
 class DerivableCheck:
@@ -53,8 +64,9 @@ class DerivableCheck:
 
     def __init__(self, limit: int | None = LOOKED_AT) -> None:
         self._limit = limit
-        self._count = 0
+        self._count = self._whole = 0
         self._types: dict[str, None] = {}
+        self._reason: str | None = None
         self.is_over = False
         """Whether there is nothing to look at any more."""
 
@@ -68,29 +80,33 @@ class DerivableCheck:
         if normal is not None and any(map(_is_of_use, normal.signals)):
             self.is_over = True
             return None
-        kind = text(message, "type") or text(message, "method") or text(message, "object")
-        self._types[kind or "without a type"] = None
         self._count += 1
-        return self.end() if self._count == self._limit else None
+        kind = text(message, "type") or text(message, "method") or text(message, "object") or ""
+        self._note(kind)
+        if _PIECES.match(kind) is None:
+            self._whole += 1
+        return self.end() if self._whole == self._limit else None
+
+    def _note(self, kind: str) -> None:
+        if len(self._types) <= _NAMED:
+            self._types[kind if _TYPE.fullmatch(kind) else "unknown"] = None
+        if self._reason is None:
+            fitting = (reason for begin, reason in _REASONS if begin.match(kind))
+            self._reason = next(fitting, None)
 
     def end(self) -> str | None:
         """Return what to report when no more messages come; None where there is nothing to say."""
-        if self.is_over or not self._types:
+        if self.is_over or self._count == 0:
             return None
         self.is_over = True
         if self._count == 1:
             subject, verb = "the only message", "gives no size and no compaction"
         else:
-            subject, verb = (
-                f"none of the first {self._count:,} messages",
-                "gives a size or a compaction",
-            )
-        return f"{subject} {verb}: {self._reason()}"
+            subject = f"none of the first {self._count:,} messages"
+            verb = "gives a size or a compaction"
+        return f"{subject} {verb}: {self._reason or self._unread_types()}"
 
-    def _reason(self) -> str:
-        for types, reason in _REASONS:
-            if not self._types.keys().isdisjoint(types):
-                return reason
+    def _unread_types(self) -> str:
         names = [*self._types][:_NAMED]
         more = ", …" if len(self._types) > _NAMED else ""
         return (

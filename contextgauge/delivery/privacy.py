@@ -284,17 +284,12 @@ _BLOCK: Final[Fields] = {
 
 _MODEL_ENTRY: Final[Fields] = _named(_NAME, "canonicalModel canonical_model")
 
-_NAMES: Final[Fields] = _named(_NAME, "name")
-
 _ANSWER: Final[Fields] = {
     "model": _NAME,
     "categories": _rows(_named(_NAME, "id name kind")),
     **_named(_word, "autocompactSource autocompact_source"),
     **_named(_of(_named(_word, "kind")), "over_limit overLimit"),
-    **_named(
-        _of({"toolCallsByType": _rows(_NAMES), "attachmentsByType": _rows(_NAMES)}),
-        "messageBreakdown message_breakdown",
-    ),
+    **_named(_structure, "messageBreakdown message_breakdown"),
 }
 """A context-usage answer."""
 
@@ -335,7 +330,7 @@ _FIELDS: Final[Fields] = {
     **_named(
         _word,
         "subtype runtime terminal_reason terminalReason compact_result compactResult trigger "
-        "hook_event_name hookEventName hook_event hookEvent hook_name hookName scope method",
+        "hook_event_name hookEventName hook_event hookEvent hook_name hookName scope method source",
     ),
     **_named(_error, "compact_error compactError"),
     **_named(_origin, "forked_from forkedFrom"),
@@ -353,7 +348,7 @@ _FIELDS: Final[Fields] = {
     "response": _of({**_RESPONSE, "subtype": _word, "request_id": _NAME, "response": _of(_ANSWER)}),
     "params": _of(
         {
-            **_named(_LONG_NAME, "threadId"),
+            **_named(_LONG_NAME, "threadId turnId"),
             "tokenUsage": _structure,
             "item": _of(_named(_word, "type") | _named(_NAME, "id")),
             "thread": _of(

@@ -300,11 +300,15 @@ def _categories(answer: Body) -> tuple[Category, ...]:
         Category(
             id=name(row, "id"),
             name=name(row, "name"),
-            kind=name(row, "kind") or ("deferred" if flag(row, "isDeferred") else None),
+            kind=name(row, "kind") or _kind_of(row),
             tokens=count(row, "tokens"),
         )
         for row in items(answer, "categories")
     )
+
+
+def _kind_of(row: Body) -> str | None:
+    return "deferred" if flag(row, "isDeferred", "is_deferred") else None
 
 
 def control_response(body: Body) -> tuple[Signal, ...]:

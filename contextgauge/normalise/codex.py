@@ -153,7 +153,7 @@ def notification(body: Body) -> tuple[Signal, ...]:
         case "thread/started":
             return _thread_facts(mapping(params, "thread") or {})
         case "item/started" if _is_compaction(params):
-            return (CompactionStatus("COMPACTING"),)
+            return (CompactionStatus("COMPACTING", is_item=True),)
         case "item/completed" if _is_compaction(params):
             return (_boundary(params, _duration_ms(params), "item"),)
         case "thread/compacted":

@@ -168,10 +168,11 @@ class CompactionStatus(NamedTuple):
     """`status: compacting` (an attempt opens, or its heartbeat), or a null status.
 
     With `compact_result: success` the boundary is still to come; without a result older runtimes
-    end the phase so.
+    end the phase so. `is_item`: an item of Codex' app server began.
     """
 
     event: Literal["COMPACTING", "SUCCESS", "CLEARED"]
+    is_item: bool = False
 
 
 class CompactionRefused(NamedTuple):

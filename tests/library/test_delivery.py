@@ -312,3 +312,36 @@ async def test_a_stream_without_usage_is_reported_with_what_to_publish(
 )
 async def test_a_message_that_may_give_a_figure_ends_the_check(body: dict[str, Any]) -> None:
     assert not await no_figures({"type": "my_event"}, body, *({"type": "my_event"},) * 120)
+
+
+@pytest.mark.parametrize(
+    ("piece", "last"),
+    [
+        (
+            {"method": "item/agentMessage/delta", "params": {"threadId": "t"}},
+            {
+                "method": "thread/tokenUsage/updated",
+                "params": {"threadId": "t", "tokenUsage": {"last": {"inputTokens": 9}}},
+            },
+        ),
+        (
+            {"type": "response.output_text.delta"},
+            {"type": "response.completed", "response": {"object": "response", "usage": {
+                "input_tokens": 9, "input_tokens_details": {}}}},
+        ),
+        (
+            {"object": "chat.completion.chunk"},
+            {"object": "chat.completion.chunk", "usage": {"prompt_tokens": 9}},
+        ),
+    ],
+)  # fmt: skip
+async def test_pieces_of_a_stream_are_not_counted(
+    piece: dict[str, Any], last: dict[str, Any]
+) -> None:
+    assert not await no_figures(*[piece] * 150, last)
+
+
+async def test_a_report_repeats_no_text() -> None:
+    (report,) = await no_figures({"type": "My password is hunter2"}, {"object": "secret words"})
+    assert "password" not in report
+    assert "secret" not in report

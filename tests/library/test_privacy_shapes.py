@@ -20,7 +20,7 @@ SHAPES: dict[str, list[dict[str, Any]]] = {
         {"type": "control_response", "response": {"response": {
             "totalTokens": 9, "autoCompactThreshold": 67_000, "autocompactSource": "auto",
             "messageBreakdown": {"toolCallTokens": 3, "toolCallsByType": [
-                {"name": "Read", "callTokens": 3, "note": "a S3cret of mine"}]},
+                {"name": "a S3cret of mine", "callTokens": 3}], "rows": [{"tokens": 3}]},
             "categories": [{"name": "Tools", "tokens": 3, "isDeferred": True}]}}},
     ],
     "a local refusal": [

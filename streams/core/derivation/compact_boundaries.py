@@ -67,12 +67,11 @@ def bound(step: Step, boundary: Boundary) -> None:
     chain.awaited = awaited if boundary.summary is None else None
     chain.unmeasured = Unmeasured(boundary_id, boundary.trigger, pre_tokens, duration)
     chain.twin = _TWINS.get(boundary.form)
-    if duration is None:
-        chain.untimed = boundary_id
+    chain.untimed = boundary_id if duration is None else None
 
 
 def apply_timing(step: Step, timing: Timing) -> None:
-    """Give the chain's latest boundary without a duration this one (R29); without one, nothing."""
+    """Give the chain's latest boundary this duration, if it has none (R29)."""
     name = step.subject
     boundary_id = step.chains[name].untimed
     if boundary_id is None:

@@ -27,12 +27,15 @@ HEARTBEAT_MS: Final = 5 * 60 * 1000
 """Runtimes send a heartbeat every 30 s: one that comes later than this is another attempt (R15)."""
 
 
-def compacting(step: Step) -> None:
+def compacting(step: Step, *, is_item: bool) -> None:
     """Apply `status: compacting`: a start, a heartbeat, or another attempt after a lost one."""
     start = step.attempt.start
     silence = None if start is None else _silence_ms(start, step.normal)
     is_late = silence is not None and silence > HEARTBEAT_MS
     move(step, AttemptEvent.LATE if is_late else AttemptEvent.COMPACTING)
+    phase, start = step.attempt
+    if start is not None and is_item != start.is_item:
+        step.attempt = attempt_in(phase, start._replace(is_item=is_item))
 
 
 def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = None) -> Start | None:

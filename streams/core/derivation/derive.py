@@ -187,7 +187,7 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
         case Timing():
             boundaries.apply_timing(step, signal)
         case CompactionStatus(event="COMPACTING"):
-            attempts.compacting(step)
+            attempts.compacting(step, is_item=signal.is_item)
         case CompactionStatus():
             attempts.move(step, AttemptEvent[signal.event])
         case CompactionRefused():

@@ -1,10 +1,11 @@
 """Windows and other limits: what is known of them, and when a change is emitted (R12)."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from contextgauge.json_codec import dumps
 from contextgauge.normalise.signals import (
     AutoCompact,
     ContextUsage,
@@ -61,11 +62,13 @@ def _by_model(windows: Mapping[str, int], name: str) -> int | None:
     exact = windows.get(name)
     if exact is not None:
         return exact
-    undated = _without_date(name)
-    if undated != name:
-        return windows.get(undated)
-    dated = [window for other, window in windows.items() if _without_date(other) == name]
-    return dated[-1] if dated else None
+    alike = [window for other, window in windows.items() if _is_same(other, name)]
+    return alike[-1] if alike else None
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two different names are one model's: with a date, and without one."""
+    return one != other and (_without_date(one) == other or _without_date(other) == one)
 
 
 @lru_cache(MAX_MODELS)
@@ -87,15 +90,23 @@ def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, Wind
 def apply_model(step: Step, message: ModelReport) -> None:
     """Take the main chain's model, and of an `init` what its suffix means."""
     base, suffix = base_name(message.model)
-    turn_window = step.facts.turn_window
-    if message.is_init and (step.facts.suffix, step.facts.suffixed.get(base)) != (suffix, suffix):
-        suffixed = _with(step.facts.suffixed, base, suffix)
-        step.facts = step.facts._replace(suffix=suffix, suffixed=suffixed)
+    if message.is_init:
+        _take_suffix(step, base, suffix)
+    set_model(step, MAIN_CHAIN, base)
+    if message.of_turn:
+        apply_turn_window(step)
+
+
+def _take_suffix(step: Step, base: str, suffix: int | None) -> None:
+    """Take what the latest `init` says of its model's window, by whichever of its names."""
+    facts = step.facts
+    others = {name: w for name, w in facts.suffixed.items() if not _is_same(name, base)}
+    known = facts.suffixed if len(others) == len(facts.suffixed) else others
+    suffixed = _with(known, base, suffix)
+    if facts.suffix != suffix or suffixed != facts.suffixed:
+        step.facts = facts._replace(suffix=suffix, suffixed=suffixed)
         step.limits_touched = True
         _resolve(step)
-    set_model(step, MAIN_CHAIN, base)
-    if message.of_turn and turn_window is not None:
-        apply_turn_window(step)
 
 
 def set_model(step: Step, name: str, model: str) -> None:
@@ -126,41 +137,58 @@ def apply_windows(step: Step, message: RuntimeWindows) -> None:
     """Take windows by the names they were reported with, and by their canonical names."""
     facts = step.facts
     by_name, by_canonical = facts.reported_windows, facts.canonical_windows
+    latest: list[str] = []
     for entry in message.entries:
         by_name = _with(by_name, entry.name, entry.window)
         if entry.canonical is not None:
             suffix = entry.name[len(base_name(entry.name)[0]) :]
             canonical = base_name(entry.canonical)[0] + suffix
             by_canonical = _with(by_canonical, canonical, entry.window)
-    if by_name is not facts.reported_windows or by_canonical is not facts.canonical_windows:
-        step.facts = facts._replace(reported_windows=by_name, canonical_windows=by_canonical)
-        _resolve(step)
+            latest.append(base_name(canonical)[0])
+        latest.append(base_name(entry.name)[0])
+    step.facts = facts._replace(reported_windows=by_name, canonical_windows=by_canonical)
+    _resolve(step, latest)
 
 
 def apply_own_window(step: Step, message: OwnWindow) -> None:
     """Take the window of the main chain's model, or of the model that its next turn names."""
     if message.of_next:
         step.facts = step.facts._replace(turn_window=message.window)
-        return
-    name = step.main.model or _NO_MODEL
-    windows = _with(step.facts.reported_windows, name, message.window)
-    if windows is not step.facts.reported_windows or step.facts.turn_window is not None:
-        step.facts = step.facts._replace(reported_windows=windows, turn_window=None)
-        _resolve(step)
+    else:
+        step.has_own_window = True
+        _set_own_window(step, message.window)
 
 
 def apply_turn_window(step: Step) -> None:
-    """Take the window that was reported for a turn before its model: the model is known now."""
+    """Take the window that was reported for a turn before its model: the model is known now.
+
+    A window that the same message reports is the newer one.
+    """
     window = step.facts.turn_window
-    if window is not None:
-        apply_own_window(step, OwnWindow(window))
+    if window is None:
+        return
+    step.facts = step.facts._replace(turn_window=None)
+    if not step.has_own_window:
+        _set_own_window(step, window)
 
 
-def _resolve(step: Step) -> None:
-    """Set each model's runtime window: by name without a suffix, else by canonical name (R12)."""
+def _set_own_window(step: Step, window: int) -> None:
+    name = step.main.model or _NO_MODEL
+    windows = _with(step.facts.reported_windows, name, window)
+    step.facts = step.facts._replace(reported_windows=windows)
+    _resolve(step, [name])
+
+
+def _resolve(step: Step, latest: Sequence[str] = ()) -> None:
+    """Set each model's runtime window: by name without a suffix, else by canonical name (R12).
+
+    The `latest` that were reported are the last.
+    """
     facts = step.facts
-    windows = _one_per_model(facts.canonical_windows, facts.suffix)
-    windows |= _one_per_model(facts.reported_windows, facts.suffix)
+    by_model = _one_per_model(facts.canonical_windows, facts.suffix)
+    by_model |= _one_per_model(facts.reported_windows, facts.suffix)
+    order = [*(name for name in (*facts.windows, *by_model) if name not in latest), *latest]
+    windows = {name: by_model[name] for name in order if name in by_model}
     if windows != facts.windows or list(windows) != list(facts.windows):
         step.facts = facts._replace(windows=windows)
         step.limits_touched = True
@@ -184,7 +212,7 @@ def _with(values: Mapping[str, int], name: str, value: int | None) -> Mapping[st
 
     Where nothing changes it is the same object.
     """
-    if values.get(name) == value and (value is None or [*values][-1] == name):
+    if values.get(name) == value:
         return values
     others = {key: old for key, old in values.items() if key != name}
     if value is not None:
@@ -222,10 +250,10 @@ def apply_usage(step: Step, answer: ContextUsage) -> None:
     if answer.raw_max_tokens is not None:
         raw = _with(step.facts.raw_windows, model or _NO_MODEL, answer.raw_max_tokens)
         step.facts = step.facts._replace(raw_windows=raw)
-    parts: tuple[object, ...] = (answer.total_tokens, answer.categories)
+    parts = repr((answer.total_tokens, answer.categories))
     if answer.message_breakdown is not None:
-        parts = (*parts, answer.message_breakdown)
-    digest = cause_hash(repr(parts)).hex()
+        parts += dumps(answer.message_breakdown).hex()
+    digest = cause_hash(parts).hex()
     step.limits_touched = True
     step.usage = answer
     if step.facts.usage != digest and step.main.reported_limits is not None:

@@ -27,10 +27,22 @@ ANNOUNCED_WINDOWS: Final = 8
 
 
 def respond(step: Step, response: Response) -> None:
-    """Apply one line or frame of a response to its chain."""
+    """Apply one line or frame of a response to its chain.
+
+    One that comes while an item of the app server is compacted is the compacting call's (R11).
+    """
     name = step.subject
     key = responses.key_hash(response.key, step.normal.cause)
     chain = step.edit(name)
+    start = step.attempt.start
+    if start is not None and start.is_item and name == MAIN_CHAIN:
+        counts = (
+            responses.NOT_COUNTED
+            if response.usage is None
+            else responses.counts_hash(response.usage)
+        )
+        chain.memory = responses.remember(chain.memory, key, (counts, None, responses.READ_MARK))
+        return
     remembered = responses.find(chain.memory, key)
     counts, previous_output, marks = remembered or (responses.NOT_COUNTED, None, 0)
     if response.model is not None:
@@ -172,7 +184,8 @@ def _warn(
     announced = next((warned[1] for warned in chain.announced if warned[0] == window), ())
     crossed = tuple(threshold for threshold in reached if threshold not in announced)
     if not crossed:
-        return chain.announced
+        is_latest = chain.announced[-1][0] == window
+        return chain.announced if is_latest else (*others, (window, announced))
     name = step.subject
     step.emit(
         ContextWarning(

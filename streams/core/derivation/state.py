@@ -54,7 +54,7 @@ class Chain:
     since the start. `announced` are the warnings of this epoch. `touched` is the session's
     count of applied messages when this chain last had one. `response` is the hash of the latest
     response's key, `output` what is finally known of its output. `untimed` is the id of the latest
-    boundary whose duration is null (R29). `twin` is the other form in which the latest boundary
+    boundary if its duration is null (R29). `twin` is the other form in which the latest boundary
     may be reported, until the next reading or attempt.
     """
 

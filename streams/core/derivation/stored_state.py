@@ -159,10 +159,14 @@ def _unpack_chain(part: StoredPart) -> Chain:
 
 
 def _upgrade_announced(chain: Chain) -> None:
-    """Set what version 2 announced in an epoch for the window that was in force."""
-    thresholds = cast("tuple[int, ...]", chain.announced)
+    """Keep of what version 2 announced what the last reading reaches in its window.
+
+    Others were announced for a window that was corrected since.
+    """
+    thresholds, used = cast("tuple[int, ...]", chain.announced), chain.used or 0
     window = None if chain.reported_limits is None else chain.reported_limits.window
-    chain.announced = () if window is None else ((window, thresholds),)
+    reached = tuple(t for t in thresholds if window is not None and used * 100 >= window * t)
+    chain.announced = ((window, reached),) if window is not None and reached else ()
 
 
 def _unpack_start(fields: Json) -> Start:

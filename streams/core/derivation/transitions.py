@@ -112,6 +112,7 @@ class Start(NamedTuple):
     """When an attempt opened, by the message's own timestamp and by when it was seen live.
 
     `last_own_ms` and `last_live_ms` are the latest such times of its start and heartbeats (R15).
+    `is_item`: Codex' app server reported it as an item, whose end it reports too.
     """
 
     attempt_id: str
@@ -119,6 +120,7 @@ class Start(NamedTuple):
     live_ms: int | None
     last_own_ms: int | None
     last_live_ms: int | None
+    is_item: bool = False
 
 
 class Attempt(NamedTuple):

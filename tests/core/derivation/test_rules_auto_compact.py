@@ -1,7 +1,10 @@
 """R12: who decides on auto-compaction, and what an answer adds to it."""
 
+import json
+
 import pytest
 
+from contextgauge.normalise.signals import InputMessage
 from schemas.records import (
     ContextLimits,
 )
@@ -12,6 +15,7 @@ from tests.core.given import (
     any_message,
     assistant,
     init,
+    nested,
     one,
     session,
     usage_answer,
@@ -68,6 +72,7 @@ def test_r12_an_answer_reports_its_message_breakdown_unchanged() -> None:
     ("row", "kind"),
     [
         ({"name": "System tools (deferred)", "tokens": 9, "isDeferred": True}, "deferred"),
+        ({"name": "Tools", "tokens": 9, "is_deferred": True}, "deferred"),
         ({"name": "MCP tools", "tokens": 9, "isDeferred": True, "kind": "used"}, "used"),
         ({"name": "Messages", "tokens": 9, "isDeferred": False}, None),
     ],
@@ -78,3 +83,10 @@ def test_r12_a_deferred_category_without_a_kind_is_of_kind_deferred(
     answer = usage_answer(**(ANSWER | {"categories": [row]}))
     (category,) = one(session(init()).take(answer, hint=SESSION), ContextLimits).categories or ()
     assert category.kind == kind
+
+
+def test_r12_a_breakdown_may_be_as_deep_as_a_message() -> None:
+    answer = json.dumps(usage_answer(totalTokens=5, messageBreakdown={})).encode()
+    value = answer.replace(b"{}", nested(1_024 - 3))
+    taken = session(init()).deriver.derive(InputMessage(value, SESSION))
+    assert one(taken.records, ContextLimits).total_tokens == 5

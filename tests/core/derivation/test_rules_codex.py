@@ -112,6 +112,13 @@ def test_r12_a_readings_own_window_comes_before_its_tasks() -> None:
     assert one(reading, ContextReading).window == 272_000
 
 
+def test_r12_a_repeated_count_is_no_reading_between_a_task_and_its_turn() -> None:
+    count = token_count({"input_tokens": 100}, 100, window=1_000)
+    again = token_count({"input_tokens": 100}, 100, window=1_000, at=1)
+    given = rolled(turn_context("aaa"), count, task_started(5_000), again, turn_context("bbb"))
+    assert windows(given)[-1] == ("bbb", 5_000)
+
+
 @pytest.mark.parametrize("window", [None, 0, "258400"])
 def test_r12_a_task_without_a_window_says_nothing(window: int | None) -> None:
     assert not rolled(turn_context()).take(task_started(window), hint="r")
@@ -185,6 +192,29 @@ def test_r29_the_app_servers_compaction_has_a_start_a_boundary_and_a_duration() 
     assert (boundary.pre_tokens, boundary.trigger) == (200_000, None)
     assert not given.take(notified("thread/compacted", turnId="t1"))
     assert one(given.take(token_usage(9_000, 209_000)), CompactionComplete).tokens_saved == 191_000
+
+
+def test_r11_a_usage_between_an_items_start_and_end_is_the_compacting_calls() -> None:
+    given = Given()
+    given.take(token_usage(240_000, 240_000))
+    start = one(given.take(item("started", 10)), CompactionStart)
+    assert not given.take(token_usage(241_000, 481_000), token_usage(0, 482_000))
+    completed = given.take(item("completed", 13), notified("thread/compacted", turnId="t1"))
+    boundary = one(completed, CompactBoundary)
+    assert (boundary.attempt_id, boundary.duration_ms) == (start.attempt_id, 3_000)
+    assert boundary.pre_tokens == 240_000
+    again = token_usage(241_000, 481_000, note="sent once more")
+    assert not every(given.take(again), ContextReading), "it is known by its total"
+    assert one(given.take(token_usage(9_000, 490_000)), ContextReading).used_tokens == 9_000
+
+
+def test_r29_a_duration_is_never_an_earlier_boundarys() -> None:
+    given = Given()
+    given.take(notified("thread/compacted", turnId="t1"), token_usage(9, 9))
+    given.take(item("started", 10), notified("thread/compacted", turnId="t2", timestamp=13))
+    timing = every(given.take(item("completed", 13, startedAtMs=START_MS)), CompactionTiming)
+    second = every(given.records, CompactBoundary)[-1]
+    assert (second.number, [t.duration_ms for t in timing]) == (2, [13_000])
 
 
 def test_r29_the_two_forms_are_one_boundary_in_either_order() -> None:

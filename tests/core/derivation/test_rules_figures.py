@@ -109,6 +109,15 @@ def test_warning_the_8_latest_windows_of_an_epoch_are_remembered() -> None:
     assert crossed(given, "d", 50_200) == (10, 20)
 
 
+def test_warning_a_window_in_force_is_not_forgotten_for_a_ninth() -> None:
+    given = session(assistant("a", read=50_000))
+    for number in [*range(1, 8), 0, 8]:
+        given.take(result({MODEL: {"contextWindow": WINDOW + number}}))
+        given.take(assistant(f"b{number}", read=50_000 + number))
+    given.take(result({MODEL: {"contextWindow": WINDOW}}))
+    assert crossed(given, "c", 50_100) is None
+
+
 def test_warning_after_an_exceeded_window_the_reported_one_has_its_own() -> None:
     given = session(assistant("a", read=150_000))
     assert crossed(given, "b", 250_000) is None

@@ -150,3 +150,16 @@ def test_r12_a_suffix_of_inits_alias_is_the_dated_models() -> None:
     given = session(init(f"{MODEL}[1m]"))
     reading = one(given.take(assistant("a", read=150_000, model=DATED)), ContextReading)
     assert reading.window == 1_000_000
+
+
+@pytest.mark.parametrize(("first", "second"), [(MODEL, DATED), (DATED, MODEL)])
+def test_r12_the_latest_init_decides_on_the_suffix_of_either_name(first: str, second: str) -> None:
+    given = session(init(f"{first}[1m]"), assistant("a", read=9, model=first), init(second))
+    reading = one(given.take(assistant("b", read=9, model=second)), ContextReading)
+    assert reading.window == WINDOW
+
+
+def test_r12_the_latest_report_counts_by_whichever_name_it_matches() -> None:
+    given = session(init(), result({f"{MODEL}-20250101": model_window(300_000)}))
+    given.take(result({"alias": model_window(400_000, f"{MODEL}-20260101")}))
+    assert one(given.take(assistant("a", read=9)), ContextReading).window == 400_000

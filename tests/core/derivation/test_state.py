@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from contextgauge.errors import VersionError
 from contextgauge.normalise.signals import InputMessage
-from schemas.records import Record
+from schemas.records import ContextWarning, Record
 from streams import codec
 from streams.core.derivation.known_causes import KEPT, SLOTS
 from streams.core.derivation.state import Chain, KnownFacts, Session
@@ -40,6 +40,7 @@ from tests.core.given import (
     init,
     line,
     model_window,
+    one,
     reset,
     result,
     session,
@@ -336,3 +337,16 @@ def test_warnings_of_version_2_whose_window_was_disproved_are_those_of_none() ->
     parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
     restored = unpack(SESSION, in_version_2(parts))
     assert restored.chains["main"].announced == ()
+
+
+def test_warnings_of_version_2_for_a_corrected_window_do_not_silence_the_next() -> None:
+    given = session(assistant("a", read=185_000), result({MODEL: model_window(1_000_000)}))
+    given.take(assistant("b", read=190_000))
+    parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
+    older = in_version_2(parts)
+    older["chain:main"].fields[10] = [10, 20, 30, 40, 50, 60, 70, 80, 90]
+    other = Given()
+    other.deriver.sessions[SESSION] = unpack(SESSION, older)
+    assert one(other.take(assistant("c", read=300_000)), ContextWarning).thresholds_crossed == (
+        20, 30
+    )  # fmt: skip
