@@ -125,7 +125,7 @@ async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> N
     low = page.locator(".item.warning.low").first
     await expect(low).to_contain_text("90% used · 10% context remaining")
     await expect(low.locator(".icon[data-name=warning]")).to_be_visible()
-    await page.locator(".item.steps summary").click()
+    await page.locator(".item.steps summary").first.click()
     calm = page.locator(".item.warning", has_text="48% used · 52% context remaining")
     await expect(calm.locator(".icon")).to_have_count(0)
     await low.locator("button").hover()

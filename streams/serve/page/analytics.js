@@ -202,7 +202,7 @@ export class Analytics {
     const { duration_ms: took, pre_tokens: before } = total;
     const remains = stats.remainingShare(total);
     const each = stats.messagesEach(total);
-    const of = (known) => (known < counts.succeeded ? ` · of ${exact(known)}` : "");
+    const of = (known) => (known < counts.succeeded ? ` · known for ${exact(known)}` : "");
     this.tiles.set([
       ["Compactions", exact(counts.succeeded), triggerWords(counts)],
       ["Size before", tokens(before.mean), before.count ? `on average · median ${tokens(before.p50)} · p95 ${tokens(before.p95)}${of(before.count)}` : "no size was reported"],

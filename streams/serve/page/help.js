@@ -20,7 +20,7 @@ export function showHelp() {
     h("h2", { id: "help-title" }, "Keys"),
     h("table", {}, h("tbody", {}, ...rows)),
     h("p", {}, h("a", { href: "#/figures", on: { click: close } }, "Where the figures come from")),
-    h("button", { type: "button", class: "primary", on: { click: close } }, "Close"));
+    h("button", { type: "button", class: "primary", autofocus: true, on: { click: close } }, "Close"));
   document.body.append(dialog);
   dialog.showModal();
 }
@@ -34,7 +34,7 @@ const FIGURES = [
   ["Size", "reported", "reported", "reported", "reported", "reported", "reported"],
   ["Cache written", "reported", "reported", "unknown", "unknown", "unknown", IF_SENT],
   ["Window", "reported after a turn, until then assumed", "assumed", "reported", "assumed", "assumed", "assumed"],
-  ["Compaction threshold", "reported if asked for", "unknown", "unknown", "unknown", "unknown", IF_SENT],
+  ["Compaction threshold", "reported by newer versions", "unknown", "unknown", "unknown", "unknown", IF_SENT],
   ["Model", "reported", "reported", "reported", "reported", "reported", IF_SENT],
   ["Folder, version", "reported", "reported", "reported", "unknown", "unknown", IF_SENT],
   ["Time", "reported, else arrival", "reported", "reported", "arrival", "arrival", "arrival"],

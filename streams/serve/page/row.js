@@ -169,6 +169,7 @@ function titleOf(view, chain, state, nowMs) {
     view.identity.cwd,
     aboutOf(view, chain),
     grownWords(chain),
+    compactionWords(view).slice(1).filter(Boolean).join(" · "),
     isLong ? stateWords(view, state, nowMs)[0] : "",
   ].filter(Boolean).join("\n");
 }
