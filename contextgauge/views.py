@@ -117,10 +117,9 @@ class ChainView:
     negative; null where the threshold is not known or auto-compaction is off. The peak is the
     largest reading or size before a compaction, with its percentage then. `messages` counts since
     the last boundary or reset, `oldest_ms` is when the oldest of them was seen: after a boundary,
-    the boundary's time.
-    `differences` are the last positive ones between readings of this epoch, `growth_tokens`
-    their median, `responses_left` how many more such steps fit. `last_sequence` is the
-    sequence of the chain's last record.
+    the boundary's time. `differences` are the last positive ones between readings of this epoch,
+    `growth_tokens` their median, `responses_left` how many more such steps fit. `last_sequence` is
+    the sequence of the chain's last record.
     """
 
     chain: str

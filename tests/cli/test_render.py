@@ -265,7 +265,7 @@ def test_a_guessed_window_is_marked_and_explained() -> None:
 def test_responses_left_count_to_compaction_or_a_full_window() -> None:
     chain = replace(CHAIN, growth_tokens=100, responses_left=335)
     assert "335 more until the window is full" in _shown(status_box(_with(chain), NOW_MS))
-    near = replace(chain, auto_compact_threshold=CHAIN.used_tokens + 150)
+    near = replace(chain, auto_compact_threshold=58_432 + 150)
     box = _shown(status_box(_with(near), NOW_MS))
     assert "1 more until compaction" in box
     assert "Compacts in" in box

@@ -47,6 +47,7 @@ def test_sections_named_by_errors_exist() -> None:
     }
     assert {name for name, title in named.items() if title} == {
         "VersionError",
+        "FormerViewsError",
         "PositionError",
         "DeadLetterFlood",
     }

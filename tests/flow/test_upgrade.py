@@ -54,10 +54,12 @@ async def _restore_redis(redis: Redis, prefix: str) -> None:
         if kind == "string":
             await redis.set(key, _bytes(value) or b"")
         elif kind == "hash":
-            pairs = {_bytes(field): _bytes(each) for field, each in value.items()}
-            await redis.hset(key, mapping=pairs)  # type: ignore[arg-type,misc]  # bytes
+            pairs = {field.encode("latin-1"): _bytes(each) for field, each in value.items()}
+            await redis.hset(key, mapping=pairs)  # type: ignore[arg-type]  # bytes
         elif kind == "zset":
-            await redis.zadd(key, {_bytes(member): score for member, score in value.items()})
+            await redis.zadd(
+                key, {member.encode("latin-1"): score for member, score in value.items()}
+            )
         else:
             for entry, fields in value:
                 encoded = {_bytes(field): _bytes(each) for field, each in fields.items()}
@@ -189,7 +191,7 @@ async def test_the_projector_rebuilds_views_of_the_former_format(
 
         await until(former_is_gone)
     for partition in range(PARTITIONS):
-        stored = await redis.hget(f"{key_prefix}:{{2:{partition}}}:pos", "format")  # type: ignore[misc]
+        stored = await redis.hget(f"{key_prefix}:{{2:{partition}}}:pos", "format")
         assert int(stored or 0) == FORMAT_VERSION
     assert worker.figures.total("project_losses") == 0
 
@@ -198,7 +200,7 @@ async def test_views_of_a_later_format_are_refused(
     derive: DeriveKit, store: RedisViews, redis: Redis, key_prefix: str, prefix: str
 ) -> None:
     for partition in range(PARTITIONS):
-        await redis.hset(f"{key_prefix}:{{1:{partition}}}:pos", "format", "99")  # type: ignore[misc]
+        await redis.hset(f"{key_prefix}:{{1:{partition}}}:pos", "format", "99")
     error = await ProjectKit(derive.log, store, prefix).start_worker().failed()
     assert "format 99" in str(error)
     assert "CONTEXTGAUGE_KEY_PREFIX" in str(error)

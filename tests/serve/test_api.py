@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from statistics import median
-from typing import Any
 
 import pytest
 
@@ -16,15 +15,13 @@ from streams.ports import Generations, ProjectorHeartbeat
 from streams.serve.api import reading, totals
 from streams.serve.api.reading import Cursor
 from streams.serve.views import session_index, snapshot
-from tests.core.history import History
 from tests.serve.kit import Api, GrowingViews, api_over, document
 
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at the positions for every question."""
+    """Look at everything for every question: what took long, on a busy machine, is kept."""
     monkeypatch.setattr(snapshot, "_CACHED_S", 0.0)
-    # On a machine that is busy reading takes long, and what took long is kept.
     monkeypatch.setattr(totals, "_MOST_S", 0.0)
     monkeypatch.setattr(reading, "_LEARNED_S", 0.0)
 
@@ -108,39 +105,6 @@ async def test_filters_select_matching_sessions(api: Api) -> None:
     one = await api.json(f"/v1/sessions?q={whole[3]['session_id'][:13].upper()}")
     assert whole[3] in one["sessions"]
     assert (await api.json("/v1/sessions?q=nothing-is-called-so"))["sessions"] == []
-
-
-async def test_what_no_runtime_reports_is_learned_from_the_session_then_from_the_model() -> None:
-    one, two, other = History("one"), History("two"), History("three")
-    views = GrowingViews()
-    api = api_over(views)
-
-    async def until(session: str) -> dict[str, Any]:
-        found = (await api.json(f"/v1/sessions/{session}"))["session"]
-        listed = (await api.json(f"/v1/sessions?id={session}"))["sessions"]
-        assert [view["status"] for view in listed] == [found["status"]]
-        expected: dict[str, Any] = found["status"]["until_compaction"]
-        return expected
-
-    views.add(two.reading(100_000), other.limits(threshold=190_000), other.reading(100_000))
-    reported = {
-        "tokens": 90_000,
-        "responses": None,
-        "threshold_tokens": 190_000,
-        "source": "reported",
-        "estimated": False,
-    }
-    assert await until("two") == {}
-    assert await until("three") == {"main": reported}
-    boundary = one.boundary("auto", pre=167_094)
-    views.add(boundary, one.complete(boundary, after=30_000), one.reading(30_000))
-    learned = {"tokens": 67_094, "threshold_tokens": 167_094, "estimated": True}
-    assert await until("two") == {"main": reported | learned | {"source": "learned_model"}}
-    learned = {"tokens": 137_094, "threshold_tokens": 167_094, "estimated": True}
-    assert await until("one") == {"main": reported | learned | {"source": "learned_session"}}
-    assert await until("three") == {"main": reported}
-    ranked = (await api.json("/v1/sessions?sort=until"))["sessions"]
-    assert [view["session_id"] for view in ranked] == ["two", "three", "one"]
 
 
 @pytest.mark.parametrize("many", [1, 1_000], ids=["sorted anew", "moved one by one"])

@@ -24,7 +24,7 @@ from streams.cli.top.frame import Detail, Frame, Overview, ScreenContent, once
 from streams.cli.top.keys import KeyByKey, Keys
 from streams.cli.top.state import Chosen, press, rows
 from streams.codec import views as view_codec
-from streams.core.until_compaction import CompactionPoints
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.ports import Clock, Ranking, ViewReader
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
@@ -94,7 +94,7 @@ async def _overview(
     ranking: Ranking,
     limit: int,
     local: SessionFiles | None,
-    configured: CompactionPoints,
+    configured: CompactionPoints = NO_POINTS,
 ) -> Overview:
     """Return the first sessions of a ranking, with titles from local transcripts."""
     views = await sessions.with_arrivals(await ranked(sessions, Order(ranking), limit))

@@ -125,10 +125,10 @@ class RedisViewReader:
         key, doing = self._keys.of(generation, partition).stats, "reading aggregates"
         if fields is None:
             return dict(await self._ask(doing, self._redis.hgetall(key)))
-        if not fields:
-            return {}
-        values = await self._ask(doing, self._redis.hmget(key, list(fields)))
-        stored = zip(fields, values, strict=True)
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            for field in fields:
+                pipeline.hget(key, field)
+            stored = zip(fields, await self._ask(doing, pipeline.execute()), strict=True)
         return {field: value for field, value in stored if value is not None}
 
     async def live(

@@ -115,7 +115,7 @@ def _data(record: _Record, related: _Related) -> _Record | None:
         }
     if type_name == _START and source["context_used_percent"] is not None:
         end = related.ends.get(source["attempt_id"])
-        trigger = None if end is None else end["data"].get("trigger")
+        trigger = "" if end is None else end["data"].get("trigger") or ""
         return {
             "triggerReason": _REASONS.get(trigger)
             or source["trigger_reason"]

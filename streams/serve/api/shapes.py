@@ -63,7 +63,7 @@ class UntilCompactionShape(_Shape):
     responses: int | None = Field(description="The same in responses, by the chain's growth.")
     threshold_tokens: int = Field(description="The size at which it is expected.")
     source: PointSource
-    estimated: bool = Field(description="It is learned: nobody reported or configured it.")
+    estimated: bool = Field(description="It is learned: not reported, and not configured.")
 
 
 class StatusShape(_Shape):

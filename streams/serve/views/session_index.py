@@ -89,9 +89,9 @@ class Summary(NamedTuple):
             case "pressure":
                 return _LAST if self.percent is None else -self.percent
             case "until":
-                until = self.leading and until_compaction(
-                    self.leading, self.session_point, order.points
-                )
+                if self.leading is None:
+                    return _LAST
+                until = until_compaction(self.leading, self.session_point, order.points)
                 return _LAST if until is None or until.tokens is None else float(until.tokens)
             case "growth":
                 return _LAST if self.growth_tokens is None else -float(self.growth_tokens)
@@ -340,8 +340,8 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
         runtime=runtime,
         agent=agent,
         folder=_folder(identity.cwd or view.session_id),
-        leading=leading and _slim(leading),
-        session_point=leading and session_point_of(leading.chain, view.compactions.last),
+        leading=None if leading is None else _slim(leading),
+        session_point=None if leading is None else session_point_of(leading.chain, counts.last),
         growth_tokens=None if leading is None else leading.growth_tokens,
         compactions=counts.manual + counts.automatic + counts.unknown_trigger,
         text="\n".join(text for text in searched if text).lower(),
