@@ -25,15 +25,14 @@ SECTION = _section((DOCS / "PUBLISHING.md").read_text(encoding="utf-8"), "From a
 HEADER = f"{OBSERVED_HEADER}: {OBSERVED_LIVE.decode()}"
 
 SESSIONS = ("one", "another")
+BODIES: list[dict[str, object]] = [
+    {"subtype": "status", "status": "compacting"},
+    {"subtype": "compact_boundary", "compact_metadata": {"trigger": "manual"}},
+]
 MESSAGES = [
     {"session_id": session_id, "uuid": f"{session_id}-{number}", "type": "system", **body}
     for session_id in SESSIONS
-    for number, body in enumerate(
-        [
-            {"subtype": "status", "status": "compacting"},
-            {"subtype": "compact_boundary", "compact_metadata": {"trigger": "manual"}},
-        ]
-    )
+    for number, body in enumerate(BODIES)
 ]
 """A compaction in each session, without times, as a stream has them."""
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
+from contextgauge import documents
 from streams.cli.screen.figures import forgive_encodings
 from streams.cli.statusline.figures import (
     ClaudeInput,
@@ -95,7 +96,7 @@ def statusline(
     """Return the line. `warn` receives what is wrong, `explain` where the figures come from."""
     document = object_of(given)
     if document is None:
-        setup = document("STATUSLINE.md")
+        setup = documents.document("STATUSLINE.md")
         warn(f"no JSON object on standard input: see {setup} for the setup")
         return "contextgauge: no session was given"
     claude = read_input(document)

@@ -1,6 +1,6 @@
 """Reads a range of offsets of a partition, up to an end that is known before."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 
 from contextgauge.errors import PositionError, RetryError
 from streams.ports import Batch, Clock, PartitionReader
@@ -22,7 +22,7 @@ async def read_range(
     end: int,
     *,
     deleted: Callable[[], None] = lambda: None,
-) -> AsyncIterator[Batch]:
+) -> AsyncGenerator[Batch, None]:
     """Yield the records from offset `begin` to before `end`, batch by batch.
 
     A batch's position is at most `end`. Offsets that retention deletes while they are being read

@@ -4,7 +4,7 @@ One partition after the other, so that the sessions of only one are in memory. N
 committed anywhere, and there is no consumer group.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from streams.flow.dead_letters.letters import Letter, letter_of
 from streams.flow.dead_letters.reading import session_of_letter
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState
-from streams.ports import Clock, Headers, LogRecord, NewRecord, PartitionReader
+from streams.ports import Batch, Clock, Headers, LogRecord, NewRecord, PartitionReader
 
 
 class Place(NamedTuple):
@@ -77,7 +77,7 @@ class TopicReplay:
             return await self.reader.offset_at(partition, place.time_ms)
         return place.offset or 0
 
-    async def records(self) -> AsyncIterator[Replayed]:
+    async def records(self) -> AsyncGenerator[Replayed, None]:
         """Yield the records of a topic of records."""
         key = None if self.session_id is None else key_bytes(self.session_id)
         for place in self._ranges:
@@ -93,7 +93,7 @@ class TopicReplay:
 
     async def derived(
         self, rules: Rules, config: DeriveConfig, partitions: int
-    ) -> AsyncIterator[Replayed]:
+    ) -> AsyncGenerator[Replayed, None]:
         """Yield the records that the messages of a topic of so many partitions give."""
         for partition, lower, upper in self._ranges:
             place = InputPartition(partition, partitions, partitions)
@@ -121,9 +121,7 @@ class TopicReplay:
                 records.append((record.headers, record.value or b""))
         return Replayed(records, dead)
 
-    async def _batches(
-        self, partition: int, lower: int, upper: int
-    ) -> AsyncIterator[tuple[Sequence[LogRecord], int]]:
+    async def _batches(self, partition: int, lower: int, upper: int) -> AsyncGenerator[Batch, None]:
         """Yield the records of a range with the position after them, and show the progress."""
 
         def deleted() -> None:
@@ -136,4 +134,4 @@ class TopicReplay:
                 self._read += position - before
                 before = position
                 self.progress(self._read, self.offsets)
-                yield records, position
+                yield Batch(records, position)
