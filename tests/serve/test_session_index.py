@@ -4,10 +4,17 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from schemas.records import Record
-from streams.ports import Ranking
-from streams.serve.views.session_index import Rank, SessionFilter, SessionIndex, Summary
+from streams.serve.views.session_index import (
+    ListOrder,
+    Rank,
+    SessionFilter,
+    SessionIndex,
+    Summary,
+)
 from streams.serve.views.snapshot import Snapshots
 from tests.serve.kit import GrowingViews
+
+RECENT = ListOrder("recent")
 
 
 async def test_many_filters_do_not_have_all_sessions_sorted_again(
@@ -21,14 +28,14 @@ async def test_many_filters_do_not_have_all_sessions_sorted_again(
     ranked: list[Summary] = []
     rank = Summary.rank
 
-    def counted(self: Summary, by: Ranking) -> Rank:
+    def counted(self: Summary, order: ListOrder) -> Rank:
         ranked.append(self)
-        return rank(self, by)
+        return rank(self, order)
 
     monkeypatch.setattr(Summary, "rank", counted)
-    whole = await index.part(snapshot, "recent", SessionFilter(), None, 5)
+    whole = await index.part(snapshot, RECENT, SessionFilter(), None, 5)
     for number in range(100):
-        some = await index.part(snapshot, "recent", SessionFilter(text=f"no {number}"), None, 5)
+        some = await index.part(snapshot, RECENT, SessionFilter(text=f"no {number}"), None, 5)
         assert some.total == 0
-    assert await index.part(snapshot, "recent", SessionFilter(), None, 5) == whole
+    assert await index.part(snapshot, RECENT, SessionFilter(), None, 5) == whole
     assert len(ranked) == whole.total

@@ -7,7 +7,7 @@ import sys
 import webbrowser
 
 from streams.cli.screen.output import say
-from streams.cli.workers.health_address import url_of
+from streams.cli.workers.addresses import url_of
 
 _ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 -- not listened on
 """Addresses that stand for all of this machine's; a browser needs one of them."""
