@@ -8,6 +8,7 @@ from streams.cli import sessions
 from streams.cli.screen.failures import show_failure
 from streams.edge.memory.views import MemoryPartition, MemoryViews
 from streams.ports import Generations, ViewPosition
+from streams.settings import Settings
 
 
 @pytest.mark.parametrize("separator", ["\n", "\x0b", "\x0c", "\x85", "\u2028", "\r"])
@@ -20,7 +21,7 @@ def test_an_id_adds_no_line_to_an_error(
     ids = (f"a{separator}Redis was emptied", "ab")
     partition.held.rankings["recent"] = {each.encode(): 1.0 for each in ids}
     views.partitions[1, 0] = partition
-    monkeypatch.setattr(wiring, "settings", lambda: None)
+    monkeypatch.setattr(wiring, "settings", Settings)
     monkeypatch.setattr(wiring, "redis_views", lambda _settings: views)
     with pytest.raises(StopError) as caught:
         sessions.status("a")
