@@ -1,13 +1,20 @@
 """The options of `contextgauge serve`."""
 
+import signal
 import socket
+import sys
+import time
+import urllib.request
 import webbrowser
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from streams.cli.serve import browser
 from tests.conftest import Command
+
+PATIENCE_S = 60.0
 
 
 async def _opened(
@@ -21,7 +28,7 @@ async def _opened(
         return works(address)
 
     monkeypatch.setattr(webbrowser, "open", open_)
-    monkeypatch.setattr(browser.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
@@ -70,3 +77,25 @@ def test_an_address_that_is_not_available_is_reported(command: Command) -> None:
     assert (done.returncode, "192.0.2.1" in done.stderr) == (2, True)
     assert command("serve", "--host", "").returncode == 2
     assert command("serve", "--port", "70000").returncode == 2
+
+
+def test_the_page_is_served_where_it_is_asked_for_and_opened(
+    command: Command, tmp_path: Path
+) -> None:
+    opened, program = tmp_path / "opened", tmp_path / "browser"
+    program.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
+    program.chmod(0o755)
+    command.environment["BROWSER"] = f"{program} %s"
+    server = command.start("serve", "--host", "127.0.0.1", "--port", "0", "--open")
+    deadline = time.monotonic() + PATIENCE_S
+    while not opened.exists():
+        assert time.monotonic() < deadline
+        assert server.poll() is None
+        time.sleep(0.05)
+    address = opened.read_text().strip()
+    assert address.startswith("http://127.0.0.1:")
+    assert ":8642/" not in address
+    with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
+        assert b"<html" in answer.read()
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(PATIENCE_S) == 0

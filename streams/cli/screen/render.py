@@ -185,8 +185,8 @@ def _facts(
 _POINT_SOURCES: Mapping[PointSource, str] = {
     "reported": "",
     "configured": " · configured",
-    "learned_session": " · estimated from this session's last automatic compaction",
-    "learned_model": " · estimated from automatic compactions of this model",
+    "learned_session": " · estimated from this session",
+    "learned_model": " · estimated from this model",
 }
 
 
@@ -201,10 +201,10 @@ def _left(chain: ChainView, until: UntilCompaction | None) -> str:
     """Return how many responses are left, and until what."""
     if until is not None and until.responses is not None:
         mark = GUESS if until.estimated else ""
-        return f" · {mark}{count(until.responses, 'response')} left until compaction"
+        return f" · {mark}{exact(until.responses)} more until compaction"
     if chain.responses_left is None:
         return ""
-    return f" · {count(chain.responses_left, 'response')} left until the window is full"
+    return f" · {exact(chain.responses_left)} more until the window is full"
 
 
 def _breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:

@@ -18,7 +18,7 @@ from streams.core.session_status import THRESHOLDS
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.serve.views.snapshot import STALE_MS, Snapshot
 
-_KEYS = "q quit · ? help · p r < > sort · R reverse · / filter · ↑↓ select · Enter details"
+_KEYS = "q quit · ? help · p r < > sort · R reverse · / filter · ↑↓ select · Enter open"
 _FEW_KEYS = "q quit · ? help · / filter · ↑↓ Enter"
 _HELP_KEYS = "any key: back · q quit"
 _TYPING_KEYS = "Enter apply · Esc clear"
