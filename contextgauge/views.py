@@ -295,7 +295,8 @@ def _edges() -> tuple[int, ...]:
     """Return the upper edges of buckets whose values differ by at most 1 : 51/49.
 
     With 2 % relative error the ratio is (1 + 0.02) / (1 - 0.02) = 51/49. A recurrence of integers
-    gives the same edges on every machine, which the logarithm of floating point would not.
+    gives the same edges on every machine, which the logarithm of floating point would not:
+    docs/adr/0039-percentiles-from-buckets-of-two-percent.md.
     """
     edges = [0]
     while edges[-1] < _LARGEST:
