@@ -59,23 +59,27 @@ def sessions(
 ) -> None:
     """List sessions: context usage, window, compactions.
 
-    `~` marks a window that is assumed because none was reported, and percentages of it.
+    `~` marks a window that is assumed because none was reported, percentages of it, and tokens
+    until compaction that are estimated from earlier compactions.
     """
     if titles and as_json:
         raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
+    configured = wiring.compaction_points(wiring.settings())
     if paths:
         replayed = Replay(paths)
         with reading():
             views = _ordered(list(replayed.views().values()), order)
         files = [source.path for source in replayed.sources if source.path is not None]
-        _show_sessions(views[:limit], len(views), titles=titles, as_json=as_json, files=files)
+        shown = views[:limit]
+        _show_sessions(shown, len(views), configured, titles=titles, as_json=as_json, files=files)
         return
 
     async def show(reader: Sessions) -> None:
         views = await ranked(reader, order, limit)
         if not as_json:
             views = await reader.with_arrivals(views)
-        _show_sessions(views, await reader.count(), titles=titles, as_json=as_json)
+        points = await reader.points(views, configured)
+        _show_sessions(views, await reader.count(), points, titles=titles, as_json=as_json)
 
     _read_views(show)
 
@@ -196,6 +200,7 @@ def _free(view: SessionView) -> float:
 def _show_sessions(
     views: list[SessionView],
     total: int,
+    points: CompactionPoints,
     *,
     titles: bool,
     as_json: bool,
@@ -216,7 +221,7 @@ def _show_sessions(
         names = local.titles([view.session_id for view in views])
         if not names:
             err.print("no titles: none of the transcripts is on this machine", style="dim")
-    out.print(sessions_table(views, SystemClock().now_ms(), out.width, names))
+    out.print(sessions_table(views, SystemClock().now_ms(), out.width, names, points))
     if total > len(views):
         err.print(f"{exact(len(views))} of {exact(total)}: --limit shows more", style="dim")
 

@@ -49,7 +49,7 @@ def chain(
         used_percent=percent,
         window=WINDOW,
         window_source="runtime",
-        auto_compact_threshold=None if until is None or used is None else used + until,
+        auto_compact_threshold=None if used is None or until is None else used + until,
         until_compaction_tokens=until,
         peak_tokens=used if peak is None else peak,
         peak_percent=percent,

@@ -54,7 +54,7 @@ def test_nothing_is_cut_in_a_pipe(command: Command, projects: Path) -> None:
     assert "…" not in "".join(lines)
     assert lines[0].split() == [
         *("Session", "Folder", "Runtime", "Model", "Context"),
-        *("Tokens", "Messages", "Compactions", "Active"),
+        *("Tokens", "Until", "Messages", "Compactions", "Active"),
     ]
     assert all(re.match(r"[0-9a-f-]{36}  ", line) for line in lines[1:])
 

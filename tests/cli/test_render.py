@@ -288,10 +288,10 @@ def test_tokens_until_compaction_are_marked_where_they_are_learned() -> None:
     points = CompactionPoints(learned=(("claude-opus-4-5", 158_432),))
     never = replace(_with(chain), compactions=CompactionsView())
     box = _shown(status_box(never, NOW_MS, points))
-    assert "~100,000 tokens · estimated from automatic compactions of this model" in box
+    assert "~100,000 tokens · estimated from this model" in box
     assert "~100 more until compaction" in box
     box = _shown(status_box(_with(chain), NOW_MS, points))
-    assert "~108,568 tokens · estimated from this session's last automatic compaction" in box
+    assert "~108,568 tokens · estimated from this session" in box
     configured = CompactionPoints(configured=(("claude", Threshold(tokens=60_000)),))
     assert "1,568 tokens · configured" in _shown(status_box(_with(chain), NOW_MS, configured))
 

@@ -17,6 +17,7 @@ from schemas.topics import MIB
 from schemas.views import FORMAT_VERSION, VIEW_VERSION
 from streams.cli.statusline import figures as statusline
 from streams.core.derivation.rules_config import DEFAULT_WINDOW
+from streams.core.until_compaction import Threshold
 from streams.edge.files import plain_settings
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 from streams.edge.local_stack.stack import LocalStack
@@ -67,6 +68,22 @@ def test_a_view_is_found_where_the_projector_writes_it(
     assert read_view(settings, redis_url, session_id, LIMIT_S).document == document
     with pytest.raises(ViewUnavailableError, match="no such session"):
         read_view(settings, redis_url, "another", LIMIT_S)
+
+
+def test_a_field_of_the_aggregates_is_read_with_the_view(
+    redis_url: str, key_prefix: str, stored: Callable[[str, bytes], None]
+) -> None:
+    stored("s", b"{}")
+    client = Redis.from_url(redis_url)
+    keys = RedisKeys(key_prefix)
+    for partition in (1, 4):
+        client.hset(keys.of(7, partition).stats.decode(), mapping={"model:m": f"of {partition}"})
+    client.close()
+    settings = StatusLineSettings(key_prefix=key_prefix)
+    found = read_view(settings, redis_url, "s", LIMIT_S, lambda _: b"model:m")
+    assert found == (b"{}", [b"of 1", b"of 4"])
+    assert read_view(settings, redis_url, "s", LIMIT_S, lambda _: b"model:x").aggregates == []
+    assert read_view(settings, redis_url, "s", LIMIT_S).aggregates == []
 
 
 def test_a_session_is_found_by_a_unique_prefix_of_its_id(
@@ -219,6 +236,7 @@ def test_settings_are_read_as_the_other_commands_read_them() -> None:
             "CONTEXTGAUGE_REDIS_URL": "redis://h/0",
             "CONTEXTGAUGE_REDIS_CHECK_HOSTNAME": "False",
             "CONTEXTGAUGE_WINDOWS": '{"my-model": 128000}',
+            "CONTEXTGAUGE_COMPACTION_THRESHOLDS": '{"a": 100000, "b": "80 %"}',
             "CONTEXTGAUGE_DEFAULT_WINDOW": "64000",
             "CONTEXTGAUGE_KEY_PREFIX": "mine",
             "CONTEXTGAUGE_REDIS_USERNAME": "",
@@ -230,12 +248,16 @@ def test_settings_are_read_as_the_other_commands_read_them() -> None:
         redis_url="redis://h/0",
         redis_check_hostname=False,
         windows={"my-model": 128_000},
+        compaction_thresholds={"a": Threshold(tokens=100_000), "b": Threshold(percent=80.0)},
         default_window=64_000,
         key_prefix="mine",
     )
     for bad in ("nonsense", "[]", '{"m": "1"}', '{"m": 0}', '{"": 5}', '{"m": true}'):
         found, wrong = read_settings({"CONTEXTGAUGE_WINDOWS": bad})
         assert (found.windows, len(wrong)) == ({}, 1)
+    for bad in ("nonsense", "[]", '{"m": "1"}', '{"m": 0}', '{"": 5}', '{"m": "0%"}'):
+        found, wrong = read_settings({"CONTEXTGAUGE_COMPACTION_THRESHOLDS": bad})
+        assert (found.compaction_thresholds, len(wrong)) == ({}, 1)
 
 
 def test_the_stack_of_this_project_is_found(

@@ -185,8 +185,8 @@ def _facts(
 _POINT_SOURCES: Mapping[PointSource, str] = {
     "reported": "",
     "configured": " · configured",
-    "learned_session": " · estimated from this session's last automatic compaction",
-    "learned_model": " · estimated from automatic compactions of this model",
+    "learned_session": " · estimated from this session",
+    "learned_model": " · estimated from this model",
 }
 
 

@@ -40,7 +40,7 @@ _FOLDERS = ((2, 20), (1, 12))
 
 _STEPS = (
     *("Session", "Title", "Folder", "Runtime", "Messages", "Context", "Compactions", "Folder"),
-    *("Context", "Context", "Active", "Model", "Tokens", "Title", "Session"),
+    *("Until", "Context", "Context", "Active", "Model", "Tokens", "Title", "Session"),
 )
 """What goes or becomes narrower first where there is no room; ids, percentages and compactions
 always stay: at worst ids are wrapped."""
@@ -66,10 +66,11 @@ def sessions_table(
     now_ms: int,
     width: int,
     titles: Mapping[str, str] | None = None,
+    points: CompactionPoints = NO_POINTS,
 ) -> RenderableType:
     """Return the table of sessions, in the order given, for a screen of this width.
 
-    `titles` are by session id.
+    `titles` are by session id, `points` are where compactions are expected.
     """
     compactions = [Text(compactions_words(view)) for view in views]
     bars = [[_gauge(view, now_ms, cells) for view in views] for cells in (10, 5, 0)]
@@ -81,6 +82,7 @@ def sessions_table(
             "Model": [Cells(_models(views), _MODEL)],
             "Context": [*map(Cells, bars), Cells(bars[-1], _LEAST_GAUGE)],
             "Tokens": [_column(views, lambda _, chain: _tokens(chain))],
+            **_until_column(views, points),
             "Messages": [
                 _column(
                     views,
@@ -92,7 +94,7 @@ def sessions_table(
         },
         _STEPS,
         width,
-        right={"Tokens", "Messages"},
+        right={"Tokens", "Until", "Messages"},
         cut={"Model", "Title", "Folder"},
     )
     if any(shown_chain(view).window_source == "default" for view in views):
@@ -195,6 +197,14 @@ def _models(views: Sequence[SessionView]) -> list[Text]:
 
 def _active(views: Sequence[SessionView], now_ms: int) -> Cells:
     return Cells([Text(ago(view.last_ms, now_ms), style="dim") for view in views])
+
+
+def _until_column(views: Sequence[SessionView], points: CompactionPoints) -> dict[str, list[Cells]]:
+    """Return the column of tokens until compaction, where they are known of any session."""
+    words = [_until(view, points) for view in views]
+    if all(each == UNKNOWN for each in words):
+        return {}
+    return {"Until": [Cells([Text(each) for each in words])]}
 
 
 def _until(view: SessionView, points: CompactionPoints) -> str:

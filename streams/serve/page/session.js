@@ -245,8 +245,7 @@ export class SessionPage {
     this.about.set(aboutOf(view));
     this.meter.bind(chain, severityOf(view, chain));
     attr(this.hero, "aria-label", `Context of ${chainWords(view, chain.chain)}`);
-    const until = untilOf(view, chain);
-    setText(this.t.outlook, until === null ? outlook(chain.auto_compact_enabled) : untilMeaning(until));
+    setText(this.t.outlook, outlookWords(chain, untilOf(view, chain)));
     this.figures.set(figuresOf(view, chain));
     refreshTip(this.hero);
     const all = timelineOf(this.tails.events.records, this.documents, view);
@@ -306,6 +305,13 @@ function aboutOf(view) {
     ["Last activity", view.last_ms === null ? UNKNOWN : moment(view.last_ms, now())],
   ];
   return pairs.filter(([, value]) => value !== null);
+}
+
+/** What will happen when the context is full, and where that is known from. */
+function outlookWords(chain, until) {
+  if (until === null) return outlook(chain.auto_compact_enabled);
+  if (chain.auto_compact_enabled === null) return untilMeaning(until);
+  return `${outlook(chain.auto_compact_enabled)} ${untilMeaning(until)}`;
 }
 
 function figuresOf(view, chain) {
