@@ -50,10 +50,10 @@ TESTS := tests
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 # Made where Java and Maven are; the tests of Kafka skip, or fail under CI, where they are not.
-KAFKA_CLASSES := deploy/kafka/libs/classes.jsa
+KAFKA_CLASSES := $(VENV)/.kafka-classes
 
-$(KAFKA_CLASSES): deploy/kafka/pom.xml tools/kafka_classes.py $(VENV)/.development
-	-@$(BIN)/python -m tools.kafka_classes
+$(KAFKA_CLASSES): streams/edge/local_stack/config/pom.xml tools/kafka_classes.py $(VENV)/.development
+	-@$(BIN)/python -m tools.kafka_classes && touch $@
 
 test: setup $(KAFKA_CLASSES)  ## Run all tests but the minutes-long; a missing part (Java, Redis) skips what needs it.
 	$(PYTEST) $(TESTS)
@@ -84,9 +84,8 @@ $(COMPILED)/.done: $(SOURCES)
 	@$(BIN)/python hatch_build.py
 	@rm -rf build
 	@echo "compile: the deriver's hot modules, into $(COMPILED): a minute"
-	@CONTEXTGAUGE_COMPILE=1 $(BIN)/hatchling build -t wheel -d build/wheel
+	@CONTEXTGAUGE_COMPILE=1 CONTEXTGAUGE_WITHOUT_CHARTS=1 $(BIN)/hatchling build -t wheel -d build/wheel
 	@$(BIN)/python -m zipfile -e build/wheel/*.whl $(COMPILED)
-	@ln -s ../../deploy $(COMPILED)/deploy
 	@touch $@
 
 compile: setup $(COMPILED)/.done  ## Make build/compiled: the product with its hot modules compiled.
@@ -151,5 +150,5 @@ check-compiled: setup
 
 clean:  ## Delete what can be made again: environment, caches, local data.
 	rm -rf $(VENV) .stack .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov
-	rm -rf deploy/kafka/libs deploy/kafka/target $(PAGE) tools/page/node_modules
+	rm -rf deploy/kafka $(PAGE) tools/page/node_modules
 	rm -rf build bench/.venv bench/.cache bench/peers/kafka_streams/target

@@ -1,5 +1,9 @@
-"""Compiles the deriver's hot modules into the wheel, where CONTEXTGAUGE_COMPILE=1 asks for it.
+"""Completes what is built: the page's chart library, the documents, the compiled hot modules.
 
+The chart library is fetched with npm if it is not there (docs/adr/0030-*); a source distribution
+has it, so that a wheel is made of it without. Documents that messages refer to are in the wheel.
+
+The deriver's hot modules are compiled into the wheel where CONTEXTGAUGE_COMPILE=1 asks for it.
 Without it the wheel is pure Python, needs no compiler and runs everywhere. The sources are the same
 (docs/adr/0023-the-deriver-can-be-compiled.md), and no library is ever put next to them in a working
 tree: it would hide what is edited there. Hatchling runs the hook; by hand, from this folder:
@@ -23,6 +27,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).parent
 ASKED = "CONTEXTGAUGE_COMPILE"
+WITHOUT_CHARTS = "CONTEXTGAUGE_WITHOUT_CHARTS"
+CHARTS = Path("streams/serve/page/vendor/uPlot.esm.js")
 
 MODULES = (
     "contextgauge/containers.py",
@@ -46,6 +52,7 @@ MODULES = (
             "rules_config",
             "state",
             "step",
+            "stored_state",
             "windows",
         )
     ),
@@ -110,20 +117,31 @@ def compile_into(folder: Path) -> None:
     shutil.rmtree(work)
 
 
-class CompilingHook(BuildHookInterface[Any]):
-    """Puts the compiled modules next to their sources in the wheel, which is then a platform's."""
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "") not in ("", "0")
+
+
+class CompletingHook(BuildHookInterface[Any]):
+    """Adds to a source distribution or a wheel what is not in git, or not where it goes.
+
+    Compiled modules go next to their sources in the wheel, which is then a platform's.
+    """
 
     _folder: str | None = None
 
     def _is_asked(self) -> bool:
-        return self.target_name == "wheel" and os.environ.get(ASKED, "") not in ("", "0")
+        return self.target_name == "wheel" and _is_set(ASKED)
 
     def dependencies(self) -> list[str]:
         """Return what a build environment of its own must have besides hatchling."""
         return list(NEEDED) if self._is_asked() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, unless the build is an editable install, which runs the sources."""
+        """Complete the build, unless it is an editable install, which runs the sources."""
+        if version != "editable":
+            self._fetch_charts()
+            if self.target_name == "wheel":
+                self._add_documents(build_data)
         if not self._is_asked():
             return
         if version == "editable":
@@ -149,6 +167,24 @@ class CompilingHook(BuildHookInterface[Any]):
         build_data["infer_tag"] = True
         for library in sorted(path for path in folder.rglob("*") if path.is_file()):
             build_data["force_include"][str(library)] = library.relative_to(folder).as_posix()
+
+    def _fetch_charts(self) -> None:
+        """See to it that the chart library is there; abort where it cannot be fetched."""
+        root = Path(self.root)
+        if (root / CHARTS).exists() or _is_set(WITHOUT_CHARTS):
+            return
+        subprocess.run(["sh", "tools/page.sh"], cwd=root, check=False)  # noqa: S607 -- the system's shell
+        if not (root / CHARTS).exists():
+            self.app.abort(
+                "no chart library for the web page: install Node.js with npm and build again "
+                f"(Debian, Ubuntu: nodejs npm), or set {WITHOUT_CHARTS}=1 for tables instead"
+            )
+
+    def _add_documents(self, build_data: dict[str, Any]) -> None:
+        folder = Path(self.root, "docs")
+        for path in sorted(folder.rglob("*.md")):
+            inside = path.relative_to(folder).as_posix()
+            build_data["force_include"][str(path)] = f"contextgauge/docs/{inside}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Delete what was compiled: it is in the wheel now."""

@@ -30,7 +30,8 @@ from streams.edge.files.window_catalog import bundled
 from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.edge.telemetry.metrics import PrometheusTelemetry
-from streams.flow.common.retry import RetryLoop, WorkerTools
+from streams.flow.common.ports import WorkerPorts
+from streams.flow.common.retry import RetryLoop
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.partition_state import InputPartition, PartitionState
 from streams.flow.project.partition import PartitionProjector, ViewPartition
@@ -91,10 +92,10 @@ async def measure(
     store, clock = _Counted(url), SystemClock()
     await store.start()
     health = Health("project", clock, _STUCK_S)
-    tools = WorkerTools(
+    ports = WorkerPorts(
         telemetry=PrometheusTelemetry(), health=health, clock=clock, stop=asyncio.Event()
     )
-    retry = RetryLoop(tools, "redis")
+    retry = RetryLoop(ports, "redis")
     projectors = []
     for partition in range(len(log)):
         place = ViewPartition(1, partition, len(log))

@@ -34,7 +34,8 @@ from streams.edge.local_stack.stack import LocalStack
 from streams.edge.redis.views import RedisViews
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.edge.telemetry.server import listening, port_of
-from streams.flow.common.retry import RetryLoop, WorkerTools
+from streams.flow.common.ports import WorkerPorts
+from streams.flow.common.retry import RetryLoop
 from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, Health, LogRecord, ProjectorHeartbeat
 
@@ -63,10 +64,10 @@ class Writer:
         self._sequences: dict[str, int] = {}
         clock = SystemClock()
         health = Health("bench", clock, _STUCK_S)
-        tools = WorkerTools(
+        ports = WorkerPorts(
             telemetry=PrometheusTelemetry(), health=health, clock=clock, stop=asyncio.Event()
         )
-        retry = RetryLoop(tools, "redis")
+        retry = RetryLoop(ports, "redis")
         self._projectors = [
             PartitionProjector(
                 self._store,

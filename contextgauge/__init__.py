@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         CompactionProgress,
         CompactionStart,
         CompactionSummary,
+        CompactionTiming,
         ContextEdit,
         ContextExhausted,
         ContextLimits,
@@ -57,6 +58,7 @@ __all__ = [
     "CompactionProgress",
     "CompactionStart",
     "CompactionSummary",
+    "CompactionTiming",
     "ConfigError",
     "ContextEdit",
     "ContextExhausted",
@@ -79,7 +81,7 @@ __all__ = [
     "__version__",
 ]
 
-_MODULES = ("records", "views", "errors", "publisher")
+_MODULES = ("errors", "records", "views", "publisher")
 """Where the names are; those that take longest to import are the last that are looked into."""
 
 

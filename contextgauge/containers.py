@@ -8,6 +8,7 @@ comes before the hint.
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.normalise.claude import is_transcript
+from contextgauge.normalise.codex import thread_of
 from contextgauge.normalise.fields import mapping, text
 from contextgauge.normalise.signals import Body
 
@@ -15,6 +16,9 @@ ContainerKind: TypeAlias = Literal["transcript", "rollout", "stream"]
 
 SIGN_FIELDS: Final = (b'"sessionId"', b'"isSidechain"', b'"parentUuid"', b'"session_meta"')
 """JSON spellings, one of which is in any line that marks a transcript or a rollout."""
+
+STREAM_SIGNS: Final = (b'"session_id"', b'"threadId"', b'"thread_id"')
+"""JSON spellings, one of which is in any line of a stream that names its session."""
 
 
 class Line(NamedTuple):
@@ -44,7 +48,7 @@ class Container:
     def pass_over(self, body: Body) -> None:
         """Note a line's own session: in a stream it serves the lines after it."""
         if self.kind == "stream":
-            self.hint = text(body, "session_id", "sessionId") or self.hint
+            self.hint = text(body, "session_id", "sessionId") or thread_of(body) or self.hint
 
 
 class Scout:
@@ -68,7 +72,8 @@ class Scout:
             elif body.get("type") == "session_meta":
                 self._kind = "rollout"
             else:
-                self.in_stream = self.in_stream or text(body, "session_id") is not None
+                named = text(body, "session_id") or thread_of(body)
+                self.in_stream = self.in_stream or named is not None
         if self._kind == "transcript":
             self._session = text(body, "sessionId")
         elif self._kind == "rollout" and body.get("type") == "session_meta":

@@ -5,6 +5,7 @@
     │   ├── ConfigError        a setting, a topic or an argument; the message says what to do
     │   │   └── RecordError      the broker does not take this one record: leave it out
     │   ├── VersionError       a record, state or view of a version that this build cannot read
+    │   │   └── FormerViewsError views of a former format: a projector rebuilds them from the log
     │   ├── PositionError      the stored position is out of the log's range
     │   └── DeadLetterFlood    more than half of the last messages were dead letters
     ├── FencedError          another worker took the partition over: end its task at once
@@ -36,6 +37,10 @@ class RecordError(ConfigError):
 
 class VersionError(StopError):
     """Something stored has a version that this build does not know; never dead-lettered."""
+
+
+class FormerViewsError(VersionError):
+    """The views have a former format: a projector builds a new generation, readers stop."""
 
 
 class PositionError(StopError):

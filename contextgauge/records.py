@@ -38,11 +38,19 @@ WindowSource: TypeAlias = Literal["configured", "runtime", "catalog", "default",
 Trigger: TypeAlias = Literal["manual", "auto"]
 TriggerReason: TypeAlias = Literal["manual", "threshold_exceeded"]
 TokenSource: TypeAlias = Literal["reported", "last_reading"]
-DurationSource: TypeAlias = Literal["reported", "paired"]
+DurationSource: TypeAlias = Literal["reported", "paired", "precomputed"]
+"""`precomputed`: reported, but of a summary that was made in the background, without a wait: it is
+outside all duration statistics."""
+
 Outcome: TypeAlias = Literal["failed", "blocked", "unknown"]
 Runtime: TypeAlias = Literal["claude-code", "codex", "gemini", "openai", "other"]
 ExhaustedReason: TypeAlias = Literal[
-    "prompt_too_long", "blocking_limit", "rapid_refill_breaker", "model_context_window_exceeded"
+    "prompt_too_long",
+    "blocking_limit",
+    "rapid_refill_breaker",
+    "model_context_window_exceeded",
+    "hard_limit",
+    "compaction_window",
 ]
 
 
@@ -86,7 +94,7 @@ class ContextReading(Common):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextWarning(Common):
-    """A reading crossed thresholds that were not yet announced in the chain's epoch.
+    """A reading crossed thresholds not yet announced for this window in the chain's epoch.
 
     Thresholds are in percent used. `threshold_percent` is the highest newly crossed,
     `thresholds_crossed` all of them, ascending.
@@ -118,8 +126,9 @@ class Category:
 class ContextLimits(Common):
     """What is known of a chain's limits, at first and whenever it changes (R12).
 
-    `total_tokens` and `categories` are there only on the record that a context-usage answer
-    caused.
+    `auto_compact_source` is the runtime's word for where its auto-compact setting comes from.
+    `total_tokens`, `categories` and `message_breakdown` are there only on the record that a
+    context-usage answer caused; the breakdown is the runtime's object, unchanged.
     """
 
     kind: ClassVar[Literal["context_limits"]] = "context_limits"
@@ -128,8 +137,10 @@ class ContextLimits(Common):
     auto_compact_enabled: bool | None
     auto_compact_threshold: int | None
     effective_window: int | None
+    auto_compact_source: str | None = None
     total_tokens: int | None
     categories: tuple[Category, ...] | None
+    message_breakdown: dict[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +187,19 @@ class CompactBoundary(Common):
     number: int
     messages_since_last: int
     metadata: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionTiming(Common):
+    """A runtime reported a compaction's duration after its boundary (R29).
+
+    At most one per boundary, for one whose own duration is null.
+    """
+
+    kind: ClassVar[Literal["compaction_timing"]] = "compaction_timing"
+    boundary_id: str
+    duration_ms: int
+    duration_source: DurationSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,10 +257,11 @@ class ContextReset(Common):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextExhausted(Common):
-    """A turn ended for lack of room."""
+    """A turn ended for lack of room. `tokens_over` is by how much, where the runtime reports it."""
 
     kind: ClassVar[Literal["context_exhausted"]] = "context_exhausted"
     reason: ExhaustedReason
+    tokens_over: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +288,7 @@ RecordData: TypeAlias = (
     | CompactionStart
     | CompactionProgress
     | CompactBoundary
+    | CompactionTiming
     | CompactionSummary
     | CompactionComplete
     | CompactionFailed
@@ -282,6 +308,7 @@ Kind: TypeAlias = Literal[
     "compaction_start",
     "compaction_progress",
     "compact_boundary",
+    "compaction_timing",
     "compaction_summary",
     "compaction_complete",
     "compaction_failed",

@@ -1,4 +1,4 @@
-"""Where this machine's user keeps what publishing must remember: checkpoints and a secret."""
+"""What publishing must remember on this machine: checkpoints and a secret."""
 
 import os
 import re
@@ -6,6 +6,7 @@ import secrets
 import zlib
 from pathlib import Path
 
+from contextgauge import user_folders
 from contextgauge.errors import ConfigError
 
 _KEY_BYTES = 32
@@ -14,12 +15,7 @@ _OWNER_ONLY = 0o600
 
 def state_folder(setting: str | None) -> Path:
     """Return the folder: the setting's, else the one that the XDG convention names."""
-    if setting is not None:
-        return Path(setting).expanduser().absolute()
-    base = os.environ.get("XDG_STATE_HOME", "")
-    # The convention: a relative path is to be ignored.
-    root = Path(base) if Path(base).is_absolute() else Path("~/.local/state").expanduser()
-    return root / "contextgauge"
+    return Path(user_folders.state_folder(setting))
 
 
 def checkpoint_file(folder: Path, cluster: str, topic: str) -> Path:

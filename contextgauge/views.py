@@ -29,18 +29,20 @@ if TYPE_CHECKING:
 else:
     from contextgauge.frozen import dataclass
 
-VIEW_VERSION = 2
+VIEW_VERSION = 3
 """Version of every document below; a reader that meets another must not guess.
 
-2 has `unknown_trigger` where 1 had another name.
+2 has `unknown_trigger` where 1 had another name. 3 has durations that are reported after their
+boundary, where a compaction's duration is from, sizes by trigger, and finer buckets.
 """
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Version of the keys and of what they hold, stored with each partition's position.
 
 2 added the sessions of each agent. 3 holds documents of version 2, and ranks sessions by the
-leading chain of `streams/core/session_status.py`. Views of another format are refused and not
-converted: they are rebuilt from the log.
+leading chain of `streams/core/session_status.py`. 4 holds documents of version 3. Views of another
+format are not converted: a projector rebuilds those of a former one from the log, and refuses
+those of a later one.
 """
 
 LAST_COMPACTIONS = 5
@@ -93,17 +95,31 @@ class PendingCompaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UntimedCompaction:
+    """A chain's latest boundary without a duration, while one may still be reported (R29).
+
+    Its duration is counted where the boundary was: under its trigger, model and time.
+    """
+
+    boundary_id: str
+    number: int
+    trigger: Trigger | None
+    model: str | None
+    time_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChainView:
     """One conversation with a model: the main one or a subagent's.
 
     `used_tokens` to `as_of_ms` are the size; `categories` the runtime's own account, where it
     gave one. `until_compaction_tokens` is the auto-compact threshold minus the size, and may be
-    negative; null where the threshold is not known or auto-compaction is off. `peak_percent` is
-    that of the reading with the most tokens. `messages` counts since the last boundary or reset,
-    `oldest_ms` is when the oldest of them was seen: after a boundary, the boundary's time.
-    `differences` are the last positive ones between readings of this epoch, `growth_tokens`
-    their median, `responses_left` how many more such steps fit. `last_sequence` is the
-    sequence of the chain's last record.
+    negative; null where the threshold is not known or auto-compaction is off. The peak is the
+    largest reading or size before a compaction, with its percentage then. `messages` counts since
+    the last boundary or reset, `oldest_ms` is when the oldest of them was seen: after a boundary,
+    the boundary's time. `differences` are the last positive ones between readings of this epoch,
+    `growth_tokens` their median, `responses_left` how many more such steps fit. `last_sequence` is
+    the sequence of the chain's last record.
     """
 
     chain: str
@@ -130,6 +146,7 @@ class ChainView:
     growth_tokens: int | None = None
     responses_left: int | None = None
     pending: PendingCompaction | None = None
+    untimed: UntimedCompaction | None = None
     last_sequence: int = 0
 
 
@@ -184,6 +201,7 @@ class CompactionBrief:
     tokens_after: int | None
     tokens_saved: int | None
     duration_ms: int | None
+    duration_source: DurationSource | None
     messages_since_last: int | None
 
 
@@ -269,23 +287,28 @@ class LiveEntry:
     used_percent: float | None
 
 
-_SERIES = (100, 125, 160, 200, 250, 315, 400, 500, 630, 800)
-"""Steps of a decade, each about a quarter more: a percentile is right within that."""
+_LARGEST = 1 << 55
+"""Above the largest size: the sum of three counts, each less than 2^53."""
 
-TOKEN_EDGES: tuple[int, ...] = (
-    *(step * 10**power for power in range(1, 5) for step in _SERIES),
-    10_000_000,
-)
-"""Upper edges, inclusive, of the buckets of token counts: 1 000 to 10 million."""
 
-DURATION_EDGES_MS: tuple[int, ...] = (
-    *(step * 10**power for power in range(5) for step in _SERIES),
-    10_000_000,
-)
-"""Upper edges, inclusive, of the buckets of durations: 0.1 s to 2.8 h."""
+def _edges() -> tuple[int, ...]:
+    """Return the upper edges of buckets whose values differ by at most 1 : 51/49.
 
-OVER = "over"
-"""The bucket above the last edge."""
+    With 2 % relative error the ratio is (1 + 0.02) / (1 - 0.02) = 51/49. A recurrence of integers
+    gives the same edges on every machine, which the logarithm of floating point would not:
+    docs/adr/0039-percentiles-from-buckets-of-two-percent.md.
+    """
+    edges = [0]
+    while edges[-1] < _LARGEST:
+        edges.append(max(edges[-1] + 1, edges[-1] * 51 // 49))
+    return tuple(edges)
+
+
+BUCKET_EDGES: tuple[int, ...] = _edges()
+"""Upper edges, inclusive, of the buckets of token counts and of durations in ms.
+
+Up to 49 each value has a bucket of its own.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,17 +322,16 @@ class Distribution:
     buckets: dict[str, int] = field(default_factory=dict)
 
 
-def bucket(edges: tuple[int, ...], value: int) -> str:
-    """Return the name of the bucket that a value is counted in."""
-    index = bisect_left(edges, value)
-    return str(edges[index]) if index < len(edges) else OVER
+def bucket(value: int) -> str:
+    """Return the name of the bucket that a value is counted in: its upper edge."""
+    return str(BUCKET_EDGES[bisect_left(BUCKET_EDGES, value)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerAggregates:
-    """Attempts of one trigger by outcome, and how long those that succeeded lasted.
+    """Attempts of one trigger by outcome; of those that succeeded the duration and the size before.
 
-    `unknown`: no end was ever reported (R18).
+    `unknown`: no end was ever reported (R18). Durations of precomputed summaries are not counted.
     """
 
     succeeded: int = 0
@@ -317,6 +339,7 @@ class TriggerAggregates:
     blocked: int = 0
     unknown: int = 0
     duration_ms: Distribution = Distribution()
+    pre_tokens: Distribution = Distribution()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,7 +355,6 @@ class Aggregates:
     manual: TriggerAggregates = TriggerAggregates()
     automatic: TriggerAggregates = TriggerAggregates()
     unknown_trigger: TriggerAggregates = TriggerAggregates()
-    pre_tokens: Distribution = Distribution()
     measured: int = 0
     measured_before_tokens: int = 0
     saved_tokens: int = 0

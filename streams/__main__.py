@@ -43,7 +43,8 @@ def main() -> None:
         if (error.name or "").partition(".")[0] not in EXTRA_PACKAGES:
             raise
         sys.stderr.write(
-            "contextgauge: the command needs more packages: pip install 'contextgauge[pipeline]'\n"
+            "contextgauge: this is the library alone; the command is in its extra `pipeline`. "
+            "Install 'contextgauge[pipeline]' in place of 'contextgauge', the same way\n"
         )
         sys.exit(_USAGE_ERROR)
 

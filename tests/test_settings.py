@@ -9,6 +9,7 @@ from contextgauge.settings.forms import PREFIX
 from schemas.topics import CONTEXT_EVENTS, CONTEXT_STATE, DAY_MS, DEAD_LETTERS, MIB, TOPICS
 from streams import wiring
 from streams.core.derivation.rules_config import DEFAULT_THRESHOLDS
+from streams.core.until_compaction import Threshold
 from streams.settings import Settings, load_settings
 
 
@@ -46,12 +47,17 @@ def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch)
     chosen = _set(
         monkeypatch,
         WINDOWS='{"my-model": 128000}',
+        COMPACTION_THRESHOLDS='{"my-model": 100000, "claude": "83.5%"}',
         WARNING_THRESHOLDS="80, 90",
         TOPIC_PREFIX="team.",
         EVENTS_RETENTION_DAYS="400",
         MESSAGE_LIMIT_BYTES=str(20 * MIB),
     )
     assert chosen.windows == {"my-model": 128_000}
+    assert chosen.compaction_thresholds == {
+        "my-model": Threshold(tokens=100_000),
+        "claude": Threshold(percent=83.5),
+    }
     assert chosen.warning_thresholds == (80, 90)
     events = chosen.topic(CONTEXT_EVENTS)
     assert (events.name, events.retention_ms) == ("team.context.events", 400 * DAY_MS)
@@ -88,6 +94,11 @@ def test_discovered_addresses_apply_only_to_unset_settings(monkeypatch: pytest.M
         ("WINDOWS", "[]", "not a JSON object"),
         ("WINDOWS", '{"m": 0}', "window of 0 tokens"),
         ("WINDOWS", '{"m": "wide"}', "valid integer"),
+        ("COMPACTION_THRESHOLDS", "{", "not JSON"),
+        ("COMPACTION_THRESHOLDS", "[]", "not a JSON object"),
+        ("COMPACTION_THRESHOLDS", '{"m": 0}', "tokens above 0 or a percentage"),
+        ("COMPACTION_THRESHOLDS", '{"m": "101%"}', "tokens above 0 or a percentage"),
+        ("COMPACTION_THRESHOLDS", '{"m": "wide"}', "tokens above 0 or a percentage"),
         ("WARNING_THRESHOLDS", "90,80", "does not ascend"),
         ("WARNING_THRESHOLDS", "0,10", "does not ascend from above 0"),
         ("WARNING_THRESHOLDS", "", "at least 1 item"),

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from schemas.topics import TOPICS
+from streams.edge.local_stack.stack import CONFIG_FOLDER
 
 ROOT = Path(__file__).parents[1]
 MAX_MODULE_LINES = 400
@@ -243,7 +244,7 @@ def test_topics_named_in_deploy_are_those_of_the_schemas() -> None:
 
 
 def test_the_local_broker_accepts_the_largest_messages_of_the_topics() -> None:
-    text = (ROOT / "deploy" / "kafka" / "server.properties").read_text()
+    text = (CONFIG_FOLDER / "server.properties").read_text()
     (limit,) = re.findall(r"^message\.max\.bytes=(\d+)$", text, re.MULTILINE)
     assert int(limit) > max(topic.max_message_bytes for topic in TOPICS)
     assert re.search(r"^auto\.create\.topics\.enable=false$", text, re.MULTILINE)

@@ -47,6 +47,7 @@ _EFFECTS = {
     Effect.HEARTBEAT: "compaction_progress",
     Effect.FAILED: "compaction_failed (failed)",
     Effect.UNKNOWN: "compaction_failed (unknown)",
+    Effect.LOST: "compaction_failed (unknown, no duration)",
 }
 
 

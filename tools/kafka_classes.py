@@ -9,9 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from streams.edge.local_stack.stack import PROJECT_FOLDER, LocalStack, MissingPartError
+from streams.edge.local_stack.stack import LocalStack, MissingPartError, jars_folder
 
-ARCHIVE = PROJECT_FOLDER / "deploy" / "kafka" / "libs" / "classes.jsa"
+ARCHIVE = jars_folder() / "classes.jsa"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of use for brokers that live for minutes: to compile thoroughly does not pay."""
 

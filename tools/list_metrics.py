@@ -8,7 +8,7 @@ A test fails if the document is out of date.
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from streams.edge.telemetry.metric_catalogue import (
+from streams.edge.telemetry.metric_catalog import (
     COUNTERS,
     GAUGES,
     HISTOGRAMS,

@@ -7,7 +7,7 @@ HEADERS = [
     ("ce_type", b"contextgauge.context_reading.v1"),
     ("ce_subject", b"main"),
     ("ce_sequence", b"100"),
-    ("ce_rules", b"1-00000000"),
+    ("ce_rules", b"2-00000000"),
     ("content-type", b"application/json"),
     ("ce_time", b"2026-01-01T00:00:00.000Z"),
     ("src_topic", b"bench.agent.messages"),

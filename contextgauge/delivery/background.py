@@ -5,11 +5,12 @@ object that is no message, or a message for a publisher that is not open.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from contextgauge.claude_sdk import lacks_usage
+from contextgauge.delivery.derivable import DerivableCheck
 from contextgauge.delivery.outgoing import Conversation, OutgoingMessage, body_of, outgoing
 from contextgauge.delivery.queue import SendQueue
 from contextgauge.delivery.sender import DeliveryConfig, Problem, QueueSender
@@ -72,6 +73,7 @@ class Delivery:
         self._task: asyncio.Task[None] | None = None
         self._is_open = False
         self._accepted = self._refused = self._ignored = 0
+        self._check = DerivableCheck()
         self._reported_dropped = 0
 
     def start(self) -> None:
@@ -106,6 +108,8 @@ class Delivery:
             self.report("no_usage", _NO_USAGE)
         form = self._config.form
         message_out = body if isinstance(body, DeadLetter) else outgoing(body, conversation, form)
+        if not self._check.is_over and not isinstance(body, DeadLetter):
+            self._note(body)
         if message_out is None:
             self._ignored += 1
             return "ignored"
@@ -116,6 +120,15 @@ class Delivery:
             return "refused"
         conversation.session_id = message_out.session_id or message_out.hint
         return await self._queue(message_out)
+
+    def _note(self, body: Mapping[str, object] | bytes) -> None:
+        """Look at one of the first messages, and report once that such ones give no figures."""
+        try:
+            report = self._check.look(body)
+        except Exception:  # noqa: BLE001 -- a mapping's own code; the agent works on
+            return
+        if report is not None:
+            self.report("no_figures", report)
 
     async def _queue(self, item: OutgoingMessage) -> Fate:
         dropped = self._send_queue.dropped
@@ -136,6 +149,8 @@ class Delivery:
         if self._task is None:
             return 0
         self._is_open = False
+        if report := self._check.end():
+            self.report("no_figures", report)
         self._send_queue.close()
         self._sender.hurry()
         until_s = self._clock.monotonic_s() + timeout_s

@@ -269,7 +269,9 @@ def _named(handler: Handler, names: str) -> dict[str, Handler]:
 _NAME: Final = _kept(MAX_NAME)
 _LONG_NAME: Final = _kept(MAX_LONG_NAME)
 
-_STRUCTURE_WORDS = frozenset({"type", "trigger", "service_tier", "model", "canonicalModel"})
+_STRUCTURE_WORDS = frozenset(
+    {"type", "trigger", "service_tier", "model", "canonicalModel", "source"}
+)
 """Fields of a usage or of metadata that hold a word, and no text."""
 
 _SESSION_IDS: Final[Fields] = _named(_LONG_NAME, "session_id sessionId")
@@ -285,6 +287,9 @@ _MODEL_ENTRY: Final[Fields] = _named(_NAME, "canonicalModel canonical_model")
 _ANSWER: Final[Fields] = {
     "model": _NAME,
     "categories": _rows(_named(_NAME, "id name kind")),
+    **_named(_word, "autocompactSource autocompact_source"),
+    **_named(_of(_named(_word, "kind")), "over_limit overLimit"),
+    **_named(_structure, "messageBreakdown message_breakdown"),
 }
 """A context-usage answer."""
 
@@ -301,11 +306,13 @@ _RESPONSE: Final[Fields] = {
 }
 """An API response of any provider, bare or in a frame."""
 
+_DELTA: Final = _of(_named(_word, "type stop_reason"))
+
 _EVENT: Final[Fields] = {
     "type": _word,
     "message": _message,
     "usage": _structure,
-    "delta": _of(_named(_word, "type stop_reason")),
+    "delta": _DELTA,
     **_named(_of(_MANAGEMENT), "context_management contextManagement"),
 }
 
@@ -319,11 +326,11 @@ _FIELDS: Final[Fields] = {
         "version claude_code_version claudeCodeVersion runtime_version fallback_model "
         "fallbackModel",
     ),
-    **_named(_LONG_NAME, "cwd"),
+    **_named(_LONG_NAME, "cwd thread_id"),
     **_named(
         _word,
         "subtype runtime terminal_reason terminalReason compact_result compactResult trigger "
-        "hook_event_name hookEventName hook_event hookEvent hook_name hookName",
+        "hook_event_name hookEventName hook_event hookEvent hook_name hookName scope method source",
     ),
     **_named(_error, "compact_error compactError"),
     **_named(_origin, "forked_from forkedFrom"),
@@ -331,13 +338,24 @@ _FIELDS: Final[Fields] = {
     **_named(
         _structure,
         "compact_metadata compactMetadata microcompactMetadata microcompact_metadata "
-        "autocompact_state autocompactState",
+        "autocompact_state autocompactState value",
     ),
     **_named(_of(_ANSWER), "context_usage contextUsage"),
     "timestamp": _time,
     "message": _message,
     "event": _of(_EVENT),
-    "response": _of({"subtype": _word, "request_id": _NAME, "response": _of(_ANSWER)}),
+    "delta": _DELTA,
+    "response": _of({**_RESPONSE, "subtype": _word, "request_id": _NAME, "response": _of(_ANSWER)}),
+    "params": _of(
+        {
+            **_named(_LONG_NAME, "threadId turnId"),
+            "tokenUsage": _structure,
+            "item": _of(_named(_word, "type") | _named(_NAME, "id")),
+            "thread": _of(
+                {**_named(_LONG_NAME, "id cwd forkedFromId"), **_named(_NAME, "cliVersion")}
+            ),
+        }
+    ),
 }
 """A message's own fields, and those of a hook's input."""
 
@@ -349,7 +367,11 @@ _PAYLOADS: Final[Mapping[str, Fields]] = {
     },
     "turn_context": {"cwd": _LONG_NAME, "model": _NAME},
     "response_item": {**_named(_word, "type role status"), "content": _content},
-    "event_msg": {"type": _word, "info": _structure},
+    "event_msg": {
+        "type": _word,
+        "info": _structure,
+        "item": _of(_named(_word, "type") | _named(_NAME, "id")),
+    },
     "compacted": {"message": _text},
 }
 """Payloads of a Codex rollout by the line's type."""

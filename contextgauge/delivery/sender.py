@@ -24,7 +24,7 @@ _SILENCE_S = 5.0
 _HURRIED_PAUSE_S = 0.5
 """Longest pause while someone waits for the end."""
 
-Problem: TypeAlias = Literal["broker", "refused", "dropped", "no_usage", "fault"]
+Problem: TypeAlias = Literal["broker", "refused", "dropped", "no_usage", "no_figures", "fault"]
 """Kinds of problems: the broker is away or refuses, a message cannot be sent, messages were dropped
 for lack of room, messages came without their usage, the sender itself failed."""
 

@@ -38,11 +38,18 @@ lengths: where wide lists stand in wide lists, each level would write all below 
 
 Dump: TypeAlias = Callable[[Json], bytes]
 
-_WRAPPERS = frozenset({"message", "event", "payload", "response", "request", "input"})
+_WRAPPERS = frozenset(
+    {
+        *("message", "event", "payload", "response", "request", "input", "value"),
+        *("params", "item", "thread"),
+    }
+)
 """Objects that derivation looks into, where nothing but such objects is around them."""
 
 _KEPT_FIELDS = frozenset(
     {
+        "thread_id", "threadId", "method", "cliVersion", "forkedFromId", "tokenUsage", "scope",
+        "over_limit",
         "uuid", "parentUuid", "parent_uuid", "logicalParentUuid", "logical_parent_uuid",
         "session_id", "sessionId", "id", "requestId", "request_id", "agentId", "agent_id",
         "parent_tool_use_id", "parentToolUseId", "task_id", "subagent_type", "subagentType",

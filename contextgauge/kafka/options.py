@@ -7,6 +7,7 @@ from typing import Any
 
 from aiokafka import errors
 
+from contextgauge.documents import document
 from contextgauge.errors import ConfigError, FencedError, PositionError, RecordError, RetryError
 from contextgauge.kafka.security import KafkaSecurity
 from contextgauge.units import MIB
@@ -83,7 +84,7 @@ class KafkaOptions:
         }
 
 
-_RIGHTS = "Kafka does not allow it: give this user the rights of docs/CONNECTING.md"
+_RIGHTS = f"Kafka does not allow it: give this user the rights of {document('CONNECTING.md')}"
 """Which rights each command needs is a table there, which a test goes by."""
 
 _CONFIG_ERRORS: dict[type[errors.KafkaError], str] = {
@@ -96,7 +97,7 @@ _CONFIG_ERRORS: dict[type[errors.KafkaError], str] = {
     errors.InconsistentGroupProtocolError: "another kind of consumer is in this group: give each "
     "its own CONTEXTGAUGE_GROUP_PREFIX",
     errors.InvalidConfigurationError: "the broker does not take a topic's settings: make the "
-    "topics by hand, as in docs/CONNECTING.md",
+    f"topics by hand, as in {document('CONNECTING.md')}",
     errors.InvalidGroupIdError: "",
     errors.InvalidReplicationFactorError: "",
     errors.InvalidSessionTimeoutError: "the broker's group.min.session.timeout.ms and "

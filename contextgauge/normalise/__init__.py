@@ -23,6 +23,8 @@ from contextgauge.normalise.fields import (
 )
 from contextgauge.normalise.signals import (
     Body,
+    CompactionRefused,
+    CompactionStatus,
     InputMessage,
     Normal,
     Response,
@@ -40,6 +42,9 @@ USUAL_RESPONSE: Final = 2
 USUAL_RESPONSE_END: Final = 3
 """What `fast_path.pyx` says of a message: its kind. Another is a line that says nothing."""
 
+_OF_ATTEMPTS: Final = (CompactionStatus, CompactionRefused)
+"""A status that is marked as a subagent's moves nothing (R15)."""
+
 Reader = Callable[[Body], tuple[Signal, ...]]
 
 
@@ -52,17 +57,13 @@ def _system(body: Body) -> tuple[Signal, ...]:
     return _SYSTEM.get(text(body, "subtype") or "status", _nothing)(body)
 
 
-def _autocompact_state(body: Body) -> tuple[Signal, ...]:
-    return claude.auto_compact(mapping(body, "autocompact_state", "autocompactState") or body)
-
-
 _SYSTEM: Final[dict[str, Reader]] = {
     "init": claude.init,
     "status": claude.status,
     "compact_boundary": claude.compact_boundary,
     "microcompact_boundary": claude.microcompact_boundary,
     "model_refusal_fallback": claude.model_fallback,
-    "autocompact_state": _autocompact_state,
+    "autocompact_state": claude.autocompact_state,
     "hook_started": claude.hook_frame,
     "hook_response": claude.hook_frame,
     "conversation_reset": claude.conversation_reset,
@@ -75,7 +76,7 @@ _TYPES: Final[dict[str, Reader]] = {
     "system": _system,
     "stream_event": responses.stream_event,
     "conversation_reset": claude.conversation_reset,
-    "autocompact_state": _autocompact_state,
+    "autocompact_state": claude.autocompact_state,
     "control_response": claude.control_response,
     "control_request": claude.control_request,
     "session_meta": codex.session_meta,
@@ -83,6 +84,12 @@ _TYPES: Final[dict[str, Reader]] = {
     "response_item": codex.response_item,
     "event_msg": codex.event_msg,
     "compacted": codex.compacted,
+    "thread.started": codex.thread_started,
+    "turn.completed": codex.turn_completed,
+    "message": claude.message,
+    "message_start": responses.bare_event,
+    "message_delta": responses.bare_event,
+    "response.completed": responses.completed_response,
 }
 
 
@@ -93,7 +100,9 @@ _SELDOM: Final = frozenset(
 
 
 def _untyped(body: Body) -> tuple[Signal, ...]:
-    """Read what has no `type`: a hook's input, or a provider's bare response."""
+    """Read what has no `type`: a hook's input, a notification, or a provider's bare response."""
+    if "method" in body:
+        return codex.notification(body)
     return claude.hook_input(body) or responses.raw_response(body)
 
 
@@ -120,15 +129,22 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
             only_new = sidechain or parent_id is not None or not signals
             signals = (*claude.transcript_facts(body, only_new=only_new), *signals)
         own_call = _is_own_call(agent_id, sidechain=sidechain)
-        if not signals or (own_call and parent_id is None):
+        if own_call and parent_id is None:
             return None
+    if sidechain or parent_id is not None:
+        signals = tuple(signal for signal in signals if not isinstance(signal, _OF_ATTEMPTS))
+    if not signals:
+        return None
     if agent := _short(message.publisher_agent_id, MAX_NAME):
         signals = _of_agent(signals, agent, only_new=sidechain or parent_id is not None)
     uuid = name(body, "uuid")
+    own_ms = moment_ms(body.get("timestamp"))
+    if own_ms is None and not isinstance(kind, str):
+        own_ms = codex.moment(body)
     return Normal(
         session_of(body, message.session_hint),
         _digest(message.value) if uuid is None else uuid,
-        moment_ms(body.get("timestamp")),
+        own_ms,
         None if message.received_ms is None else in_range(message.received_ms),
         agent_id,
         parent_id,
@@ -215,7 +231,11 @@ def session_of(body: Body, hint: str | None) -> str | None:
     A hook callback belongs to the stream's session, its input's own is the last resort; so is
     a rollout's own id for its head.
     """
-    own = long_name(body, "session_id", "sessionId") or _short(hint, MAX_LONG_NAME)
+    own = (
+        long_name(body, "session_id", "sessionId")
+        or codex.thread_of(body)
+        or _short(hint, MAX_LONG_NAME)
+    )
     if own is not None:
         return own
     if body.get("type") == "session_meta":

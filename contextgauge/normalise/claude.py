@@ -58,6 +58,7 @@ _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
     "blocking_limit",
     "rapid_refill_breaker",
 )
+_OVER_LIMIT: Final[tuple[ExhaustedReason, ...]] = ("hard_limit", "compaction_window")
 
 
 def is_transcript(body: Body) -> bool:
@@ -100,6 +101,16 @@ def assistant(body: Body) -> tuple[Signal, ...]:
         usage = mapping(body, "context_usage", "contextUsage")
         return () if usage is None else context_usage(usage)
     return (read_response(body, message, output_is_final=is_transcript(body)),)
+
+
+def message(body: Body) -> tuple[Signal, ...]:
+    """Return what a bare API answer says: the message itself, without a frame around it.
+
+    One without a usage is none: OpenAI's output items have the same type.
+    """
+    if body.get("role") != "assistant" or mapping(body, "usage") is None:
+        return ()
+    return () if is_no_response(body, body) else (read_response(body, body, output_is_final=False),)
 
 
 def user(body: Body) -> tuple[Signal, ...]:
@@ -153,7 +164,7 @@ def result(body: Body) -> tuple[Signal, ...]:
     )
     if entries:
         signals.append(RuntimeWindows(entries))
-    signals.extend(auto_compact(mapping(body, "autocompact_state", "autocompactState")))
+    signals.extend(auto_compact(body))
     reason = body.get("terminal_reason", body.get("terminalReason"))
     signals.extend(Exhausted(known) for known in _EXHAUSTED if known == reason)
     return tuple(signals)
@@ -175,7 +186,7 @@ def init(body: Body) -> tuple[Signal, ...]:
     signals: list[Signal] = [facts]
     if model is not None:
         signals.append(ModelReport(model, is_init=True))
-    signals.extend(auto_compact(mapping(body, "autocompact_state", "autocompactState")))
+    signals.extend(auto_compact(body))
     return tuple(signals)
 
 
@@ -215,6 +226,7 @@ def compact_boundary(body: Body) -> tuple[Signal, ...]:
         or name(segment, "anchor_uuid", "anchorUuid"),
         metadata=metadata,
         summary=None,
+        precomputed=truth(metadata, "precomputed") is True,
     )
     return (boundary,)
 
@@ -227,21 +239,33 @@ def microcompact_boundary(body: Body) -> tuple[Signal, ...]:
 
 
 def model_fallback(body: Body) -> tuple[Signal, ...]:
-    """Return the model that a refusal fell back to (R12)."""
+    """Return the model that a refusal fell back to, unless for one request only (R12)."""
+    if body.get("scope") == "local":
+        return ()
     model = name(body, "fallback_model", "fallbackModel")
     return () if model is None else (ModelReport(model, is_init=False),)
 
 
-def auto_compact(state: Body | None) -> tuple[AutoCompact, ...]:
-    """Return the auto-compact facts of an `autocompact_state`."""
-    if state is None:
-        return ()
-    facts = AutoCompact(
+def auto_compact(body: Body) -> tuple[AutoCompact, ...]:
+    """Return the auto-compact facts of a message's `autocompact_state`, if it has one."""
+    state = mapping(body, "autocompact_state", "autocompactState")
+    return () if state is None else (_auto_compact(state),)
+
+
+def autocompact_state(body: Body) -> tuple[AutoCompact, ...]:
+    """Return the facts of an `autocompact_state`: in its `value`, under its own name, or flat."""
+    state = mapping(body, "value", "autocompact_state", "autocompactState")
+    return (_auto_compact(body if state is None else state),)
+
+
+def _auto_compact(state: Body) -> AutoCompact:
+    return AutoCompact(
         truth(state, "enabled"),
         count(state, "threshold"),
         window(state, "effective_window", "effectiveWindow"),
+        name(state, "source"),
+        enforced=truth(state, "enforced") is True,
     )
-    return () if facts == (None, None, None) else (facts,)
 
 
 def context_usage(answer: Body) -> tuple[Signal, ...]:
@@ -254,13 +278,21 @@ def context_usage(answer: Body) -> tuple[Signal, ...]:
         total_tokens=count(answer, "totalTokens", "total_tokens"),
         raw_max_tokens=raw_max,
         categories=_categories(answer) if has_rows else None,
+        message_breakdown=mapping(answer, "messageBreakdown", "message_breakdown"),
     )
     facts = AutoCompact(
         truth(answer, "isAutoCompactEnabled", "is_auto_compact_enabled"),
         count(answer, "autoCompactThreshold", "auto_compact_threshold"),
         raw_max,
+        name(answer, "autocompactSource", "autocompact_source"),
+        enforced=None,
     )
-    return (facts, usage)
+    over = mapping(answer, "over_limit", "overLimit") or {}
+    tokens_over = count(over, "tokens_over", "tokensOver")
+    exhausted = (
+        Exhausted(known, tokens_over) for known in _OVER_LIMIT if known == over.get("kind")
+    )
+    return (facts, usage, *exhausted)
 
 
 def _categories(answer: Body) -> tuple[Category, ...]:
@@ -268,11 +300,15 @@ def _categories(answer: Body) -> tuple[Category, ...]:
         Category(
             id=name(row, "id"),
             name=name(row, "name"),
-            kind=name(row, "kind"),
+            kind=name(row, "kind") or _kind_of(row),
             tokens=count(row, "tokens"),
         )
         for row in items(answer, "categories")
     )
+
+
+def _kind_of(row: Body) -> str | None:
+    return "deferred" if flag(row, "isDeferred", "is_deferred") else None
 
 
 def control_response(body: Body) -> tuple[Signal, ...]:

@@ -1,27 +1,47 @@
-"""Codex rollouts: readings come from `token_count`, users from `response_item` (R7, R9, R23)."""
+"""Codex: rollouts, the app server's notifications and `codex exec --json` (R7, R9, R12, R23, R29).
+
+A rollout's readings come from `token_count`, its users from `response_item`. A `token_usage_record`
+is a compaction's own call or repeats a `token_count`: it is ignored, like every type that is not
+here. `codex exec --json` reports one usage per turn, the sum over the thread (R6): its messages
+only name the session and end a turn.
+"""
 
 from typing import Final
 
-from contextgauge.normalise.fields import count, long_name, mapping, name, text, window
+from contextgauge.normalise.fields import (
+    count,
+    in_range,
+    long_name,
+    mapping,
+    name,
+    text,
+    window,
+)
 from contextgauge.normalise.signals import (
     Body,
     Boundary,
+    CompactionStatus,
     ModelReport,
     OwnWindow,
     Response,
     SessionFacts,
     Signal,
+    Timing,
+    TurnEnded,
+    Twin,
     UserLine,
 )
 from contextgauge.normalise.usage import read_codex_usage, read_output
 
 _TOTALS: Final = (
-    "input_tokens",
-    "cached_input_tokens",
-    "output_tokens",
-    "reasoning_output_tokens",
-    "total_tokens",
+    ("input_tokens", "inputTokens"),
+    ("cached_input_tokens", "cachedInputTokens"),
+    ("output_tokens", "outputTokens"),
+    ("reasoning_output_tokens", "reasoningOutputTokens"),
+    ("total_tokens", "totalTokens"),
 )
+_COMPACTION: Final = ("ContextCompaction", "contextCompaction")
+"""The type of a compaction's item, in a rollout and from the app server."""
 
 
 def session_meta(body: Body) -> tuple[Signal, ...]:
@@ -44,7 +64,7 @@ def turn_context(body: Body) -> tuple[Signal, ...]:
     payload = mapping(body, "payload") or {}
     model = name(payload, "model")
     facts = SessionFacts("codex", None, model, long_name(payload, "cwd"), None, only_new=False)
-    return (facts,) if model is None else (facts, ModelReport(model, is_init=False))
+    return (facts,) if model is None else (facts, ModelReport(model, is_init=False, of_turn=True))
 
 
 def response_item(body: Body) -> tuple[Signal, ...]:
@@ -56,27 +76,115 @@ def response_item(body: Body) -> tuple[Signal, ...]:
 
 
 def event_msg(body: Body) -> tuple[Signal, ...]:
-    """Return the response of a `token_count`; the same total again is the same response."""
+    """Return what an event says: a response's size, a turn's window, a compaction's duration."""
     payload = mapping(body, "payload") or {}
-    if payload.get("type") != "token_count":
-        return ()
-    info = mapping(payload, "info")
-    if info is None:
-        return ()
+    match payload.get("type"):
+        case "token_count":
+            info = mapping(payload, "info") or {}
+            return _usage(
+                window(info, "model_context_window"),
+                mapping(info, "last_token_usage"),
+                mapping(info, "total_token_usage"),
+            )
+        case "task_started":
+            next_window = window(payload, "model_context_window")
+            return () if next_window is None else (OwnWindow(next_window, of_next=True),)
+        case "item_completed" if _is_compaction(payload):
+            duration_ms = _duration_ms(payload)
+            return () if duration_ms is None else (Timing(duration_ms),)
+        case _:
+            return ()
+
+
+def _usage(own_window: int | None, last: Body | None, total: Body | None) -> tuple[Signal, ...]:
+    """Return the window and the response; the same total again is the same response (R9)."""
     signals: list[Signal] = []
-    own_window = window(info, "model_context_window")
     if own_window is not None:
         signals.append(OwnWindow(own_window))
-    last = mapping(info, "last_token_usage")
     if last is not None:
-        total = mapping(info, "total_token_usage")
-        key = None if total is None else f"total {[count(total, part) for part in _TOTALS]}"
+        key = None if total is None else f"total {[count(total, *part) for part in _TOTALS]}"
         usage, output = read_codex_usage(last), read_output(last)
         signals.append(Response(key, None, None, usage, output, (), exhausted=False, boundary=None))
     return tuple(signals)
+
+
+def _is_compaction(holder: Body) -> bool:
+    return (mapping(holder, "item") or {}).get("type") in _COMPACTION
+
+
+def _duration_ms(holder: Body) -> int | None:
+    """Return a compaction's duration, from the item's start to its end; a negative one is null."""
+    started = count(holder, "started_at_ms", "startedAtMs")
+    completed = count(holder, "completed_at_ms", "completedAtMs")
+    if started is None or completed is None or completed < started:
+        return None
+    return completed - started
 
 
 def compacted(body: Body) -> tuple[Signal, ...]:
     """Return the boundary that a `compacted` line is (R29)."""
     payload = mapping(body, "payload") or {}
     return (Boundary(None, None, None, None, None, payload, text(payload, "message")),)
+
+
+def thread_started(body: Body) -> tuple[Signal, ...]:
+    """Return the facts of a thread that `codex exec --json` began."""
+    if long_name(body, "thread_id") is None:
+        return ()
+    return (SessionFacts("codex", None, None, None, None, only_new=False),)
+
+
+def turn_completed(_: Body) -> tuple[Signal, ...]:
+    """Return that a turn of `codex exec --json` ended; its usage is the thread's sum (R6)."""
+    return (TurnEnded(),)
+
+
+def notification(body: Body) -> tuple[Signal, ...]:
+    """Return what a notification of the app server says; another object says nothing."""
+    params = mapping(body, "params")
+    if params is None:
+        return ()
+    match body.get("method"):
+        case "thread/tokenUsage/updated":
+            usage = mapping(params, "tokenUsage") or {}
+            return _usage(
+                window(usage, "modelContextWindow"), mapping(usage, "last"), mapping(usage, "total")
+            )
+        case "thread/started":
+            return _thread_facts(mapping(params, "thread") or {})
+        case "item/started" if _is_compaction(params):
+            return (CompactionStatus("COMPACTING", is_item=True),)
+        case "item/completed" if _is_compaction(params):
+            return (_boundary(params, _duration_ms(params), "item"),)
+        case "thread/compacted":
+            return (_boundary(params, None, "thread"),)
+        case "turn/completed":
+            return (TurnEnded(),)
+        case _:
+            return ()
+
+
+def _thread_facts(thread: Body) -> tuple[Signal, ...]:
+    version, cwd = name(thread, "cliVersion"), long_name(thread, "cwd")
+    forked = long_name(thread, "forkedFromId")
+    return (SessionFacts("codex", version, None, cwd, forked, only_new=False),)
+
+
+def _boundary(params: Body, duration_ms: int | None, form: Twin) -> Boundary:
+    metadata = mapping(params, "item") or params
+    return Boundary(None, None, None, duration_ms, None, metadata, None, form=form)
+
+
+def moment(body: Body) -> int | None:
+    """Return when the app server says that an item began or ended, milliseconds since 1970."""
+    params = mapping(body, "params")
+    time_ms = None if params is None else count(params, "completedAtMs", "startedAtMs")
+    return None if time_ms is None else in_range(time_ms)
+
+
+def thread_of(body: Body) -> str | None:
+    """Return the thread that a message of the app server or of `codex exec` names."""
+    params = mapping(body, "params")
+    if params is not None and isinstance(body.get("method"), str):
+        return long_name(params, "threadId") or long_name(mapping(params, "thread") or {}, "id")
+    return long_name(body, "thread_id") if body.get("type") == "thread.started" else None

@@ -97,9 +97,12 @@ def _says_compacted(block: dict[str, Json]) -> bool:
 
 def stream_event(body: Body) -> tuple[Signal, ...]:
     """Return what a partial-message event says: the start is a reading, the delta never is."""
-    event = mapping(body, "event")
-    if event is None:
-        return ()
+    return bare_event(mapping(body, "event") or {}, body)
+
+
+def bare_event(event: Body, frame: Body | None = None) -> tuple[Signal, ...]:
+    """Return what an event of the API's own stream says, with or without a frame around it."""
+    body = event if frame is None else frame
     kind = event.get("type")
     if kind == "message_start":
         message = mapping(event, "message")
@@ -116,6 +119,12 @@ def stream_event(body: Body) -> tuple[Signal, ...]:
         exhausted=delta is not None and delta.get("stop_reason") == _WINDOW_EXCEEDED,
     )
     return (end,) if end != (None, (), False) else ()
+
+
+def completed_response(body: Body) -> tuple[Signal, ...]:
+    """Return what the last event of an OpenAI response's stream says: the response in it."""
+    response = mapping(body, "response")
+    return () if response is None else raw_response(response)
 
 
 def raw_response(body: Body) -> tuple[Signal, ...]:

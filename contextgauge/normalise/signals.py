@@ -64,8 +64,16 @@ class Usage:
         return (self.input or 0) + (self.creation or 0) + (self.read or 0)
 
 
+Twin: TypeAlias = Literal["thread", "item"]
+"""The two forms in which Codex' app server reports one compaction (R29)."""
+
+
 class Boundary(NamedTuple):
-    """A compaction succeeded. `anchor` is its summary's uuid, `summary` what came along (R29)."""
+    """A compaction succeeded. `anchor` is its summary's uuid, `summary` what came along (R29).
+
+    `precomputed`: the summary was made in the background, which took `duration_ms` without a wait.
+    `form` is set where the same compaction is reported in another form too.
+    """
 
     trigger: Trigger | None
     pre_tokens: int | None
@@ -74,6 +82,14 @@ class Boundary(NamedTuple):
     anchor: str | None
     metadata: dict[str, Json]
     summary: str | None
+    precomputed: bool = False
+    form: Twin | None = None
+
+
+class Timing(NamedTuple):
+    """A compaction's duration, reported after its boundary (R29)."""
+
+    duration_ms: int
 
 
 @dataclass(slots=True, init=False)
@@ -152,10 +168,11 @@ class CompactionStatus(NamedTuple):
     """`status: compacting` (an attempt opens, or its heartbeat), or a null status.
 
     With `compact_result: success` the boundary is still to come; without a result older runtimes
-    end the phase so.
+    end the phase so. `is_item`: an item of Codex' app server began.
     """
 
     event: Literal["COMPACTING", "SUCCESS", "CLEARED"]
+    is_item: bool = False
 
 
 class CompactionRefused(NamedTuple):
@@ -179,6 +196,7 @@ class Exhausted(NamedTuple):
     """A turn ended for lack of room, reported outside a response."""
 
     reason: ExhaustedReason
+    tokens_over: int | None = None
 
 
 class ModelWindow(NamedTuple):
@@ -196,24 +214,37 @@ class RuntimeWindows(NamedTuple):
 
 
 class OwnWindow(NamedTuple):
-    """The runtime reported the window of the main chain's model without naming it."""
+    """The runtime reported the window of the main chain's model without naming it.
+
+    `of_next`: that of the next turn's model, if one is named before the next reading (R12).
+    """
 
     window: int
+    of_next: bool = False
 
 
 class ModelReport(NamedTuple):
-    """The main chain's model, reported outside a response; `init` also brings its suffix (R12)."""
+    """The main chain's model, reported outside a response; `init` also brings its suffix (R12).
+
+    `of_turn`: by Codex' `turn_context`, whose window may have been reported before it.
+    """
 
     model: str
     is_init: bool
+    of_turn: bool = False
 
 
 class AutoCompact(NamedTuple):
-    """Auto-compact facts of the main chain; what is None was not reported and stays."""
+    """Auto-compact facts of the main chain; what is None was not reported and stays.
+
+    `enforced` is None in a context-usage answer, which changes nothing of an enforced setting.
+    """
 
     enabled: bool | None
     threshold: int | None
     effective_window: int | None
+    source: str | None
+    enforced: bool | None
 
 
 class ContextUsage(NamedTuple):
@@ -223,6 +254,7 @@ class ContextUsage(NamedTuple):
     total_tokens: int | None
     raw_max_tokens: int | None
     categories: tuple[Category, ...] | None
+    message_breakdown: dict[str, Json] | None
 
 
 class SessionFacts(NamedTuple):
@@ -261,6 +293,7 @@ Signal: TypeAlias = (
     | CompactionStatus
     | CompactionRefused
     | Boundary
+    | Timing
     | Reset
     | TurnEnded
     | Exhausted

@@ -16,22 +16,30 @@ def find_usage(message: Body) -> Body | None:
 
 def read_usage(usage: Body) -> Usage | None:
     """Return the input-side counts, or None where the object has none."""
-    details = mapping(usage, "input_tokens_details")
-    if details is not None:
-        return _inside(count(usage, "input_tokens"), count(details, "cached_tokens"))
-    anthropic = _beside(usage)
+    prompt = count(usage, "prompt_tokens")
+    if prompt is not None:
+        return _inside(
+            prompt,
+            _cached(usage, "prompt_tokens_details", "cache_read_input_tokens"),
+            count(usage, "cache_creation_input_tokens"),
+        )
+    if mapping(usage, "input_tokens_details") is not None:
+        return _inside(count(usage, "input_tokens"), _cached(usage, "input_tokens_details"))
+    anthropic = _next_to_input(usage)
     if anthropic is not None:
         return anthropic
-    details = mapping(usage, "prompt_tokens_details") or {}
     cached = count(usage, "cachedContentTokenCount", "cached_content_token_count")
     if cached is None:
-        cached = count(details, "cached_tokens")
-    return _inside(count(usage, "prompt_tokens", "promptTokenCount", "prompt_token_count"), cached)
+        cached = _cached(usage, "prompt_tokens_details")
+    return _inside(count(usage, "promptTokenCount", "prompt_token_count"), cached)
 
 
 def read_codex_usage(usage: Body) -> Usage | None:
-    """Return the counts of a Codex rollout's `last_token_usage`."""
-    return _inside(count(usage, "input_tokens"), count(usage, "cached_input_tokens"))
+    """Return the counts of a Codex `last_token_usage`, in the rollout's or the server's names."""
+    return _inside(
+        count(usage, "input_tokens", "inputTokens"),
+        count(usage, "cached_input_tokens", "cachedInputTokens"),
+    )
 
 
 def read_output(usage: Body) -> int | None:
@@ -39,21 +47,30 @@ def read_output(usage: Body) -> int | None:
     return count(
         usage,
         "output_tokens",
+        "outputTokens",
         "completion_tokens",
         "candidatesTokenCount",
         "candidates_token_count",
     )
 
 
-def _inside(prompt: int | None, cached: int | None) -> Usage | None:
+def _cached(usage: Body, details: str, *others: str) -> int | None:
+    """Return the cached tokens of a usage's details, else those under another name."""
+    cached = count(mapping(usage, details) or {}, "cached_tokens")
+    return count(usage, *others) if cached is None else cached
+
+
+def _inside(prompt: int | None, read: int | None, creation: int | None = None) -> Usage | None:
+    """Return the counts of a prompt that includes its cached parts, which are cut to fit it."""
     if prompt is None:
-        return None if cached is None else Usage(None, None, cached)
-    if cached is not None and cached > prompt:
-        cached = None  # more cached than there was: the part is wrong, the whole stands
-    return Usage(prompt - (cached or 0), None, cached)
+        return None if read is None else Usage(None, None, read)
+    read = None if read is None else min(read, prompt)
+    rest = prompt - (read or 0)
+    creation = None if creation is None else min(creation, rest)
+    return Usage(rest - (creation or 0), creation, read)
 
 
-def _beside(usage: Body) -> Usage | None:
+def _next_to_input(usage: Body) -> Usage | None:
     counted = usage
     for entry in reversed(items(usage, "iterations")):
         if entry.get("type") in _RESPONSE_ITERATIONS:

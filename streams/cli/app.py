@@ -19,39 +19,39 @@ class Commands(LazyGroup):
     """The commands and their modules. A summary is the first line of the command's own help."""
 
     sections = {  # noqa: RUF012 -- declared in the base class
-        "Try it": {
+        "Look": {
             "view": ("view", "Show the sessions on this machine in the browser, live."),
+            "top": ("top.command", "Watch all sessions live in the terminal."),
+            "sessions": ("sessions", "List sessions: context usage, window, compactions."),
+            "status": ("sessions", "Show one session: usage, breakdown, messages, compactions."),
+            "events": ("sessions", "Show a session's timeline: warnings, compactions, resets."),
+            "replay": ("replay", "Derive context records from transcripts or from Kafka."),
+            "statusline": (
+                "statusline.help",
+                "Print one line about a session for Claude Code's status line.",
+            ),
             "demo": ("demo.command", "Run sessions through a whole pipeline and show the result."),
-            "simulate": ("simulate", "Simulate agent sessions with every kind of compaction."),
-            "stack": ("stack", "Run Kafka and Redis on this machine, for development."),
         },
-        "Run the pipeline": {
-            "topics": ("topics", "Create and list the Kafka topics."),
+        "Collect": {
             "publish": ("publish.command", "Publish transcripts to Kafka, each line unchanged."),
+            "simulate": ("simulate", "Simulate agent sessions with every kind of compaction."),
+        },
+        "Run": {
+            "stack": ("stack", "Run Kafka and Redis on this machine, for development."),
+            "topics": ("topics", "Create and list the Kafka topics."),
             "derive": ("workers.commands", "Derive context records from messages, until stopped."),
             "project": (
                 "workers.commands",
                 "Fold context records into views in Redis, until stopped.",
             ),
-            "control": ("control", "Send alerts by webhook, until stopped."),
             "serve": (
                 "serve.server",
                 "Serve the API, the live feed and the web page, until stopped.",
             ),
+            "control": ("control", "Send alerts by webhook, until stopped."),
             "token": ("token", "Create an access token for a reader of the API."),
         },
-        "Read": {
-            "top": ("top.command", "Watch all sessions live in the terminal."),
-            "sessions": ("sessions", "List sessions: context usage, window, compactions."),
-            "status": ("sessions", "Show one session: usage, breakdown, messages, compactions."),
-            "events": ("sessions", "Show a session's warnings, limits, compactions and resets."),
-            "statusline": (
-                "statusline.help",
-                "Print one line about a session for Claude Code's status line.",
-            ),
-            "replay": ("replay", "Derive context records from transcripts, without a broker."),
-        },
-        "Operate": {
+        "Maintain": {
             "doctor": ("doctor", "Examine Kafka, topics, publishers, workers and Redis."),
             "dead": ("dead.command", "List dead letters, and send them again."),
             "rebuild": ("rebuild", "Rebuild all views, compare them and swap them in."),

@@ -8,6 +8,7 @@ import typer
 from rich.text import Text
 
 from contextgauge.clock import SystemClock
+from contextgauge.documents import document
 from contextgauge.errors import ConfigError
 from contextgauge.kafka.connection import bootstrap_servers
 from contextgauge.settings.forms import PREFIX
@@ -78,8 +79,8 @@ def control(
         path = rules or wiring.settings().alerts_file
         if path is None:
             raise ConfigError(
-                f"No alert rules: pass --rules FILE, or set {PREFIX}ALERTS_FILE; docs/ALERTS.md "
-                "has examples"
+                f"No alert rules: pass --rules FILE, or set {PREFIX}ALERTS_FILE; "
+                f"{document('ALERTS.md')} has examples"
             )
         _run(path)
 
@@ -125,7 +126,7 @@ def _show(path: Path, plan: AlertPlan) -> None:
 def _condition(rule: Rule) -> str:
     match rule.condition:
         case Pressure(at_percent):
-            return f"{at_percent} % of a window used"
+            return f"{at_percent}% of a window used"
         case Failed(outcomes):
             return f"a compaction {' or '.join(sorted(outcomes))}"
         case Stalled(after_ms):

@@ -76,7 +76,6 @@ def doctor(
     """Examine Kafka, topics, publishers, workers and Redis.
 
     Shows how to fix problems. Writes nothing anywhere. Exits with code 1 if there is an error.
-    docs/DOCTOR.md explains each check.
     """
     settings = wiring.settings()
     clock = SystemClock()
@@ -142,7 +141,7 @@ def show(
     if settings:
         console.print(Text("Settings that are not the defaults", style="bold"))
         for name, value in settings.items():
-            console.print(Padding(Text(f"{name}={safe(value)}"), (0, 0, 0, 2)))
+            console.print(Padding(Text(f"{name}={safe(value)}"), (0, 0, 0, 2), expand=False))
         console.print()
     for area, findings in groupby(shown, key=lambda item: item.check.partition(".")[0]):
         console.print(Text.assemble((_AREAS[area], "bold"), (f"  {area}.*", "dim")))

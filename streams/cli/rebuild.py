@@ -177,6 +177,8 @@ class Screen:
         self._tasks = [self._bars.add_task(name, total=None, status="") for name in names]
 
     def _show_building(self, progress: RebuildProgress) -> None:
+        if not progress.partitions:
+            return  # how many there are is not known yet
         if len(self._tasks) != len(progress.partitions):
             self._begin_phase(progress)
         now_s = self._clock.monotonic_s()

@@ -1,80 +1,170 @@
-"""`contextgauge replay`: context records from transcripts, without a broker."""
+"""`contextgauge replay`: context records from transcripts, without a broker, or from a topic."""
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from contextlib import closing, contextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
 from contextgauge.errors import ConfigError
 from schemas.messages import DeadLetter
-from schemas.records import Json, Record
+from schemas.records import Json
 from schemas.views import SessionView
-from streams import codec, wiring
+from streams import codec
 from streams.cli.exits import Exit
-from streams.cli.publish.rejected import report
-from streams.cli.screen.lines import quiet_pipe, write_lines
-from streams.cli.screen.options import FallbackSession, Paths, Strict
+from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
+from streams.cli.screen.options import PATHS, Strict
+from streams.cli.times import TIME_FORMS
+from streams.cli.transcripts import Replay
 from streams.codec import views as view_codec
-from streams.core.projection.project import project
-from streams.edge.files import reading as files
-from streams.flow.derive.deriver import Deriver
-from streams.flow.replay.replay import replay as replay_lines
+
+if TYPE_CHECKING:
+    from streams.cli.replay_topic import ReplayedTopic
+
+
+class ReplayTopic(StrEnum):
+    """What `--topic` names."""
+
+    MESSAGES = "messages"
+    RECORDS = "records"
+
+
+View = Annotated[
+    bool, typer.Option("--view", help="Print each session's view instead of the records.")
+]
+DeadFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--dead",
+        metavar="FILE",
+        help="Write malformed lines to FILE as JSON lines; of a topic, `file` is TOPIC-PARTITION "
+        "and `line` the offset.",
+    ),
+]
+Session = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="ID",
+        help="Session of lines for which neither the line nor its file names one. With --topic: "
+        "only this session, by its whole ID; one partition is read.",
+    ),
+]
+OfTopic = Annotated[
+    ReplayTopic | None,
+    typer.Option(
+        "--topic",
+        help="Instead of paths: derive the messages in Kafka again (agent.messages), or print the "
+        "records in Kafka as they are (context.events).",
+    ),
+]
+Begin = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="TIME|OFFSET",
+        help="With --topic: begin there: at an offset of every partition (1200) or of one (2:1200, "
+        f"which reads this one alone), or at Kafka's time: {TIME_FORMS}.",
+    ),
+]
+End = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME|OFFSET", help="With --topic: end before this place."),
+]
 
 
 def replay(
-    paths: Paths,
+    paths: Annotated[list[str] | None, PATHS] = None,
     *,
-    view: Annotated[
-        bool, typer.Option("--view", help="Print each session's view instead of the records.")
-    ] = False,
-    dead: Annotated[
-        Path | None,
-        typer.Option("--dead", metavar="FILE", help="Write malformed lines to FILE as JSON lines."),
-    ] = None,
-    session: FallbackSession = None,
+    view: View = False,
+    dead: DeadFile = None,
+    session: Session = None,
     strict: Strict = False,
+    topic: OfTopic = None,
+    begin: Begin = None,
+    end: End = None,
 ) -> None:
-    """Derive context records from transcripts, without a broker.
+    """Derive context records from transcripts or from Kafka.
 
-    Runs in one process. Prints the records as CloudEvents, one JSON object per line, in input
-    order. Malformed lines are reported on standard error and do not stop it.
+    Runs in one process. Prints the records as CloudEvents, one JSON object per line: of paths in
+    input order, of a topic partition after partition, to its present end; with `--view` a panel for
+    each session on a terminal, and its view as JSON in a pipe. A topic is read without a consumer
+    group, so workers are not disturbed. Malformed lines are reported on standard error and do not
+    stop it, unless there is nothing else.
     """
-    settings = wiring.settings()
-    limit_bytes = settings.message_limit_bytes
-    blocks = files.read(files.expand(paths), session)
-    deriver = Deriver(wiring.rules(settings), limit_bytes=limit_bytes)
-    rejected = 0
-
-    def derived(write_dead: Callable[[Line, DeadLetter], None]) -> Iterator[Sequence[Record]]:
-        nonlocal rejected
-        for block in replay_lines(deriver, blocks, limit_bytes):
-            for line, letter in block.dead:
-                rejected += 1
-                report(line, letter)
-                write_dead(line, letter)
-            yield block.records
-
+    _check_options(paths, topic, begin, end, dead, strict=strict)
     with _dead_file(dead) as write_dead, quiet_pipe():
-        if view:
-            _write_views(chain.from_iterable(derived(write_dead)))
+        replayed: Replay | ReplayedTopic
+        if topic is None:
+            replayed = Replay(paths or (), session, write_dead)
         else:
-            for records in derived(write_dead):
-                write_lines([codec.to_structured(record) for record in records])
-    if strict and rejected:
+            # Lines on a terminal are progress enough, and a bar would cut through them.
+            has_bar = view or not is_terminal()
+            replayed = _of_topic(topic, (begin, end), session, write_dead, has_bar=has_bar)
+        if not view:
+            with closing(replayed.lines()) as parts:
+                for lines in parts:
+                    write_lines(lines)
+        elif is_terminal():
+            _show(replayed.views().values())
+        else:
+            write_lines([view_codec.encode(each) for each in replayed.views().values()])
+    if strict and replayed.rejected.total:
         raise typer.Exit(Exit.STOPPED)
 
 
-def _write_views(records: Iterable[Record]) -> None:
-    views: dict[str, SessionView] = {}
-    for position, record in enumerate(records):
-        session = record.data.session_id
-        views[session] = project(views.get(session), record, position)
-    write_lines([view_codec.encode(view) for view in views.values()])
+def _show(views: Iterable[SessionView]) -> None:
+    from streams.cli.screen.output import out  # noqa: PLC0415 -- imports rich
+    from streams.cli.screen.render import status_box  # noqa: PLC0415 -- as above
+
+    for view in views:
+        out.print(status_box(view, SystemClock().now_ms()))
+
+
+def _of_topic(
+    topic: ReplayTopic,
+    between: tuple[str | None, str | None],
+    session: str | None,
+    on_dead: Callable[[Line, DeadLetter], None],
+    *,
+    has_bar: bool,
+) -> "ReplayedTopic":
+    from streams.cli.replay_topic import ReplayedTopic, TopicRequest  # noqa: PLC0415 -- loads aiokafka and rich
+
+    request = TopicRequest(
+        derives=topic is ReplayTopic.MESSAGES,
+        begin=between[0],
+        end=between[1],
+        session_id=session,
+        has_bar=has_bar,
+    )
+    return ReplayedTopic(request, on_dead)
+
+
+def _check_options(
+    paths: Sequence[str] | None,
+    topic: ReplayTopic | None,
+    begin: str | None,
+    end: str | None,
+    dead: Path | None,
+    *,
+    strict: bool,
+) -> None:
+    """Raise ConfigError for options that contradict each other."""
+    if topic is None:
+        if begin is not None or end is not None:
+            raise ConfigError("--from and --to need --topic: files are read whole")
+        if not paths:
+            raise ConfigError("name what to replay: paths, --topic messages or --topic records")
+    elif paths:
+        raise ConfigError(f"--topic {topic} and paths cannot be combined: replay one after another")
+    elif topic is ReplayTopic.RECORDS and (strict or dead is not None):
+        raise ConfigError("--dead and --strict are about deriving: use --topic messages")
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """`contextgauge schemas`: the JSON Schemas of records and views, generated from `schemas/`."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,9 +20,11 @@ from schemas.records import (
 )
 from streams import codec
 from streams.cli.screen.output import say
-from streams.edge.local_stack.stack import PROJECT_FOLDER
 
-SCHEMA_FOLDER = PROJECT_FOLDER / "schemas" / "json"
+SCHEMA_FOLDER = Path("schemas/json")
+"""Under the current folder: in a checkout, where they are under version control."""
+
+_OWN_NAME = re.compile(r"(?:view\.)?[a-z_]+\.v\d+\.json")
 
 VIEW_CLASSES: dict[str, type] = {
     "session": views.SessionView,
@@ -53,13 +56,12 @@ def schemas(
 ) -> None:
     """Write the JSON Schemas of records and views, one file each.
 
-    They are generated from the code. `schemas/json` has them under version control; a test fails
-    when they are stale.
+    They are generated from the code. Schemas of former versions in the folder are deleted.
     """
     folder.mkdir(parents=True, exist_ok=True)
     texts = documents()
     for stale in folder.glob("*.json"):
-        if stale.name not in texts:
+        if stale.name not in texts and _OWN_NAME.fullmatch(stale.name):
             stale.unlink()
     for name, text in texts.items():
         (folder / name).write_bytes(text)

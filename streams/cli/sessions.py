@@ -1,21 +1,29 @@
-"""`contextgauge sessions`, `status` and `events`: what the views have."""
+"""`contextgauge sessions`, `status` and `events`: what the views have, or a transcript gives."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import StopError
+from contextgauge.errors import ConfigError, StopError
+from schemas.records import Record
+from schemas.views import SessionView
 from streams import codec, wiring
-from streams.cli.screen.figures import exact
-from streams.cli.screen.options import AsJson, SessionId
-from streams.cli.screen.output import err, out, say, write_json
+from streams.cli.screen.figures import exact, safe
+from streams.cli.screen.options import AsJson, SessionOrPath, Titles
+from streams.cli.screen.output import err, out, reading, say, write_json
 from streams.cli.screen.render import status_box, status_line
-from streams.cli.screen.sessions_table import sessions_table
+from streams.cli.screen.sessions_table import live_first, sessions_table
 from streams.cli.screen.timeline import timeline
+from streams.cli.transcripts import Replay, is_path
+from streams.core.session_status import leading_chain
+from streams.core.until_compaction import CompactionPoints
+from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import ViewsGoneError
 
@@ -28,41 +36,56 @@ class Order(StrEnum):
 
 
 def sessions(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Transcripts or folders: lists their sessions, without Redis.",
+        ),
+    ] = None,
     *,
     order: Annotated[
         Order,
-        typer.Option("--sort", help="recent: last active first; pressure: fullest first."),
+        typer.Option(
+            "--sort",
+            help="recent: last active first; pressure: fullest first, stale sessions at the end.",
+        ),
     ] = Order.recent,
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of sessions.")
     ] = 50,
+    titles: Titles = False,
     as_json: AsJson = False,
 ) -> None:
     """List sessions: context usage, window, compactions.
 
-    `~` marks a window that is assumed because none was reported, and percentages of it.
+    `~` marks a window that is assumed because none was reported, percentages of it, and tokens
+    until compaction that are estimated from earlier compactions.
     """
+    if titles and as_json:
+        raise ConfigError("--titles and --json exclude each other: titles are for the screen only")
+    configured = wiring.compaction_points(wiring.settings())
+    if paths:
+        replayed = Replay(paths)
+        with reading():
+            views = _ordered(list(replayed.views().values()), order)
+        files = [source.path for source in replayed.sources if source.path is not None]
+        shown = views[:limit]
+        _show_sessions(shown, len(views), configured, titles=titles, as_json=as_json, files=files)
+        return
 
     async def show(reader: Sessions) -> None:
-        views = await reader.ranked(order.value, limit)
-        if as_json:
-            write_json(views)
-        elif views:
-            out.print(sessions_table(views, SystemClock().now_ms(), out.width))
-            total = await reader.count()
-            if total > len(views):
-                err.print(f"{exact(len(views))} of {exact(total)}: --limit shows more", style="dim")
-        else:
-            say(
-                "No sessions yet: publish some (`contextgauge publish PATH`) while a derive and a "
-                "project worker run"
-            )
+        views = await ranked(reader, order, limit)
+        if not as_json:
+            views = await reader.with_arrivals(views)
+        points = await reader.points(views, configured)
+        _show_sessions(views, await reader.count(), points, titles=titles, as_json=as_json)
 
     _read_views(show)
 
 
 def status(
-    session: SessionId,
+    session: SessionOrPath,
     *,
     line: Annotated[
         bool, typer.Option("--line", help="Print a single line, for a status bar.")
@@ -74,22 +97,38 @@ def status(
     `--line` prints `Context: 45% (58K/128K tokens)`, with `~` before figures that rest on an
     assumed window.
     """
+    configured = wiring.compaction_points(wiring.settings())
 
-    async def show(reader: Sessions) -> None:
-        view = await reader.find(session)
+    def show(view: SessionView, points: CompactionPoints) -> None:
         if as_json:
             write_json(view)
         elif line:
             say(status_line(view, SystemClock().now_ms()), to=out)
         else:
-            out.print(status_box(view, SystemClock().now_ms()))
+            out.print(status_box(view, SystemClock().now_ms(), points))
 
-    _read_views(show)
+    async def read(reader: Sessions) -> None:
+        view = await reader.find(session)
+        points = await reader.points([view], configured)
+        show(view if as_json else (await reader.with_arrivals([view]))[0], points)
+
+    if is_path(session):
+        with reading():
+            replayed = Replay([session]).one()
+        show(replayed.view, configured)
+    else:
+        _read_views(read)
 
 
 def events(
-    session: SessionId,
+    session: SessionOrPath,
     *,
+    show_all: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Show each entry: by default, steps below 70% and the like are folded."
+        ),
+    ] = False,
     readings: Annotated[
         bool, typer.Option("--readings", help="Include the context readings.")
     ] = False,
@@ -100,25 +139,91 @@ def events(
         bool, typer.Option("--json", help="Print CloudEvents, one JSON object per line.")
     ] = False,
 ) -> None:
-    """Show a session's warnings, limits, compactions and resets.
+    """Show a session's timeline: warnings, compactions, resets.
 
-    In the order of the log. Redis stores the newest 2 000 of a session, and as many readings; all
+    Warnings below 70% and what only describes the session are folded, unless `--all` or `--json`.
+
+    In the order of the log. Redis stores the newest 2,000 of a session, and as many readings; all
     of them, and the heartbeats of compactions, are on the topic context.events.
     """
 
-    async def show(reader: Sessions) -> None:
-        view = await reader.find(session)
-        records = await reader.records(view.session_id, readings=readings)
+    def show(view: SessionView, records: Sequence[Record]) -> None:
         shown = records if last is None else records[-last:]
         if as_json:
             for record in shown:
                 write_json(codec.loads(codec.to_structured(record)))
             return
-        out.print(timeline(shown, out.width, view.chains))
+        out.print(timeline(shown, out.width, view.chains, show_all=show_all))
         if len(shown) < len(records):
             err.print(f"the last {exact(len(shown))} of {exact(len(records))}", style="dim")
 
-    _read_views(show)
+    async def read(reader: Sessions) -> None:
+        view = await reader.find(session)
+        show(view, await reader.records(view.session_id, readings=readings))
+
+    if is_path(session):
+        with reading():
+            replayed = Replay([session]).one()
+        hidden = {"compaction_progress"} if readings else {"compaction_progress", "context_reading"}
+        show(replayed.view, [each for each in replayed.records if each.kind not in hidden])
+    else:
+        _read_views(read)
+
+
+async def ranked(reader: Sessions, order: Order, limit: int) -> list[SessionView]:
+    """Return the first sessions of an order; by pressure, stale ones come last.
+
+    The ranking by pressure has all that were ever full: live ones are found among the most recent.
+    """
+    recent = await reader.ranked("recent", limit)
+    if order is Order.recent:
+        return recent
+    views = {view.session_id: view for view in await reader.ranked("pressure", limit)}
+    views |= {view.session_id: view for view in recent}
+    ordered = _ordered(await reader.with_arrivals(list(views.values())), order)
+    return [views[view.session_id] for view in ordered[:limit]]
+
+
+def _ordered(views: list[SessionView], order: Order) -> list[SessionView]:
+    if order is Order.recent:
+        return sorted(views, key=lambda view: -(view.last_ms or 0))
+    return live_first(sorted(views, key=_free), SystemClock().now_ms())
+
+
+def _free(view: SessionView) -> float:
+    """Return what orders sessions by pressure: the fullest first, unknown sizes last."""
+    leading = leading_chain(view)
+    used = None if leading is None else leading.used_percent
+    return float("inf") if used is None else -used
+
+
+def _show_sessions(
+    views: list[SessionView],
+    total: int,
+    points: CompactionPoints,
+    *,
+    titles: bool,
+    as_json: bool,
+    files: Sequence[Path] = (),
+) -> None:
+    if as_json:
+        write_json(views)
+        return
+    if not views:
+        say(
+            "No sessions yet: publish some (`contextgauge publish PATH`) while a derive and a "
+            "project worker run, or name a transcript: `contextgauge sessions PATH`"
+        )
+        return
+    names: dict[str, str] = {}
+    if titles:
+        local = SessionFiles(transcript_folders(os.environ), files)
+        names = local.titles([view.session_id for view in views])
+        if not names:
+            err.print("no titles: none of the transcripts is on this machine", style="dim")
+    out.print(sessions_table(views, SystemClock().now_ms(), out.width, names, points))
+    if total > len(views):
+        err.print(f"{exact(len(views))} of {exact(total)}: --limit shows more", style="dim")
 
 
 def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
@@ -135,4 +240,5 @@ def _read_views(read: Callable[[Sessions], Awaitable[None]]) -> None:
     try:
         asyncio.run(run())
     except (SessionLookupError, ViewsGoneError) as error:
-        raise StopError(str(error)) from None
+        # Ids are input, and each line of an error is printed as one of its own.
+        raise StopError(safe(str(error))) from None

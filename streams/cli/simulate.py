@@ -1,12 +1,13 @@
 """`contextgauge simulate`: simulated sessions for trials, demonstrations and load tests."""
 
 import asyncio
+import math
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import count
+from itertools import count, tee
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +23,15 @@ from streams.edge.files.folders import write_folder
 from streams.flow.publish.publish import paced
 from streams.flow.simulator import PROVIDERS, SimulatedMessage, SimulationOptions, sample_sessions
 from streams.flow.simulator import simulate as simulate_sessions
+from streams.ports import Clock
 
 _FILE_SUFFIX = ".jsonl"
+
+_HISTORY_MS = 3_600_000
+"""Age of the first sessions of `--live --recent --duration`: their windows are partly full."""
+
+_BLOCK_MESSAGES = 500
+"""Messages that are handed on together, where many are due."""
 
 Provider = StrEnum("Provider", {name: name for name in PROVIDERS})  # type: ignore[misc]
 
@@ -45,12 +53,21 @@ Out = Annotated[
         "folder, laid out like Claude Code's projects folder.",
     ),
 ]
+Recent = Annotated[
+    bool,
+    typer.Option(
+        "--recent",
+        help="End simulated time now, with --live after the --duration; overrides --start.",
+    ),
+]
+Publish = Annotated[bool, typer.Option("--publish", help="Publish the messages to agent.messages.")]
 Live = Annotated[
     bool,
     typer.Option(
         "--live",
         help="With --publish: the messages count as happening now. Those without a timestamp get "
-        "the time at which they are sent, and alerts can be raised.",
+        "the time at which they are sent, and alerts can be raised. With --recent: those of the "
+        "future are sent when it comes, unless there is a --rate.",
     ),
 ]
 Duration = Annotated[
@@ -58,7 +75,8 @@ Duration = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=0.1,
-        help="Stop after so many seconds; each session that ends is followed by another.",
+        help="Stop after so many seconds; each session that ends is followed by another. With "
+        "--live --recent: of sessions that began an hour ago.",
     ),
 ]
 
@@ -90,14 +108,9 @@ def simulate(  # noqa: PLR0913 -- each is an option
     start: Annotated[
         str, typer.Option(metavar="TIME", help="When simulated time begins: ISO 8601, UTC.")
     ] = "2026-01-01",
-    recent: Annotated[
-        bool,
-        typer.Option("--recent", help="End simulated time now; overrides --start."),
-    ] = False,
+    recent: Recent = False,
     out: Out = "-",
-    publish: Annotated[
-        bool, typer.Option("--publish", help="Publish the messages to agent.messages.")
-    ] = False,
+    publish: Publish = False,
     live: Live = False,
 ) -> None:
     """Simulate agent sessions with every kind of compaction.
@@ -106,8 +119,8 @@ def simulate(  # noqa: PLR0913 -- each is an option
     """
     if publish and out != "-":
         raise ConfigError("--publish and --out exclude each other")
-    if live and not publish:
-        raise ConfigError("--live requires --publish")
+    if live and not (publish or recent):
+        raise ConfigError("--live requires --publish or --recent")
     options = SimulationOptions(
         seed=seed,
         sessions=sessions,
@@ -115,22 +128,84 @@ def simulate(  # noqa: PLR0913 -- each is an option
         turns=turns,
         start_ms=_time_ms(start),
     )
-    if recent:
-        if duration is not None and messages is None:
-            raise ConfigError("--recent with --duration requires --messages")
-        options = ending_now(options, messages, sample=sample)
     endless = duration is not None and messages is None and not sample
-    simulated = _simulated(options, sys.maxsize if endless else messages, sample=sample)
-    blocks = paced(as_lines(simulated, named=not publish), rate, duration, SystemClock())
+    in_step = live and recent and not rate
+    if recent:
+        if endless and rate:
+            messages = math.ceil(rate * (duration or 0))
+        elif endless and not in_step:
+            raise ConfigError("--recent with --duration requires --live, --rate or --messages")
+        ahead_s = (duration or 0.0) if in_step else 0.0
+        options = _recent(options, messages, ahead_s, sample=sample, endless=endless)
+    total = sys.maxsize if endless and messages is None else messages
+    simulated = _simulated(options, total, sample=sample)
+    blocks = _blocks(simulated, rate, duration, named=not publish, in_step=in_step)
     if publish:
         _publish(blocks, is_live=live)
     elif out == "-" or out.endswith(_FILE_SUFFIX):
         asyncio.run(_write(blocks, None if out == "-" else Path(out)))
-    elif rate or duration:
-        raise ConfigError("--rate and --duration require one stream of messages, not a folder")
+    elif rate or duration or live:
+        raise ConfigError(
+            "--rate, --duration and --live require one stream of messages, not a folder"
+        )
     else:
         written = write_folder(Path(out), ((each.file, each.value) for each in simulated))
         say(f"wrote {written:,} messages below {out}")
+
+
+def _recent(
+    options: SimulationOptions,
+    messages: int | None,
+    ahead_s: float,
+    *,
+    sample: bool,
+    endless: bool,
+) -> SimulationOptions:
+    """Return the options with a start such that sessions are at work now, or end so far ahead."""
+    if endless and messages is None:
+        return replace(options, start_ms=SystemClock().now_ms() - _HISTORY_MS)
+    ending = ending_now(options, messages, sample=sample)
+    return replace(ending, start_ms=ending.start_ms + int(ahead_s * 1_000))
+
+
+def _blocks(
+    simulated: Iterator[SimulatedMessage],
+    rate: float,
+    duration_s: float | None,
+    *,
+    named: bool,
+    in_step: bool,
+) -> AsyncIterator[Sequence[Line]]:
+    """Yield messages at `rate`, or `in_step` with their times; for so long at most."""
+    clock = SystemClock()
+    if in_step:
+        return as_they_happen(simulated, duration_s, clock, named=named)
+    return paced(as_lines(simulated, named=named), rate, duration_s, clock)
+
+
+async def as_they_happen(
+    simulated: Iterator[SimulatedMessage],
+    duration_s: float | None,
+    clock: Clock,
+    *,
+    named: bool = False,
+) -> AsyncIterator[Sequence[Line]]:
+    """Yield messages of the past at once, and the others each at its time; for so long at most."""
+    end_ms = sys.maxsize if duration_s is None else clock.now_ms() + int(duration_s * 1_000)
+    simulated, copy = tee(simulated)
+    block: list[Line] = []
+    for message, line in zip(simulated, as_lines(copy, named=named), strict=True):
+        wait_ms = min(message.at_ms, end_ms) - clock.now_ms()
+        if block and (wait_ms > 0 or len(block) >= _BLOCK_MESSAGES):
+            yield block
+            block = []
+        if wait_ms > 0:
+            await clock.sleep(wait_ms / 1_000)
+        if message.at_ms >= end_ms:
+            return
+        block.append(line)
+    if block:
+        yield block
 
 
 def _publish(blocks: AsyncIterator[Sequence[Line]], *, is_live: bool) -> None:

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from contextgauge.settings.local_stack import STACK_FOLDER
+from contextgauge.settings.local_stack import Service, stack_folder
 from streams.cli.exits import Exit
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, write_json
 from streams.cli.screen.tables import plain_table
-from streams.edge.local_stack.stack import DEFAULT_HEAP_MIB, LocalStack, Name, Service
+from streams.edge.local_stack.stack import DEFAULT_HEAP_MIB, LocalStack, Name
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -28,11 +28,11 @@ def up(
 ) -> None:
     """Start Kafka and Redis on free ports, and wait until both answer.
 
-    Data and logs are in `.stack/` of the project. All other commands use the two while
-    CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL are not set. Maven downloads Kafka the
-    first time.
+    Data and logs are in `~/.local/state/contextgauge/stack`, in a checkout in `.stack`. All other
+    commands use the two while CONTEXTGAUGE_BOOTSTRAP_SERVERS and CONTEXTGAUGE_REDIS_URL are not
+    set. Needs Java 17 or later, redis-server and, the first time, Maven, which downloads Kafka.
     """
-    stack = LocalStack(STACK_FOLDER, heap_mib=heap_mib)
+    stack = LocalStack(stack_folder(), heap_mib=heap_mib)
     with err.status("checking running services") as status:
         running = stack.start(SERVICES, lambda what: status.update(f"{what} …"))
     _show(running)
@@ -45,9 +45,9 @@ def down(
     delete: Annotated[bool, typer.Option("--delete", help="Delete data and logs too.")] = False,
 ) -> None:
     """Stop what `stack up` started, and nothing else. Keeps data and logs by default."""
-    stopped = LocalStack(STACK_FOLDER).stop()
+    stopped = LocalStack(stack_folder()).stop()
     if delete:
-        shutil.rmtree(STACK_FOLDER, ignore_errors=True)
+        shutil.rmtree(stack_folder(), ignore_errors=True)
     err.print(f"stopped {' and '.join(stopped)}" if stopped else "nothing was running")
 
 
@@ -57,7 +57,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show what runs, and where. Exits with 1 unless both services run."""
-    running = LocalStack(STACK_FOLDER).services()
+    running = LocalStack(stack_folder()).services()
     if as_json:
         write_json(
             {

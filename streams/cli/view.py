@@ -5,8 +5,7 @@ import errno
 import signal
 import socket
 import threading
-import webbrowser
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import typer
@@ -19,8 +18,9 @@ from streams import wiring
 from streams.cli import exits
 from streams.cli.screen.figures import count, size
 from streams.cli.screen.output import err, out, say
+from streams.cli.serve.browser import page_address, show_page
 from streams.cli.serve.server import serve_until, warn_of_open_access
-from streams.cli.workers.health_address import beat, url_of
+from streams.cli.workers.addresses import beat
 from streams.cli.workers.run import collect_young_garbage
 from streams.edge.sqlite.database import InUseError
 from streams.edge.telemetry.metrics import PrometheusTelemetry
@@ -89,15 +89,15 @@ def view(
     listener = _listener(host, port)
     try:
         collect_young_garbage()
-        address = f"{url_of(host, listener)}/"
+        address = page_address(host, listener)
         local = parts.local_view(settings, checked, say)
         lock.announce(address)
         serving = _serving(settings, host, local)
 
-        def ready() -> None:
+        async def ready() -> None:
             say(f"The page is at {address} (Ctrl-C to stop)", to=out)
             if open_page:
-                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+                await show_page(address)
 
         uvloop.run(_run(local, serving, listener, ready))
     finally:
@@ -113,11 +113,13 @@ def _show_other(address: str, *, open_page: bool) -> None:
         )
     say(f"Another `contextgauge view` serves these transcripts already, at {address}", to=out)
     if open_page:
-        webbrowser.open(address)
+        asyncio.run(show_page(address))
 
 
 def _listener(host: str, port: int | None) -> socket.socket:
     """Return what listens at the address; without a port at the default one or at any."""
+    if not host:
+        raise ConfigError("--host is empty: name an address, such as 127.0.0.1")
     try:
         try:
             return listening(host, _PORT if port is None else port)
@@ -148,6 +150,7 @@ def _serving(settings: Settings, host: str, local: LocalView) -> Serving:
         only_here=is_of_this_machine(host),
         requests_per_s=settings.serve_requests_per_s,
         streams=settings.serve_streams,
+        points=wiring.compaction_points(settings),
         reading=local.reading.progress,
     )
 
@@ -158,7 +161,10 @@ def _report(doing: str, error: BaseException) -> None:
 
 
 async def _run(
-    local: LocalView, serving: Serving, listener: socket.socket, ready: Callable[[], None]
+    local: LocalView,
+    serving: Serving,
+    listener: socket.socket,
+    ready: Callable[[], Awaitable[None]],
 ) -> None:
     """Read and serve until a signal. Raises what ended the reading."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
@@ -179,9 +185,8 @@ async def _run(
     await local.views.start()
     reading.start()
     tasks = [asyncio.create_task(beat(serving.health)), asyncio.create_task(_show(local))]
-    ready()
     try:
-        await serve_until(stop, serving, listener)
+        await serve_until(stop, serving, listener, ready=ready)
     finally:
         local.reading.stop()
         await asyncio.to_thread(reading.join, _STOP_S)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from schemas.views import OVER, Aggregates, Distribution, TriggerAggregates
+from schemas.views import Aggregates, Distribution, TriggerAggregates
 
 _Counted = TypeVar("_Counted", Aggregates, TriggerAggregates)
 
@@ -38,10 +38,5 @@ def added_distributions(parts: Sequence[Distribution]) -> Distribution:
         sum=sum(part.sum for part in parts),
         min=min((part.min for part in parts if part.min is not None), default=None),
         max=max((part.max for part in parts if part.max is not None), default=None),
-        buckets=dict(sorted(buckets.items(), key=lambda item: edge_of(item[0]))),
+        buckets=dict(sorted(buckets.items(), key=lambda item: int(item[0]))),
     )
-
-
-def edge_of(name: str) -> float:
-    """Return what buckets are sorted by: their upper edges."""
-    return float("inf") if name == OVER else int(name)

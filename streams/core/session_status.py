@@ -13,6 +13,14 @@ The status line imports this at every prompt, so it imports nothing that takes l
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from streams.core.until_compaction import (
+    NO_POINTS,
+    CompactionPoints,
+    UntilCompaction,
+    session_point_of,
+    until_compaction,
+)
+
 if TYPE_CHECKING:
     from schemas.views import ChainView, CompactionBrief, SessionView
 
@@ -83,14 +91,16 @@ class Status(NamedTuple):
     """The judgement of a session. Instants in ms; a verdict changes when its instant is reached.
 
     `leading_chain` is None where the session has no chain yet. `settled` is the state before
-    any instant. `last_sign_ms` is the open attempt's last sign of life. `thrash` is the latest
-    thrash that the view knows of; it lasts until `thrashing_until_ms`.
+    any instant. `until_compaction` is by chain, as far as it is known; estimates decide no verdict.
+    `last_sign_ms` is the open attempt's last sign of life. `thrash` is the latest thrash that the
+    view knows of; it lasts until `thrashing_until_ms`.
     """
 
     leading_chain: str | None
     settled: State
     severity: Severity
     severities: dict[str, Severity]
+    until_compaction: dict[str, UntilCompaction]
     last_sign_ms: int | None
     stalled_from_ms: int | None
     stale_from_ms: int | None
@@ -119,10 +129,14 @@ class Status(NamedTuple):
         return min((at for at in instants if at is not None and at > now_ms), default=None)
 
 
-def status_of(view: "SessionView") -> Status:
-    """Return the judgement of a session."""
+def status_of(view: "SessionView", points: CompactionPoints = NO_POINTS) -> Status:
+    """Return the judgement of a session; `points` are what the reader knows of compactions."""
     leading, attempt = leading_chain(view), view.attempt
     severities = {name: severity_of_chain(chain) for name, chain in view.chains.items()}
+    expected = {
+        name: until_compaction(chain, session_point_of(name, view.compactions.last), points)
+        for name, chain in view.chains.items()
+    }
     is_known = leading is not None and leading.used_tokens is not None
     settled: State = leading.state if leading is not None and is_known else "unknown"
     last_sign_ms = stalled_from_ms = stale_from_ms = None
@@ -139,12 +153,18 @@ def status_of(view: "SessionView") -> Status:
         settled=settled,
         severity="unknown" if leading is None else severities[leading.chain],
         severities=severities,
+        until_compaction={name: until for name, until in expected.items() if until is not None},
         last_sign_ms=last_sign_ms,
         stalled_from_ms=stalled_from_ms,
         stale_from_ms=stale_from_ms,
         thrash=thrash,
         thrashing_until_ms=thrashing_until_ms,
     )
+
+
+def is_live(view: "SessionView", now_ms: int) -> bool:
+    """Return whether a session was active lately, whatever its state: lists begin with these."""
+    return view.last_ms is not None and now_ms - view.last_ms < THRESHOLDS.stale_after_ms
 
 
 def leading_chain(view: "SessionView") -> "ChainView | None":
@@ -189,6 +209,15 @@ def severity_of(
     if used_percent >= THRESHOLDS.high_percent:
         return "high"
     return "elevated" if used_percent > THRESHOLDS.elevated_above_percent else "normal"
+
+
+def whole_percents(used_percent: float) -> tuple[int, int]:
+    """Return the used and the remaining percentage as every screen and answer shows them.
+
+    Used is floored, so that 100 means full; remaining is 100 less that, so that the two add up.
+    """
+    used = int(used_percent // 1)
+    return used, 100 - used
 
 
 def band_of(chain: "ChainView | None") -> Band:

@@ -1,7 +1,7 @@
-"""What the flows ask of the outside world, as Protocols.
+"""The pipeline's interfaces to the outside world, as Protocols, and the health that a worker notes.
 
-Each port has a real adapter and an in-memory twin under `streams/edge`, and one contract suite
-in `tests/contract` that both must pass.
+`Log`, `RecordStream`, `AlertMemory` and `ViewStore` each have a real adapter under `streams/edge`
+and an in-memory twin there or in `tests/doubles`; both pass the same suite in `tests/contract`.
 """
 
 from contextgauge.ports import Clock as Clock

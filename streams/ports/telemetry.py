@@ -1,12 +1,12 @@
-"""What a running worker reports: metrics under names of a closed catalogue."""
+"""What a running worker reports: metrics under names of a closed catalog."""
 
 from typing import Protocol
 
 
 class Telemetry(Protocol):
-    """Figures of a running worker, under names of a closed catalogue.
+    """Figures of a running worker, under names of a closed catalog.
 
-    `edge/telemetry/metric_catalogue.py` defines each name's meaning and labels; a test compares the
+    `edge/telemetry/metric_catalog.py` defines each name's meaning and labels; a test compares the
     names in the code with it.
     """
 

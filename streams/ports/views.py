@@ -161,7 +161,10 @@ class ViewReader(Protocol):
     async def generations(self) -> Generations: ...
 
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
-        """Return a partition's position; None where it is not there or is being dropped."""
+        """Return a partition's position; None where it is not there or is being dropped.
+
+        Raises FormerViewsError where the views have a former format.
+        """
 
     async def views(
         self, generation: int, partition: int, sessions: Sequence[bytes]
@@ -190,7 +193,10 @@ class ViewReader(Protocol):
     ) -> list[Entry]:
         """Return the entries of offsets above `after`, oldest first."""
 
-    async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]: ...
+    async def stats(
+        self, generation: int, partition: int, fields: Sequence[bytes] | None = None
+    ) -> dict[bytes, bytes]:
+        """Return the aggregates by field: all of them, or of these fields those that are there."""
 
     async def live(
         self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0

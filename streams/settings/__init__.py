@@ -28,6 +28,7 @@ from schemas.topics import (
 )
 from streams.settings import redis
 from streams.settings.derivation import DerivationSettings
+from streams.settings.reading import ReadingSettings
 from streams.settings.redis import RedisSettings
 from streams.settings.serving import ServingSettings
 from streams.settings.topics import TopicSettings
@@ -37,6 +38,7 @@ from streams.settings.workers import WorkerSettings
 class Settings(
     WorkerSettings,
     ServingSettings,
+    ReadingSettings,
     DerivationSettings,
     PublishingSettings,
     TopicSettings,

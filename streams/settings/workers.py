@@ -98,7 +98,7 @@ class WorkerSettings(BaseSettings):
     alerts_file: Path | None = Field(
         default=None,
         description="TOML file with the rules and targets of `contextgauge control`, unless "
-        "`--rules` is given; see docs/ALERTS.md.",
+        "`--rules` is given.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Minimum severity of log lines: debug, info, warning or error."

@@ -23,6 +23,7 @@ from contextgauge.settings.loading import variable
 from contextgauge.settings.local_stack import stack_addresses
 from schemas.topics import DEAD_LETTERS, MIB
 from streams.core.derivation.rules_config import Rules
+from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.window_catalog import bundled
 from streams.ports import started as started
 from streams.settings import Settings, load_settings
@@ -42,7 +43,7 @@ _BEYOND_TRANSACTION_S = 10.0
 
 
 def settings() -> Settings:
-    """Read the settings; what is not set may come from a stack that runs in this project.
+    """Read the settings; what is not set may come from the local stack.
 
     Raises ConfigError.
     """
@@ -60,6 +61,11 @@ def rules(settings: Settings) -> Rules:
         configured_windows=settings.windows,
         default_window=settings.default_window,
     )
+
+
+def compaction_points(settings: Settings) -> CompactionPoints:
+    """Return where compactions are expected by the settings."""
+    return CompactionPoints(configured=tuple(sorted(settings.compaction_thresholds.items())))
 
 
 def redis_url(settings: Settings) -> str:

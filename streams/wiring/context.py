@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from streams.edge.telemetry.metrics import PrometheusTelemetry
-from streams.flow.common.retry import WorkerTools
+from streams.flow.common.ports import WorkerPorts
 from streams.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerContext(WorkerTools):
-    """The tools of a worker, with its settings and the metrics that it serves."""
+class WorkerContext(WorkerPorts):
+    """The ports of a worker, with its settings and the metrics that it serves."""
 
     settings: Settings
     telemetry: PrometheusTelemetry

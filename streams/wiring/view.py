@@ -11,7 +11,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
 from contextgauge.state_folder import state_folder
 from streams import wiring
-from streams.core.derivation.state import STATE_VERSION
+from streams.core.derivation.stored_state import STATE_VERSION
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.watch import TranscriptFinder
 from streams.edge.sqlite.database import Lock, delete_unused

@@ -49,6 +49,7 @@ def chain(
         used_percent=percent,
         window=WINDOW,
         window_source="runtime",
+        auto_compact_threshold=None if used is None or until is None else used + until,
         until_compaction_tokens=until,
         peak_tokens=used if peak is None else peak,
         peak_percent=percent,
@@ -88,6 +89,7 @@ def compacted(
             tokens_after=120_000,
             tokens_saved=30_000,
             duration_ms=None,
+            duration_source=None,
             messages_since_last=4,
         )
         for number, age in enumerate(ages, 1)

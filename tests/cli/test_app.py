@@ -54,6 +54,17 @@ def test_help_is_printed(command: Command) -> None:
     assert "derive" in done.stdout
 
 
+def test_commands_are_grouped_by_purpose(command: Command) -> None:
+    groups = re.findall(r"^(\w+):$", command("--help").stdout, re.MULTILINE)
+    assert groups == ["Options", "Look", "Collect", "Run", "Maintain"]
+
+
+def test_lines_in_a_pipe_are_not_filled_up_with_spaces(command: Command) -> None:
+    lines = command("doctor").stdout.splitlines()
+    assert len(lines) > 10
+    assert max(map(len, lines)) < 500
+
+
 def test_version(command: Command) -> None:
     assert command("--version").stdout.strip() == f"contextgauge {version('contextgauge')}"
 

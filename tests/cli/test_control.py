@@ -55,7 +55,7 @@ def test_check_lists_the_rules_of_a_file(command: Command, tmp_path: Path) -> No
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "alerts.toml: 5 rules, 1 target; no alerts on what is older than 15 min\n"
-        "  full: 85 % of a window used, models claude-* !*haiku* → ops\n"
+        "  full: 85% of a window used, models claude-* !*haiku* → ops\n"
         "  bad: a compaction blocked or failed → ops\n"
         "  silent: a compaction silent for 150 s → ops\n"
         "  often: 3 compactions within 1 h → ops\n"

@@ -14,9 +14,9 @@ from tests.cli.test_render import BRIEF, NOW_MS, VIEW, _shown
     ("outcomes", "failed", "told"),
     [
         (("failed", "failed"), 2, "2 failed"),
-        (("failed", "unknown"), 2, "2 not done"),
-        (("blocked",), 1, "1 not done"),
-        (("succeeded",), 1, "1 not done"),  # it is longer ago than the views list
+        (("failed", "unknown"), 2, "2 not completed"),
+        (("blocked",), 1, "1 not completed"),
+        (("succeeded",), 1, "1 not completed"),  # it is longer ago than the views list
     ],
 )
 def test_only_known_failures_are_called_failed(

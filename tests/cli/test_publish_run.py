@@ -1,14 +1,18 @@
 """A run of `publish` whose broker goes away at the wrong moment."""
 
 import asyncio
+from pathlib import Path
 from typing import cast
 
 import pytest
 
+from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError
 from streams.cli.publish import run
 from streams.cli.publish.connection import Connection
 from streams.edge.files.checkpoint import CheckpointContent
+from streams.edge.files.follower import Follower
+from streams.edge.files.watch import TranscriptFile, TranscriptFinder
 
 
 class Reconnecting:
@@ -42,3 +46,36 @@ async def test_publish_waits_for_a_broker_lost_before_checkpoint_validation(
     publishing.stop = asyncio.Event()
     assert await publishing.compared(CheckpointContent([], {})) == CheckpointContent([], {0: 7})
     assert connection.errors == ["away"]
+
+
+def test_a_transcript_deleted_since_it_was_listed_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text("{}\n")
+    look = TranscriptFinder.look
+
+    def look_and_delete(
+        self: TranscriptFinder, now_s: float, *, strict: bool
+    ) -> list[TranscriptFile]:
+        transcripts = look(self, now_s, strict=strict)
+        (tmp_path / "a.jsonl").unlink()
+        return transcripts
+
+    monkeypatch.setattr(TranscriptFinder, "look", look_and_delete)
+    request = run.Request(
+        files=[str(tmp_path)],
+        pipes=(),
+        follow=False,
+        session=None,
+        live=None,
+        no_text=False,
+        again=False,
+        checkpoint=None,
+        task_id=None,
+        agent_id=None,
+    )
+    transcripts = run._look(request)  # noqa: SLF001 -- the moment cannot be hit from outside
+    follower = Follower(transcripts, [], SystemClock())
+    lines = [Path(line.file).name for piece in follower.pieces() for line in piece.lines]
+    assert lines == ["b.jsonl"]

@@ -94,6 +94,20 @@ def test_on_a_terminal_every_partition_has_a_bar(
     assert "40,000 of 40,000 · caught up" in text
 
 
+def test_a_build_whose_partitions_are_unknown_at_first_is_shown(
+    clock: HandClock, console: Console
+) -> None:
+    screen = Screen(clock)
+    screen.begin(building(), resumed=False)
+    for progress in (building(), building(1_000, 1_000), building(41_000, 1_000)):
+        screen.show(progress)
+        clock.now_s += 5
+    screen.end()
+    assert lines(console)[1:] == [
+        "building: 42,000 of 80,000 · 8,000/s · 5.0 s left · 1 of 2 partitions caught up"
+    ]
+
+
 EQUAL = Rebuilt(generation=8, former=7, swapped=True, compared=Compared(sessions=1_200))
 DIFFERENT = Rebuilt(
     generation=8,

@@ -11,7 +11,9 @@ from referencing import Registry, Resource
 
 from schemas.records import DATA_CLASS_BY_KIND, ContextReading, Record, SessionInfo
 from streams import codec
-from streams.cli.schemas import SCHEMA_FOLDER, documents, schemas
+from streams.cli.schemas import documents, schemas
+
+KEPT = Path(__file__).parents[2] / "schemas" / "json"
 
 READING = ContextReading(
     session_id="s",
@@ -45,7 +47,7 @@ INFO = SessionInfo(
 
 
 def _validator(name: str) -> Draft202012Validator:
-    kept = {path.name: json.loads(path.read_text()) for path in SCHEMA_FOLDER.glob("*.json")}
+    kept = {path.name: json.loads(path.read_text()) for path in KEPT.glob("*.json")}
     registry: Registry[Any] = Registry().with_resources(
         (file, Resource.from_contents(schema)) for file, schema in kept.items()
     )
@@ -60,7 +62,7 @@ def _event(data: ContextReading | SessionInfo) -> dict[str, Any]:
 
 
 def test_the_stored_schemas_match_the_code() -> None:
-    kept = {path.name: path.read_bytes() for path in SCHEMA_FOLDER.glob("*.json")}
+    kept = {path.name: path.read_bytes() for path in KEPT.glob("*.json")}
     assert kept == documents(), "stale: run make schemas"
 
 

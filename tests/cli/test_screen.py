@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from streams.cli.screen.figures import ago, duration, exact, percent, safe, thousands
+from streams.cli.screen.figures import ago, duration, exact, percent, remaining, safe, thousands
 from streams.cli.screen.output import cell
 
 
@@ -55,11 +55,23 @@ def test_durations(duration_ms: int | None, shown: str) -> None:
     assert duration(duration_ms) == shown
 
 
-def test_a_percentage_is_cut_not_rounded() -> None:
-    tenths = range(-100, 2_000)
-    assert [percent(tenth / 10) for tenth in tenths] == [f"{tenth / 10:.1f}%" for tenth in tenths]
-    assert percent(99.99) == "99.9%"
-    assert percent(45.65) == "45.6%"
+@pytest.mark.parametrize(
+    ("used", "shown", "left"),
+    [
+        (0.0, "0%", "100%"),
+        (0.4, "<1%", ">99%"),
+        (1.0, "1%", "99%"),
+        (82.5, "82%", "18%"),
+        (99.99, "99%", "1%"),
+        (100.0, "100%", "0%"),
+        (104.5, "104%", "0%"),
+    ],
+)
+def test_used_and_remaining_are_whole_and_add_up(used: float, shown: str, left: str) -> None:
+    assert (percent(used), remaining(used)) == (shown, left)
+
+
+def test_an_unknown_percentage_is_shown_as_unknown() -> None:
     assert percent(None) == "unknown"
 
 

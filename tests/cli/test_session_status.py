@@ -69,7 +69,7 @@ def test_the_table_of_sessions_shows_the_verdict(case: Case) -> None:
     assert ("compacting" in words) == (case.state == "compacting")
     assert ("compaction stalled" in words) == (case.state == "stalled")
     if case.state in {"measured", "estimated", "stale"}:
-        assert f" {int(leading(case).used_percent or 0)}." in words
+        assert f" {int(leading(case).used_percent or 0)}% " in words
 
 
 @EACH

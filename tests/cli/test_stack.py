@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from contextgauge import user_folders
 from contextgauge.errors import ConfigError
-from contextgauge.settings import local_stack
 from streams import wiring
-from streams.cli import stack
 from streams.cli.app import app
 from streams.edge.local_stack.stack import LocalStack
 
@@ -17,9 +16,9 @@ from streams.edge.local_stack.stack import LocalStack
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the stack; no services are set, so that it stands in for them."""
-    own = tmp_path / "stack"
-    monkeypatch.setattr(stack, "STACK_FOLDER", own)
-    monkeypatch.setattr(local_stack, "STACK_FOLDER", own)
+    own = tmp_path / "state" / "stack"
+    monkeypatch.setattr(user_folders, "_PROJECT", str(tmp_path))
+    monkeypatch.setenv("CONTEXTGAUGE_STATE_FOLDER", str(own.parent))
     monkeypatch.delenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", raising=False)
     monkeypatch.delenv("CONTEXTGAUGE_REDIS_URL", raising=False)
     return own

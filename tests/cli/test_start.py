@@ -102,7 +102,7 @@ def _complete(*words: str) -> list[str]:
 
 
 def test_a_shell_completes_commands_and_their_options() -> None:
-    assert _complete("st") == ["stack", "status", "statusline"]
+    assert _complete("st") == ["status", "statusline", "stack"]
     assert _complete("dead", "re") == ["redrive"]
     assert _complete("replay", "--s") == ["--session", "--strict"]
 
@@ -122,7 +122,10 @@ def test_a_missing_extra_is_one_line_and_exit_2(package: str, command: str) -> N
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "contextgauge: the command needs more packages: pip install 'contextgauge[pipeline]'\n",
+        (
+            "contextgauge: this is the library alone; the command is in its extra `pipeline`. "
+            "Install 'contextgauge[pipeline]' in place of 'contextgauge', the same way\n"
+        ),
     )
 
 

@@ -188,7 +188,7 @@ def test_after_a_boundary_the_size_is_unknown_and_never_zero(
     assert "%" not in line
     assert "0%" not in transcript(_boundary(1))
     measured = transcript(_response(1, 160_000), _boundary(1), _response(2, 30_000))
-    assert " 15% 30K/200K · 1 compaction" in measured
+    assert " 15% 30K/200K · compacts in ~130K · 1 compaction" in measured
 
 
 def test_after_a_reset_the_size_is_unknown(transcript: Callable[..., str]) -> None:

@@ -18,10 +18,13 @@ from streams.cli.statusline.figures import (
     ClaudeInput,
     Figures,
     figures_of,
+    model_to_learn,
+    points_of,
     read_input,
     with_input,
 )
 from streams.core.derivation.readings import used_percent
+from streams.core.until_compaction import NO_POINTS, Threshold
 
 NOBODY = read_input({})
 ATTEMPT = AttemptView(
@@ -70,6 +73,23 @@ def test_figures_of_a_view() -> None:
     assert (found.compactions, found.last_duration_ms) == (6, None)
     unknown = figures_of(document())
     assert (unknown.model, unknown.state, unknown.used_tokens) == ("gpt-5", "unknown", None)
+
+
+def test_tokens_until_compaction_are_of_the_best_source() -> None:
+    view = document(model="m", used_tokens=100_000, window=200_000)
+    points = points_of({}, {"m": 160_000})
+    assert model_to_learn(view, NO_POINTS) == "m"
+    learned = figures_of(view, points)
+    assert (learned.until_compaction_tokens, learned.until_source) == (60_000, "learned_model")
+    configured = points_of({"m": Threshold(tokens=150_000)}, {})
+    assert model_to_learn(view, configured) is None
+    assert figures_of(view, configured).until_source == "configured"
+    reported = document(model="m", used_tokens=100_000, auto_compact_threshold=190_000)
+    assert model_to_learn(reported, NO_POINTS) is None
+    assert figures_of(reported, points).until_compaction_tokens == 90_000
+    off = document(model="m", used_tokens=100_000, auto_compact_enabled=False)
+    assert model_to_learn(off, NO_POINTS) is None
+    assert figures_of(off, points).until_compaction_tokens is None
 
 
 @pytest.mark.parametrize("change", [{"version": 1}, {"chains": None}, {"compactions": {}}])

@@ -18,6 +18,7 @@ FIGURES = Figures(
     window=200_000,
     window_source="runtime",
     until_compaction_tokens=11_000,
+    until_source="reported",
     compactions=3,
     last_duration_ms=42_500,
 )
@@ -57,6 +58,10 @@ def test_states_are_shown_as_text() -> None:
     assert " compaction stalled 5 min at 78%" in draw(stalled, NOW_MS, 200, in_colour=False)
     due = FIGURES._replace(until_compaction_tokens=-5)
     assert " · compaction is due · " in draw(due, NOW_MS, 200, in_colour=False)
+    learned = FIGURES._replace(until_source="learned_model")
+    assert " · compacts in ~11K · " in draw(learned, NOW_MS, 200, in_colour=False)
+    near = learned._replace(until_compaction_tokens=0)
+    assert " · compacts in ~0 · " in draw(near, NOW_MS, 200, in_colour=False)
     assumed = FIGURES._replace(window_source="default")
     assert " ~78% 156K/~200K" in draw(assumed, NOW_MS, 200, in_colour=False)
 

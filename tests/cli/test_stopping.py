@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from contextgauge.documents import document
 from streams.cli.exits import Exit, by_signal
 from tests.cli.worker_kit import PATIENCE_S, Runs, running
 
@@ -80,5 +81,5 @@ def test_the_exit_code_of_a_stop_error_is_logged(runs: Runs) -> None:
     assert run.lines("stopped")[0]["exit_code"] == Exit.POSITION
     assert run.log().splitlines()[-2:] == [
         "contextgauge: the position is gone",
-        'What to do: "A position is out of range" in docs/RUNBOOK.md',
+        f'What to do: "A position is out of range" in {document("RUNBOOK.md")}',
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.views import AttemptView, ChainView, CompactionsView, Identity, SessionView
 from streams.cli.top.keys import Keys
-from streams.cli.top.state import Chosen, live_first, matching, place_of, press
+from streams.cli.top.state import COLUMNS, Chosen, matching, place_of, press, rows
 
 
 def view(session_id: str, model: str = "m", cwd: str | None = None) -> SessionView:
@@ -35,8 +35,10 @@ def pressed(*keys: str, chosen: Chosen | None = None) -> Chosen:
 
 
 def test_sorting_and_leaving() -> None:
-    assert pressed("r").ranking == "recent"
+    assert (pressed("r").ranking, pressed("r").sort) == ("recent", "Active")
     assert pressed("r", "p").ranking == "pressure"
+    assert pressed("R").reverse
+    assert not pressed("R", "r").reverse
     assert pressed("q").leaving
     assert pressed("enter", "q").leaving
     assert pressed("x", "é", "escape") == Chosen()
@@ -111,31 +113,82 @@ def measured(session_id: str, percent: float, silent_ms: int | None) -> SessionV
 
 HALF_AN_HOUR_MS = 30 * 60_000
 
+ATTEMPT = AttemptView(
+    attempt_id="a",
+    chain="main",
+    trigger_reason=None,
+    started_ms=None,
+    last_heartbeat_ms=None,
+    elapsed_ms=None,
+    used_tokens=None,
+    used_percent=None,
+)
+
 
 def test_the_filter_finds_a_session_by_its_state() -> None:
     old = measured("s", 80.0, 10 * HALF_AN_HOUR_MS)
     assert matching([old], "stale", NOW_MS) == [old]
     assert matching([old], "measured", NOW_MS) == []
-    attempt = AttemptView(
-        attempt_id="a",
-        chain="main",
-        trigger_reason=None,
-        started_ms=NOW_MS - 10 * HALF_AN_HOUR_MS,
-        last_heartbeat_ms=None,
-        elapsed_ms=None,
-        used_tokens=None,
-        used_percent=None,
-    )
-    stalled = replace(old, attempt=attempt)
+    stalled = replace(old, attempt=replace(ATTEMPT, started_ms=NOW_MS - 10 * HALF_AN_HOUR_MS))
     assert matching([stalled], "compacting stalled", NOW_MS) == [stalled]
 
 
-def test_equally_full_sessions_are_sorted_live_first() -> None:
-    old, older = measured("old", 75.0, HALF_AN_HOUR_MS), measured("older", 75.0, 10**10)
-    live, fuller = measured("live", 75.0, 1_000), measured("fuller", 80.0, 10**10)
-    less = measured("less", 10.0, 1_000)
-    ranked = live_first([fuller, old, older, live, less], NOW_MS)
-    assert [each.session_id for each in ranked] == ["fuller", "live", "old", "older", "less"]
+def test_live_sessions_come_before_stale_ones_in_every_order() -> None:
+    old, fuller = measured("old", 75.0, HALF_AN_HOUR_MS), measured("fuller", 80.0, 10**10)
+    live, less = measured("live", 75.0, 1_000), measured("less", 10.0, 2_000)
+    views = [fuller, old, less, live]
+
+    def order(chosen: Chosen) -> list[str]:
+        return [each.session_id for each in rows(views, chosen, NOW_MS)]
+
+    assert order(Chosen()) == ["live", "less", "fuller", "old"]
+    assert order(Chosen(reverse=True)) == ["less", "live", "old", "fuller"]
+    assert order(pressed("r")) == ["live", "less", "old", "fuller"]
+
+
+def test_an_abandoned_compaction_does_not_keep_a_session_among_the_live_ones() -> None:
+    attempt = replace(ATTEMPT, started_ms=NOW_MS - 10**10)
+    abandoned = replace(measured("abandoned", 90.0, 10**10), attempt=attempt)
+    working = replace(abandoned, session_id="working", last_ms=NOW_MS)
+    live = measured("live", 10.0, 1_000)
+    shown = rows([abandoned, live, working], Chosen(), NOW_MS)
+    assert [each.session_id for each in shown] == ["working", "live", "abandoned"]
+
+
+def test_any_column_can_be_sorted_by() -> None:
+    chosen = Chosen()
+    seen = [chosen.sort]
+    while (chosen := pressed(">", chosen=chosen)).sort != "Context":
+        assert len(rows(VIEWS, chosen, NOW_MS)) == len(VIEWS)
+        seen.append(chosen.sort)
+    assert sorted(seen) == sorted(COLUMNS)
+    assert pressed("right", "left", ">", "<") == Chosen()
+    first, second = view("a", "z"), view("b", "y")
+    by_model = Chosen(sort="Model")
+    assert rows([first, second], by_model, NOW_MS) == [second, first]
+    assert rows([first, second], replace(by_model, reverse=True), NOW_MS) == [first, second]
+
+
+def test_unknown_values_come_last_in_both_directions() -> None:
+    known, unknown = measured("known", 10.0, 1_000), replace(view("unknown"), last_ms=NOW_MS)
+    for reverse in (False, True):
+        shown = rows([unknown, known], Chosen(reverse=reverse), NOW_MS)
+        assert [each.session_id for each in shown] == ["known", "unknown"]
+
+
+def test_help_is_opened_and_closed() -> None:
+    helping = pressed("?")
+    assert helping.helping
+    assert pressed("down", chosen=helping) == Chosen()
+    assert pressed("?", chosen=helping) == Chosen()
+    assert pressed("q", chosen=helping).leaving
+    opened = pressed("enter")
+    assert pressed("?", "?", chosen=opened) == opened
+
+
+def test_the_filter_finds_a_session_by_its_title() -> None:
+    views = [view("one"), view("two")]
+    assert matching(views, "parser", NOW_MS, {"two": "Fix the Parser"}) == [views[1]]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def view(session_id: str = "session-1", **chain: Any) -> SessionView:
         "used_percent": 75.0,
         "window": 200_000,
         "window_source": "runtime",
-        "until_compaction_tokens": 17_000,
+        "auto_compact_threshold": 167_000,
         "growth_tokens": 3_800,
     }
     return SessionView(
@@ -70,8 +70,8 @@ def row(shown: SessionView, width: int = 200) -> str:
 
 def test_a_row_has_all_figures() -> None:
     assert row(view()) == (
-        "session- claude-sonnet-4-5-20250929 ███████░░░ 75.0% 150K/200K runtime 17K +3.8K measured "
-        "6, 4 not done 5 s ago"
+        "session-1 claude-sonnet-4-5-20250929 ███████░░░ 75% 150K/200K runtime 17K +3.8K measured "
+        "6, 4 not completed 5 s ago"
     )
 
 
@@ -81,15 +81,14 @@ def test_unknown_values_are_not_shown_as_figures() -> None:
         state="unknown",
         used_tokens=None,
         used_percent=None,
-        until_compaction_tokens=None,
         growth_tokens=None,
     )
     assert row(unknown) == (
-        "session- unknown ·········· unknown ?/200K runtime ? ? unknown 6, 4 not done 5 s ago"
+        "session-1 unknown ·········· unknown ?/200K runtime ? ? unknown 6, 4 not completed 5 s ago"
     )
     nothing = replace(unknown, chains={}, last_ms=None)
-    assert " ?/? unknown ? ? unknown 6, 4 not done unknown" in row(nothing)
-    assert " ~75.0% 150K/~200K default " in row(view(window_source="default"))
+    assert " ?/? unknown ? ? unknown 6, 4 not completed unknown" in row(nothing)
+    assert " ~75% 150K/~200K default " in row(view(window_source="default"))
 
 
 def test_a_stale_row_is_dim() -> None:
@@ -113,6 +112,7 @@ def test_known_failures_are_called_failed() -> None:
         tokens_after=None,
         tokens_saved=None,
         duration_ms=None,
+        duration_source=None,
         messages_since_last=None,
     )
     one = replace(view(), compactions=CompactionsView(failed=1, last=(failed,)))
@@ -131,7 +131,7 @@ def test_known_failures_are_called_failed() -> None:
     ],
 )
 def test_an_open_attempt_shows_its_duration(attempt: AttemptView, state: str) -> None:
-    assert f" {state} 6, 4 not done" in row(replace(view(state="compacting"), attempt=attempt))
+    assert f" {state} 6, 4 not completed" in row(replace(view(state="compacting"), attempt=attempt))
 
 
 @pytest.mark.parametrize("width", [160, 120, 100, 80, 70, 60, 50, 44])
@@ -139,17 +139,25 @@ def test_rows_fit_and_keep_the_essential_columns(width: int) -> None:
     header, *shown = lines([view(), view("other-2")], width)
     assert len(shown) == 2
     assert all(len(line) <= width for line in (header, *shown))
-    assert all(part in shown[0] for part in ("session-", "75.0%", "measured", "6, 4 not done"))
+    assert all(
+        part in shown[0]
+        for part in (
+            "session-",
+            "75%",
+            "measured",
+            "6 of 10" if width < 120 else "6, 4 not completed",
+        )
+    )
     assert ("Source" in header) == (width >= 120)
-    assert ("Model" in header) == (width >= 80)
-    assert ("Tokens" in header) == (width >= 50)
+    assert ("Model" in header) == (width >= 70)
+    assert "Tokens" in header
 
 
 def test_a_row_is_one_line_on_the_narrowest_screen() -> None:
     shown = lines([view(), view("other-2")], 34)
     assert [line.split()[0] for line in shown] == ["Session", "session-", "other-2"]
     assert all(len(line) <= 34 for line in shown)
-    assert all("75.0%" in line for line in shown[1:])
+    assert all("75%" in line for line in shown[1:])
 
 
 def test_only_the_rows_of_the_page_are_returned() -> None:

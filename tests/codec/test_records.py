@@ -1,6 +1,7 @@
 """The codec on records: both modes of CloudEvents and back, whatever a record holds."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,7 +50,27 @@ def records_of_every_kind() -> list[Record]:
     )
     answer = {"totalTokens": 9, "categories": [{"id": "messages", "tokens": 3}]}
     given.take({"type": "control_response", "response": {"response": answer}}, hint=SESSION)
+    given.take({"type": "compacted", "payload": {}}, hint=SESSION)
+    item = {"type": "ContextCompaction", "id": "i1"}
+    payload = {"type": "item_completed", "item": item, "started_at_ms": 1, "completed_at_ms": 9}
+    given.take({"type": "event_msg", "payload": payload}, hint=SESSION)
     return given.records
+
+
+def test_a_binary_event_becomes_the_structured_one_without_parsing_its_data() -> None:
+    for record in records_of_every_kind():
+        assert codec.binary_to_structured(*codec.to_binary(record)) == codec.to_structured(record)
+    odd = replace(record, subject="half \ud800", data=replace(record.data, chain="half \ud800"))
+    assert codec.binary_to_structured(*codec.to_binary(odd)) == codec.to_structured(odd)
+
+
+def test_an_event_of_an_unknown_type_becomes_structured_but_not_what_is_no_event() -> None:
+    headers, value = codec.to_binary(records_of_every_kind()[0])
+    later = tuple((n, b"contextgauge.later.v9" if n == "ce_type" else v) for n, v in headers)
+    assert codec.loads(codec.binary_to_structured(later, value))["type"] == "contextgauge.later.v9"
+    for wrong in ((headers[1:], value), (headers, b"{\n"), ((), b"")):
+        with pytest.raises(VersionError, match="not a record of contextgauge"):
+            codec.binary_to_structured(*wrong)
 
 
 def test_every_kind_round_trips_in_both_modes() -> None:

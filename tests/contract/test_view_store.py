@@ -160,6 +160,8 @@ async def test_rankings_and_stats_can_be_removed(under_test: StoreUnderTest) -> 
     await under_test.apply(1, 2, second)
     assert await store.ranked(1, 0, "pressure", 9) == [(b"a", 50.0), (b"b", 9.5)]
     assert await store.stats(1, 0) == {b"y": b"2"}
+    assert await store.stats(1, 0, [b"x", b"y", b"y"]) == {b"y": b"2"}
+    assert await store.stats(1, 0, []) == {}
 
 
 async def test_idle_sessions_leave_with_all_their_documents(under_test: StoreUnderTest) -> None:

@@ -369,3 +369,22 @@ def depth_of(value: object) -> int:
         depth += 1
         value = next(iter(value.values() if isinstance(value, dict) else value), None)
     return depth
+
+
+ROWS = [{"id": "messages", "name": "Messages", "kind": "used", "tokens": 113_400, "color": "x"}]
+ANSWER: Body = {
+    "categories": ROWS,
+    "totalTokens": 122_300,
+    "maxTokens": 167_000,
+    "rawMaxTokens": 180_000,
+    "autoCompactThreshold": 167_000,
+    "isAutoCompactEnabled": True,
+    "model": MODEL,
+}
+"""What a runtime answers to `get_context_usage`."""
+
+
+def usage_answer(**answer: object) -> Body:
+    """The answer to `get_context_usage`: it names no session."""
+    response = {"subtype": "success", "request_id": "r", "response": answer}
+    return {"type": "control_response", "response": response}

@@ -17,10 +17,12 @@ from schemas.records import (
     CompactionProgress,
     CompactionStart,
     CompactionSummary,
+    CompactionTiming,
     ContextExhausted,
     ContextLimits,
     ContextReading,
     ContextReset,
+    DurationSource,
     Outcome,
     Record,
     RecordData,
@@ -137,6 +139,7 @@ class History:
         pre: int | None = 160_000,
         number: int = 1,
         duration_ms: int | None = 30_000,
+        duration_source: DurationSource = "reported",
         messages: int = 40,
         chain: str = "main",
         at: float | None = -1,
@@ -151,10 +154,22 @@ class History:
             pre_tokens_source=None if pre is None else "reported",
             post_tokens=None,
             duration_ms=duration_ms,
-            duration_source=None if duration_ms is None else "reported",
+            duration_source=None if duration_ms is None else duration_source,
             number=number,
             messages_since_last=messages,
             metadata={"trigger": trigger},
+        )
+        return self.record(data, at)
+
+    def timing(
+        self, boundary: Record, duration_ms: int = 3_069, at: float | None = -1, **more: str | None
+    ) -> Record:
+        """A boundary's duration was reported after it."""
+        data = CompactionTiming(
+            **self.common(boundary.data.chain, **more),
+            boundary_id=boundary.id,
+            duration_ms=duration_ms,
+            duration_source="reported",
         )
         return self.record(data, at)
 

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from streams.core.session_status import BANDS, THRESHOLDS, band_of, leading_chain, status_of
+from streams.core.session_status import (
+    BANDS,
+    THRESHOLDS,
+    band_of,
+    is_live,
+    leading_chain,
+    status_of,
+    whole_percents,
+)
 from tests.cases.session_status import (
     CASES,
     HALF,
@@ -71,6 +79,22 @@ def test_silence_is_counted_from_the_last_sign() -> None:
     assert status.silent_ms(NOW_MS) == MINUTE
     assert status.silent_ms(NOW_MS - 2 * MINUTE) == 0  # a clock that is behind
     assert status_of(session(HALF, attempt=attempt(None))).silent_ms(NOW_MS) is None
+
+
+def test_a_session_is_live_until_it_is_stale() -> None:
+    view = replace(session(HALF), last_ms=NOW_MS)
+    assert is_live(view, NOW_MS + THRESHOLDS.stale_after_ms - 1)
+    assert not is_live(view, NOW_MS + THRESHOLDS.stale_after_ms)
+    assert not is_live(replace(view, last_ms=None), NOW_MS)
+    abandoned = replace(session(HALF, attempt=attempt(40 * MINUTE)), last_ms=NOW_MS - 40 * MINUTE)
+    assert not is_live(abandoned, NOW_MS)
+
+
+@pytest.mark.parametrize("hundredths", [0, 1, 99, 100, 8_250, 8_299, 9_999, 10_000, 10_450])
+def test_whole_percentages_are_floored_and_add_up(hundredths: int) -> None:
+    used, remaining = whole_percents(hundredths / 100)
+    assert used == hundredths // 100
+    assert used + remaining == 100
 
 
 def test_bands_are_those_of_the_leading_chain() -> None:

@@ -13,6 +13,7 @@ import yaml
 
 from contextgauge.settings.forms import PREFIX
 from streams.cli.app import app
+from streams.edge.local_stack.stack import CONFIG_FOLDER
 from streams.settings import Settings
 from tests.docs.test_docs import ROOT
 
@@ -46,7 +47,7 @@ def test_every_port_is_published_on_this_machine_only() -> None:
 
 
 def test_kafka_is_configured_as_the_local_broker() -> None:
-    text = (ROOT / "deploy" / "kafka" / "server.properties").read_text(encoding="utf-8")
+    text = (CONFIG_FOLDER / "server.properties").read_text(encoding="utf-8")
     local = dict(re.findall(r"^([a-z.]+)=(.*)$", text, re.MULTILINE))
     environment: dict[str, str] = SERVICES["kafka"]["environment"]
     shared = {
@@ -61,13 +62,13 @@ def test_kafka_is_configured_as_the_local_broker() -> None:
 
 
 def test_kafka_is_of_the_version_that_the_tests_run() -> None:
-    pom = (ROOT / "deploy" / "kafka" / "pom.xml").read_text(encoding="utf-8")
+    pom = (CONFIG_FOLDER / "pom.xml").read_text(encoding="utf-8")
     (version,) = set(re.findall(r"<kafka\.version>([0-9.]+)</kafka\.version>", pom))
     assert SERVICES["kafka"]["image"] == f"apache/kafka:{version}"
 
 
 def test_redis_is_configured_as_the_local_one() -> None:
-    text = (ROOT / "deploy" / "redis" / "redis.conf").read_text(encoding="utf-8")
+    text = (CONFIG_FOLDER / "redis.conf").read_text(encoding="utf-8")
     local = dict(re.findall(r"^([a-z-]+) (.+)$", text, re.MULTILINE))
     words = shlex.split(SERVICES["redis"]["command"])[1:]
     flags = dict(zip(words[::2], words[1::2], strict=True))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from streams.edge.telemetry.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
+from streams.edge.telemetry.metric_catalog import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 from tests.docs.test_docs import DOCS, ROOT, _anchors, _blocks
 from tools.make_dashboard import DOCUMENT, document
 

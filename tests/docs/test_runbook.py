@@ -8,7 +8,7 @@ from typing import get_args
 import streams
 from contextgauge import errors
 from streams.cli.exits import Exit, code_of, runbook_title
-from streams.edge.telemetry.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
+from streams.edge.telemetry.metric_catalog import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 from streams.flow.common.membership import Worker
 from tests.docs.test_docs import DOCS, _rows, _section
 
@@ -47,6 +47,7 @@ def test_sections_named_by_errors_exist() -> None:
     }
     assert {name for name, title in named.items() if title} == {
         "VersionError",
+        "FormerViewsError",
         "PositionError",
         "DeadLetterFlood",
     }

@@ -164,8 +164,8 @@ TOPIC_PROBLEMS: list[Problem] = [
 ]
 
 FLOW_PROBLEMS: list[Problem] = [
-    ("publishers.keys", "error", keying(without_key=100), "25 % of the newest 400 messages: 100"),
-    ("publishers.keys", "warning", keying(other_key=1), "below 1 %"),
+    ("publishers.keys", "error", keying(without_key=100), "25% of the newest 400 messages: 100"),
+    ("publishers.keys", "warning", keying(other_key=1), "<1% of"),
     (
         "publishers.keys",
         "error",

@@ -8,7 +8,8 @@ from streams import codec
 from streams.edge.memory.readers import MemoryPartitionReader
 from streams.flow.derive.stored_sessions import POSITION_KEY
 from streams.flow.doctor import log_facts as module
-from streams.flow.doctor.log_facts import LogFacts, Services
+from streams.flow.doctor.facts import Services
+from streams.flow.doctor.log_facts import LogFacts
 from streams.ports import Batch, Clock, NewRecord
 from streams.ports.inspection import ClusterFacts, Failure, Group, TopicFacts, TopicPartition
 from tests.doctor.cases import EXPECTED

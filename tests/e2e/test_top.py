@@ -52,8 +52,9 @@ def _ids(records: Sequence[Record]) -> set[str]:
     return {record.data.session_id for record in records}
 
 
-def _percents(screen: str) -> list[float]:
-    return [float(found) for found in re.findall(r"(\d+\.\d)%", screen)]
+def _percents(screen: str) -> list[int]:
+    rows = screen.split("\n", 2)[2]
+    return [int(found) for found in re.findall(r"(\d+)%", rows)]
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (120, 40), (60, 20)])
@@ -76,7 +77,7 @@ def test_sessions_by_pressure_fit_the_screen(
     assert percents == sorted(percents, reverse=True)
     assert lines[-1].startswith("q quit")
     assert "newest record 3" in lines[0] or columns < 80
-    assert (("Source" in screen), ("Model" in screen)) == (columns == 120, columns != 60)
+    assert (("Folder" in screen), ("Model" in screen)) == (columns == 120, columns != 60)
     opened.press("q")
     assert opened.end() == 0
     assert b"\x1b[2J" not in opened.received  # a screen that is cleared before it is drawn flickers
@@ -182,11 +183,11 @@ def test_a_resized_terminal_is_redrawn(
     terminal: Callable[..., Terminal], settings: dict[str, str]
 ) -> None:
     opened = terminal(120, 40, settings)
-    opened.wait(lambda text: "Source" in text and text.split("\n")[-1].startswith("q quit"))
+    opened.wait(lambda text: "Growth" in text and text.split("\n")[-1].startswith("q quit"))
     opened.resize(60, 20)
-    opened.wait(lambda text: "Source" not in text and text.split("\n")[19].startswith("q quit"))
+    opened.wait(lambda text: "Growth" not in text and text.split("\n")[19].startswith("q quit"))
     opened.resize(140, 30)
-    opened.wait(lambda text: "Source" in text and text.split("\n")[29].startswith("q quit"))
+    opened.wait(lambda text: "Growth" in text and text.split("\n")[29].startswith("q quit"))
     opened.resize(12, 3)
     opened.wait(lambda text: text.startswith("contextgaug"))
     opened.press("q")
@@ -277,11 +278,50 @@ def test_once_prints_a_frame_for_pipes(
     assert "\x1b" not in done.stdout
     lines = done.stdout.splitlines()
     assert lines[0].startswith("contextgauge  12 sessions · ")
-    assert lines[1].split()[:3] == ["Session", "Model", "Context"]
+    assert lines[1].split() == [
+        *("Session", "Folder", "Model", "Context", "Tokens", "Source", "Until", "Growth"),
+        *("Last", "10", "State", "Comp.", "Active"),
+    ]
     assert {line[:8] for line in lines[2:]} == {name[:8] for name in _ids(records)}
     few = command("top", "--once", "--limit", "3", **settings).stdout.splitlines()
     assert "12 sessions, the first 3 · " in few[0]
     assert [line.split() for line in few[2:]] == [line.split() for line in lines[2:5]]
+
+
+def test_help_lists_the_keys(terminal: Callable[..., Terminal], settings: dict[str, str]) -> None:
+    opened = terminal(80, 24, settings)
+    opened.wait(lambda text: "by pressure" in text)
+    opened.press("?")
+    screen = opened.wait(lambda text: "sort by last activity" in text)
+    assert "reverse the order" in screen
+    assert all(len(line.rstrip()) <= 80 for line in screen.split("\n"))
+    opened.press("x")
+    opened.wait(lambda text: "reverse the order" not in text and "Session" in text)
+    opened.press("q")
+    assert opened.end() == 0
+
+
+def test_any_column_is_sorted_by(
+    terminal: Callable[..., Terminal], settings: dict[str, str]
+) -> None:
+    opened = terminal(160, 30, settings)
+    opened.wait(lambda text: "by pressure" in text)
+
+    def ids(screen: str) -> list[str]:
+        return [line[:8] for line in screen.split("\n")[2:14]]
+
+    opened.press("<<")
+    opened.wait(lambda text: "by folder" in text)
+    opened.press("<")
+    opened.wait(lambda text: "by session" in text and ids(text) == sorted(ids(text)))
+    opened.press("R")
+    opened.wait(
+        lambda text: "by session, reversed" in text and ids(text) == sorted(ids(text), reverse=True)
+    )
+    opened.press("\x1b[C\x1b[C")
+    opened.wait(lambda text: "by model " in text)
+    opened.press("q")
+    assert opened.end() == 0
 
 
 def test_without_a_terminal_the_remedy_is_shown(command: Command, settings: dict[str, str]) -> None:

@@ -1,6 +1,5 @@
 """A follower over real files, with a clock that the test moves."""
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,8 +47,8 @@ class Bench:
         if self.follow:
             look = TranscriptFinder(self.paths).look
         else:
-            paths = [str(source.path) for source in files.expand(self.paths)]
-            look = lambda _: [TranscriptFile(path, os.stat(path)) for path in paths]  # noqa: E731, PTH116
+            transcripts = files.find(self.paths)
+            look = lambda _: transcripts  # noqa: E731
         self.follower = Follower(
             look,
             self.positions,

@@ -277,3 +277,16 @@ def test_a_file_that_is_rewritten_while_it_is_read_is_read_from_its_beginning(
     bench.clock.at_s += 0.3
     found = [line for piece in (next(pieces) for _ in range(4)) for line in piece.lines]
     assert [line.value.decode() for line in found] == [told(number) for number in range(4, 8)]
+
+
+def test_a_single_run_reports_a_file_that_is_rewritten_while_it_is_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.edge.files.tail._BLOCK_BYTES", 64)
+    add(path, told(1), told(2), told(3))
+    bench = Bench([str(path)], follow=False)
+    pieces = bench.follower.pieces()
+    assert len(next(pieces).lines) == 1
+    path.write_text("")
+    assert [piece.lines for piece in pieces] == [()]
+    assert bench.events == [f"{path}: rewritten while it was read: publish it again"]

@@ -1,6 +1,5 @@
 """The local stack: starts, is found again, comes back on its ports, and names what is missing."""
 
-import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from contextgauge.errors import StopError
 from contextgauge.settings.local_stack import STATE_FILE, Running
 from streams.edge.local_stack import processes
-from streams.edge.local_stack.stack import PROJECT_FOLDER, LocalStack, MissingPartError
+from streams.edge.local_stack.stack import LocalStack, MissingPartError, jars_folder
 
 
 def _connects(address: str) -> bool:
@@ -86,31 +85,58 @@ def _program(folder: Path, name: str, script: str) -> None:
     program.chmod(0o755)
 
 
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache without Kafka's jars; return where they go."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return jars_folder()
+
+
+def test_jars_are_fetched_once_and_only_complete_ones_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+) -> None:
+    _program(tmp_path, "java", "exit 0")
+    copy = 'echo >> "$0.runs"; for last; do :; done; mkdir -p "${last#*=}"; touch "${last#*=}/'
+    _program(tmp_path, "mvn", f'test -e pom.xml && {copy}half.jar"; exit 1')
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    stack = LocalStack(tmp_path / "stack")
+    with pytest.raises(MissingPartError, match="could not fetch"):
+        stack.prepare(["kafka"])
+    assert list(empty_cache.parent.iterdir()) == []
+    _program(tmp_path, "mvn", f'{copy}kafka_1.jar"')
+    for _ in range(2):
+        stack.prepare(["kafka"])
+    assert [path.name for path in empty_cache.iterdir()] == ["kafka_1.jar"]
+    assert (tmp_path / "mvn.runs").read_text() == "\n\n"
+
+
+@pytest.mark.usefixtures("empty_cache")
 def test_a_failed_jar_download_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tmp_path / "project"
-    (root / "deploy" / "kafka").mkdir(parents=True)
-    (root / "deploy" / "kafka" / "pom.xml").write_text("<project/>")
     _program(tmp_path, "java", "exit 0")
     _program(tmp_path, "mvn", "echo '[ERROR] Unknown host'; exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(MissingPartError, match=r"Unknown host.*connect to the network"):
-        LocalStack(tmp_path / "stack", root=root).start(["kafka"])
+        LocalStack(tmp_path / "stack").start(["kafka"])
 
 
-def test_an_outdated_java_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tmp_path / "project"
-    shutil.copytree(PROJECT_FOLDER / "deploy", root / "deploy")
-    (root / "deploy" / "kafka" / "libs").mkdir(exist_ok=True)
-    shutil.copy(root / "deploy/kafka/pom.xml", root / "deploy/kafka/libs/resolved-from.xml")
+@pytest.mark.usefixtures("empty_cache")
+def test_a_missing_maven_is_named_with_its_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _program(tmp_path, "java", "exit 0")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingPartError, match=r"no `mvn`.*once.*apt-get install maven"):
+        LocalStack(tmp_path / "stack").start(["kafka"])
+
+
+def test_an_outdated_java_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
+) -> None:
+    empty_cache.mkdir(parents=True)
     _program(tmp_path, "java", "echo 'java.lang.UnsupportedClassVersionError: x' >&2; exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(MissingPartError, match="Java 17 or later"):
-        LocalStack(tmp_path / "stack", root=root).start(["kafka"])
-
-
-def test_without_the_source_folder_the_settings_are_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingPartError, match="CONTEXTGAUGE_BOOTSTRAP_SERVERS"):
-        LocalStack(tmp_path / "stack", root=tmp_path).start(["kafka"])
+        LocalStack(tmp_path / "stack").start(["kafka"])
 
 
 def test_the_last_line_of_a_service_that_fails_to_start_is_reported(

@@ -1,4 +1,4 @@
-"""The catalogue of metrics is closed, all of it is reported, and the document is made from it."""
+"""The catalog of metrics is closed, all of it is reported, and the document is made from it."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from streams.edge.telemetry import metrics
-from streams.edge.telemetry.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS
+from streams.edge.telemetry.metric_catalog import COUNTERS, GAUGES, HISTOGRAMS
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from tools.list_metrics import DOCUMENT, document
 

@@ -12,11 +12,12 @@ import pytest
 from redis import Redis
 
 from contextgauge.partitioner import partition_of
-from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE
+from contextgauge.settings.local_stack import STATE_FILE
 from schemas.topics import MIB
 from schemas.views import FORMAT_VERSION, VIEW_VERSION
 from streams.cli.statusline import figures as statusline
 from streams.core.derivation.rules_config import DEFAULT_WINDOW
+from streams.core.until_compaction import Threshold
 from streams.edge.files import plain_settings
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 from streams.edge.local_stack.stack import LocalStack
@@ -44,7 +45,9 @@ def stored(redis_url: str, key_prefix: str) -> Iterator[Callable[[str, bytes], N
 
     def store(session_id: str, document: bytes) -> None:
         key = session_id.encode("utf-8", "surrogatepass")
-        client.set(keys.of(7, partition_of(session_id, PARTITIONS)).view(key), document)
+        of_partition = keys.of(7, partition_of(session_id, PARTITIONS))
+        client.set(of_partition.view(key), document)
+        client.zadd(of_partition.ranking("recent"), {key: 1.0})
 
     yield store
     client.close()
@@ -62,9 +65,40 @@ def test_a_view_is_found_where_the_projector_writes_it(
     document = b"\r\n" * (size // 2)
     stored(session_id, document)
     settings = StatusLineSettings(key_prefix=key_prefix)
-    assert read_view(settings, redis_url, session_id, LIMIT_S) == document
+    assert read_view(settings, redis_url, session_id, LIMIT_S).document == document
     with pytest.raises(ViewUnavailableError, match="no such session"):
         read_view(settings, redis_url, "another", LIMIT_S)
+
+
+def test_a_field_of_the_aggregates_is_read_with_the_view(
+    redis_url: str, key_prefix: str, stored: Callable[[str, bytes], None]
+) -> None:
+    stored("s", b"{}")
+    client = Redis.from_url(redis_url)
+    keys = RedisKeys(key_prefix)
+    for partition in (1, 4):
+        client.hset(keys.of(7, partition).stats.decode(), mapping={"model:m": f"of {partition}"})
+    client.close()
+    settings = StatusLineSettings(key_prefix=key_prefix)
+    found = read_view(settings, redis_url, "s", LIMIT_S, lambda _: b"model:m")
+    assert found == (b"{}", [b"of 1", b"of 4"])
+    assert read_view(settings, redis_url, "s", LIMIT_S, lambda _: b"model:x").aggregates == []
+    assert read_view(settings, redis_url, "s", LIMIT_S).aggregates == []
+
+
+def test_a_session_is_found_by_a_unique_prefix_of_its_id(
+    redis_url: str, key_prefix: str, stored: Callable[[str, bytes], None]
+) -> None:
+    ids = [f"0e26ec2{number}-937e-482c-b889-bc126f996913" for number in range(8)]
+    for number, session_id in enumerate(ids):
+        stored(session_id, b"%d" % number)
+    settings = StatusLineSettings(key_prefix=key_prefix)
+    for number, session_id in enumerate(ids):
+        assert read_view(settings, redis_url, session_id[:8], LIMIT_S).document == b"%d" % number
+    with pytest.raises(ViewUnavailableError, match="8 sessions begin so"):
+        read_view(settings, redis_url, "0e26", LIMIT_S)
+    with pytest.raises(ViewUnavailableError, match="no such session"):
+        read_view(settings, redis_url, "0f", LIMIT_S)
 
 
 def test_without_a_projection_there_is_no_view(redis_url: str, key_prefix: str) -> None:
@@ -100,13 +134,13 @@ def test_a_user_a_password_and_a_database(
     try:
         with_user = redis_url.replace("://", f"://{name}:{quote(password, safe='')}@")
         settings = StatusLineSettings(key_prefix=key_prefix)
-        assert read_view(settings, with_user, "s", LIMIT_S) == b"{}"
+        assert read_view(settings, with_user, "s", LIMIT_S).document == b"{}"
         apart = settings._replace(redis_username=name, redis_password=password)
-        assert read_view(apart, redis_url, "s", LIMIT_S) == b"{}"
+        assert read_view(apart, redis_url, "s", LIMIT_S).document == b"{}"
         secret = tmp_path / "password"
         secret.write_text(f"{password}\n")
         from_file = settings._replace(redis_username=name, redis_password_file=str(secret))
-        assert read_view(from_file, redis_url, "s", LIMIT_S) == b"{}"
+        assert read_view(from_file, redis_url, "s", LIMIT_S).document == b"{}"
         wrong = apart._replace(redis_password=f"wrong-{password}")
         with pytest.raises(ViewUnavailableError, match="refuses: WRONGPASS") as refused:
             read_view(wrong, redis_url, "s", LIMIT_S)
@@ -186,7 +220,7 @@ def test_an_unreachable_url_gives_no_view(url: str) -> None:
 
 def test_names_and_versions_are_those_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(StatusLineSettings._fields) <= Settings.model_fields.keys()
-    monkeypatch.setattr(plain_settings, "STACK_FILE", "/nowhere")
+    monkeypatch.setattr(plain_settings, "stack_folder", lambda: "/nowhere")
     plain, wrong = read_settings({})
     assert wrong == []
     for name, value in plain._asdict().items():
@@ -194,8 +228,6 @@ def test_names_and_versions_are_those_of_the_project(monkeypatch: pytest.MonkeyP
     assert plain.default_window == DEFAULT_WINDOW
     assert int(single_view.FORMAT_VERSION) == FORMAT_VERSION
     assert statusline.VIEW_VERSION == VIEW_VERSION
-    stack_file = STACK_FOLDER / STATE_FILE
-    assert Path(plain_settings.__file__).parents[3] / ".stack" / "stack.json" == stack_file
 
 
 def test_settings_are_read_as_the_other_commands_read_them() -> None:
@@ -204,6 +236,7 @@ def test_settings_are_read_as_the_other_commands_read_them() -> None:
             "CONTEXTGAUGE_REDIS_URL": "redis://h/0",
             "CONTEXTGAUGE_REDIS_CHECK_HOSTNAME": "False",
             "CONTEXTGAUGE_WINDOWS": '{"my-model": 128000}',
+            "CONTEXTGAUGE_COMPACTION_THRESHOLDS": '{"a": 100000, "b": "80 %"}',
             "CONTEXTGAUGE_DEFAULT_WINDOW": "64000",
             "CONTEXTGAUGE_KEY_PREFIX": "mine",
             "CONTEXTGAUGE_REDIS_USERNAME": "",
@@ -215,19 +248,23 @@ def test_settings_are_read_as_the_other_commands_read_them() -> None:
         redis_url="redis://h/0",
         redis_check_hostname=False,
         windows={"my-model": 128_000},
+        compaction_thresholds={"a": Threshold(tokens=100_000), "b": Threshold(percent=80.0)},
         default_window=64_000,
         key_prefix="mine",
     )
     for bad in ("nonsense", "[]", '{"m": "1"}', '{"m": 0}', '{"": 5}', '{"m": true}'):
         found, wrong = read_settings({"CONTEXTGAUGE_WINDOWS": bad})
         assert (found.windows, len(wrong)) == ({}, 1)
+    for bad in ("nonsense", "[]", '{"m": "1"}', '{"m": 0}', '{"": 5}', '{"m": "0%"}'):
+        found, wrong = read_settings({"CONTEXTGAUGE_COMPACTION_THRESHOLDS": bad})
+        assert (found.compaction_thresholds, len(wrong)) == ({}, 1)
 
 
 def test_the_stack_of_this_project_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "stack.json"
-    monkeypatch.setattr(plain_settings, "STACK_FILE", str(file))
+    file = tmp_path / STATE_FILE
+    monkeypatch.setattr(plain_settings, "stack_folder", lambda: str(tmp_path))
     for text in ("", "[]", "{}", '{"redis": []}', '{"redis": {"address": 5}}'):
         file.write_text(text)
         assert read_settings({})[0].redis_url is None

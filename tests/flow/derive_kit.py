@@ -16,7 +16,7 @@ from schemas.topics import TOPICS
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.edge.files.window_catalog import bundled
-from streams.flow.common.retry import WorkerTools
+from streams.flow.common.ports import WorkerPorts
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.deriver import Deriver
 from streams.flow.derive.partition_task import DerivePorts
@@ -97,11 +97,11 @@ class Figures:
         return sum(amount for key, amount in self.counts.items() if key[0] == name)
 
 
-def tools(
+def worker_ports(
     clock: Clock | None = None, figures: Figures | None = None, stop: asyncio.Event | None = None
-) -> WorkerTools:
+) -> WorkerPorts:
     """Return what the parts of a worker are given."""
-    return WorkerTools(
+    return WorkerPorts(
         telemetry=figures or Figures(),
         health=board(),
         clock=clock or SystemClock(),

@@ -40,7 +40,7 @@ from streams.ports import (
 from tests.core.history import START_MS
 from tests.core.strategies import SESSIONS, write
 from tests.doubles.dump import dump, fold_views
-from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, tools, until
+from tests.flow.derive_kit import PATIENCE_S, Figures, board, expected, samples, until, worker_ports
 
 PARTITIONS = 4
 RULES = Rules(bundled())
@@ -157,7 +157,7 @@ def projector_of(
         stopped.set()
     return PartitionProjector(
         store,
-        RetryLoop(tools(HastyClock(), stop=stopped), "redis"),
+        RetryLoop(worker_ports(HastyClock(), stop=stopped), "redis"),
         ViewPartition(1, 0, partitions),
         strict=strict,
         idle_ms=SESSION_IDLE_MS,

@@ -87,9 +87,11 @@ class RecordingReader:
         self.read.add(generation)
         return await self._reader.entries(generation, partition, stream, session, after)
 
-    async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
+    async def stats(
+        self, generation: int, partition: int, fields: Sequence[bytes] | None = None
+    ) -> dict[bytes, bytes]:
         self.read.add(generation)
-        return await self._reader.stats(generation, partition)
+        return await self._reader.stats(generation, partition, fields)
 
     async def agent_sessions(
         self, generation: int, partition: int, agent: bytes, limit: int

@@ -137,16 +137,16 @@ async def test_letters_that_arrive_after_begin_are_not_read(kit: DeriveKit) -> N
 async def test_retention_may_delete_letters_while_they_are_read(
     kit: DeriveKit, log: FaultyLog
 ) -> None:
-    await kit.append(died(value=b"%d" % n) for n in range(1_200))
+    await kit.append(died(value=b"%d" % n) for n in range(4_800))
     told: list[tuple[int, int]] = []
     async with reading(kit, progress=lambda *figures: told.append(figures)) as letters:
         found = []
         async for letter in letters.as_sent():
             found.append(int(letter.value))
             if letter.offset == 0:
-                log.delete_before(kit.config.dead_topic, 0, 1_100)
-    assert found == [*range(500), *range(1_100, 1_200)]
-    assert told[-1] == (1_200, 1_200)
+                log.delete_before(kit.config.dead_topic, 0, 4_400)
+    assert found == [*range(2_000), *range(4_400, 4_800)]
+    assert told[-1] == (4_800, 4_800)
 
 
 async def test_a_broker_that_stops_sending_raises_a_retry_error(

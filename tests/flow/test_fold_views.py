@@ -6,14 +6,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contextgauge.partitioner import partition_of
-from schemas.views import SessionView
+from schemas.views import Aggregates, Compaction, SessionView
 from streams import codec
 from streams.codec import views as view_codec
+from streams.edge.memory.views import MemoryViews
 from streams.flow.project.fold import PARTITION_KEY, Fold
 from streams.flow.project.partition import ViewWrite
 from streams.ports import LogRecord
+from tests.core.history import START_MS, History
 from tests.doubles.dump import fold_records
-from tests.flow.project_kit import logs, placed, sample_records
+from tests.flow.project_kit import (
+    Told,
+    batches,
+    logs,
+    on_log,
+    placed,
+    project_all,
+    sample_records,
+    stored,
+    wanted,
+)
 
 
 def test_records_of_a_replay_are_folded_by_partition() -> None:
@@ -27,6 +39,44 @@ def test_records_of_a_replay_are_folded_by_partition() -> None:
         assert dump.views.keys() == theirs
     view = view_codec.decode(SessionView, next(iter(dumps[0].views.values())))
     assert view.chains
+
+
+async def test_a_timing_reaches_a_compaction_that_a_former_worker_measured() -> None:
+    told = History()
+    boundary = told.boundary("auto", duration_ms=None, model="gpt-5", at=0)
+    told_of = [boundary, told.complete(boundary, at=1), told.timing(boundary, 3_069, at=7_200)]
+    log = on_log([Told(record, START_MS) for record in told_of])
+    store = MemoryViews()
+    for batch in batches(log, [1, 2]):
+        await project_all(store, [batch])  # each by another worker, which reads what is stored
+    held = stored(store)
+    assert held == wanted(log)
+    document = view_codec.decode(Compaction, held.compactions[b"s-1"][b"1"])
+    assert (document.duration_ms, document.duration_source, document.complete) == (
+        3_069,
+        "reported",
+        True,
+    )
+    for field in (b"total", b"model:gpt-5", b"hour:2026-11-01T12"):
+        counted = view_codec.decode(Aggregates, held.stats[field]).automatic
+        assert (counted.succeeded, counted.duration_ms.count, counted.duration_ms.sum) == (
+            1,
+            1,
+            3_069,
+        )
+    assert b"hour:2026-11-01T14" not in held.stats
+
+
+def test_compactions_that_can_no_longer_change_leave_memory() -> None:
+    told, fold = History(), Fold(strict=False)
+    first, second = told.boundary(duration_ms=None), told.boundary(number=2, duration_ms=None)
+    records = [first, second, told.complete(second), told.timing(second)]
+    fold.put_view(b"s-1", None)
+    held = []
+    for item in placed(on_log([Told(record) for record in records])):
+        fold.add(item)
+        held.append(sorted(name for _, name in fold._compactions))  # noqa: SLF001 -- what it holds shows nowhere
+    assert held == [[b"1"], [b"2"], [b"2"], []]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -2,7 +2,7 @@
 
 from contextgauge.clock import SystemClock
 from streams.flow.common.lag import Lag
-from tests.flow.derive_kit import Figures, tools
+from tests.flow.derive_kit import Figures, worker_ports
 
 NIGHT_MS = 8 * 3_600_000
 
@@ -21,7 +21,7 @@ class Told:
 
     def __init__(self) -> None:
         self.clock, self._figures = HandClock(), Figures()
-        given = tools(self.clock, self._figures)
+        given = worker_ports(self.clock, self._figures)
         self.lag = Lag(given, 3, "derive_lag_messages", "derive_lag_seconds")
 
     @property

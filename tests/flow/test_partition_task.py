@@ -92,12 +92,12 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[weakref.ref[Partitio
     class Watched(PartitionTask):
         def __init__(
             self,
-            tools: DerivePorts,
+            ports: DerivePorts,
             place: InputPartition,
             reader: GroupReader,
             offsets: GroupOffsets,
         ) -> None:
-            super().__init__(tools, place, reader, offsets)
+            super().__init__(ports, place, reader, offsets)
             made.append(weakref.ref(self))
 
     monkeypatch.setattr("streams.flow.derive.worker.PartitionTask", Watched)

@@ -160,14 +160,14 @@ async def test_a_view_of_an_unknown_version_stops() -> None:
     store = MemoryViews()
     await project_all(store, [first])
     for session, document in stored(store).views.items():
-        stored(store).views[session] = document.replace(b'"version":2', b'"version":3')
-    with pytest.raises(VersionError, match="version 3"):
+        stored(store).views[session] = document.replace(b'"version":3', b'"version":4')
+    with pytest.raises(VersionError, match="version 4"):
         await project_all(store, [second])
 
 
 def test_a_view_of_another_shape_is_refused() -> None:
     with pytest.raises(VersionError, match="session_id"):
-        view_codec.decode(SessionView, b'{"version":2}')
+        view_codec.decode(SessionView, b'{"version":3}')
 
 
 async def test_views_for_another_number_of_partitions_stop() -> None:

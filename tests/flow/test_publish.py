@@ -130,6 +130,12 @@ async def test_a_long_line_is_shortened_and_garbage_of_its_size_refused() -> Non
     assert refused == [(2, "too_large")]
 
 
+async def test_lines_that_give_no_figures_are_noticed_however_many_they_are() -> None:
+    done, _, _ = await sent(*[b'{"type":"my_event"}'] * 200, hint="s")
+    assert "none of the first 200 messages" in str(done.check.end())
+    assert (await sent(b'{"type":"user","message":"hi"}', hint="s"))[0].check.end() is None
+
+
 async def test_live_messages_and_tasks_are_marked_in_headers() -> None:
     config = PublishConfig(
         topic=TOPIC.name,

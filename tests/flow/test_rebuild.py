@@ -9,12 +9,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import StopError
+from contextgauge.errors import StopError, VersionError
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
 from streams.flow.rebuild import rebuild
 from streams.flow.rebuild.progress import Rebuilt
-from streams.ports import Generations
+from streams.ports import Generations, ViewPosition
 from tests.doubles.log import FaultyLog
 from tests.doubles.views import FaultyViews
 from tests.flow.derive_kit import until
@@ -299,6 +299,21 @@ async def test_a_build_that_vanished_ends_only_the_command(
     store.numbers = Generations(1, None)
     with pytest.raises(StopError, match="start again"):
         await running
+    assert await store.generations() == Generations(1, None)
+
+
+async def test_without_a_build_views_of_another_version_are_not_read(
+    store: FaultyViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def position(_generation: int, _partition: int) -> ViewPosition:
+        raise VersionError("the views are of another format")
+
+    store.numbers = Generations(1, None)
+    monkeypatch.setattr(store, "position", position)
+    assert await Run(store).rebuild.status() is None
+    assert await Run(store).rebuild.abandon() is None
+    with pytest.raises(VersionError):
+        await Run(store).rebuild.begin()
     assert await store.generations() == Generations(1, None)
 
 

@@ -105,3 +105,16 @@ def test_r01_the_messages_own_session_comes_first(
     body: Body, hint: str | None, session: str | None
 ) -> None:
     assert session_of(body, hint) == session
+
+
+def test_r01_a_stream_of_codex_names_its_thread() -> None:
+    lines: list[Body] = [
+        {"type": "thread.started", "thread_id": "one"},
+        {"type": "turn.completed"},
+        {"method": "turn/started", "params": {"threadId": "two"}},
+        {"method": "account/updated", "params": {}},
+    ]
+    assert hints(lines) == [None, "one", "one", "two"]
+    assert [session_of(line, hint) for line, hint in zip(lines, hints(lines), strict=True)] == [
+        "one", "one", "two", "two"
+    ]  # fmt: skip

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -170,6 +171,7 @@ async def test_an_unexpected_error_in_shortening_blocks_no_other_message(
 
 async def test_irrelevant_messages_are_ignored() -> None:
     async with opened(await memory()) as (delivery, told):
+        assert await delivery.submit(message(1), conversation()) == "queued"
         assert await delivery.submit({"type": "progress"}, conversation()) == "ignored"
         assert await delivery.submit(b" \n", conversation()) == "ignored"
     assert delivery.stats.ignored == 2
@@ -262,3 +264,84 @@ def test_only_context_control_frames_are_published(
     frame: Mapping[str, object], told: object
 ) -> None:
     assert belongs_to_conversation(frame) is told
+
+
+async def no_figures(*bodies: dict[str, Any] | bytes) -> list[str]:
+    """Return what a publisher of these messages reports."""
+    async with opened(await memory()) as (delivery, reports):
+        for body in bodies:
+            await delivery.submit(body, conversation("s"))
+    return reports
+
+
+async def test_messages_that_never_give_a_figure_are_reported_once_with_the_reason() -> None:
+    lines = [{"type": "thread.started", "thread_id": "t"}, *({"type": "turn.completed"},) * 150]
+    (report,) = await no_figures(*lines)
+    assert report.startswith("none of the first 100 messages gives a size or a compaction: `codex")
+    assert "~/.codex/sessions" in report
+
+
+async def test_a_short_run_without_figures_is_reported_at_its_end() -> None:
+    (report,) = await no_figures({"event": "token", "type": "my_event"}, b'{"type":"other"}')
+    assert "none of the first 2 messages" in report
+    assert "(my_event, other)" in report
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"type": "response.output_text.delta", "delta": "x"}, "response.completed"),
+        ({"object": "chat.completion.chunk", "id": "c", "choices": []}, "include_usage"),
+    ],
+)
+async def test_a_stream_without_usage_is_reported_with_what_to_publish(
+    body: dict[str, Any], reason: str
+) -> None:
+    (report,) = await no_figures(body)
+    assert report.startswith("the only message gives no size and no compaction: ")
+    assert reason in report
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"type": "user", "message": "hi"},
+        {"type": "message", "role": "assistant", "usage": {"input_tokens": 9}},
+        {"type": "system", "subtype": "status", "status": "compacting"},
+    ],
+)
+async def test_a_message_that_may_give_a_figure_ends_the_check(body: dict[str, Any]) -> None:
+    assert not await no_figures({"type": "my_event"}, body, *({"type": "my_event"},) * 120)
+
+
+@pytest.mark.parametrize(
+    ("piece", "last"),
+    [
+        (
+            {"method": "item/agentMessage/delta", "params": {"threadId": "t"}},
+            {
+                "method": "thread/tokenUsage/updated",
+                "params": {"threadId": "t", "tokenUsage": {"last": {"inputTokens": 9}}},
+            },
+        ),
+        (
+            {"type": "response.output_text.delta"},
+            {"type": "response.completed", "response": {"object": "response", "usage": {
+                "input_tokens": 9, "input_tokens_details": {}}}},
+        ),
+        (
+            {"object": "chat.completion.chunk"},
+            {"object": "chat.completion.chunk", "usage": {"prompt_tokens": 9}},
+        ),
+    ],
+)  # fmt: skip
+async def test_pieces_of_a_stream_are_not_counted(
+    piece: dict[str, Any], last: dict[str, Any]
+) -> None:
+    assert not await no_figures(*[piece] * 150, last)
+
+
+async def test_a_report_repeats_no_text() -> None:
+    (report,) = await no_figures({"type": "My password is hunter2"}, {"object": "secret words"})
+    assert "password" not in report
+    assert "secret" not in report

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from contextgauge import ConfigError
-from contextgauge.errors import StopError
+from contextgauge.settings import local_stack
 from contextgauge.settings.loading import variable
 from contextgauge.settings.local_stack import STATE_FILE, stack_addresses
 from contextgauge.settings.publishing import PublisherSettings, publisher_settings
@@ -65,6 +65,17 @@ def test_the_import_is_light(tmp_path: Path) -> None:
         "before = len(sys.modules)\nimport contextgauge\nprint(len(sys.modules) - before)", tmp_path
     )
     assert int(count) < 100
+
+
+def test_an_error_is_imported_alone(tmp_path: Path) -> None:
+    loaded = run(
+        """
+        from contextgauge import ConfigError
+        print(*sorted(name for name in sys.modules if name.startswith('contextgauge')))
+        """,
+        tmp_path,
+    )
+    assert loaded.split() == ["contextgauge", "contextgauge.errors"]
 
 
 def test_a_users_own_schemas_and_streams_do_not_matter(tmp_path: Path) -> None:
@@ -125,12 +136,51 @@ def test_an_unknown_setting_of_kafka_is_an_error(
         publisher_settings({"bootstrap_servers": "h:1"})
 
 
+RUNNING = {"pid": 2**22, "started": "1"}
+ENDED: dict[str, Any] = {"address": "127.0.0.1:20001", "process": RUNNING, "log_file": "kafka.log"}
+
+
 def test_the_address_of_a_local_service_that_ended_is_not_used(tmp_path: Path) -> None:
-    ended = {"address": "127.0.0.1:20001", "process": {"pid": 2**22, "started": "1"}}
-    (tmp_path / STATE_FILE).write_text(json.dumps({"kafka": ended}))
+    (tmp_path / STATE_FILE).write_text(json.dumps({"kafka": ENDED}))
     assert stack_addresses(tmp_path) == {}
-    (tmp_path / STATE_FILE).write_text("[]")
-    with pytest.raises(StopError, match="is damaged"):
+    assert stack_addresses(tmp_path / "nowhere") == {}
+
+
+ODD_SERVICES: list[Any] = [
+    None,
+    {},
+    [],
+    "x",
+    {key: value for key, value in ENDED.items() if key != "address"},
+    ENDED | {"address": 5},
+    ENDED | {"process": None},
+    ENDED | {"process": RUNNING | {"pid": "1"}},
+    ENDED | {"process": RUNNING | {"pid": -1}},
+    ENDED | {"process": RUNNING | {"pid": 2**70}},
+    ENDED | {"process": RUNNING | {"more": 1}},
+]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        *(b"", b"{", b"\xff", b"[]", b"5"),
+        *(json.dumps({"kafka": service}).encode() for service in ODD_SERVICES),
+    ],
+)
+def test_a_damaged_state_file_of_the_local_stack_is_a_config_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: bytes
+) -> None:
+    monkeypatch.setattr(local_stack, "stack_folder", lambda: tmp_path)
+    monkeypatch.delenv(variable("bootstrap_servers"), raising=False)
+    (tmp_path / STATE_FILE).write_bytes(state)
+    with pytest.raises(ConfigError, match=f"{tmp_path}/{STATE_FILE} is damaged: stop"):
+        publisher_settings({})
+
+
+def test_a_state_file_that_cannot_be_read_is_a_config_error(tmp_path: Path) -> None:
+    (tmp_path / STATE_FILE).mkdir()
+    with pytest.raises(ConfigError, match=r"cannot be read .*: make it readable, or name Kafka"):
         stack_addresses(tmp_path)
 
 

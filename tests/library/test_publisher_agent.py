@@ -4,7 +4,7 @@ import pytest
 
 from schemas.records import ContextReading, SessionInfo
 from streams import codec
-from streams.core.derivation.state import pack, unpack
+from streams.core.derivation.stored_state import pack, unpack
 from tests.core.given import (
     SESSION,
     Body,

@@ -5,7 +5,7 @@ import copy
 import json
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from playwright.async_api import Page, Route
@@ -16,12 +16,16 @@ from schemas.views import STREAM_ENTRIES
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.core.session_status import THRESHOLDS
+from streams.core.until_compaction import NO_POINTS
 from streams.edge.files.window_catalog import bundled
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
 from streams.serve.api.answers import served, status_of_document
+from streams.serve.api.routes import live_since
+from streams.serve.views.session_index import ListOrder, Rank, Sort, summary
+from streams.serve.views.sessions import SessionKey
 from tests.doubles.dump import fold_records
 
 _LIMIT_BYTES = 8 << 20
@@ -95,7 +99,10 @@ def folded(records: Iterable[Record]) -> PartitionDump:
 
 
 class Api:
-    """Answers `/v1`. `problem`: every answer is this error; `gone`: there is no answer."""
+    """Answers `/v1`. `problem`: every answer is this error; `gone`: there is no answer.
+
+    `now_ms` is the server's time.
+    """
 
     def __init__(self) -> None:
         self.sessions: dict[str, dict[str, Any]] = {}
@@ -108,6 +115,7 @@ class Api:
         self.reading: dict[str, int] | None = None
         self.gone = False
         self.delay_s = 0.0
+        self.now_ms = 0
         self.generation = 1
         self.asked: list[str] = []
 
@@ -218,9 +226,15 @@ class Api:
             found = [view for view in found if used(view) >= float(asked["min_percent"][0])]
         if asked.get("state") == ["compacting"]:
             found = [view for view in found if view["attempt"] is not None]
-        found.sort(key=lambda view: (-used(view), -(view["last_ms"] or 0), view["session_id"]))
+        (sort,) = asked.get("sort", ["recent"])
+        since_ms = live_since(self.now_ms) if "live_first" in asked else None
+        order = ListOrder(cast("Sort", sort), since_ms)
+        ranks = {view["session_id"]: _rank(view, order) for view in found}
+        found.sort(key=lambda view: ranks[view["session_id"]])
+        live = sum(rank[0] == 0 for rank in ranks.values())
         part = self._part(found, "sessions", asked)
-        return {**self._listed(part["sessions"]), "next": part["next"], "total": len(found)}
+        listed = self._listed(part["sessions"])
+        return {**listed, "next": part["next"], "total": len(found), "live": live}
 
     def _listed(self, views: list[dict[str, Any]]) -> dict[str, Any]:
         return {
@@ -239,7 +253,23 @@ class Api:
 
 def judged(view: dict[str, Any]) -> dict[str, Any]:
     """Return a view with its status, as of long ago: the page must come to now by itself."""
-    return {**view, "status": served(status_of_document(codec.dumps(view)), 0)}
+    return {**view, "status": served(status_of_document(codec.dumps(view), NO_POINTS), 0)}
+
+
+def entry(view: dict[str, Any], percent: float, sequence: int) -> dict[str, Any]:
+    """Return what the feed tells of a response."""
+    window = view["chains"]["main"]["window"]
+    return {
+        "version": 2, "record_id": f"r{sequence}", "kind": "context_reading",
+        "session_id": view["session_id"], "chain": "main", "time_ms": (view["last_ms"] or 0) + 1,
+        "sequence": sequence, "state": "measured", "used_percent": percent,
+        "used_tokens": int(window * percent / 100),
+    }  # fmt: skip
+
+
+def _rank(view: dict[str, Any], order: ListOrder) -> Rank:
+    name = codec.key_bytes(view["session_id"])
+    return summary(SessionKey(0, name), codec.dumps(view)).rank(order)
 
 
 def _told_of(view: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
+from schemas.views import bucket
 from streams.serve.api.totals import added_up
 from tests.page.pretend import Api, folded, records_of, sample_lines
 
@@ -43,13 +44,14 @@ async def test_figures_match_the_aggregates(page: Page, page_url: str, filled: A
     await page.goto(f"{page_url}#/analytics")
     tile = page.locator(".tiles > div")
     await expect(tile.nth(0)).to_contain_text(f"Compactions{succeeded}")
-    await expect(tile.nth(5)).to_contain_text(
+    await expect(tile.filter(has_text="attempts")).to_contain_text(
         f"{failed} of {ended} attempts · {blocked} blocked · {unknown} unknown outcome"
     )
     heads = page.locator(".card h2")
     assert await heads.all_inner_texts() == [
         "Compactions per hour", "Size before compaction", "Duration",
-        "What remains after compaction", "Thrash", "Stalled compactions", "By model",
+        "What remains after compaction", "Manual and automatic", "Thrash", "Stalled compactions",
+        "By model",
     ]  # fmt: skip
     table = page.locator(".card", has_text="Size before compaction").locator("details")
     await table.locator("summary").click()
@@ -58,58 +60,118 @@ async def test_figures_match_the_aggregates(page: Page, page_url: str, filled: A
     assert sum(int(count) for count in counts) == total["pre_tokens"]["count"]
 
 
-def _told(found: dict[str, int], unit: int, sign: str) -> str:
-    """Return a range as the page tells it, where its edges have three figures at most."""
-    low, high = (f"{found[name] / unit:.3g} {sign}".replace(" K", "K") for name in found)
-    return low if low == high else f"{low} \N{EN DASH} {high}"
-
-
-async def test_range_edges_are_not_shown_as_measured_figures(
+async def test_averages_and_percentiles_are_one_figure_each(
     page: Page, page_url: str, filled: Api
 ) -> None:
     total = filled.stats["total"]
-    total["pre_tokens"]["p50"] = {"at_least": 160_000, "at_most": 200_000}
-    total["duration_ms"].update(
-        p50={"at_least": 63_000, "at_most": 80_000}, p95={"at_least": 88_000, "at_most": 88_000}
-    )
+    total["pre_tokens"].update(count=9, mean=151_234, p50=166_900, p95=171_000)
+    total["duration_ms"].update(count=2, mean=71_400, p50=70_100, p95=88_000, p99=88_000)
     await page.goto(f"{page_url}#/analytics")
-    tile = page.locator(".tiles > div").nth(3)
-    await expect(tile.locator(".tile-figure")).to_have_text("63 s \N{EN DASH} 80 s")
-    await expect(tile).to_contain_text("median · p95 88 s · p99")
-    await expect(page.locator("main")).to_contain_text("are counted by range")
+    tiles = page.locator(".tiles > div")
+    size = tiles.filter(has_text=re.compile("^Size before"))
+    await expect(size.locator(".tile-figure")).to_have_text("151K")
+    await expect(size).to_contain_text("on average · median 167K · p95 171K")
+    took = tiles.filter(has_text="Duration")
+    await expect(took.locator(".tile-figure")).to_have_text("1 min 11 s")
+    await expect(took).to_contain_text(
+        "on average · median 1 min 10 s · p95 1 min 28 s · p99 1 min 28 s · known for 2"
+    )
     card = page.locator(".card", has=page.get_by_role("heading", name="Size before compaction"))
-    await expect(card).to_contain_text("median 160K \N{EN DASH} 200K · p95 ")
-    card = page.locator(".card", has=page.get_by_role("heading", name="Duration"))
-    await card.locator("summary").click()
-    assert await card.locator("thead th").first.inner_text() == "Above \N{EN DASH} up to"
-    words = await card.locator("tbody th").all_inner_texts()
-    for each in words:
-        low, high = each.split(" \N{EN DASH} ")
-        assert low != high
+    await expect(card).to_contain_text("average 151K · median 167K · p95 171K")
 
 
-async def test_a_models_figures_add_up_and_are_ranges(
+async def test_bars_have_the_edges_of_the_servers_buckets(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    assert filled.sessions
+    values = [0, 7, 49, 50, 900, 30_000, 161_803, 167_000, 1_234_567, 98_765_432_100]
+    await page.goto(page_url)
+    bars = await page.evaluate(
+        """async (buckets) => {
+          const stats = await import(document.querySelector('link[href$="/stats.js"]').href);
+          return stats.barsOf({ buckets }, 10_000).filter(({ count }) => count > 0);
+        }""",
+        {bucket(value): 1 for value in values},
+    )
+    assert [str(bar["upTo"]) for bar in bars] == [bucket(value) for value in values]
+    assert all(
+        bar["above"] < value <= bar["upTo"] for bar, value in zip(bars[1:], values[1:], strict=True)
+    )
+
+
+async def test_manual_compactions_are_compared_with_automatic_ones(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    total = filled.stats["total"]
+    for name, took, size in (("manual", 25_000, 60_000), ("automatic", 31_000, 167_000)):
+        total[name]["succeeded"] = 2
+        total[name]["duration_ms"].update(count=2, mean=took, p50=took, p95=took, max=took)
+        total[name]["pre_tokens"].update(count=2, mean=size, p50=size, p95=size)
+    await page.goto(f"{page_url}#/analytics")
+    card = page.locator(".card", has=page.get_by_role("heading", name="Manual and automatic"))
+    await expect(card).to_contain_text(
+        "Manual compactions are faster: 25 s on average, automatic ones 31 s."
+    )
+    rows = card.locator("tbody tr")
+    await expect(rows.nth(0)).to_contain_text("Automatic")
+    cells = await rows.nth(1).locator("td").all_inner_texts()
+    assert cells == ["2", "60K", "60K", "60K", "25 s", "25 s", "25 s", "25 s"]
+
+
+async def test_compactions_that_are_not_in_the_chart_are_accounted_for(
+    page: Page, page_url: str, filled: Api
+) -> None:
+    by, total = filled.stats["by"], filled.stats["total"]
+    untimed = sum(
+        by["unknown"][name]["succeeded"] for name in ("manual", "automatic", "unknown_trigger")
+    )
+    assert untimed > 0
+    timed = _succeeded(total) - untimed
+    await page.goto(f"{page_url}#/analytics")
+    card = page.locator(".card", has=page.get_by_role("heading", name="Compactions per hour"))
+    await expect(card).to_contain_text(
+        f"{timed} of {timed + untimed} compactions are in this chart · "
+        f"{untimed} {'has' if untimed == 1 else 'have'} no time"
+    )
+    await expect(page.locator(".tiles > div").first).to_contain_text(str(timed + untimed))
+
+
+def _succeeded(aggregates: dict[str, Any]) -> int:
+    kinds = ("manual", "automatic", "unknown_trigger")
+    return sum(int(aggregates[kind]["succeeded"]) for kind in kinds)
+
+
+async def test_the_table_by_model_adds_up_is_sorted_and_fits(
     page: Page, page_url: str, filled: Api, sample: Any
 ) -> None:
     stats: Any = added_up([sample.stats], "model")
     filled.stats = stats
     await page.goto(f"{page_url}#/analytics")
-    table = page.locator("table.figures")
+    table = page.locator("table.models")
     await expect(table).to_be_visible()
-    heads = await table.locator("thead th").all_inner_texts()
+    host = page.locator(".table-scroll", has=table)
+    assert await host.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+    rows = table.locator("tbody tr")
+    await expect(rows).to_have_count(len(stats["by"]))
     assert len(stats["by"]) > 1
-    await expect(table.locator("tbody tr")).to_have_count(len(stats["by"]))
-    unknown = 0
-    for row in await table.locator("tbody tr").all():
-        name = await row.locator("th").inner_text()
-        cells = dict(zip(heads[1:], await row.locator("td").all_inner_texts(), strict=True))
-        counts = [int(cells[head]) for head in ("Automatic", "Manual", "Unknown trigger")]
-        assert sum(counts) == int(cells["Compactions"]), name
-        unknown += counts[2]
-        known = stats["by"][name]["pre_tokens"]["p50"]
-        told = "unknown" if known is None else _told(known, 1_000, "K")
-        assert cells["Before, median"] == told, name
-    assert unknown == stats["total"]["unknown_trigger"]["succeeded"] > 0
+    for row in await rows.all():
+        found = stats["by"][await row.locator("th").inner_text()]
+        cells = await row.locator("td").all_inner_texts()
+        assert cells[0].splitlines()[0] == str(_succeeded(found))
+        mean = found["pre_tokens"]["mean"]
+        assert cells[2].startswith(
+            "unknown" if mean is None else f"{mean / 1_000:.3g}".split(".")[0]
+        )
+    names = sorted(stats["by"])
+    head = table.get_by_role("columnheader", name="Model")
+    await head.get_by_role("button").click()
+    await expect(head).to_have_attribute("aria-sort", "ascending")
+    assert await rows.locator("th").all_inner_texts() == names
+    await head.get_by_role("button").click()
+    assert await rows.locator("th").all_inner_texts() == names[::-1]
+    await table.get_by_role("button", name="Compactions").click()
+    counts = [_succeeded(stats["by"][name]) for name in await rows.locator("th").all_inner_texts()]
+    assert counts == sorted(counts, reverse=True)
 
 
 async def test_ticks_are_between_bars_and_edges_keep_their_figures(
@@ -138,7 +200,7 @@ async def test_ticks_are_between_bars_and_edges_keep_their_figures(
     assert found["all"] == ["10%", "20%", "30%", None]
     assert found["some"] == ["10%", None, "30%"]
     assert found["tokens"] == ["950", "1.25K", "3.15K", "125K", "1M", "1.25M"]
-    assert found["times"] == ["0.125 s", "1.25 s", "1.6 s", "31.5 s", "160 s", "10 min 30 s"]
+    assert found["times"] == ["0.125 s", "1.25 s", "1.6 s", "31.5 s", "2 min 40 s", "10 min 30 s"]
 
 
 async def test_a_future_hour_hides_no_past_hour(page: Page, page_url: str, filled: Api) -> None:

@@ -40,18 +40,28 @@ async def filled(api: Api, sample: Any) -> Api:
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("view", ["overview", "session", "analytics", "empty"])
+@pytest.mark.parametrize("view", ["overview", "session", "analytics", "figures", "empty"])
 async def test_axe_finds_nothing_serious(  # noqa: PLR0917 -- what is varied
     page: Page, page_url: str, filled: Api, axe: str, view: str, scheme: Any, size: Any
 ) -> None:
     await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     await page.set_viewport_size(size)
     session = max(filled.sessions, key=lambda name: len(filled.compactions.get(name, [])))
-    at = {"overview": "", "session": f"#/session/{session}", "analytics": "#/analytics"}
+    at = {
+        "overview": "",
+        "session": f"#/session/{session}",
+        "analytics": "#/analytics",
+        "figures": "#/figures",
+    }
     if view == "empty":
         filled.sessions.clear()
     await page.goto(page_url + at.get(view, ""))
-    shown = {"session": ".item.compaction", "analytics": ".tiles", "empty": ".note"}
+    shown = {
+        "session": ".item.compaction",
+        "analytics": ".tiles",
+        "figures": ".sources",
+        "empty": ".note",
+    }
     await expect(page.locator(shown.get(view, ".rows .row:visible")).first).to_be_visible()
     await page.evaluate(axe)
     assert await page.evaluate(SERIOUS) == []

@@ -103,6 +103,35 @@ async def test_the_source_of_a_window_is_one_word_with_an_explanation(
     await expect(tip).to_contain_text("Window catalog: by the model's name, in the table")
 
 
+async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    view["chains"]["main"].update(
+        auto_compact_enabled=None, auto_compact_threshold=None, until_compaction_tokens=None,
+        used_tokens=100_000, growth_tokens=3_000, window=200_000,
+    )  # fmt: skip
+    last = {
+        "record_id": "r", "chain": "main", "number": 1, "outcome": "succeeded", "trigger": "auto",
+        "error": None, "time_ms": None, "tokens_before": 167_094, "tokens_after": 30_000,
+        "tokens_saved": 137_094, "duration_ms": None, "duration_source": None,
+        "messages_since_last": 4,
+    }  # fmt: skip
+    view["compactions"] = {**view["compactions"], "last": [last]}
+    await page.goto(page_url)
+    cell = page.locator(".row .c-until")
+    await expect(cell.locator(".more")).to_have_text("≈ 22 responses")
+    await expect(cell.locator(".figure")).to_contain_text("~67.1K")
+    await cell.hover()
+    words = "Estimated: the last automatic compaction of this session began at 167,094 tokens."
+    await expect(page.get_by_role("tooltip")).to_contain_text(words)
+    await cell.click()
+    await expect(page.locator(".hero .facts")).to_contain_text("~67.1K · ≈ 22 responses")
+    await expect(page.locator(".hero")).to_contain_text(words)
+
+
 async def test_a_card_on_a_phone_names_its_figures(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
@@ -120,9 +149,12 @@ async def test_a_card_on_a_phone_names_its_figures(
             "automatic": count,
             "manual": 0,
             "unknown_trigger": 0,
+            "last": [],
         }
-        view["chains"]["main"].update(
-            auto_compact_enabled=enabled, until_compaction_tokens=until, window=200_000,
+        main = view["chains"]["main"]
+        main.update(
+            auto_compact_enabled=enabled, window=200_000, used_tokens=150_000,
+            auto_compact_threshold=None if until is None else 150_000 + until,
         )  # fmt: skip
     await page.set_viewport_size(NARROW)
     await page.goto(page_url)

@@ -99,7 +99,7 @@ async def test_a_failed_compaction_shows_the_reason(page: Page, told: Told) -> N
     await told.tell()
     await expect(compaction(page)).to_have_attribute("data-status", "failed")
     await expect(compaction(page)).to_contain_text("Compaction failed")
-    await expect(compaction(page)).to_contain_text("too_few_groups")
+    await expect(compaction(page)).to_contain_text("too few messages to compact")
     await expect(compaction(page)).to_contain_text("9 s")
 
 
@@ -123,9 +123,10 @@ async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> N
         told.agent.respond(NOW_MS, used)
     await told.tell()
     low = page.locator(".item.warning.low").first
-    await expect(low).to_contain_text("10% context remaining")
+    await expect(low).to_contain_text("90% used · 10% context remaining")
     await expect(low.locator(".icon[data-name=warning]")).to_be_visible()
-    calm = page.locator(".item.warning", has_text="50% context remaining")
+    await page.locator(".item.steps summary").first.click()
+    calm = page.locator(".item.warning", has_text="48% used · 52% context remaining")
     await expect(calm.locator(".icon")).to_have_count(0)
     await low.locator("button").hover()
     tip = page.get_by_role("tooltip")
@@ -158,11 +159,42 @@ async def test_automatic_compaction_is_described_only_as_reported(
     await expect(tip).to_contain_text(words)
 
 
+async def test_small_steps_are_folded_between_compactions_resets_and_warnings(
+    page: Page, told: Told
+) -> None:
+    # So far 19, 29 … 67 and 76 % were used, so thresholds of 10 to 60 and of 70 % were crossed.
+    items = page.locator(".timeline:not(.timeline .timeline) > .item")
+    steps = page.locator(".item.steps")
+    await expect(steps).to_have_count(1)
+    await expect(steps.locator("summary").first).to_contain_text("6 steps10% to 60% used")
+    await expect(page.locator(".item.warning:visible")).to_have_count(1)
+    await steps.locator("summary").first.click()
+    await expect(page.locator(".item.warning:visible")).to_have_count(7)
+    count = await items.count()
+    told.agent.compacting(NOW_MS - 9_000)
+    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
+    told.agent.respond(NOW_MS + 1_000, 31_000)
+    await told.tell()
+    # One alone stays as it is: a warning of 10 % after the compaction.
+    await expect(items).to_have_count(count + 2)
+    await expect(steps).to_have_count(1)
+    told.agent.respond(NOW_MS + 2_000, 61_000)
+    await told.tell()
+    await expect(steps).to_have_count(2)
+    await expect(steps.first.locator("summary").first).to_contain_text("2 steps")
+    await page.get_by_role("button", name="Warnings").click()
+    await expect(steps).to_have_count(0)
+    await expect(page.locator(".item.warning:visible")).to_have_count(9)
+
+
 async def test_used_and_remaining_percentages_add_up(page: Page, told: Told) -> None:
     told.agent.respond(NOW_MS, 177_334)  # 88.667 %, of which 11.333 % remain
     await told.tell()
-    await expect(page.locator(".hero .gauge-share")).to_contain_text("88%")
-    await expect(page.locator(".item.warning").first).to_contain_text("12% context remaining")
+    await expect(page.locator(".hero .gauge-line")).to_contain_text("88%")
+    await expect(page.locator(".hero .gauge-line")).to_contain_text("used · 12% context remaining")
+    await expect(page.locator(".item.warning").first).to_contain_text(
+        "88% used · 12% context remaining"
+    )
 
 
 async def test_log_order_is_noted_when_times_go_backwards(page: Page, told: Told) -> None:
@@ -188,6 +220,44 @@ async def test_subagents_have_their_own_lanes(page: Page, told: Told) -> None:
     await lane.hover()
     await expect(page.get_by_role("tooltip")).to_contain_text("4 input + 15,996 cache tokens")
     await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
+
+
+async def test_a_subagent_has_one_name_and_all_lanes_one_labelled_scale(
+    page: Page, told: Told, api: Api
+) -> None:
+    for number, agent in enumerate(("ab1-long-enough-to-be-cut", "cd2")):
+        for size in (8_000, 44_000 - number * 30_000):
+            told.agent.respond(NOW_MS - 90_000 + number * 30_000 + size, size, agent_id=agent)
+    told.agent.respond(NOW_MS, 150_000, agent_id="cd2")
+    told.fill()
+    boundary = next(
+        record
+        for record in api.records[SESSION]["events"]
+        if record["type"] == "contextgauge.context_warning.v1" and record["subject"] == "cd2"
+    )
+    start = {
+        **boundary, "id": "a-start", "type": "contextgauge.compaction_start.v1",
+        "data": {
+            **boundary["data"], "attempt_id": "a-start", "trigger_reason": None,
+            "used_tokens": None, "context_used_percent": None,
+        },
+    }  # fmt: skip
+    api.records[SESSION]["events"].append(start)
+    await page.reload()
+    names = page.locator(".lane strong")
+    await expect(names).to_have_text(["explorer ab1-long", "explorer cd2"])
+    badges = set(await page.locator(".item .badge").all_inner_texts())
+    assert badges == {"explorer ab1-long", "explorer cd2"}
+    await expect(compaction(page).locator(".badge")).to_have_text("explorer cd2")
+    await expect(page.locator(".lane-scale").nth(0)).to_have_text("150K0")
+    await expect(page.locator(".lane-scale").nth(1)).to_have_text("150K0")
+    await expect(page.get_by_role("heading", name="Subagents")).to_contain_text(
+        "each from 0 to 150K tokens"
+    )
+    heights = await page.locator(".lane-strip path").evaluate_all(
+        "(paths) => paths.map((path) => path.getBBox().height)"
+    )
+    assert heights[0] == pytest.approx(heights[1] * 44 / 150, rel=0.02)
 
 
 async def test_the_chart_is_drawn_and_has_its_figures_in_a_table(

@@ -172,6 +172,43 @@ async def test_a_reset_reloads_everything(page: Page, page_url: str, api: Api, s
     assert {share.split()[0] for share in await shares.all_inner_texts()} == {"77%"}
 
 
+async def test_an_answer_from_before_a_reset_is_dropped(
+    page: Page, page_url: str, api: Api, sample: Any
+) -> None:
+    api.fill(sample)
+    api.many(1)
+    (view,) = api.sessions.values()
+    await page.goto(page_url)
+    await expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    await page.evaluate("""() => {
+      const native = window.fetch;
+      window.release = {};
+      window.held = async (name) => {
+        while (!window.release[name]) await new Promise((done) => setTimeout(done, 10));
+      };
+      window.fetch = async (path, options) => {
+        const list = /^v1\\/sessions\\?(id=)?/.exec(path);
+        if (list === null) return native(path, options);
+        const answer = await native(path, options);
+        const body = await answer.json();
+        await new Promise((done) => { window.release[list[1] ? "changed" : "list"] = done; });
+        return Object.assign(answer, { json: () => Promise.resolve(body) });
+      };
+    }""")
+    view["sequence"] = 9
+    entry = {"session_id": view["session_id"], "chain": "main", "kind": "context_warning"}
+    await page.evaluate("(e) => pushEntries([e])", entry | {"sequence": 9})
+    await page.evaluate("held('changed')")
+    view["sequence"] = 0  # of a log that was recreated
+    view["chains"]["main"]["used_percent"] = 77.0
+    await page.evaluate("pushRaw('event: reset\\ndata: {}\\n\\n')")
+    await page.evaluate("held('list')")
+    await page.evaluate(
+        "release.changed(); new Promise((done) => setTimeout(done)).then(release.list)"
+    )
+    await expect(page.locator(".rows .gauge-share").first).to_contain_text("77%")
+
+
 async def test_a_stalled_projector_is_reported(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

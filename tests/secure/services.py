@@ -13,13 +13,14 @@ from redis import Redis
 from contextgauge.settings.local_stack import Running
 from streams.edge.local_stack import processes
 from streams.edge.local_stack.stack import (
-    PROJECT_FOLDER,
+    CONFIG_FOLDER,
     STOP_TIMEOUT_S,
     LocalStack,
     _free_ports,
     _program,
     _redis_answers,
     _wait,
+    jars_folder,
 )
 from tests.secure.certificates import Authority
 
@@ -30,7 +31,7 @@ PASSWORD = "marker-password"  # noqa: S105 -- of servers that live as long as a 
 
 USERS = (
     *("admin", "publisher", "deriver", "projector", "controller", "operator", "creator"),
-    "outsider",
+    *("analyst", "outsider"),
 )
 
 
@@ -66,7 +67,7 @@ class Secured:
                 _free_ports(len(LISTENERS) + 1, self.folder),
                 strict=True,
             )
-            self._java = [java, "-Xmx384m", "-cp", f"{PROJECT_FOLDER}/deploy/kafka/libs/*"]
+            self._java = [java, "-Xmx384m", "-cp", f"{jars_folder()}/*"]
             self._format_kafka()
             self.restart_kafka()
         return str(self.folder)
@@ -100,7 +101,7 @@ class Secured:
         """Start the broker, on the same ports and data."""
         log_file = self.folder / "kafka.log"
         begin = log_file.stat().st_size if log_file.exists() else 0
-        log4j = f"-Dlog4j2.configurationFile={PROJECT_FOLDER}/deploy/kafka/log4j2.properties"
+        log4j = f"-Dlog4j2.configurationFile={CONFIG_FOLDER}/log4j2.properties"
         self.kafka = self._start(
             [self._java[0], log4j, *self._java[1:], "kafka.Kafka", str(self._config)],
             log_file,

@@ -51,4 +51,4 @@ def test_tls_a_client_certificate_and_a_readers_rights(secured_redis: Secured) -
     client.hset(f"{prefix}:{{1:0}}:pos", items=["format", FORMAT_VERSION, "partitions", 1])
     client.set(f"{prefix}:{{1:0}}:s:s", "{}")
     reader = settings | {"REDIS_USERNAME": name, "REDIS_PASSWORD": PASSWORD}
-    assert read_view(*_settings(reader), "s", LIMIT_S) == b"{}"
+    assert read_view(*_settings(reader), "s", LIMIT_S).document == b"{}"

@@ -20,7 +20,7 @@ from streams.flow.common.retry import RetryLoop
 from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, LogRecord, ProjectorHeartbeat
 from tests.conftest import Command
-from tests.flow.derive_kit import tools
+from tests.flow.derive_kit import worker_ports
 
 PARTITIONS = 2
 PATIENCE_S = 60.0
@@ -37,7 +37,7 @@ class Projection:
     async def start(self, generation: int = 1) -> None:
         """Begin a generation, and make it the active one."""
         await self.store.begin_next(generation, "build")
-        retry = RetryLoop(tools(), "redis")
+        retry = RetryLoop(worker_ports(), "redis")
         self._projectors = [
             PartitionProjector(
                 self.store,

@@ -1,4 +1,4 @@
-"""An agent's events as a chat's front end takes them: by agent or session, nothing null."""
+"""An agent's events as a chat's front end takes them: by agent or session, each with its end."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,34 +9,41 @@ import pytest
 
 from schemas.records import (
     CompactBoundary,
-    CompactionComplete,
+    CompactionFailed,
     CompactionStart,
-    CompactionSummary,
     ContextWarning,
+    Outcome,
     Record,
 )
 from schemas.views import EntryStream
 from streams.ports import Entry
-from streams.serve.api.agents import rounded
 from streams.serve.api.answers import SharedCache
 from streams.serve.views import snapshot
 from tests.core.history import START_MS, History
 from tests.serve.kit import GrowingViews, api_over, sample_records
 
-DATA_FIELDS = {
+NONE = type(None)
+DATA_FIELDS: dict[str, dict[str, set[type]]] = {
     "context_warning": {
-        "contextUsedPercent": int,
-        "contextRemainingPercent": int,
-        "inputTokens": int,
-        "cacheTokens": int,
-        "contextWindow": int,
+        "contextUsedPercent": {int},
+        "contextRemainingPercent": {int},
+        "inputTokens": {int},
+        "cacheTokens": {int},
+        "contextWindow": {int},
     },
-    "compaction_start": {"triggerReason": str, "contextUsedPercent": int},
+    "compaction_start": {
+        "triggerReason": {str},
+        "contextUsedPercent": {int},
+        "outcome": {str, NONE},
+    },
     "compaction_complete": {
-        "summary": str,
-        "tokensBefore": int,
-        "tokensAfter": int,
-        "tokensSaved": int,
+        "summary": {str},
+        "tokensBefore": {int, NONE},
+        "tokensAfter": {int, NONE},
+        "tokensSaved": {int, NONE},
+        "outcome": {str},
+        "error": {str, NONE},
+        "attemptId": {str, NONE},
     },
 }
 
@@ -70,7 +77,8 @@ async def test_every_session_of_the_sample_is_served_in_the_chats_format() -> No
             assert type(event["timestamp"]) is int
             assert event["taskId"] is None or type(event["taskId"]) is str
             fields = DATA_FIELDS[event["type"]]
-            assert {name: type(value) for name, value in event["data"].items()} == fields
+            assert set(event["data"]) == set(fields)
+            assert all(type(value) in fields[name] for name, value in event["data"].items())
         told = {event["id"] for event in found}
         assert told == {
             record.id
@@ -88,53 +96,97 @@ def _is_told(record: Record) -> bool:
             return True
         case CompactionStart() as start:
             return start.context_used_percent is not None
-        case CompactionComplete() as complete:
-            return complete.tokens_saved is not None
+        case CompactBoundary() | CompactionFailed():
+            return True
         case _:
             return False
 
 
-async def test_a_compaction_has_the_boundarys_trigger_and_the_summary() -> None:
+def of_attempt(record: Record, start: Record) -> Record:
+    """Return an attempt's end with the id of its start."""
+    assert isinstance(record.data, CompactBoundary | CompactionFailed)
+    return replace(record, data=replace(record.data, attempt_id=start.id))
+
+
+async def test_a_compaction_ends_at_its_boundary_and_is_measured_in_the_same_event() -> None:
     told = History()
     start = told.start(None, used=164_200)
-    boundary = told.boundary("manual")
-    assert isinstance(boundary.data, CompactBoundary)
-    boundary = replace(boundary, data=replace(boundary.data, attempt_id=start.id))
-    common = told.common()
-    summary = told.record(CompactionSummary(**common, boundary_id=boundary.id, summary="In short."))
-    complete = told.record(
-        CompactionComplete(
-            **common,
-            boundary_id=boundary.id,
-            trigger="manual",
-            tokens_before=160_000,
-            tokens_after=20_000,
-            tokens_saved=140_000,
-            duration_ms=30_000,
-        )
-    )
-    found = await events("s-1", [told.reading(5), start, boundary, summary, complete])
-    assert found == [
-        {
-            "id": start.id,
-            "type": "compaction_start",
-            "timestamp": start.time_ms,
-            "taskId": None,
-            "data": {"triggerReason": "manual", "contextUsedPercent": 82},
+    boundary = of_attempt(told.boundary("manual"), start)
+    summary = told.summary(boundary, "In short.")
+    complete = told.complete(boundary, after=20_000)
+    known = [told.reading(5), start]
+    open_start = {
+        "id": start.id,
+        "type": "compaction_start",
+        "timestamp": start.time_ms,
+        "taskId": None,
+        "data": {
+            "triggerReason": "threshold_exceeded",
+            "contextUsedPercent": 82,
+            "outcome": None,
         },
-        {
-            "id": complete.id,
-            "type": "compaction_complete",
-            "timestamp": complete.time_ms,
-            "taskId": None,
-            "data": {
-                "summary": "In short.",
-                "tokensBefore": 160_000,
-                "tokensAfter": 20_000,
-                "tokensSaved": 140_000,
-            },
+    }
+    assert await events("s-1", known) == [open_start]
+    ended, ending = await events("s-1", [*known, boundary])
+    assert ended["data"] == {
+        "triggerReason": "manual",
+        "contextUsedPercent": 82,
+        "outcome": "succeeded",
+    }
+    assert ending == {
+        "id": boundary.id,
+        "type": "compaction_complete",
+        "timestamp": boundary.time_ms,
+        "taskId": None,
+        "data": {
+            "summary": "",
+            "tokensBefore": 160_000,
+            "tokensAfter": None,
+            "tokensSaved": None,
+            "outcome": "succeeded",
+            "error": None,
+            "attemptId": start.id,
         },
-    ]
+    }
+    _, measured = await events("s-1", [*known, boundary, summary, complete])
+    sizes = {"summary": "In short.", "tokensAfter": 20_000, "tokensSaved": 140_000}
+    assert measured == ending | {"data": ending["data"] | sizes}
+
+
+@pytest.mark.parametrize("outcome", ["failed", "blocked", "unknown"])
+async def test_an_attempt_without_success_ends_with_its_outcome(outcome: Outcome) -> None:
+    told = History()
+    start = told.start("manual", used=150_000)
+    failure = of_attempt(told.failed(outcome, "too few messages"), start)
+    begun, ended = await events("s-1", [start, failure])
+    assert begun["data"]["outcome"] == outcome
+    assert (ended["id"], ended["type"]) == (failure.id, "compaction_complete")
+    assert ended["data"] == {
+        "summary": "",
+        "tokensBefore": 150_000,
+        "tokensAfter": None,
+        "tokensSaved": None,
+        "outcome": outcome,
+        "error": "too few messages",
+        "attemptId": start.id,
+    }
+
+
+async def test_a_summary_without_a_timestamp_is_not_lost() -> None:
+    told = History()
+    boundary = told.boundary(at=10)
+    summary = replace(told.summary(boundary, "In short."), time_ms=None)
+    (ended,) = await events("s-1", [boundary, summary])
+    assert ended["data"]["summary"] == "In short."
+
+
+async def test_a_boundary_without_a_timestamp_is_as_old_as_its_measurement() -> None:
+    told = History()
+    boundary = replace(told.boundary(), time_ms=None)
+    complete = told.complete(boundary, at=30)
+    assert await events("s-1", [boundary]) == []
+    (ended,) = await events("s-1", [boundary, complete])
+    assert (ended["id"], ended["timestamp"]) == (boundary.id, complete.time_ms)
 
 
 async def test_unknown_facts_are_omitted_and_a_missing_reason_means_threshold() -> None:
@@ -142,41 +194,16 @@ async def test_unknown_facts_are_omitted_and_a_missing_reason_means_threshold() 
     unmeasured = told.start("manual", used=None)
     bare = told.start(None)
     manual = told.start("manual")
-    lost = told.record(
-        CompactionComplete(
-            **told.common(),
-            boundary_id="b",
-            trigger=None,
-            tokens_before=None,
-            tokens_after=None,
-            tokens_saved=None,
-            duration_ms=None,
-        )
-    )
-    silent = told.record(
-        CompactionComplete(
-            **told.common(),
-            boundary_id="b",
-            trigger=None,
-            tokens_before=9,
-            tokens_after=10,
-            tokens_saved=-1,
-            duration_ms=None,
-        )
-    )
+    orphan = told.boundary(None, pre=None)
     timeless = told.start("manual", at=None)
-    found = await events("s-1", [unmeasured, bare, manual, lost, silent, timeless])
+    found = await events("s-1", [unmeasured, bare, manual, orphan, timeless])
     assert [(event["id"], event["data"].get("triggerReason")) for event in found] == [
         (bare.id, "threshold_exceeded"),
         (manual.id, "manual"),
-        (silent.id, None),
+        (orphan.id, None),
     ]
-    assert found[2]["data"] == {
-        "summary": "",
-        "tokensBefore": 9,
-        "tokensAfter": 10,
-        "tokensSaved": -1,
-    }
+    data = found[2]["data"]
+    assert (data["tokensBefore"], data["attemptId"], data["outcome"]) == (None, None, "succeeded")
 
 
 async def test_an_agent_has_the_events_of_all_its_sessions_by_time() -> None:
@@ -240,12 +267,13 @@ class _Counting(GrowingViews):
         return await super().entries(generation, partition, stream, session, after)
 
 
-@pytest.mark.parametrize(
-    ("percent", "whole"),
-    [(0.0, 0), (45.49, 45), (45.5, 46), (46.5, 47), (99.99, 100), (100.0, 100), (104.5, 105)],
-)
-def test_percentages_are_rounded_half_up(percent: float, whole: int) -> None:
-    assert rounded(percent) == whole
+async def test_percentages_are_floored_and_add_up() -> None:
+    record = next(each for each in sample_records() if _is_told(each))
+    assert isinstance(record.data, ContextWarning)
+    data = replace(record.data, context_used_percent=82.6, context_remaining_percent=17.4)
+    (event,) = await events(record.data.session_id, [replace(record, data=data, sequence=1)])
+    assert event["data"]["contextUsedPercent"] == 82
+    assert event["data"]["contextRemainingPercent"] == 18
 
 
 async def test_the_cache_is_limited_in_bytes_and_drops_the_least_recently_used() -> None:

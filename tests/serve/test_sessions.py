@@ -7,6 +7,7 @@ import pytest
 from contextgauge.clock import SystemClock
 from schemas.records import CompactBoundary, Record
 from streams import codec
+from streams.core.session_status import THRESHOLDS, status_of
 from streams.edge.memory.views import MemoryPartition, MemoryViews
 from streams.ports import Generations, ViewPosition
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
@@ -52,6 +53,26 @@ async def test_pressure_puts_the_fullest_first(sessions: Sessions) -> None:
     assert len(used) > 3
     assert None not in used
     assert used == sorted(used, key=lambda percent: -(percent or 0))
+
+
+async def test_a_session_without_times_is_as_old_as_its_arrival(records: list[Record]) -> None:
+    untimed = [replace(record, time_ms=None) for record in records]
+    store = _store([*untimed, *(replace(record, time_ms=7) for record in records[:1])])
+    sessions = await _active(store)
+    views = await sessions.ranked("recent", 100)
+    arrivals = {}
+    for place, (_, partition) in enumerate(store.partitions.items(), 1):
+        for session in partition.held.rankings["recent"]:
+            partition.held.rankings["recent"][session] = place * 1_000.0
+            arrivals[session.decode()] = place * 1_000
+    shown = await sessions.with_arrivals(views)
+    timed = records[0].data.session_id
+    assert {view.session_id: view.last_ms for view in shown} == arrivals | {timed: 7}
+    now_ms = 4_000 + THRESHOLDS.stale_after_ms
+    measured = [view for view in shown if status_of(view).settled == "measured"]
+    assert measured
+    assert {status_of(view).state(now_ms) for view in measured} == {"stale"}
+    assert await sessions.with_arrivals([]) == []
 
 
 async def test_a_session_is_found_by_its_id_or_a_prefix_of_it(

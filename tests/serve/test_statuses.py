@@ -8,12 +8,14 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
+from schemas.records import Record
 from schemas.views import SessionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.core.session_status import THRESHOLDS
 from streams.serve.views import snapshot
 from tests.cases.session_status import CASES, HALF, NOW_MS, Case, chain, session
+from tests.core.history import START_MS, History
 from tests.serve.kit import Api, GrowingViews, api_over
 
 
@@ -147,3 +149,61 @@ async def test_made_up_tags_are_no_error(clock: FixedTime, made_up: str) -> None
         "/v1/sessions", headers={b"If-None-Match": made_up.replace("{}", opaque).encode()}
     )
     assert answer.status_code in {200, 304}
+
+
+def _named(name: str, *, ago_min: int, folder: str, sizes: Sequence[int]) -> list[Record]:
+    """Return the records of a session whose last response was so many minutes ago."""
+    told = History(name, at=(NOW_MS - START_MS) / 1000 - 60 * ago_min - len(sizes) - 2)
+    limits = told.limits(threshold=170_000, enabled=True)
+    compacted = [told.boundary("auto") for _ in range(len(sizes) - 2)]
+    readings = [told.reading(size) for size in sizes]
+    return [told.info(cwd=folder), limits, *compacted, *readings]
+
+
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("sort=pressure", "old fast full slow"),
+        ("sort=pressure&live_first=true", "fast full slow old"),
+        ("sort=recent&live_first=true", "slow full fast old"),
+        ("sort=until&live_first=true", "fast full slow old"),
+        ("sort=growth&live_first=true", "fast full slow old"),
+        ("sort=compactions&live_first=true", "slow full fast old"),
+        ("sort=folder", "old slow full fast"),
+        ("sort=folder&live_first=true", "slow full fast old"),
+    ],
+)
+async def test_a_list_is_sorted_by_each_column_and_live_sessions_come_first(
+    clock: FixedTime, query: str, order: str
+) -> None:
+    views = GrowingViews()
+    views.add(
+        *_named("old", ago_min=600, folder="/a/alpha", sizes=(180_000, 190_000)),
+        *_named("slow", ago_min=1, folder="/z/Beta/", sizes=(1_000, 2_000, 3_000, 4_000)),
+        *_named("full", ago_min=5, folder="C:\\x\\delta", sizes=(100_000, 105_000, 110_000)),
+        *_named("fast", ago_min=20, folder="/x/gamma", sizes=(60_000, 120_000)),
+    )
+    api = api_over(views, clock=clock)
+    answer = await api.json(f"/v1/sessions?{query}")
+    assert " ".join(view["session_id"] for view in answer["sessions"]) == order
+    assert (answer["total"], answer["live"]) == (4, 3 if "live_first" in query else None)
+    parts: list[str] = []
+    cursor = ""
+    for _ in range(4):
+        part = await api.json(f"/v1/sessions?{query}&limit=1{cursor}")
+        parts += [view["session_id"] for view in part["sessions"]]
+        cursor = f"&cursor={part['next']}"
+    assert " ".join(parts) == order
+    assert part["next"] is None
+
+
+async def test_a_list_with_live_sessions_first_changes_as_time_passes(clock: FixedTime) -> None:
+    views = GrowingViews()
+    views.add(*_named("one", ago_min=1, folder="/a", sizes=(1_000, 2_000)))
+    api = api_over(views, clock=clock)
+    first = await api.get("/v1/sessions?live_first=true")
+    assert first.json()["live"] == 1
+    clock.time_ms += THRESHOLDS.stale_after_ms
+    later = await api.get("/v1/sessions?live_first=true", if_none_match=first.headers["etag"])
+    assert later.status_code == 200
+    assert later.json()["live"] == 0

@@ -1,20 +1,20 @@
-"""Aggregates added up: sums, percentiles, and how often they are read."""
+"""Aggregates added up: sums, means, percentiles, and how often they are read."""
 
 from collections.abc import Sequence
-from math import ceil
 from statistics import median
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.clock import SystemClock
-from schemas.views import TOKEN_EDGES, Aggregates, Distribution, TriggerAggregates, bucket
+from schemas.views import Aggregates, Distribution, TriggerAggregates, bucket
 from streams import codec
 from streams.codec import views as view_codec
 from streams.codec.aggregates import added
 from streams.ports import ProjectorHeartbeat, ViewPosition
-from streams.serve.api.totals import Fields, Totals, added_up, percentile
+from streams.serve.api.totals import Fields, Totals, added_up, percentile, shown
 from streams.serve.views.snapshot import Snapshot
 
 
@@ -42,7 +42,7 @@ def test_partitions_are_added_up() -> None:
 
 
 def _tokens(*values: int) -> Distribution:
-    names = [bucket(TOKEN_EDGES, value) for value in values]
+    names = [bucket(value) for value in values]
     return Distribution(
         count=len(values),
         sum=sum(values),
@@ -53,42 +53,50 @@ def _tokens(*values: int) -> Distribution:
 
 
 @pytest.mark.parametrize(
-    ("values", "ranges"),
+    ("values", "figures"),
     [
         ((), (None, None, None)),
-        ((950,), ((950, 950),) * 3),
-        # Between two values is the median; the 95th percentile is the larger one.
-        ((165_100, 186_000), ((165_100, 186_000), (186_000, 186_000), (186_000, 186_000))),
-        ((161_000, 167_094, 186_000), ((161_000, 186_000), (186_000, 186_000), (186_000, 186_000))),
-        ((90_000, 167_094, 500_000), ((160_000, 200_000), (500_000, 500_000), (500_000, 500_000))),
-        # No value is between these two, and the range tells of both buckets.
-        ((10_000, 11_000, 40_000, 50_000), ((10_000, 40_000), (50_000, 50_000), (50_000, 50_000))),
-        ((500, 600, 700), ((500, 700), (700, 700), (700, 700))),
-        (
-            (*range(1, 51), *[12_000_000] * 49, 20_000_000),
-            ((1, 20_000_000), (10_000_000, 20_000_000), (10_000_000, 20_000_000)),
-        ),
+        ((950,), (950, 950, 950)),
+        ((165_100, 186_000), (175_550, 186_000, 186_000)),
+        ((90_000, 161_000, 500_000), (158_679, 500_000, 500_000)),
+        ((0, 7, 9), (7, 9, 9)),
     ],
 )
-def test_a_percentile_is_the_range_that_contains_it(
-    values: Sequence[int], ranges: Sequence[tuple[int, int] | None]
-) -> None:
+def test_a_percentile_is_one_figure(values: Sequence[int], figures: Sequence[int | None]) -> None:
     found = _tokens(*values)
-    assert tuple(percentile(found, percent, TOKEN_EDGES) for percent in (50, 95, 99)) == ranges
+    assert tuple(percentile(found, percent) for percent in (50, 95, 99)) == figures
 
 
-@given(st.lists(st.integers(0, 15_000_000), min_size=1, max_size=60), st.sampled_from((50, 95, 99)))
-def test_the_range_has_the_true_percentile(values: list[int], percent: int) -> None:
-    told = percentile(_tokens(*values), percent, TOKEN_EDGES)
-    assert told is not None
-    # Both that textbooks know: by nearest rank, and the mean where it lies between two.
+_SIZES = st.integers(0, 12_000_000) | st.integers(0, 2**54) | st.integers(60_000, 60_900)
+
+
+@given(st.lists(_SIZES, min_size=1, max_size=60), st.sampled_from((50, 95, 99)))
+def test_a_percentile_is_off_by_2_percent_at_most(values: list[int], percent: int) -> None:
+    figure = percentile(_tokens(*values), percent)
+    assert figure is not None
     ordered = sorted(values)
-    nearest = ordered[ceil(len(values) * percent / 100) - 1]
-    between = ordered[min(len(values) * percent // 100, len(values) - 1)]
-    assert told.at_least <= nearest <= told.at_most
-    assert told.at_least <= (nearest + between) / 2 <= told.at_most
+    whole, rest = divmod(len(values) * percent, 100)
+    upper = ordered[min(whole, len(values) - 1)]
+    exact = upper if rest else (ordered[max(whole, 1) - 1] + upper) / 2
     if percent == 50:
-        assert told.at_least <= median(values) <= told.at_most
+        assert exact == median(values)
+    assert exact * 0.98 - 1 < figure <= exact * 1.02
+
+
+def test_sizes_of_all_triggers_are_added_up_and_have_a_mean() -> None:
+    both = Aggregates(
+        manual=TriggerAggregates(succeeded=2, pre_tokens=_tokens(40_000, 60_001)),
+        automatic=TriggerAggregates(succeeded=1, pre_tokens=_tokens(167_000)),
+    )
+    found: Any = shown(both)
+    assert (found["manual"]["pre_tokens"]["mean"], found["manual"]["pre_tokens"]["p50"]) == (
+        50_000,
+        50_000,
+    )
+    assert found["automatic"]["pre_tokens"]["mean"] == 167_000
+    assert found["unknown_trigger"]["pre_tokens"]["mean"] is None
+    assert (found["pre_tokens"]["count"], found["pre_tokens"]["mean"]) == (3, 89_000)
+    assert (found["pre_tokens"]["min"], found["pre_tokens"]["max"]) == (40_000, 167_000)
 
 
 def test_totals_are_grouped_by_hour_or_model() -> None:
@@ -104,7 +112,8 @@ def test_totals_are_grouped_by_hour_or_model() -> None:
     hours = added_up([fields, fields], "hour")
     assert list(_by(hours)) == ["2026-11-01T11", "2026-11-01T12", "unknown"]
     assert _by(hours)["2026-11-01T12"]["manual"]["succeeded"] == 4
-    assert list(_by(added_up([fields], "hour", "2026-11-01T12"))) == ["2026-11-01T12"]
+    since = _by(added_up([fields], "hour", "2026-11-01T12"))
+    assert list(since) == ["2026-11-01T12", "unknown"]
     assert list(_by(added_up([fields], "model"))) == ["a", "unknown"]
 
 

@@ -292,7 +292,9 @@ class Step(Attempts):
                 self.touched = True
         reason = body.get("terminal_reason")
         if reason in EXHAUSTED:
-            self.emit(EXHAUSTION, "main", "context_exhausted", {"reason": reason})
+            self.emit(
+                EXHAUSTION, "main", "context_exhausted", {"reason": reason, "tokens_over": None}
+            )
 
     def control(self, answer: Doc) -> None:
         """Take an answer to `get_context_usage`."""
@@ -337,8 +339,10 @@ class Step(Attempts):
                     "auto_compact_enabled": limits[2],
                     "auto_compact_threshold": limits[3],
                     "effective_window": limits[4],
+                    "auto_compact_source": None,
                     "total_tokens": None,
                     "categories": None,
+                    "message_breakdown": None,
                 }
                 if name == "main" and self.answer is not None:
                     fields |= self.answer

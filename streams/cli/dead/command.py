@@ -31,6 +31,7 @@ from streams.cli.screen.figures import exact
 from streams.cli.screen.lines import quiet_pipe
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import err, out, say, write_json
+from streams.cli.screen.reading_bar import reading_bar
 from streams.flow.dead_letters.letters import Letter
 from streams.flow.dead_letters.reading import DeadReading, Selection, Span
 from streams.flow.dead_letters.redrive import RedriveConfig, RedriveResult
@@ -74,7 +75,7 @@ def list_letters(
 async def _list(selected: Selection, limit: int, *, as_json: bool) -> None:
     shown: list[report.Brief] = []
     more = False
-    with report.reading_bar("reading", shown=not (as_json and out.is_terminal)) as progress:
+    with reading_bar("reading", shown=not (as_json and out.is_terminal)) as progress:
         async with connected(selected) as connection:
             reading = await connection.begin(report.brief, progress)
             async for letter in reading.newest_first():
@@ -99,7 +100,7 @@ async def _count(selected: Selection, *, as_json: bool) -> None:
     def counted(letter: Letter) -> tuple[str, int, int]:
         return letter.reason, letter.died_ms, len(letter.value)
 
-    with report.reading_bar("counting") as progress:
+    with reading_bar("counting") as progress:
         async with connected(selected) as connection:
             reading = await connection.begin(counted, progress)
             async for reason, died_ms, size in reading.as_sent():
@@ -218,7 +219,7 @@ async def _redrive(
             _report(result, config, selected, sent=True, as_json=as_json)
     if missing:
         names = ", ".join(map(report.address_of, sorted(missing)))
-        raise StopError(f"no dead letter at {names}: or none that the options select")
+        raise StopError(f"no dead letter at {names}, or the options do not select it")
     if result.skipped_letters:
         raise typer.Exit(Exit.STOPPED)
 
@@ -269,7 +270,7 @@ async def _pass(
     result: RedriveResult,
 ) -> RedriveResult:
     """Process the letters once, and send them if there is a producer."""
-    with report.reading_bar("trying" if producer is None else "sending") as progress:
+    with reading_bar("trying" if producer is None else "sending") as progress:
         letters = replace(reading, progress=progress).as_sent()
         return await redrive_letters(letters, config, SystemClock(), producer, result)
 

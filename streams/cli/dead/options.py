@@ -1,28 +1,17 @@
 """Selects dead letters: the options of `contextgauge dead`, and how they are parsed."""
 
 import re
-from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from contextgauge.errors import ConfigError
-from schemas.topics import DAY_MS, HOUR_MS
+from streams.cli.times import TIME_FORMS, parse_time
 from streams.flow.dead_letters.letters import REMEDIES, UNKNOWN_REASON
 from streams.flow.dead_letters.reading import Selection, Span
 
 _ADDRESS = re.compile(r"(\d{1,9}):(?:(\d{1,18})(?:(-)(\d{1,18})?)?)?", re.ASCII)
-_AGO = re.compile(r"(\d{1,9})\s*(s|m|min|h|d|w)", re.ASCII)
-_UNITS_MS: Final = {
-    "s": 1_000,
-    "m": 60_000,
-    "min": 60_000,
-    "h": HOUR_MS,
-    "d": DAY_MS,
-    "w": 7 * DAY_MS,
-}
-
 
 Reason = StrEnum("Reason", [*REMEDIES, UNKNOWN_REASON])  # type: ignore[misc]
 """Why a message is a dead letter: those of `DeadReason`, and an unknown one."""
@@ -49,8 +38,7 @@ Since = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Only those that died then or later: 90s, 15m, 2h, 3d or 1w ago, or a time such as "
-        "2026-05-01 or 2026-05-01T14:30 (UTC if there is no zone).",
+        help=f"Only those that died then or later: {TIME_FORMS}.",
         show_default=False,
     ),
 ]
@@ -105,19 +93,3 @@ def parse_address(text: str) -> Span:
     if span.end is not None and span.end <= span.begin:
         raise ConfigError(f"{text!r} ends before it begins: give PARTITION:FROM-TO")
     return span
-
-
-def parse_time(option: str, text: str, now_ms: int) -> int:
-    """Parse a time or an age to milliseconds since 1970. Raises ConfigError."""
-    ago = _AGO.fullmatch(text.strip().removesuffix(" ago").removesuffix("ago"))
-    if ago is not None:
-        return max(0, now_ms - int(ago[1]) * _UNITS_MS[ago[2]])
-    try:
-        time = datetime.fromisoformat(text.strip())
-        in_zone = time if time.tzinfo else time.replace(tzinfo=UTC)
-        return max(0, int(in_zone.timestamp() * 1000))
-    except (ValueError, OverflowError):
-        raise ConfigError(
-            f"{option} {text!r} is not a valid time: give an age, such as 90s, 15m, 2h, 3d or 1w, "
-            "or a time such as 2026-05-01 or 2026-05-01T14:30:00Z"
-        ) from None

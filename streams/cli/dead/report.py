@@ -4,20 +4,18 @@ A list shows no message content; only `dead show` does.
 """
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rich.console import RenderableType
-from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
 from schemas.records import Json
 from streams import codec
 from streams.cli.screen.figures import UNKNOWN, ago, count, exact, safe, size
-from streams.cli.screen.output import cell, err
+from streams.cli.screen.output import cell
 from streams.cli.screen.tables import Cells, facts_box, fitted, plain_table
 from streams.flow.dead_letters.letters import REMEDIES, Letter
 from streams.flow.dead_letters.reading import Selection, Span, session_of_letter
@@ -279,13 +277,3 @@ def redrive_json(result: RedriveResult, *, sent: bool) -> dict[str, Json]:
         "meaningless": result.meaningless,
         "left": left,
     }
-
-
-@contextmanager
-def reading_bar(action: str, *, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
-    """Show how much of the topic has been read, if standard error is a terminal."""
-    columns = (TextColumn(action), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    hidden = not (shown and err.is_terminal)
-    with Progress(*columns, console=err, transient=True, disable=hidden) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda read, of: bar.update(task, completed=read, total=of)

@@ -13,7 +13,6 @@ from typing import Annotated, cast
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.rule import Rule
 from rich.text import Text
 
 from contextgauge.clock import SystemClock
@@ -38,12 +37,12 @@ from streams.cli.demo.report import (
     print_sessions,
     print_timeline,
     print_totals,
-    say,
+    step,
 )
 from streams.cli.exits import by_signal
 from streams.cli.publish.connection import publish_config
 from streams.cli.screen.figures import exact
-from streams.cli.screen.output import out
+from streams.cli.screen.output import out, rule
 from streams.cli.simulate import as_lines, ending_now
 from streams.edge.files import reading as files
 from streams.edge.local_stack.stack import MissingPartError
@@ -68,7 +67,7 @@ def demo(
     path: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH]",
+            metavar="PATH",
             help="Your own transcripts: a file, a session's folder or a projects folder such as "
             "~/.claude/projects. By default, a dozen simulated sessions.",
         ),
@@ -88,22 +87,22 @@ def demo(
     blocks = _blocks(path)
     settings = wiring.settings()
     with _interruptible():
-        out.print(Rule("contextgauge demo", style="dim"))
+        rule("contextgauge demo")
         try:
-            with demo_pipeline.real_services(lambda what: say(f"{what} …")) as (folder, services):
+            with demo_pipeline.real_services(lambda what: step(f"{what} …")) as (folder, services):
                 for name, service in services.items():
-                    say(f"{name.capitalize()} is ready at {service.address}", done=True)
+                    step(f"{name.capitalize()} is ready at {service.address}", done=True)
                 real = settings.at(services["kafka"].address, services["redis"].address)
                 page = partial(_serve_page, folder) if serve else None
                 asyncio.run(_show(demo_pipeline.real_pipeline(folder, real), blocks, page))
-                say("stopping Kafka and Redis …")
+                step("stopping Kafka and Redis …")
         except MissingPartError as error:
             out.print(Text(f"! {error}", style="yellow"), soft_wrap=True)
-            say("running embedded: the same flows in one process, in memory", done=True)
+            step("running embedded: the same flows in one process, in memory", done=True)
             if serve:
-                say("the page of the demo needs Redis; `contextgauge view` needs none", done=True)
+                step("the page of the demo needs Redis; `contextgauge view` needs none", done=True)
             asyncio.run(_show(demo_pipeline.embedded_pipeline(settings), blocks))
-    say("everything is stopped", done=True)
+    step("everything is stopped", done=True)
     print_next(path, served=serve)
 
 
@@ -140,8 +139,8 @@ async def _show(
     opening: AbstractAsyncContextManager[Pipeline], blocks: _Blocks, page: _Page | None = None
 ) -> None:
     async with opening as pipeline:
-        say(f"topics created, {pipeline.settings.partitions} partitions each", done=True)
-        say("two derive workers and a project worker are running", done=True)
+        step(f"topics created, {pipeline.settings.partitions} partitions each", done=True)
+        step("two derive workers and a project worker are running", done=True)
         try:
             await _run(pipeline, blocks)
             if page is not None:
@@ -229,12 +228,12 @@ async def _serve_page(folder: Path, pipeline: Pipeline) -> None:
     try:
         listening("127.0.0.1", port).close()
     except OSError:
-        say(f"port {port} is taken: serving the page on a free one", done=True)
+        step(f"port {port} is taken: serving the page on a free one", done=True)
         port = 0
     environment |= {PREFIX + "SERVE_PORT": str(port), PREFIX + "LOG_LEVEL": "info"}
     with Worker("serve", folder / "serve.log", environment) as server:
-        say(f"the page is at {await _address(server)}, live: press Ctrl-C to stop", done=True)
-        say("for `contextgauge top` and all other commands, in another terminal:", done=True)
+        step(f"the page is at {await _address(server)}, live: press Ctrl-C to stop", done=True)
+        step("for `contextgauge top` and all other commands, in another terminal:", done=True)
         for name, value in connection_variables(pipeline.settings).items():
             out.print(Text(f"    export {name}={shlex.quote(value)}", style="bold"), soft_wrap=True)
         with suppress(asyncio.CancelledError):  # here Ctrl-C is the regular end

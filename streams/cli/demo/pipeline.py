@@ -27,12 +27,13 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, StopError
 from contextgauge.kafka.connection import bootstrap_servers
 from contextgauge.settings.forms import PREFIX
+from contextgauge.settings.local_stack import Service
 from schemas.topics import AGENT_MESSAGES, CONTEXT_EVENTS, DEAD_LETTERS, TOPICS, Topic
 from schemas.views import PARTITION_FIELD, PartitionView
 from streams import wiring
 from streams.codec import views as view_codec
 from streams.edge.local_stack import processes
-from streams.edge.local_stack.stack import LocalStack, Name, Service
+from streams.edge.local_stack.stack import LocalStack, Name
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.views import MemoryViews
 from streams.edge.telemetry.metrics import PrometheusTelemetry

@@ -1,5 +1,6 @@
 """What `contextgauge demo` prints: its steps, totals, sessions, one timeline, what to try next."""
 
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -7,14 +8,13 @@ from pathlib import Path
 
 from rich.padding import Padding
 from rich.panel import Panel
-from rich.rule import Rule
 from rich.text import Text
 
 from contextgauge.clock import SystemClock
 from schemas.records import MAIN_CHAIN, CompactionComplete, Record
 from schemas.views import CompactionBrief, SessionView
 from streams.cli.screen.figures import count, duration, exact
-from streams.cli.screen.output import out
+from streams.cli.screen.output import out, rule
 from streams.cli.screen.render import short_ids
 from streams.cli.screen.sessions_table import sessions_table
 from streams.cli.screen.timeline import timeline
@@ -24,7 +24,7 @@ _BEFORE, _AFTER = 8, 4
 """Records of the timeline that are shown before and after the compaction's end."""
 
 
-def say(what: str, *, done: bool = False) -> None:
+def step(what: str, *, done: bool = False) -> None:
     """Print a step: in progress, or done."""
     line = Text("✓ " if done else "· ", style="green" if done else "dim")
     out.print(line.append(what, style="" if done else "dim"), soft_wrap=True)
@@ -33,23 +33,23 @@ def say(what: str, *, done: bool = False) -> None:
 def title(what: str) -> None:
     """Begin a section."""
     out.print()
-    out.print(Rule(Text(what, style="bold"), align="left", style="dim"))
+    rule(Text(what, style="bold"), align="left")
 
 
 def print_totals(
     published: PublishCounts, records: int, dead: Counter[str], seconds: float
 ) -> None:
     """Print what was processed, and what could not be read."""
-    say(
+    step(
         f"{exact(published.messages)} messages of {exact(len(published.sessions))} sessions became "
         f"{exact(records)} records in {seconds:.1f} s, including the start of the workers",
         done=True,
     )
     if dead:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dead.items()))
-        say(f"{exact(dead.total())} could not be read and are dead letters: {reasons}")
+        step(f"{exact(dead.total())} could not be read and are dead letters: {reasons}")
     if published.refused:
-        say(f"{exact(published.refused)} lines could not be sent: no session, or too large")
+        step(f"{exact(published.refused)} lines could not be sent: no session, or too large")
 
 
 def print_sessions(views: Sequence[SessionView], total: int) -> None:
@@ -96,7 +96,7 @@ def print_timeline(
         out.print("\nNone of the sessions was compacted.")
         return
     out.print()
-    out.print(Padding(_sentence(brief), (0, 0, 0, 2)))
+    out.print(Padding(_sentence(brief), (0, 0, 0, 2), expand=False))
 
 
 def _around(
@@ -137,22 +137,31 @@ def _sentence(brief: CompactionBrief) -> Text:
 
 def print_next(path: str | None, *, served: bool) -> None:
     """Print what to try next."""
-    command = Path(sys.argv[0])
-    if command.is_absolute() and command.is_relative_to(Path.cwd()):
-        command = command.relative_to(Path.cwd())
+    command = _own_command()
     steps = [
         (f"{command} stack up", "Kafka and Redis that keep running"),
-        (f"{command} replay --view FILE", "one transcript's figures, without a broker"),
+        (f"{command} status FILE", "one transcript's figures, without a broker"),
         (f"{command} simulate --help", "simulated sessions of every kind, at any rate"),
     ]
     if not served:
         with_page = f"{command} demo --serve" + ("" if path is None else " PATH")
         steps.insert(0, (with_page, "the same, with the web page"))
     if path is None:
-        steps.insert(0, ("SESSIONS=~/.claude/projects make demo", "your own transcripts"))
-    width = max(len(step) for step, _ in steps)
+        steps.insert(0, (f"{command} demo ~/.claude/projects", "your own transcripts"))
+    width = max(len(what) for what, _ in steps)
     lines = Text("\n").join(
-        Text.assemble((step.ljust(width + 2), "bold"), (why, "dim")) for step, why in steps
+        Text.assemble((what.ljust(width + 2), "bold"), (why, "dim")) for what, why in steps
     )
     out.print()
     out.print(Panel(lines, title="Try next", title_align="left", expand=False, padding=(0, 1)))
+
+
+def _own_command() -> str:
+    """Return what starts this command again, from here."""
+    path = Path(sys.argv[0])
+    if path.name == "__main__.py":
+        return "python -m streams"
+    if shutil.which(path.name) == str(path):
+        return path.name
+    is_below = path.is_absolute() and path.is_relative_to(Path.cwd())
+    return str(path.relative_to(Path.cwd()) if is_below else path)

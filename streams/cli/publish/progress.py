@@ -117,3 +117,6 @@ def print_summary(
         say(f"{done.ignored:,} not sent: they belong to no session and have no content")
     for line in rejected:
         say(line)
+    # What follows lines that were sent before may well be without figures.
+    if not already and (note := done.check.end()) is not None:
+        say(note)

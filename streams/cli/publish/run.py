@@ -140,8 +140,7 @@ def _look(request: Request) -> Callable[[float], Sequence[TranscriptFile]]:
         for path in watch.missing:
             say(f"{path}: does not exist yet: waiting for it")
         return watch.look
-    paths = [str(source.path) for source in files.expand(request.files)]
-    transcripts = [TranscriptFile(path, os.stat(path)) for path in paths]  # noqa: PTH116 -- like the watch
+    transcripts = files.find(request.files)
     return lambda _now_s: transcripts
 
 

@@ -2,6 +2,7 @@
 
 import errno
 
+from contextgauge.documents import document
 from contextgauge.errors import ContextgaugeError, RetryError
 from streams.cli import exits
 from streams.cli.screen.lines import discard_output
@@ -28,7 +29,7 @@ def show_failure(error: Exception) -> int:
             say(_NO_SERVICE, "dim")
         title = exits.runbook_title(error)
         if title is not None:
-            say(f'What to do: "{title}" in docs/RUNBOOK.md', "dim")
+            say(f'What to do: "{title}" in {document("RUNBOOK.md")}', "dim")
         return exits.code_of(error)
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         discard_output()

@@ -8,6 +8,8 @@ import codecs
 import io
 import sys
 
+from streams.core.session_status import whole_percents
+
 UNKNOWN = "unknown"
 
 _KILO = 1_000
@@ -15,7 +17,7 @@ _KILO = 1_000
 GUESS = "~"
 """Stands before a window that was not reported, and before what is computed from it."""
 
-_REPLACEMENTS = {"█": "#", "░": "-", "·": "-", "→": ">", "✓": "*", "✗": "x", "…": "."}
+_REPLACEMENTS = dict(zip("█░·→✓✗…▁▂▃▄▅▆▇", "#-->*x.__--==#", strict=True))
 """Replacements for terminals without Unicode; one character each, so columns stay aligned."""
 
 _PLAIN = "contextgauge.plain"
@@ -84,10 +86,16 @@ def size(number: int) -> str:
     return f"{number / _KILO / _KILO:,.1f} MB"
 
 
-def percent(value: float | None) -> str:
-    """Return a percentage with one decimal, truncated: 99.99 is not yet 100."""
-    # From whole hundredths, the precision of percentages: 32.3 * 10 is not quite 323.
-    return UNKNOWN if value is None else f"{round(value * 100) // 10 / 10:.1f}%"
+def percent(used_percent: float | None) -> str:
+    """Return a percentage as a whole number, floored: 99.99 is not yet 100%, 0.4 is <1%."""
+    if used_percent is None:
+        return UNKNOWN
+    return "<1%" if 0 < used_percent < 1 else f"{whole_percents(used_percent)[0]}%"
+
+
+def remaining(used_percent: float) -> str:
+    """Return what remains of a window: with `percent` of the same value it adds up to 100."""
+    return ">99%" if 0 < used_percent < 1 else f"{max(0, whole_percents(used_percent)[1])}%"
 
 
 def duration(duration_ms: int | None) -> str:

@@ -18,6 +18,11 @@ def write_lines(lines: Sequence[bytes]) -> None:
         sys.stdout.buffer.flush()
 
 
+def is_terminal() -> bool:
+    """Return whether people read standard output, not a program or a file."""
+    return sys.stdout.isatty()
+
+
 def discard_output() -> None:
     """Discard what Python still buffers for standard output, so that its flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,17 +5,29 @@ from typing import Annotated
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-SessionId = Annotated[
-    str, typer.Argument(metavar="SESSION", help="Session ID, or a unique prefix of it.")
-]
-Paths = Annotated[
-    list[str],
+SessionOrPath = Annotated[
+    str,
     typer.Argument(
-        metavar="PATH",
-        help="A file, a session's folder (with `X.jsonl` next to it: both), a projects folder (all "
-        "its sessions), or - for standard input.",
+        metavar="SESSION",
+        help="Session ID or a unique prefix of it; or a transcript or a session's folder, which "
+        "needs no Redis.",
     ),
 ]
+Titles = Annotated[
+    bool,
+    typer.Option(
+        "--titles",
+        help="Show each session's first prompt, if its transcript is on this machine. It is read "
+        "from there only, and sent nowhere.",
+    ),
+]
+PATHS = typer.Argument(
+    metavar="PATH",
+    help="A file, a session's folder (with `X.jsonl` next to it: both), a projects folder (all its "
+    "sessions), or - for standard input.",
+    show_default=False,
+)
+Paths = Annotated[list[str], PATHS]
 FallbackSession = Annotated[
     str | None,
     typer.Option(

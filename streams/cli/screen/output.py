@@ -3,19 +3,41 @@
 Results go to standard output and everything else to standard error, so commands can be piped.
 """
 
-from typing import Any
+import sys
+from typing import Any, Final
 
+from rich.align import AlignMethod
 from rich.console import Console
+from rich.rule import Rule
+from rich.status import Status
 from rich.text import Text
 
 from streams import codec
 from streams.cli.screen.figures import GUESS, UNKNOWN, safe
-from streams.cli.screen.lines import write_lines
+from streams.cli.screen.lines import is_terminal, write_lines
 
 GUESS_EXPLAINED = f"{GUESS} the window is unknown: the default is assumed"
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+_UNLIMITED: Final = 1_000_000
+"""Columns of a pipe or a file: nothing is cut or wrapped there."""
+
+_RULE: Final = 80
+"""Columns of a line across the screen, in a pipe."""
+
+
+out = Console(highlight=False, width=None if is_terminal() else _UNLIMITED)
+err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _UNLIMITED)
+
+
+def reading() -> Status:
+    """Show on a terminal that files are being read, while the context lasts."""
+    return err.status("reading …", spinner="line")
+
+
+def rule(title: str | Text, align: AlignMethod = "center") -> None:
+    """Print a title in a line across the screen."""
+    width = out.width if is_terminal() else _RULE
+    out.print(Rule(title, align=align, style="dim"), width=width)
 
 
 def say(text: str, style: str = "", *, to: Console | None = None) -> None:

@@ -1,6 +1,6 @@
 """How a session looks at the terminal: its box, its status line, and the words of both."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 
 from rich.console import RenderableType
@@ -18,6 +18,7 @@ from streams.cli.screen.figures import (
     duration,
     exact,
     percent,
+    remaining,
     safe,
     thousands,
 )
@@ -29,6 +30,12 @@ from streams.core.session_status import (
     leading_chain,
     severity_of_chain,
     status_of,
+)
+from streams.core.until_compaction import (
+    NO_POINTS,
+    CompactionPoints,
+    PointSource,
+    UntilCompaction,
 )
 
 BAR_CELLS = 20
@@ -51,6 +58,12 @@ _SHORT_CHAIN = 12
 def guess(figure: str, source: WindowSource | None) -> str:
     """Return a figure, marked if it rests on an assumed window."""
     return f"{GUESS}{figure}" if source == "default" and figure != UNKNOWN else figure
+
+
+def used_and_remaining(used_percent: float, source: WindowSource | None) -> str:
+    """Return how full a window is, the same everywhere: 62% used · 38% context remaining."""
+    left = guess(remaining(used_percent), source)
+    return f"{guess(percent(used_percent), source)} used · {left} context remaining"
 
 
 def window_words(chain: ChainView) -> str:
@@ -91,8 +104,7 @@ def status_line(view: SessionView, now_ms: int) -> str:
         window = "" if chain.window is None else f" of {window_words(chain)} tokens"
         return f"Context: unknown{window}"
     size = f"({thousands(chain.used_tokens)}/{window_words(chain)} tokens)"
-    used = "" if chain.used_percent is None else f"{int(chain.used_percent)}%"
-    used = guess(used, chain.window_source)
+    used = guess(percent(chain.used_percent), chain.window_source)
     if status.state(now_ms) in COMPACTING:
         before = "" if chain.used_percent is None else f" at {used}"
         return f"Context: {attempt_state(status, now_ms)}{before} {size}"
@@ -101,7 +113,13 @@ def status_line(view: SessionView, now_ms: int) -> str:
     return f"Context: {used} {size}"
 
 
-def status_box(view: SessionView, now_ms: int, *, compactions: bool = True) -> Panel:
+def status_box(
+    view: SessionView,
+    now_ms: int,
+    points: CompactionPoints = NO_POINTS,
+    *,
+    compactions: bool = True,
+) -> Panel:
     """Return the box with all that is known of a session, with or without its compactions."""
     chain = shown_chain(view)
     parts: list[RenderableType] = []
@@ -112,11 +130,11 @@ def status_box(view: SessionView, now_ms: int, *, compactions: bool = True) -> P
     if view.compactions.last and compactions:
         parts += [Text(), _last_compactions(view.compactions.last, labels, now_ms)]
     title = f"Context of {safe(view.session_id)}"
-    return facts_box(title, _facts(view, chain, now_ms), *parts)
+    return facts_box(title, _facts(view, chain, points, now_ms), *parts)
 
 
 def _facts(
-    view: SessionView, chain: ChainView, now_ms: int
+    view: SessionView, chain: ChainView, points: CompactionPoints, now_ms: int
 ) -> Iterator[tuple[str, RenderableType]]:
     identity = view.identity
     runtime = " ".join(part for part in (identity.runtime, identity.runtime_version) if part)
@@ -142,10 +160,13 @@ def _facts(
     if chain.peak_tokens is not None:
         peak = guess(percent(chain.peak_percent), chain.window_source)
         yield "Peak", Text(f"{exact(chain.peak_tokens)} tokens · {peak}")
-    if chain.until_compaction_tokens is not None:
-        yield "Compacts in", Text(f"{exact(chain.until_compaction_tokens)} tokens")
+    until = status_of(view, points).until_compaction.get(chain.chain)
+    if until is not None and until.tokens is not None:
+        source = _POINT_SOURCES[until.source]
+        yield "Compacts in", Text(f"{until_words(until, exact)} tokens{source}")
     if chain.growth_tokens is not None:
-        yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{_left(chain)}")
+        left = _left(chain, until)
+        yield "Growth", Text(f"{exact(chain.growth_tokens)} tokens a response{left}")
     yield (
         "Messages",
         Text(
@@ -154,20 +175,36 @@ def _facts(
         ),
     )
     each = view.compactions.messages_per_compaction
-    often = "" if each is None else f" · one in {each} messages"
+    often = "" if each is None else f" · one in {count(each, 'message')}"
     thrash = " · thrashing" if status_of(view).is_thrashing(now_ms) else ""
     yield "Compactions", Text(compactions_words(view) + often + thrash)
     yield "", ""
     yield from _breakdown(chain)
 
 
-def _left(chain: ChainView) -> str:
+_POINT_SOURCES: Mapping[PointSource, str] = {
+    "reported": "",
+    "configured": " · configured",
+    "learned_session": " · estimated from this session",
+    "learned_model": " · estimated from this model",
+}
+
+
+def until_words(until: UntilCompaction | None, figure: Callable[[int | None], str]) -> str:
+    """Return the tokens until compaction, marked where they are an estimate: 22,997, ~67,094."""
+    if until is None or until.tokens is None:
+        return UNKNOWN
+    return f"{GUESS if until.estimated else ''}{figure(until.tokens)}"
+
+
+def _left(chain: ChainView, until: UntilCompaction | None) -> str:
     """Return how many responses are left, and until what."""
+    if until is not None and until.responses is not None:
+        mark = GUESS if until.estimated else ""
+        return f" · {mark}{exact(until.responses)} more until compaction"
     if chain.responses_left is None:
         return ""
-    known = chain.until_compaction_tokens is not None
-    until = "until compaction" if known else "until the window is full"
-    return f" · {count(chain.responses_left, 'response')} left {until}"
+    return f" · {exact(chain.responses_left)} more until the window is full"
 
 
 def _breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:
@@ -180,11 +217,15 @@ def _breakdown(chain: ChainView) -> Iterator[tuple[str, RenderableType]]:
         ("Input", chain.breakdown.input_tokens),
     )
     yield "Breakdown", _amounts(parts)
-    if chain.categories:
-        yield (
-            "By category",
-            _amounts([(each.name or each.id or UNKNOWN, each.tokens) for each in chain.categories]),
-        )
+    rows = [
+        (each.kind == "deferred", each.name or each.id or UNKNOWN, each.tokens)
+        for each in chain.categories or ()
+    ]
+    # What is deferred is not in the context: it is loaded when it is needed.
+    for is_deferred, title in ((False, "By category"), (True, "Not loaded")):
+        amounts = [(name, tokens) for deferred, name, tokens in rows if deferred is is_deferred]
+        if amounts:
+            yield title, _amounts(amounts)
 
 
 def _amounts(parts: Sequence[tuple[str, int | None]]) -> Table:
@@ -207,7 +248,7 @@ def _other_chains(chains: Sequence[ChainView], labels: Mapping[str, str], now_ms
             Text(name),
             cell(chain.model),
             Text(size if chain.used_tokens is not None else UNKNOWN),
-            Text(f"{chain.messages}/{chain.messages_total}"),
+            Text(f"{exact(chain.messages)}/{exact(chain.messages_total)}"),
             Text(ago(chain.as_of_ms, now_ms), style="dim"),
         )
     return table
@@ -264,7 +305,7 @@ def compactions_table(
             after(each, each.tokens_after),
             after(each, each.tokens_saved),
             duration(each.duration_ms) + paired,
-            str(each.messages_since_last),
+            exact(each.messages_since_last),
             Text(ago(each.time_ms, now_ms), style="dim"),
         )
     return table
@@ -294,8 +335,10 @@ def bar(chain: ChainView, cells: int) -> Text:
 
 def _usage(chain: ChainView) -> Text:
     shown = bar(chain, BAR_CELLS)
-    used = guess(percent(chain.used_percent), chain.window_source)
-    return shown.append("  ").append(used, style="bold")
+    if chain.used_percent is None:
+        return shown.append("  ").append(UNKNOWN, style="bold")
+    size = used_and_remaining(chain.used_percent, chain.window_source)
+    return shown.append("  ").append(size, style="bold")
 
 
 COMPACTING = frozenset({"compacting", "stalled"})
@@ -323,11 +366,11 @@ def compactions_words(view: SessionView) -> str:
     """Return a session's compactions by trigger, and its attempts without success."""
     counts = view.compactions
     parts = [
-        f"{number} {name}"
+        f"{exact(number)} {name}"
         for number, name in (
             (counts.automatic, "auto"),
             (counts.manual, "manual"),
-            (counts.unknown_trigger, "other"),
+            (counts.unknown_trigger, "trigger unknown"),
             (counts.failed, failure_name(view)),
         )
         if number
@@ -338,7 +381,8 @@ def compactions_words(view: SessionView) -> str:
 def failure_name(view: SessionView) -> str:
     """Return the name for unsuccessful attempts, as on the web page.
 
-    `failed` if all of them did; else `not done`: some were blocked, or their outcome is unknown.
+    `failed` if all of them did; else `not completed`: some were blocked, or their outcome is
+    unknown.
     """
     failed = sum(brief.outcome == "failed" for brief in view.compactions.last)
-    return "failed" if failed == view.compactions.failed else "not done"
+    return "failed" if failed == view.compactions.failed else "not completed"

@@ -1,13 +1,13 @@
 """The tables of sessions, of `contextgauge sessions` and of `contextgauge top`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from schemas.views import ChainView, SessionView
-from streams.cli.screen.figures import UNKNOWN, ago, elapsed, percent, thousands
+from streams.cli.screen.figures import UNKNOWN, ago, elapsed, exact, percent, safe, thousands
 from streams.cli.screen.output import GUESS_EXPLAINED, cell
 from streams.cli.screen.render import (
     COMPACTING,
@@ -19,10 +19,12 @@ from streams.cli.screen.render import (
     guess,
     short_ids,
     shown_chain,
+    until_words,
     window_words,
 )
 from streams.cli.screen.tables import Cells, fitted
-from streams.core.session_status import status_of
+from streams.core.session_status import is_live, status_of
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 
 _MODEL, _SHORT_MODEL = 18, 12
 """Characters of a model's name that identify it: claude-sonnet-4-5, and on narrow screens."""
@@ -30,42 +32,70 @@ _MODEL, _SHORT_MODEL = 18, 12
 _LEAST_GAUGE = len("compacting")
 """Columns of a percentage, or of a chain's state, without a bar."""
 
+_TITLES = (50, 24)
+"""Characters of a title at least, on wide and on narrow screens."""
+
+_FOLDERS = ((2, 20), (1, 12))
+"""Parts of a folder's path, from its end, and characters at least: they identify it."""
+
 _STEPS = (
-    *("Runtime", "Active", "Messages", "Context", "Context", "Context"),
-    *("Model", "Tokens", "Compactions", "Session"),
+    *("Session", "Title", "Folder", "Runtime", "Messages", "Context", "Compactions", "Folder"),
+    *("Until", "Context", "Context", "Active", "Model", "Tokens", "Title", "Session"),
 )
 """What goes or becomes narrower first where there is no room; ids, percentages and compactions
-always stay: at worst they are wrapped."""
+always stay: at worst ids are wrapped."""
 
 _LIVE_STEPS = (
-    *("Source", "Context", "Growth", "Context", "Model", "Until"),
-    *("Model", "Active", "Context", "Tokens", "Comp.", "State"),
+    *("Session", "Title", "Source", "Comp.", "Last 10", "Folder", "Context", "Growth"),
+    *("Folder", "Context", "Model", "Until"),
+    *("Model", "Active", "Context", "Tokens", "Title", "Comp.", "State"),
 )
 """The same of `top`, where each session is one line: at worst, columns are cut."""
 
+_BLOCKS = "▁▂▃▄▅▆▇█"
+"""Heights of a sparkline."""
 
-def sessions_table(views: Sequence[SessionView], now_ms: int, width: int) -> RenderableType:
-    """Return the table of sessions, in the order given, for a screen of this width."""
-    ids = [Text(short) for short in short_ids([view.session_id for view in views])]
+
+def live_first(views: Sequence[SessionView], now_ms: int) -> list[SessionView]:
+    """Return sessions in the order given, but live ones before all others."""
+    return sorted(views, key=lambda view: not is_live(view, now_ms))
+
+
+def sessions_table(
+    views: Sequence[SessionView],
+    now_ms: int,
+    width: int,
+    titles: Mapping[str, str] | None = None,
+    points: CompactionPoints = NO_POINTS,
+) -> RenderableType:
+    """Return the table of sessions, in the order given, for a screen of this width.
+
+    `titles` are by session id, `points` are where compactions are expected.
+    """
     compactions = [Text(compactions_words(view)) for view in views]
     bars = [[_gauge(view, now_ms, cells) for view in views] for cells in (10, 5, 0)]
     table = fitted(
         {
-            "Session": [Cells(ids), Cells(ids, SHORT_ID)],
+            "Session": _ids(views),
+            **_titles_and_folders(views, titles),
             "Runtime": [Cells([cell(view.identity.runtime) for view in views])],
             "Model": [Cells(_models(views), _MODEL)],
             "Context": [*map(Cells, bars), Cells(bars[-1], _LEAST_GAUGE)],
             "Tokens": [_column(views, lambda _, chain: _tokens(chain))],
+            **_until_column(views, points),
             "Messages": [
-                _column(views, lambda _, chain: f"{chain.messages}/{chain.messages_total}")
+                _column(
+                    views,
+                    lambda _, chain: f"{exact(chain.messages)}/{exact(chain.messages_total)}",
+                )
             ],
-            "Compactions": [Cells(compactions), Cells(compactions, len("Compactions"))],
+            "Compactions": [Cells(compactions), Cells([_attempts(view) for view in views])],
             "Active": [_active(views, now_ms)],
         },
         _STEPS,
         width,
-        right={"Tokens", "Messages"},
-        cut={"Model"},
+        right={"Tokens", "Until", "Messages"},
+        cut={"Model", "Title", "Folder"},
     )
     if any(shown_chain(view).window_source == "default" for view in views):
         return Group(table, Text(GUESS_EXPLAINED, style="dim"))
@@ -73,30 +103,88 @@ def sessions_table(views: Sequence[SessionView], now_ms: int, width: int) -> Ren
 
 
 def live_table(
-    views: Sequence[SessionView], now_ms: int, width: int, rows: range, selected: int | None = None
+    views: Sequence[SessionView],
+    now_ms: int,
+    width: int,
+    rows: range,
+    selected: int | None = None,
+    *,
+    titles: Mapping[str, str] | None = None,
+    sorted_by: str = "",
+    points: CompactionPoints = NO_POINTS,
 ) -> Table:
-    """Return the table of `top`, with some of the rows, each one line."""
+    """Return the table of `top`, with some of the rows, each one line.
+
+    `sorted_by` is the column that the rows are sorted by, `points` where compactions are expected.
+    """
     models = _models(views)
     states = [_state(view, now_ms) for view in views]
-    compactions = [_compactions(view) for view in views]
+    attempts = [_attempts(view) for view in views]
     columns = {
-        "Session": [Cells([Text(short) for short in short_ids([v.session_id for v in views])])],
+        "Session": _ids(views)[:2],
+        **_titles_and_folders(views, titles),
         "Model": [Cells(models, _MODEL - 1), Cells(models, _SHORT_MODEL)],
         "Context": [Cells([_used(view, cells) for view in views]) for cells in (10, 8, 6, 0)],
         "Tokens": [_column(views, lambda _, chain: _tokens(chain).replace(UNKNOWN, "?"))],
         "Source": [Cells([cell(shown_chain(v).window_source, "dim") for v in views])],
-        "Until": [_column(views, lambda _, chain: _short(chain.until_compaction_tokens))],
+        "Until": [Cells([Text(_until(view, points).replace(UNKNOWN, "?")) for view in views])],
         "Growth": [_column(views, lambda _, chain: _short(chain.growth_tokens, "+"))],
+        "Last 10": [_column(views, lambda _, chain: sparkline(chain.differences))],
         "State": [Cells(states), Cells(states, 0)],
-        "Comp.": [Cells(compactions), Cells(compactions, 0)],
+        "Comp.": [
+            Cells([_compactions(view) for view in views]),
+            Cells(attempts),
+            Cells(attempts, 0),
+        ],
         "Active": [_active(views, now_ms)],
     }
     right = {"Tokens", "Until", "Growth"}
     table = fitted(columns, _LIVE_STEPS, width, right=right, cut=columns, gap=1, rows=rows)
+    for column in table.columns:
+        if column.header == sorted_by:
+            column.header_style = "bold reverse"
     for at, row in zip(rows, table.rows, strict=True):
-        stale = "dim" if status_of(views[at]).state(now_ms) == "stale" else ""
+        stale = "" if is_live(views[at], now_ms) else "dim"
         row.style = f"{stale} {'reverse' if at == selected else ''}".strip()
     return table
+
+
+def sparkline(differences: Sequence[int]) -> str:
+    """Return the tokens that each of the last responses added, as heights."""
+    most = max(differences, default=0)
+    last = len(_BLOCKS) - 1
+    return "".join(_BLOCKS[max(0, each) * last // most] for each in differences if most)
+
+
+def folder_words(path: str | None, parts: int) -> str:
+    """Return the last parts of a folder's path, as people name it."""
+    if path is None:
+        return ""
+    names = [name for name in path.replace("\\", "/").split("/") if name]
+    return safe("/".join(names[-parts:])) or "/"
+
+
+def _ids(views: Sequence[SessionView]) -> list[Cells]:
+    """Return the forms of ids: whole, shortened, wrapped."""
+    whole = [Text(safe(view.session_id)) for view in views]
+    short = [Text(text) for text in short_ids([view.session_id for view in views])]
+    return [Cells(whole), Cells(short), Cells(short, SHORT_ID)]
+
+
+def _titles_and_folders(
+    views: Sequence[SessionView], titles: Mapping[str, str] | None
+) -> dict[str, list[Cells]]:
+    """Return the columns by which people recognise their sessions, as far as anything is known."""
+    columns = {}
+    if titles:
+        names = [Text(safe(titles.get(view.session_id, ""))) for view in views]
+        columns["Title"] = [Cells(names, least) for least in _TITLES]
+    if any(view.identity.cwd is not None for view in views):
+        columns["Folder"] = [
+            Cells([Text(folder_words(view.identity.cwd, parts)) for view in views], least)
+            for parts, least in _FOLDERS
+        ]
+    return columns
 
 
 def _column(views: Sequence[SessionView], words: Callable[[SessionView, ChainView], str]) -> Cells:
@@ -109,6 +197,19 @@ def _models(views: Sequence[SessionView]) -> list[Text]:
 
 def _active(views: Sequence[SessionView], now_ms: int) -> Cells:
     return Cells([Text(ago(view.last_ms, now_ms), style="dim") for view in views])
+
+
+def _until_column(views: Sequence[SessionView], points: CompactionPoints) -> dict[str, list[Cells]]:
+    """Return the column of tokens until compaction, where they are known of any session."""
+    words = [_until(view, points) for view in views]
+    if all(each == UNKNOWN for each in words):
+        return {}
+    return {"Until": [Cells([Text(each) for each in words])]}
+
+
+def _until(view: SessionView, points: CompactionPoints) -> str:
+    status = status_of(view, points)
+    return until_words(status.until_compaction.get(shown_chain(view).chain), thousands)
 
 
 def _tokens(chain: ChainView) -> str:
@@ -129,7 +230,7 @@ def _used(view: SessionView, cells: int, *, dim: bool = False) -> Text:
     chain = shown_chain(view)
     shown = bar(chain, cells).append(" ") if cells else Text()
     used = guess(percent(chain.used_percent), chain.window_source)
-    return shown.append(f"{used:>6}", style="dim" if dim or chain.used_percent is None else "")
+    return shown.append(f"{used:>5}", style="dim" if dim or chain.used_percent is None else "")
 
 
 def _short(tokens: int | None, sign: str = "") -> str:
@@ -149,8 +250,22 @@ def _state(view: SessionView, now_ms: int) -> Text:
 
 
 def _compactions(view: SessionView) -> Text:
-    counts = view.compactions
-    shown = Text(str(counts.manual + counts.automatic + counts.unknown_trigger))
-    if not counts.failed:
+    """Return successful compactions and unsuccessful attempts: 1, 2 not completed."""
+    shown = Text(exact(successful(view)))
+    if not view.compactions.failed:
         return shown
-    return shown.append(f", {counts.failed} {failure_name(view)}", style="red")
+    return shown.append(f", {exact(view.compactions.failed)} {failure_name(view)}", style="red")
+
+
+def _attempts(view: SessionView) -> Text:
+    """Return the same where there is little room: 1 of 3."""
+    done, failed = successful(view), view.compactions.failed
+    if not failed:
+        return Text(exact(done))
+    return Text(f"{exact(done)} of {exact(done + failed)}", style="red")
+
+
+def successful(view: SessionView) -> int:
+    """Return the number of successful compactions."""
+    counts = view.compactions
+    return counts.manual + counts.automatic + counts.unknown_trigger

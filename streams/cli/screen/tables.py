@@ -59,14 +59,16 @@ def fitted(
 ) -> Table:
     """Return a table that fits, with these `rows` or all; its columns are as wide as all rows need.
 
-    While it is too wide, each of the `steps` takes a column's next form; after its last form the
-    column is left out. Then columns become narrower, in their order. Those in `cut` end with an
-    ellipsis, others are wrapped.
+    While it is too wide, each of the `steps` takes a column's next form, if there is the column;
+    after its last form it is left out. Then columns become narrower, in their order. Those in `cut`
+    end with an ellipsis, others are wrapped.
     """
     forms = {name: [_measured(name, cells) for cells in forms] for name, forms in columns.items()}
     for step in steps:
         if sum(form[0].narrow + gap for form in forms.values()) - gap <= width:
             break
+        if step not in forms:
+            continue
         del forms[step][0]
         if not forms[step]:
             del forms[step]

@@ -1,8 +1,8 @@
-"""A session's records in the terminal: a line each, in log order."""
+"""A session's timeline in the terminal: its records in log order, those of less weight folded."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple, assert_never
 
 from rich.console import Group, RenderableType
@@ -18,6 +18,7 @@ from schemas.records import (
     CompactionProgress,
     CompactionStart,
     CompactionSummary,
+    CompactionTiming,
     ContextEdit,
     ContextExhausted,
     ContextLimits,
@@ -29,6 +30,7 @@ from schemas.records import (
     SessionInfo,
 )
 from streams.cli.screen.figures import (
+    GUESS,
     UNKNOWN,
     count,
     duration,
@@ -38,8 +40,9 @@ from streams.cli.screen.figures import (
     thousands,
 )
 from streams.cli.screen.output import GUESS_EXPLAINED
-from streams.cli.screen.render import chain_labels, guess
+from streams.cli.screen.render import chain_labels, guess, used_and_remaining
 from streams.cli.screen.tables import plain_table
+from streams.core.error_words import error_words
 from streams.core.session_status import THRESHOLDS
 
 _STYLES = {
@@ -57,9 +60,11 @@ _LEAST_FIGURES = 28
 
 LOG_ORDER = "in log order: some records are older than the ones before them"
 
+FOLDED = "`contextgauge events --all` shows what is folded here"
+
 
 class _Line(NamedTuple):
-    """One record as text, safe for a terminal; `new_day` if it differs from the record before."""
+    """One entry as text, safe for a terminal; `new_day` if it differs from the entry before."""
 
     new_day: str
     moment: str
@@ -68,38 +73,49 @@ class _Line(NamedTuple):
     figures: str
 
 
-def timeline(records: Sequence[Record], width: int, chains: Collection[str] = ()) -> RenderableType:
-    """Return a session's records for a screen of this width: a line each, two on narrow ones.
+def timeline(
+    records: Sequence[Record],
+    width: int,
+    chains: Collection[str] = (),
+    *,
+    show_all: bool = False,
+) -> RenderableType:
+    """Return a session's timeline for a screen of this width: a line an entry, two on narrow ones.
 
-    Each day (UTC) starts with a row of its own. `chains` are all of the session's chains, so that
-    they get the same labels as elsewhere.
+    Compactions, resets, crossings from 70% on and readings are entries; successive other records
+    are one folded entry, unless `show_all`. Each day (UTC) starts with a row of its own. `chains`
+    are all of the session's chains, so that they get the same labels as elsewhere.
     """
     labels = chain_labels({*chains, *(record.subject for record in records)})
     guessed: dict[str, bool] = {}
-    was_guessed = False
     day = ""
     lines = []
-    for record in records:
-        data, chain = record.data, record.subject
-        if isinstance(data, ContextReading | ContextWarning | ContextLimits):
-            guessed[chain] = data.window_source == "default"
-            was_guessed = was_guessed or guessed[chain]
-        moment = "" if record.time_ms is None else _moment(record.time_ms)
-        line = _Line(
-            new_day="" if moment.startswith(day) and day else moment[:10],
-            moment=moment[11:] or UNKNOWN,
-            chain=Text(labels[chain], style="dim" if chain == MAIN_CHAIN else ""),
-            kind=Text(data.kind, style=_style(data)),
-            figures=safe(describe(data, guessed=guessed.get(chain, False))),
-        )
-        lines.append(line)
-        day = moment[:10] or day
+    is_folded = was_guessed = False
+    for is_entry, group in groupby(records, lambda record: show_all or _is_entry(record.data)):
+        run = list(group)
+        for record in run:
+            if isinstance(record.data, ContextReading | ContextWarning | ContextLimits):
+                guessed[record.subject] = record.data.window_source == "default"
+            if is_entry:
+                is_guess = guessed.get(record.subject, False)
+                description = describe(record.data, guessed=is_guess)
+                was_guessed = was_guessed or (is_guess and GUESS in description)
+                kind = Text(record.data.kind, style=_style(record.data))
+                lines.append(_line([record], labels, kind, description, day))
+                day = _day([record]) or day
+        if not is_entry:
+            is_folded = True
+            kind, description = _folded([record.data for record in run])
+            lines.append(_line(run, labels, kind, description, day))
+            day = _day(run) or day
     times = [record.time_ms for record in records if record.time_ms is not None]
     notes = []
     if any(after < before for before, after in pairwise(times)):
         notes.append(LOG_ORDER)
     if was_guessed:
         notes.append(GUESS_EXPLAINED)
+    if is_folded:
+        notes.append(FOLDED)
     widest_chain = max([len("Chain"), *[line.chain.cell_len for line in lines]])
     widest_kind = max([len("What"), *[line.kind.cell_len for line in lines]])
     other_columns = len("00:00:00") + widest_chain + widest_kind + 3 * 2
@@ -108,12 +124,67 @@ def timeline(records: Sequence[Record], width: int, chains: Collection[str] = ()
     return Group(*shown, *[Text(note, style="dim") for note in notes])
 
 
+def _is_entry(data: RecordData) -> bool:
+    """Return whether a record is shown by itself: not the steps of a window that fills."""
+    match data:
+        case ContextWarning():
+            return max(data.thresholds_crossed) >= THRESHOLDS.elevated_above_percent
+        case ContextLimits() | SessionInfo() | ContextEdit():
+            return False
+        case _:
+            return True
+
+
+def _folded(run: Sequence[RecordData]) -> tuple[Text, str]:
+    """Return the name and the figures of successive records that are folded."""
+    crossed = [
+        threshold
+        for data in run
+        if isinstance(data, ContextWarning)
+        for threshold in data.thresholds_crossed
+    ]
+    steps = sum(isinstance(data, ContextWarning) for data in run)
+    others = count(len(run) - steps, "other")
+    if not steps:
+        return Text(others, style="dim"), ", ".join(dict.fromkeys(data.kind for data in run))
+    first, last = min(crossed), max(crossed)
+    figures = f"{first}%" if first == last else f"{first}% to {last}%"
+    if steps < len(run):
+        figures += f" · {others}"
+    return Text(count(steps, "step"), style="dim"), figures
+
+
+def _line(
+    run: Sequence[Record], labels: Mapping[str, str], kind: Text, figures: str, day: str
+) -> _Line:
+    """Return the line of one record, or of several that are folded; `day` is that before it."""
+    moment = next((_moment(record.time_ms) for record in run if record.time_ms is not None), "")
+    chains = {record.subject for record in run}
+    label = labels[run[0].subject] if len(chains) == 1 else count(len(chains), "chain")
+    return _Line(
+        new_day="" if moment.startswith(day) and day else moment[:10],
+        moment=moment[11:] or UNKNOWN,
+        chain=Text(label, style="dim" if chains == {MAIN_CHAIN} else ""),
+        kind=kind,
+        figures=safe(figures),
+    )
+
+
+def _day(run: Sequence[Record]) -> str:
+    """Return the day of the last record with a time."""
+    times = [record.time_ms for record in run if record.time_ms is not None]
+    return _moment(times[-1])[:10] if times else ""
+
+
 def _as_table(lines: Sequence[_Line]) -> Table:
-    table = plain_table("UTC", "Chain", "What", "Figures", wrap=("Figures",))
+    has_chains = any(line.chain.plain != MAIN_CHAIN for line in lines)
+    names = ("UTC", *(("Chain",) if has_chains else ()), "What", "Figures")
+    table = plain_table(*names, wrap=("Figures",))
     for line in lines:
         if line.new_day:
             table.add_row(Text(line.new_day, style="bold dim"))
-        table.add_row(Text(line.moment, style="dim"), line.chain, line.kind, Text(line.figures))
+        chain = [line.chain] if has_chains else []
+        table.add_row(Text(line.moment, style="dim"), *chain, line.kind, Text(line.figures))
     return table
 
 
@@ -125,7 +196,7 @@ def _as_pairs(lines: Sequence[_Line]) -> Iterator[RenderableType]:
         yield Text.assemble((line.moment, "dim"), "  ", line.kind)
         chain = "" if line.chain.plain == MAIN_CHAIN else line.chain.plain
         below = " · ".join(part for part in (chain, line.figures) if part)
-        yield Padding(Text(below, overflow="fold"), (0, 0, 0, 2))
+        yield Padding(Text(below, overflow="fold"), (0, 0, 0, 2), expand=False)
 
 
 def _moment(time_ms: int) -> str:
@@ -149,10 +220,11 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
             size = f"{exact(data.used_tokens)} tokens · {used}"
             return f"{size} · {count(data.messages, 'message')}"
         case ContextWarning():
-            crossed = ", ".join(f"{threshold}%" for threshold in data.thresholds_crossed)
-            used = guess(percent(data.context_used_percent), data.window_source)
+            size = used_and_remaining(data.context_used_percent, data.window_source)
             window = guess(thousands(data.context_window), data.window_source)
-            return f"crossed {crossed} · at {used} ({thousands(data.used_tokens)} of {window})"
+            crossed = ", ".join(f"{threshold}%" for threshold in data.thresholds_crossed)
+            several = f" · crossed {crossed}" if len(data.thresholds_crossed) > 1 else ""
+            return f"{size} ({thousands(data.used_tokens)}/{window}){several}"
         case ContextLimits():
             size = guess(thousands(data.window), data.window_source)
             window = f"window {size} ({data.window_source})"
@@ -164,34 +236,40 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
         case CompactionStart():
             reason = (data.trigger_reason or "").replace("_", " ")
             used = guess(percent(data.context_used_percent), "default" if guessed else None)
-            size = f"at {used} ({thousands(data.used_tokens)})"
+            size = f"at {used} used ({thousands(data.used_tokens)})"
             return f"{reason} · {size}" if reason else size
         case CompactionProgress():
             known = data.elapsed_ms is not None
             return "in progress" + (f" after {duration(data.elapsed_ms)}" if known else "")
         case CompactBoundary():
             return (
-                f"#{data.number} {data.trigger or 'trigger unknown'} · "
-                f"{exact(data.pre_tokens)} tokens, {count(data.messages_since_last, 'message')} "
+                f"#{data.number} {data.trigger or 'trigger unknown'} at "
+                f"{thousands(data.pre_tokens)} · {count(data.messages_since_last, 'message')} "
                 f"· took {duration(data.duration_ms)}"
             )
+        case CompactionTiming():
+            return f"took {duration(data.duration_ms)}"
         case CompactionSummary():
             return f"{exact(len(data.summary))} characters"
         case CompactionComplete():
             return (
                 f"{exact(data.tokens_before)} → {exact(data.tokens_after)} tokens · "
-                f"saved {exact(data.tokens_saved)} · took {duration(data.duration_ms)}"
+                f"saved {exact(data.tokens_saved)}"
             )
         case CompactionFailed():
             outcome = "outcome unknown" if data.outcome == "unknown" else data.outcome
-            why = "" if data.error is None else f" · {data.error}"
+            why = "" if data.error is None else f" · {error_words(data.error)}"
             return f"{outcome} · after {duration(data.duration_ms)}{why}"
         case ContextEdit():
             cleared = data.cleared_input_tokens
             tokens = "" if cleared is None else f" · {exact(cleared)} tokens cleared"
             return f"{count(len(data.edits), 'edit')}{tokens}"
-        case ContextReset() | ContextExhausted():
-            return data.reason
+        case ContextReset():
+            return error_words(data.reason)
+        case ContextExhausted():
+            over = data.tokens_over
+            tokens = "" if over is None else f" · {exact(over)} tokens over"
+            return f"{error_words(data.reason)}{tokens}"
         case SessionInfo():
             runtime = " ".join(part for part in (data.runtime, data.runtime_version) if part)
             fork = data.forked_from and f"fork of {data.forked_from}"

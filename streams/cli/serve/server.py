@@ -8,19 +8,23 @@ import contextlib
 import resource
 import socket
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from typing import Annotated
 
 import structlog
+import typer
 import uvicorn
 from fastapi import FastAPI
 
-from contextgauge.errors import ContextgaugeError, RetryError
+from contextgauge.errors import ConfigError, ContextgaugeError, RetryError
 from contextgauge.kafka.connection import UnsafeConnectionWarning
 from contextgauge.settings.forms import PREFIX
 from streams import wiring
 from streams.cli import exits
+from streams.cli.serve.browser import page_address, show_page
 from streams.cli.serve.connections import bounded
-from streams.cli.workers.health_address import listener_of, url_of
+from streams.cli.workers.addresses import listener_of, url_of
 from streams.cli.workers.run import run
 from streams.edge.telemetry.server import answers
 from streams.ports import Clock
@@ -51,15 +55,42 @@ _UNREAD_MS = 30_000
 logger = structlog.get_logger()
 
 
-def serve() -> None:
+def serve(
+    *,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            show_default=f"{PREFIX}SERVE_HOST",
+            help="Address to listen on: 127.0.0.1 is for this machine only, 0.0.0.0 for all.",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65_535,
+            show_default=f"{PREFIX}SERVE_PORT",
+            help="Port to listen on; 0: any free one.",
+        ),
+    ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the web page in the browser.")
+    ] = False,
+) -> None:
     """Serve the API, the live feed and the web page, until stopped.
 
     Reads everything from Redis. By default only this machine can connect, on port 8642.
     """
-    run("serve", _serve, wiring.redis_url)
+    if host == "":
+        raise ConfigError("--host is empty: name an address, such as 127.0.0.1")
+    options = {"serve_host": host, "serve_port": port}
+    given = {name: value for name, value in options.items() if value is not None}
+    run("serve", partial(_serve, open_page=open_page), wiring.redis_url, options=given)
 
 
-async def _serve(worker: WorkerContext) -> None:
+async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
     """Serve until it is stopped. Raises ConfigError, StopError."""
     settings, telemetry, health = worker.settings, worker.telemetry, worker.health
     views = wiring.redis_views(settings)
@@ -75,6 +106,7 @@ async def _serve(worker: WorkerContext) -> None:
         requests_per_s=settings.serve_requests_per_s,
         streams=settings.serve_streams,
         origins=settings.serve_origins,
+        points=wiring.compaction_points(settings),
     )
     warn_of_open_access(settings, settings.serve_host, f"{PREFIX}SERVE_HOST")
     listener = listener_of("SERVE", settings.serve_host, settings.serve_port)
@@ -84,16 +116,22 @@ async def _serve(worker: WorkerContext) -> None:
         except RetryError as error:
             logger.warning("Redis is away: clients must retry", error=str(error))
         logger.info("serving", address=url_of(settings.serve_host, listener))
-        await serve_until(worker.stop, serving, listener, settings.serve_proxies)
+        show = partial(show_page, page_address(settings.serve_host, listener))
+        ready = show if open_page else None
+        await serve_until(worker.stop, serving, listener, settings.serve_proxies, ready)
     finally:
         listener.close()
         await views.stop()
 
 
 async def serve_until(
-    stop: asyncio.Event, serving: Serving, listener: socket.socket, proxies: Sequence[str] = ()
+    stop: asyncio.Event,
+    serving: Serving,
+    listener: socket.socket,
+    proxies: Sequence[str] = (),
+    ready: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Serve the application until `stop` is set."""
+    """Serve the application until `stop` is set; `ready` is called once it serves."""
     _open_many_files()
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
@@ -102,6 +140,8 @@ async def serve_until(
     running = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
     serving.health.worker("member")
+    if ready is not None:
+        await ready()
     await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     # The feed's responses never end, and the server waits for responses in progress.

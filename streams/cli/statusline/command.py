@@ -11,20 +11,27 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
+from contextgauge import documents
 from streams.cli.screen.figures import forgive_encodings
 from streams.cli.statusline.figures import (
     ClaudeInput,
     Figures,
     figures_of,
+    model_to_learn,
+    points_of,
     read_input,
     with_input,
 )
 from streams.cli.statusline.line import draw
+from streams.core.until_compaction import usual_point
 from streams.edge.files.objects import object_of
 from streams.edge.files.plain_settings import StatusLineSettings, read_settings
 
 REDIS_LIMIT_S = 0.03
 """Redis on the same network answers in one or two milliseconds; a prompt waits no longer."""
+
+_PATIENT_LIMIT_S = 2.0
+"""A person who names a session waits for the answer."""
 
 _INPUT_BYTES = 1_048_576
 """Claude Code passes some kilobytes; anything longer is something else."""
@@ -44,8 +51,11 @@ _WIDTH = 120
 Report = Callable[[str], None]
 
 
-def main(arguments: list[str]) -> None:
-    """Print the line for the JSON on standard input; never fails, and ends the process."""
+def main(arguments: list[str], given: bytes | None = None) -> None:
+    """Print the line for the given JSON, by default for that on standard input.
+
+    Never fails, and ends the process.
+    """
     forgive_encodings()
     is_verbose = "--verbose" in arguments or "-v" in arguments
 
@@ -57,7 +67,9 @@ def main(arguments: list[str]) -> None:
             warn(reason)
 
     try:
-        line = statusline(_standard_input(), os.environ, explain, warn)
+        limit_s = REDIS_LIMIT_S if given is None else _PATIENT_LIMIT_S
+        text = _standard_input() if given is None else given
+        line = statusline(text, os.environ, explain, warn, limit_s)
     except Exception as error:  # noqa: BLE001 -- a prompt is no place for errors
         warn(f"internal error: {type(error).__name__}: {error}")
         line = "contextgauge: no figures"
@@ -74,17 +86,24 @@ def _standard_input() -> bytes:
     return b"" if sys.stdin.isatty() else sys.stdin.buffer.read(_INPUT_BYTES)
 
 
-def statusline(given: bytes, environment: Mapping[str, str], explain: Report, warn: Report) -> str:
+def statusline(
+    given: bytes,
+    environment: Mapping[str, str],
+    explain: Report,
+    warn: Report,
+    limit_s: float = REDIS_LIMIT_S,
+) -> str:
     """Return the line. `warn` receives what is wrong, `explain` where the figures come from."""
     document = object_of(given)
     if document is None:
-        warn("no JSON object on standard input: see docs/STATUSLINE.md for the setup")
+        setup = documents.document("STATUSLINE.md")
+        warn(f"no JSON object on standard input: see {setup} for the setup")
         return "contextgauge: no session was given"
     claude = read_input(document)
     settings, problems = read_settings(environment)
     for problem in problems:
         warn(problem)
-    figures = with_input(_figures(claude, settings, explain, warn), claude)
+    figures = with_input(_figures(claude, settings, explain, warn, limit_s), claude)
     return draw(
         figures,
         time.time_ns() // 1_000_000,
@@ -94,10 +113,14 @@ def statusline(given: bytes, environment: Mapping[str, str], explain: Report, wa
 
 
 def _figures(
-    claude: ClaudeInput, settings: StatusLineSettings, explain: Report, warn: Report
+    claude: ClaudeInput,
+    settings: StatusLineSettings,
+    explain: Report,
+    warn: Report,
+    limit_s: float,
 ) -> Figures | None:
     """Return the figures from Redis, else from the transcript; None where neither has any."""
-    stored = _from_redis(claude, settings, explain)
+    stored = _from_redis(claude, settings, explain, limit_s)
     if stored is not None and not _may_be_behind(stored, claude.transcript_path):
         return stored
     read = _from_transcript(claude, settings, explain, warn)
@@ -109,7 +132,7 @@ def _figures(
 
 
 def _from_redis(
-    claude: ClaudeInput, settings: StatusLineSettings, explain: Report
+    claude: ClaudeInput, settings: StatusLineSettings, explain: Report, limit_s: float
 ) -> Figures | None:
     if claude.session_id is None or settings.redis_url is None:
         missing = "the input has no session_id" if claude.session_id is None else "no Redis URL"
@@ -117,9 +140,24 @@ def _from_redis(
         return None
     from streams.edge.redis.single_view import ViewUnavailableError, read_view
 
+    points, models = points_of(settings.compaction_thresholds, {}), []
+
+    def field_of(document: bytes) -> bytes | None:
+        try:
+            model = model_to_learn(object_of(document) or {}, points)
+        except ValueError:  # `figures_of` reports it
+            model = None
+        if model is None:
+            return None
+        models.append(model)
+        return b"model:" + model.encode("utf-8", "surrogatepass")
+
     try:
-        document = read_view(settings, settings.redis_url, claude.session_id, REDIS_LIMIT_S)
-        figures = figures_of(object_of(document) or {})
+        stored = read_view(settings, settings.redis_url, claude.session_id, limit_s, field_of)
+        learned = usual_point(filter(None, map(object_of, stored.aggregates)))
+        if learned is not None:
+            points = points_of(settings.compaction_thresholds, dict.fromkeys(models, learned))
+        figures = figures_of(object_of(stored.document) or {}, points)
     except (ViewUnavailableError, ValueError) as error:
         explain(f"not from Redis: {error}")
         return None
@@ -171,7 +209,8 @@ def _from_transcript(
         explain("no size in the transcript yet")
         return None
     explain("from the transcript")
-    figures = figures_of(asdict(result.view))
+    points = points_of(settings.compaction_thresholds, {})
+    figures = figures_of(asdict(result.view), points)
     if not (tail.is_whole or result.is_settled):
         # Something older may not be the size now.
         figures = figures._replace(used_tokens=None, used_percent=None)

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
-from streams.core.session_status import status_of
+from streams.core.session_status import Status, status_of
+from streams.core.until_compaction import NO_POINTS, CompactionPoints, PointSource, Threshold
 
-VIEW_VERSION = 2
+VIEW_VERSION = 3
 """The views' version that this reads, `VIEW_VERSION` of `schemas/views.py`."""
 
 Object: TypeAlias = Mapping[str, Any]
@@ -47,6 +48,7 @@ class Figures(NamedTuple):
     window: int | None = None
     window_source: str | None = None
     until_compaction_tokens: int | None = None
+    until_source: PointSource | None = None
     attempt_started_ms: int | None = None
     attempt_heartbeat_ms: int | None = None
     compactions: int = 0
@@ -67,13 +69,40 @@ class ClaudeInput(NamedTuple):
     used_percent: float | None
 
 
-def figures_of(view: Object) -> Figures:
-    """Return a view's figures. Raises ValueError for another version or shape."""
+def points_of(configured: Mapping[str, Threshold], learned: Mapping[str, int]) -> CompactionPoints:
+    """Return where compactions are expected, by the settings and by what is usual of a model."""
+    return CompactionPoints(tuple(configured.items()), tuple(learned.items()))
+
+
+def model_to_learn(view: Object, points: CompactionPoints) -> str | None:
+    """Return the leading chain's model, where only what is usual of it tells when it is compacted.
+
+    Raises ValueError for another version or shape.
+    """
+    status, chain = _judged(view, points)
+    if status.until_compaction.get(status.leading_chain or "") is not None:
+        return None
+    is_off = chain.get("auto_compact_enabled") is False
+    model = chain.get("model")
+    return model if isinstance(model, str) and not is_off else None
+
+
+def _judged(view: Object, points: CompactionPoints) -> tuple[Status, Object]:
+    """Return a view's status and its leading chain. Raises ValueError."""
     if view.get("version") != VIEW_VERSION:
         raise ValueError(f"a view is of version {view.get('version')}, not {VIEW_VERSION}")
     try:
-        status = status_of(_with_attributes(view))
-        chain = view["chains"].get(status.leading_chain, _NONE)
+        status = status_of(_with_attributes(view), points)
+        return status, view["chains"].get(status.leading_chain, _NONE)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"a view lacks {error}") from error
+
+
+def figures_of(view: Object, points: CompactionPoints = NO_POINTS) -> Figures:
+    """Return a view's figures. Raises ValueError for another version or shape."""
+    status, chain = _judged(view, points)
+    until = status.until_compaction.get(status.leading_chain or "")
+    try:
         attempt, compactions = view["attempt"], view["compactions"]
         succeeded = [brief for brief in compactions["last"] if brief["outcome"] == "succeeded"]
         return Figures(
@@ -83,7 +112,8 @@ def figures_of(view: Object) -> Figures:
             used_percent=chain.get("used_percent"),
             window=chain.get("window"),
             window_source=chain.get("window_source"),
-            until_compaction_tokens=chain.get("until_compaction_tokens"),
+            until_compaction_tokens=None if until is None else until.tokens,
+            until_source=None if until is None else until.source,
             attempt_started_ms=None if attempt is None else attempt["started_ms"],
             attempt_heartbeat_ms=None if attempt is None else attempt["last_heartbeat_ms"],
             compactions=sum(

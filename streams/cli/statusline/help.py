@@ -1,14 +1,42 @@
 """The options of `contextgauge statusline`; without them `streams.__main__` runs it directly."""
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from contextgauge.errors import ConfigError
+from streams import codec
 from streams.cli.statusline import command
+from streams.cli.statusline.install import install as write_settings
+from streams.cli.statusline.install import uninstall as restore_settings
+from streams.cli.transcripts import is_path
+from streams.edge.files.session_files import SessionFiles, transcript_folders
 
 
 def statusline(
+    session: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SESSION",
+            help="Session ID or a unique prefix of it, or a transcript; by default, standard input "
+            "says which session.",
+        ),
+    ] = None,
     *,
+    install: Annotated[
+        bool,
+        typer.Option(
+            "--install",
+            help="Write the status line into Claude Code's settings.json, after a question. "
+            "Everything else in it stays, and a copy is stored next to it.",
+        ),
+    ] = False,
+    uninstall: Annotated[bool, typer.Option("--uninstall", help="Undo --install.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask: for --install and --uninstall.")
+    ] = False,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -20,6 +48,28 @@ def statusline(
 
     Reads the JSON that Claude Code passes to its status line command on standard input. Shows the
     model, how full the window is, the tokens left until compaction and the compactions: from Redis
-    if it answers, otherwise from the transcript. Always exits with 0.
+    if it answers, otherwise from the transcript. Always exits with 0 when it prints the line.
     """
-    command.main(["--verbose"] if verbose else [])
+    if install and uninstall:
+        raise ConfigError("--install and --uninstall exclude each other")
+    if yes and not (install or uninstall):
+        raise ConfigError("--yes is for --install and --uninstall")
+    if install:
+        write_settings(yes=yes)
+    elif uninstall:
+        restore_settings(yes=yes)
+    else:
+        given = None if session is None else codec.dumps(_input(session))
+        command.main(["--verbose"] if verbose else [], given)
+
+
+def _input(session: str) -> dict[str, str]:
+    """Return what Claude Code would pass: the session's id, and its transcript if it is here."""
+    if is_path(session):
+        return {"transcript_path": str(Path(session).expanduser())}
+    local = SessionFiles(transcript_folders(os.environ))
+    ids = local.beginning_with(session)
+    path = local.path(ids[0]) if len(ids) == 1 else None
+    if path is None:
+        return {"session_id": session}
+    return {"session_id": ids[0], "transcript_path": str(path)}

@@ -9,11 +9,13 @@ from streams.cli.screen.figures import (
     count,
     duration,
     elapsed,
+    percent,
     safe,
     thousands,
 )
 from streams.cli.statusline.figures import Figures
 from streams.core.session_status import Severity, latest, severity_of, stalled_from
+from streams.core.until_compaction import LEARNED
 
 _BAR_CELLS = (10, 5, 0)
 
@@ -63,7 +65,9 @@ def _pieces(figures: Figures, now_ms: int, dropped: Sequence[str]) -> Iterator[_
     if "until" not in dropped and figures.until_compaction_tokens is not None:
         left = figures.until_compaction_tokens
         yield _Piece(_BETWEEN, _DIM)
-        yield _Piece(f"compacts in {thousands(left)}" if left > 0 else "compaction is due")
+        mark = GUESS if figures.until_source in LEARNED else ""
+        is_due = left <= 0 and not mark
+        yield _Piece("compaction is due" if is_due else f"compacts in {mark}{thousands(left)}")
     some = figures.compactions or not figures.all_compactions_seen
     if some and "compactions" not in dropped:
         yield _Piece(_BETWEEN, _DIM)
@@ -74,20 +78,19 @@ def _pieces(figures: Figures, now_ms: int, dropped: Sequence[str]) -> Iterator[_
 
 def _bar(figures: Figures, cells: int) -> Iterator[_Piece]:
     """Yield the bar; only here is a percentage clamped."""
-    percent = figures.used_percent
-    if cells and percent is None:
+    used = figures.used_percent
+    if cells and used is None:
         yield _Piece("·" * cells, _DIM)
-    elif cells and percent is not None:
-        filled = min(cells, max(0, int(percent * cells / 100)))
+    elif cells and used is not None:
+        filled = min(cells, max(0, int(used * cells / 100)))
         yield _Piece("█" * filled, _look(figures))
         yield _Piece("░" * (cells - filled), _DIM)
 
 
 def _label(figures: Figures, now_ms: int) -> Iterator[_Piece]:
     """Yield the percentage, or what is known instead."""
-    percent = figures.used_percent
-    look = _look(figures)
-    shown = "" if percent is None else f"{_mark(figures)}{int(percent)}%"
+    used, look = figures.used_percent, _look(figures)
+    shown = "" if used is None else f"{_mark(figures)}{percent(used)}"
     if figures.state == "compacting":
         yield _Piece(_attempt(figures, now_ms), _MAGENTA)
         if shown:
@@ -134,5 +137,7 @@ _LOOKS: Mapping[Severity, str] = {
 
 
 def _look(figures: Figures) -> str:
-    until_tokens = figures.until_compaction_tokens
+    # Only what is reported decides a severity.
+    is_reported = figures.until_source == "reported"
+    until_tokens = figures.until_compaction_tokens if is_reported else None
     return _LOOKS[severity_of(figures.used_percent, until_tokens, figures.window)]

@@ -17,11 +17,15 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
 from schemas.views import Compaction
 from streams import wiring
+from streams.cli.screen.options import Titles
 from streams.cli.screen.output import out
+from streams.cli.sessions import Order, ranked
 from streams.cli.top.frame import Detail, Frame, Overview, ScreenContent, once
 from streams.cli.top.keys import KeyByKey, Keys
-from streams.cli.top.state import Chosen, live_first, matching, press
+from streams.cli.top.state import Chosen, press, rows
 from streams.codec import views as view_codec
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
+from streams.edge.files.session_files import SessionFiles, transcript_folders
 from streams.ports import Clock, Ranking, ViewReader
 from streams.serve.views.sessions import SessionLookupError, Sessions, active_sessions
 from streams.serve.views.snapshot import Snapshots, ViewsGoneError
@@ -50,12 +54,14 @@ def top(
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, max=5_000, help="Maximum number of sessions.")
     ] = 200,
+    titles: Titles = False,
 ) -> None:
     """Watch all sessions live in the terminal.
 
-    Shows how full each window is, which sessions are compacting and for how long. Keys: `p` and `r`
-    sort by pressure and by last activity, `/` filters by ID, model, folder or state, the arrows
-    select, Enter opens a session with its compactions, `q` quits.
+    Shows how full each window is, which sessions are compacting and for how long; live sessions
+    come before stale ones. Keys: `p` and `r` sort by pressure and by last activity, `<` and `>` by
+    any column, `/` filters by ID, model, folder or state, the arrows select, Enter opens a session
+    with its compactions, `?` lists all keys, `q` quits.
     """
     settings = wiring.settings()
     if not show_once and not (sys.stdin.isatty() and out.is_terminal):
@@ -65,44 +71,55 @@ def top(
         )
 
     clock, store = SystemClock(), wiring.redis_views(settings)
+    local = SessionFiles(transcript_folders(os.environ)) if titles else None
+    configured = wiring.compaction_points(settings)
 
     async def run() -> None:
         try:
             if show_once:
                 await store.start()
                 sessions = await active_sessions(store, clock)
-                overview = await _overview(sessions, "pressure", limit, clock.now_ms())
+                overview = await _overview(sessions, "pressure", limit, local, configured)
                 out.print(once(overview, clock.now_ms(), out.width), soft_wrap=True)
             else:
-                await _Top(store, clock, interval_s, limit).run()
+                await _Top(store, clock, interval_s, limit, local, configured).run()
         finally:
             await store.stop()
 
     asyncio.run(run())
 
 
-async def _overview(sessions: Sessions, ranking: Ranking, limit: int, now_ms: int) -> Overview:
-    """Return the first sessions of a ranking.
-
-    By pressure, those of unknown size come last, the last active first; of those as full as each
-    other, the stale ones.
-    """
-    views = await sessions.ranked(ranking, limit)
-    if ranking == "pressure":
-        if len(views) < limit:
-            known = {view.session_id for view in views}
-            recent = await sessions.ranked("recent", limit)
-            views += [view for view in recent if view.session_id not in known]
-        views = live_first(views[:limit], now_ms)
+async def _overview(
+    sessions: Sessions,
+    ranking: Ranking,
+    limit: int,
+    local: SessionFiles | None,
+    configured: CompactionPoints = NO_POINTS,
+) -> Overview:
+    """Return the first sessions of a ranking, with titles from local transcripts."""
+    views = await sessions.with_arrivals(await ranked(sessions, Order(ranking), limit))
     total, newest_ms = await sessions.count(), await sessions.newest_ms()
-    return Overview(sessions.snapshot, ranking, tuple(views), total, newest_ms)
+    titles: dict[str, str] = {}
+    if local is not None:
+        titles = await asyncio.to_thread(local.titles, [view.session_id for view in views])
+    points = await sessions.points(views, configured)
+    return Overview(sessions.snapshot, tuple(views), total, newest_ms, titles, points)
 
 
 class _Top:
     """The live view: a task reads the views, another draws whenever something has changed."""
 
-    def __init__(self, store: ViewReader, clock: Clock, interval_s: float, limit: int) -> None:
-        self._store, self._clock = store, clock
+    def __init__(
+        self,
+        store: ViewReader,
+        clock: Clock,
+        interval_s: float,
+        limit: int,
+        local: SessionFiles | None,
+        configured: CompactionPoints,
+    ) -> None:
+        self._store, self._clock, self._local = store, clock, local
+        self._configured = configured
         self._snapshots = Snapshots(store, clock)
         self._interval_s, self._limit = interval_s, limit
         self._known, self._chosen = ScreenContent(), Chosen()
@@ -160,15 +177,17 @@ class _Top:
 
     async def _latest(self) -> ScreenContent:
         sessions = Sessions(self._store, await self._snapshots.now())
-        now_ms = self._clock.now_ms()
-        overview = await _overview(sessions, self._chosen.ranking, self._limit, now_ms)
+        ranking, configured = self._chosen.ranking, self._configured
+        overview = await _overview(sessions, ranking, self._limit, self._local, configured)
         detail: Detail | None = None
         if self._chosen.opened is not None:
             try:
                 view = await sessions.find(self._chosen.opened)
+                (view,) = await sessions.with_arrivals([view])
                 stored = await sessions.compactions(view.session_id)
                 compactions = [view_codec.decode(Compaction, document) for document in stored]
-                detail = Detail(view, tuple(compactions))
+                points = await sessions.points([view], configured)
+                detail = Detail(view, tuple(compactions), points)
             except SessionLookupError:
                 self._chosen = replace(self._chosen, opened=None)
         return ScreenContent(overview, detail, self._clock.now_ms())
@@ -217,8 +236,10 @@ class _Top:
             self._chosen = replace(self._chosen, leaving=True)
         for key in self._keys.read(data):
             before = self._chosen
-            views = () if self._known.overview is None else self._known.overview.views
-            self._chosen = press(before, key, matching(views, before.filter, self._clock.now_ms()))
+            overview = self._known.overview or Overview(None)
+            now_ms = self._clock.now_ms()
+            shown = rows(overview.views, before, now_ms, overview.titles, overview.points)
+            self._chosen = press(before, key, shown)
             if (before.ranking, before.opened) != (self._chosen.ranking, self._chosen.opened):
                 self._read_now.set()
         self._changed.set()

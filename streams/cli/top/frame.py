@@ -1,5 +1,6 @@
 """One frame of `contextgauge top`, as wide and as high as the terminal."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -11,31 +12,57 @@ from schemas.views import Compaction, SessionView
 from streams.cli.screen.figures import ago, count, exact, safe
 from streams.cli.screen.render import compactions_table, shown_chain, status_box
 from streams.cli.screen.sessions_table import live_table
-from streams.cli.top.state import Chosen, matching, place_of
+from streams.cli.screen.tables import plain_table
+from streams.cli.top.state import Chosen, place_of, rows
 from streams.core.session_status import THRESHOLDS
-from streams.ports import Ranking
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.serve.views.snapshot import STALE_MS, Snapshot
 
-_KEYS = "q quit · p pressure · r recent · / filter · ↑↓ select · Enter details"
-_FEW_KEYS = "q quit · p r sort · / filter · ↑↓ Enter"
+_KEYS = "q quit · ? help · p r < > sort · R reverse · / filter · ↑↓ select · Enter open"
+_FEW_KEYS = "q quit · ? help · / filter · ↑↓ Enter"
+_HELP_KEYS = "any key: back · q quit"
 _TYPING_KEYS = "Enter apply · Esc clear"
 _DETAIL_KEYS = "Esc back · ↑↓ scroll · q quit"
+
+_HELP = (
+    ("p", "sort by pressure: the fullest first"),
+    ("r", "sort by last activity"),
+    ("< >  ← →", "sort by the column before or after"),
+    ("R", "reverse the order"),
+    ("/", "filter by id, title, model, runtime, state, folder, agent or task"),
+    ("Esc", "clear the filter"),
+    ("↑ ↓  k j", "select a session"),
+    ("Page keys", "ten rows up or down; Home and End: the first, the last"),
+    ("Enter", "details of the session, with all its compactions"),
+    ("?", "this list"),
+    ("q", "quit"),
+)
+"""What the keys do; docs/TOP.md has the same list."""
+
+_HELP_NOTE = (
+    "Whatever the order, live sessions come before stale ones, which are dimmed: they have had no "
+    "record for half an hour. ~ marks what is assumed or estimated."
+)
+
+_SORT_NAMES = {"Context": "pressure", "Active": "recent"}
 
 NOTHING = "No sessions yet: publish some while a derive and a project worker run"
 
 
 class Overview(NamedTuple):
-    """The first sessions of a ranking, how many there are in all, and the age of the views.
+    """Sessions, how many there are in all, and the age of the views.
 
     `snapshot` is None before the first projection. `newest_ms` is the time of the latest record in
-    the views, None where there is none.
+    the views, None where there is none. `titles` are by session id, `points` where compactions are
+    expected.
     """
 
     snapshot: Snapshot | None
-    ranking: Ranking
     views: tuple[SessionView, ...] = ()
     total: int = 0
     newest_ms: int | None = None
+    titles: Mapping[str, str] = {}
+    points: CompactionPoints = NO_POINTS
 
     def behind(self) -> str | None:
         """Return why the views are stale; None: they are not."""
@@ -54,6 +81,7 @@ class Detail(NamedTuple):
 
     view: SessionView
     compactions: tuple[Compaction, ...]
+    points: CompactionPoints = NO_POINTS
 
 
 class ScreenContent(NamedTuple):
@@ -76,11 +104,13 @@ class Frame:
         width, height = options.max_width, options.height or console.height
         head = [self._title(width), *self._notices()]
         room = max(0, height - len(head) - 1)
-        if self._chosen.opened is not None:
+        if self._chosen.helping:
+            body: RenderableType = _help()
+        elif self._chosen.opened is not None:
             whole = console.render_lines(self._detail(), options.update(height=None))
             self.last_scroll = max(0, len(whole) - room)
             begin = min(self._chosen.scroll, self.last_scroll)
-            body: RenderableType = SegmentLines(whole[begin : begin + room], new_lines=True)
+            body = SegmentLines(whole[begin : begin + room], new_lines=True)
         else:
             body = self._sessions(width, room)
         one_line = Text("\n", no_wrap=True, overflow="ellipsis")
@@ -96,22 +126,31 @@ class Frame:
         overview = self._known.overview
         if overview is None:
             return Text()
-        shown = matching(overview.views, self._chosen.filter, self._now_ms)
+        chosen, points = self._chosen, overview.points
+        shown = rows(overview.views, chosen, self._now_ms, overview.titles, points)
         if not shown:
             no_match = "No session matches the filter: Esc clears it"
             return Text(no_match if self._chosen.filter else NOTHING, style="dim")
-        rows = max(1, room - 1)
+        height = max(1, room - 1)
         at = place_of(self._chosen.selected, shown)
-        first = at // rows * rows
-        page = range(first, min(first + rows, len(shown)))
-        return live_table(shown, self._now_ms, width, page, selected=at)
+        first = at // height * height
+        return live_table(
+            shown,
+            self._now_ms,
+            width,
+            range(first, min(first + height, len(shown))),
+            selected=at,
+            titles=overview.titles,
+            sorted_by=self._chosen.sort,
+            points=points,
+        )
 
     def _detail(self) -> RenderableType:
         detail = self._known.detail
         if detail is None or detail.view.session_id != self._chosen.opened:
             return Text("reading the session …", style="dim")
         return Group(
-            status_box(detail.view, self._now_ms, compactions=False),
+            status_box(detail.view, self._now_ms, detail.points, compactions=False),
             compactions_table(detail.view, detail.compactions, self._now_ms),
         )
 
@@ -119,7 +158,7 @@ class Frame:
         overview = self._known.overview
         if overview is None:
             return Text("contextgauge", style="bold")
-        left = title(overview)
+        left = title(overview, self._chosen)
         right = _age(overview.newest_ms, self._now_ms)
         gap = width - left.cell_len - right.cell_len
         return left.append(" " * gap).append(right) if gap > 0 else left
@@ -140,12 +179,21 @@ class Frame:
     def _keys(self, width: int) -> str:
         if self._chosen.typing:
             return _TYPING_KEYS
+        if self._chosen.helping:
+            return _HELP_KEYS
         if self._chosen.opened is not None:
             return _DETAIL_KEYS
         return _KEYS if len(_KEYS) <= width else _FEW_KEYS
 
 
-def title(overview: Overview) -> Text:
+def _help() -> RenderableType:
+    table = plain_table("Key", "What it does", wrap=("What it does",))
+    for key, what in _HELP:
+        table.add_row(key, what)
+    return Group(table, Text(), Text(_HELP_NOTE, style="dim"))
+
+
+def title(overview: Overview, chosen: Chosen) -> Text:
     """Return the title: the number of sessions, and what is urgent."""
     views = overview.views
     more = f", the first {exact(len(views))}" if overview.total > len(views) else ""
@@ -159,18 +207,23 @@ def title(overview: Overview) -> Text:
     if high:
         over = f"{high} over {THRESHOLDS.high_percent}%"
         line.append(" · ", style="dim").append(over, style="yellow")
-    return line.append(f" · by {overview.ranking}", style="dim")
+    by = _SORT_NAMES.get(chosen.sort, chosen.sort.lower())
+    reverse = ", reversed" if chosen.reverse else ""
+    return line.append(f" · by {by}{reverse}", style="dim")
 
 
 def once(overview: Overview, now_ms: int, width: int) -> RenderableType:
     """Return a frame for a pipe: all rows, without keys."""
-    views = overview.views
-    if not views:
+    if not overview.views:
         return Text(NOTHING)
-    head = title(overview).append(" · ").append(_age(overview.newest_ms, now_ms))
+    chosen = Chosen()
+    views = rows(overview.views, chosen, now_ms)
+    head = title(overview, chosen).append(" · ").append(_age(overview.newest_ms, now_ms))
     if (behind := overview.behind()) is not None:
         head.append(f"\n{behind}", style="yellow")
-    return Group(head, live_table(views, now_ms, width, range(len(views))))
+    titles, points = overview.titles, overview.points
+    table = live_table(views, now_ms, width, range(len(views)), titles=titles, points=points)
+    return Group(head, table)
 
 
 def _age(newest_ms: int | None, now_ms: int) -> Text:

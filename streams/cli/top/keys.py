@@ -13,6 +13,8 @@ _ESCAPE = "\x1b"
 _SEQUENCES = {
     "A": "up",
     "B": "down",
+    "C": "right",
+    "D": "left",
     "H": "home",
     "F": "end",
     "1~": "home",

@@ -1,17 +1,24 @@
 """What the user of `contextgauge top` has chosen, and what each key changes: no terminal here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from typing import Final, TypeAlias
 
-from schemas.views import SessionView
+from schemas.views import ChainView, SessionView
+from streams.cli.screen.render import shown_chain
+from streams.cli.screen.sessions_table import folder_words, live_first, successful
 from streams.core.session_status import leading_chain, status_of
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.ports import Ranking
 
 _PAGE = 10
 """Rows that a page key moves by."""
 
 _MOVES = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -_PAGE, "page down": _PAGE}
+
+_SORTS = {"p": "Context", "r": "Active"}
+
+_NEXT_COLUMN = {"<": -1, "left": -1, ">": 1, "right": 1}
 
 _FAR = 1_000_000
 """To the first or the last row."""
@@ -22,9 +29,12 @@ class Chosen:
     """`selected` and `opened` are session ids; `opened` is the one whose detail is shown.
 
     `typing`: keys go into the filter. `scroll` is the first line of the detail that is shown.
+    `sort` is a column.
     """
 
-    ranking: Ranking = "pressure"
+    sort: str = "Context"
+    reverse: bool = False
+    helping: bool = False
     filter: str = ""
     typing: bool = False
     selected: str | None = None
@@ -32,31 +42,85 @@ class Chosen:
     scroll: int = 0
     leaving: bool = False
 
+    @property
+    def ranking(self) -> Ranking:
+        """Which sessions to read, where there are more than fit."""
+        return "recent" if self.sort == "Active" else "pressure"
 
-def live_first(views: Sequence[SessionView], now_ms: int) -> list[SessionView]:
-    """Return a ranking by pressure, with those that are stale below the others as full as they."""
 
-    def used(view: SessionView) -> float | None:
-        leading = leading_chain(view)
-        return None if leading is None else leading.used_percent
+_Key: TypeAlias = Callable[[SessionView, ChainView, int], float | str | None]
 
+COLUMNS: Final[Mapping[str, _Key]] = {
+    "Session": lambda view, _, _now: view.session_id,
+    "Folder": lambda view, _, _now: folder_words(view.identity.cwd, 2) or None,
+    "Model": lambda view, chain, _now: chain.model or view.identity.model,
+    "Context": lambda _, chain, _now: _most(chain.used_percent),
+    "Tokens": lambda _, chain, _now: _most(chain.used_tokens),
+    "Source": lambda _, chain, _now: chain.window_source,
+    "Until": lambda view, chain, _now: _until(view, chain, NO_POINTS),
+    "Growth": lambda _, chain, _now: _most(chain.growth_tokens),
+    "State": lambda view, _, now_ms: status_of(view).state(now_ms),
+    "Comp.": lambda view, _, _now: _most(successful(view)),
+    "Active": lambda view, _, _now: _most(view.last_ms),
+}
+"""What each column sorts by, the first row the least; unknown values come last."""
+
+
+def _until(view: SessionView, chain: ChainView, points: CompactionPoints) -> int | None:
+    until = status_of(view, points).until_compaction.get(chain.chain)
+    return None if until is None else until.tokens
+
+
+def _most(value: float | None) -> float | None:
+    """Return what puts the greatest value first."""
+    return None if value is None else -value
+
+
+def rows(
+    views: Sequence[SessionView],
+    chosen: Chosen,
+    now_ms: int,
+    titles: Mapping[str, str] | None = None,
+    points: CompactionPoints = NO_POINTS,
+) -> list[SessionView]:
+    """Return the sessions to show, in order: those that the filter fits, live ones first.
+
+    `points` are where compactions are expected.
+    """
+    key = COLUMNS[chosen.sort]
+    if chosen.sort == "Until":
+        key = lambda view, chain, _now: _until(view, chain, points)  # noqa: E731 -- as in the table
+    fitting = matching(views, chosen.filter, now_ms, titles)
+    keyed = [(key(view, shown_chain(view), now_ms), view) for view in fitting]
+    known = sorted(
+        (item for item in keyed if item[0] is not None),
+        key=lambda item: item[0],  # type: ignore[arg-type,return-value]  # of one column, one type
+        reverse=chosen.reverse,
+    )
+    unknown = [view for value, view in keyed if value is None]
+    return live_first([*(view for _, view in known), *unknown], now_ms)
+
+
+def matching(
+    views: Sequence[SessionView],
+    text: str,
+    now_ms: int,
+    titles: Mapping[str, str] | None = None,
+) -> list[SessionView]:
+    """Return the sessions that a filter fits.
+
+    It looks into their id, model, state, runtime, folder, agent, task and title.
+    """
+    parts = text.casefold().split()
+    names = titles or {}
     return [
         view
-        for _, equal in groupby(views, used)
-        for view in sorted(equal, key=lambda each: status_of(each).state(now_ms) == "stale")
+        for view in views
+        if all(part in _words(view, now_ms, names.get(view.session_id)) for part in parts)
     ]
 
 
-def matching(views: Sequence[SessionView], text: str, now_ms: int) -> list[SessionView]:
-    """Return the sessions that a filter fits.
-
-    It looks into their id, model, state, runtime, folder, agent and task.
-    """
-    wanted = text.casefold().split()
-    return [view for view in views if all(word in _words(view, now_ms) for word in wanted)]
-
-
-def _words(view: SessionView, now_ms: int) -> str:
+def _words(view: SessionView, now_ms: int, title: str | None) -> str:
     who, leading = view.identity, leading_chain(view)
     known = (
         view.session_id,
@@ -68,6 +132,7 @@ def _words(view: SessionView, now_ms: int) -> str:
         who.cwd,
         who.publisher_agent_id,
         who.task_id,
+        title,
     )
     return " ".join(word for word in known if word).casefold()
 
@@ -78,14 +143,29 @@ def press(chosen: Chosen, key: str, shown: Sequence[SessionView]) -> Chosen:
         return _typed(chosen, key)
     if key == "q":
         return replace(chosen, leaving=True)
+    if key == "?" or chosen.helping:
+        return replace(chosen, helping=not chosen.helping)
     if chosen.opened is not None:
         return _in_detail(chosen, key)
-    if key in {"p", "r"}:
-        return replace(chosen, ranking="pressure" if key == "p" else "recent")
     if key == "/":
         return replace(chosen, typing=True)
     if key in {"escape", "clear"}:
         return replace(chosen, filter="")
+    return _ordered(chosen, key) or _in_rows(chosen, key, shown)
+
+
+def _ordered(chosen: Chosen, key: str) -> Chosen | None:
+    """Return what is chosen after a key that changes the order; None for another key."""
+    if key in _SORTS:
+        return replace(chosen, sort=_SORTS[key], reverse=False)
+    if key in _NEXT_COLUMN:
+        names = list(COLUMNS)
+        column = names[(names.index(chosen.sort) + _NEXT_COLUMN[key]) % len(names)]
+        return replace(chosen, sort=column, reverse=False)
+    return replace(chosen, reverse=not chosen.reverse) if key == "R" else None
+
+
+def _in_rows(chosen: Chosen, key: str, shown: Sequence[SessionView]) -> Chosen:
     if key in _MOVES:
         return replace(chosen, selected=_moved(chosen.selected, shown, _MOVES[key]))
     if key in {"home", "end"}:

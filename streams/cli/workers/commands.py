@@ -30,7 +30,7 @@ def derive(
         bool,
         typer.Option(
             "--allow-dead-letters",
-            help="Continue when more than half of the last 1 000 messages were dead letters, "
+            help="Continue when more than half of the last 1,000 messages were dead letters, "
             "instead of stopping.",
         ),
     ] = False,

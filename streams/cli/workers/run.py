@@ -6,7 +6,7 @@ once, which is safe too: the next worker repeats what was not committed.
 
 import asyncio
 import gc
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from importlib.metadata import version
 from typing import TypeAlias
 
@@ -20,7 +20,7 @@ from streams import wiring
 from streams.cli import logs
 from streams.cli.build import is_compiled
 from streams.cli.exits import Exit, code_of
-from streams.cli.workers.health_address import serving
+from streams.cli.workers.addresses import serving
 from streams.cli.workers.stopping import Stopping
 from streams.cli.workers.supervisor import Part, spread
 from streams.edge.telemetry.metrics import PrometheusTelemetry
@@ -50,14 +50,15 @@ def run(
     work: Work,
     *required: Callable[[Settings], str],
     processes: Callable[[Settings], int] = lambda _: 1,
+    options: Mapping[str, object] | None = None,
 ) -> None:
     """Run a worker to its end.
 
     `required` return the addresses that it needs. With more than one of `processes`, each of them
-    runs the worker and this process supervises them. Raises StopError, and ConfigError before
-    anything is started.
+    runs the worker and this process supervises them. `options` are settings that the command line
+    overrides. Raises StopError, and ConfigError before anything is started.
     """
-    settings = wiring.settings()
+    settings = wiring.settings().model_copy(update=options)
     for address in required:
         address(settings)
     structlog.contextvars.bind_contextvars(worker=name)

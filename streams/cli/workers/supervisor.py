@@ -25,7 +25,7 @@ from contextgauge.errors import StopError
 from streams.cli import logs
 from streams.cli.build import is_compiled
 from streams.cli.exits import Exit, by_signal
-from streams.cli.workers.health_address import listener_of, url_of
+from streams.cli.workers.addresses import listener_of, url_of
 from streams.edge.telemetry.combined import LOOPBACK, of_all
 from streams.edge.telemetry.server import METRICS, StatusServer, listening, port_of
 from streams.ports import Clock

@@ -95,10 +95,10 @@ class Who(NamedTuple):
 class Alert:
     """An event that a rule asks for.
 
-    `id` follows from the rule and the record; for pressure from the rule and the epoch, which is
-    alerted on once, whichever of its readings comes to do it. `time_ms` is the event time of the
-    record, of a stalled attempt's last sign; null where it has none. `facts` depend on the kind;
-    they hold no text of a message but a failure's own `error`.
+    `id` follows from the rule and the record; for pressure from the rule, the epoch and the window,
+    which are alerted on once, whichever of the readings comes to do it. `time_ms` is the event time
+    of the record, of a stalled attempt's last sign; null where it has none. `facts` depend on the
+    kind; they hold no text of a message but a failure's own `error`.
     """
 
     id: str
@@ -149,7 +149,7 @@ class Watch:
 
     def __init__(self, plan: AlertPlan) -> None:
         self._rules, self._max_age_ms = plan.rules, plan.max_age_ms
-        self._announced: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+        self._announced: OrderedDict[tuple[str, str, str, int], int] = OrderedDict()
         self._compacted: OrderedDict[tuple[str, str, str], tuple[deque[int], bool]] = OrderedDict()
         self._attempts: OrderedDict[str, _Attempt] = OrderedDict()
         self._who: OrderedDict[str, Who] = OrderedDict()
@@ -229,7 +229,7 @@ class Watch:
         for rule, condition in self._rules_for(data, Pressure):
             if data.used_tokens * 100 < data.window * condition.at_percent:
                 continue
-            key = (rule.name, data.session_id, data.chain)
+            key = (rule.name, data.session_id, data.chain, data.window)
             if self._announced.get(key) == epoch:
                 self._announced.move_to_end(key)
                 continue
@@ -241,7 +241,8 @@ class Watch:
                 "window_source": data.window_source,
                 "messages": data.messages,
             }
-            alert = self._alert(rule, record, facts, data.session_id, data.chain, str(epoch))
+            identity = (data.session_id, data.chain, str(epoch), str(data.window))
+            alert = self._alert(rule, record, facts, *identity)
             if alert.is_fresh(now_ms, self._max_age_ms):
                 # An old one is not sent, so a later reading of the epoch still has to alert.
                 self._announced[key] = epoch

@@ -6,6 +6,8 @@ from contextgauge.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from schemas.records import Json
 from streams.core.alerts.rules import Exhaustion, Failed, Pressure, Stalled, Thrashing
 from streams.core.alerts.watch import Alert
+from streams.core.error_words import error_words
+from streams.core.session_status import whole_percents
 
 _MOST_OF_A_NAME: Final = 80
 """Characters of an id in a sentence; the whole id comes with the alert."""
@@ -30,14 +32,15 @@ def _what(alert: Alert) -> str:
     facts, condition = alert.facts, alert.rule.condition
     match condition:
         case Pressure():
+            used, _ = whole_percents(float(str(facts["used_percent"])))
             return (
-                f"{facts['used_percent']} % of the context window is used "
+                f"{used}% of the context window is used "
                 f"({_grouped(facts['used_tokens'])} of {_grouped(facts['window'])} tokens; "
-                f"alert at {condition.at_percent} %)"
+                f"alert at {condition.at_percent}%)"
             )
         case Failed():
             error = facts["error"]
-            why = f": {_cut(str(error), _MOST_OF_AN_ERROR)}" if error else ""
+            why = f": {_cut(error_words(str(error)), _MOST_OF_AN_ERROR)}" if error else ""
             how = {
                 "failed": "a compaction failed",
                 "blocked": "a compaction was blocked",
@@ -54,13 +57,13 @@ def _what(alert: Alert) -> str:
                 f"{_time(facts['within_ms'])}"
             )
         case Exhaustion():
-            return f"a turn ended for lack of room ({facts['reason']})"
+            return f"a turn ended for lack of room ({error_words(str(facts['reason']))})"
         case _:
             assert_never(condition)
 
 
 def _grouped(number: object) -> str:
-    return f"{number:,}".replace(",", "\u202f") if isinstance(number, int) else "?"
+    return f"{number:,}" if isinstance(number, int) else "?"
 
 
 def _time(value: Json) -> str:

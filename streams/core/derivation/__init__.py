@@ -1,7 +1,7 @@
 """The derivation: `derive(rules, session, message)` returns the next state and the records.
 
-`derive.py` is the entry point; `step.py` is the work on one message, `state.py` what is stored of a
-session. Where a rule of docs/RULES.md is decided:
+`derive.py` is the entry point; `step.py` is the work on one message, `state.py` what is known of a
+session, `stored_state.py` how that is stored. Where a rule of docs/RULES.md is decided:
 
 | rules | module |
 |---|---|

@@ -1,11 +1,14 @@
 """Boundaries, resets and what follows them: summaries and completions (R19 to R23, R27)."""
 
-from contextgauge.normalise.signals import Boundary, Reset, UserLine
+from typing import Final
+
+from contextgauge.normalise.signals import Boundary, Reset, Timing, Twin, UserLine
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,
     CompactionComplete,
     CompactionSummary,
+    CompactionTiming,
     ContextReset,
     DurationSource,
     TokenSource,
@@ -15,10 +18,21 @@ from streams.core.derivation.state import AwaitedSummary, Chain, Unmeasured
 from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import AttemptEvent, Start
 
+_TWINS: Final[dict[Twin | None, Twin]] = {"thread": "item", "item": "thread"}
+"""The other form in which the app server reports the same compaction."""
+
 
 def bound(step: Step, boundary: Boundary) -> None:
-    """Apply a boundary of the message's chain: a new epoch, size unknown."""
+    """Apply a boundary of the message's chain: a new epoch, size unknown.
+
+    The second form of one compaction is no boundary, but may tell its duration (R29).
+    """
     name = step.subject
+    if boundary.form is not None and step.chains[name].twin == boundary.form:
+        step.edit(name).twin = None
+        if boundary.duration_ms is not None:
+            apply_timing(step, Timing(boundary.duration_ms))
+        return
     start: Start | None = None
     if name == MAIN_CHAIN:
         start = move(step, AttemptEvent.BOUNDARY)
@@ -52,6 +66,29 @@ def bound(step: Step, boundary: Boundary) -> None:
     chain.boundaries += 1
     chain.awaited = awaited if boundary.summary is None else None
     chain.unmeasured = Unmeasured(boundary_id, boundary.trigger, pre_tokens, duration)
+    chain.twin = _TWINS.get(boundary.form)
+    chain.untimed = boundary_id if duration is None else None
+
+
+def apply_timing(step: Step, timing: Timing) -> None:
+    """Give the chain's latest boundary this duration, if it has none (R29)."""
+    name = step.subject
+    boundary_id = step.chains[name].untimed
+    if boundary_id is None:
+        return
+    chain = step.edit(name)
+    chain.untimed = None
+    if chain.unmeasured is not None and chain.unmeasured.boundary_id == boundary_id:
+        chain.unmeasured = chain.unmeasured._replace(duration_ms=timing.duration_ms)
+    step.emit(
+        CompactionTiming(
+            **step.common(name, chain.model),
+            boundary_id=boundary_id,
+            duration_ms=timing.duration_ms,
+            duration_source="reported",
+        ),
+        boundary_id,
+    )
 
 
 def reset(step: Step, signal: Reset) -> None:
@@ -116,7 +153,7 @@ def _duration(
     step: Step, boundary: Boundary, start: Start | None
 ) -> tuple[int | None, DurationSource | None]:
     if boundary.duration_ms is not None:
-        return boundary.duration_ms, "reported"
+        return boundary.duration_ms, "precomputed" if boundary.precomputed else "reported"
     paired = None if start is None else duration_ms(start, step.normal)
     return paired, None if paired is None else "paired"
 

@@ -23,6 +23,20 @@ from streams.core.derivation.transitions import (
 GAP_MS: Final = 6 * 60 * 60 * 1000
 """A silence that no compaction outlasts: an attempt open before it is lost (R18)."""
 
+HEARTBEAT_MS: Final = 5 * 60 * 1000
+"""Runtimes send a heartbeat every 30 s: one that comes later than this is another attempt (R15)."""
+
+
+def compacting(step: Step, *, is_item: bool) -> None:
+    """Apply `status: compacting`: a start, a heartbeat, or another attempt after a lost one."""
+    start = step.attempt.start
+    silence = None if start is None else _silence_ms(start, step.normal)
+    is_late = silence is not None and silence > HEARTBEAT_MS
+    move(step, AttemptEvent.LATE if is_late else AttemptEvent.COMPACTING)
+    phase, start = step.attempt
+    if start is not None and is_item != start.is_item:
+        step.attempt = attempt_in(phase, start._replace(is_item=is_item))
+
 
 def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = None) -> Start | None:
     """Move the attempt and emit what the table demands; return the start of the attempt before."""
@@ -36,13 +50,15 @@ def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = No
             case Effect.START:
                 start = _start(step)
             case Effect.HEARTBEAT:
-                _heartbeat(step, start)
+                start = _heartbeat(step, start)
             case Effect.FAILED:
                 blocked = refused is not None and refused.blocked
                 error = None if refused is None else refused.error
                 _fail(step, start, "blocked" if blocked else "failed", error)
             case Effect.UNKNOWN:
                 _fail(step, start, "unknown", None)
+            case Effect.LOST:
+                _fail(step, start, "unknown", None, has_duration=False)
             case _:
                 assert_never(effect)
     step.attempt = attempt_in(transition.to, start)
@@ -51,17 +67,28 @@ def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = No
 
 def duration_ms(start: Start, normal: Normal) -> int | None:
     """Return the time from a start to this message by R20; None where it cannot be computed."""
-    if start.own_ms is not None and normal.own_ms is not None:
-        passed = normal.own_ms - start.own_ms
-    elif start.live_ms is not None and normal.live_ms is not None:
-        passed = normal.live_ms - start.live_ms
-    else:
-        return None
-    return passed if passed >= 0 else None
+    passed = _passed_ms(start.own_ms, start.live_ms, normal)
+    return passed if passed is None or passed >= 0 else None
+
+
+def _silence_ms(start: Start, normal: Normal) -> int | None:
+    """Return the time since an attempt's last start or heartbeat; None where there is no pair."""
+    return _passed_ms(start.last_own_ms, start.last_live_ms, normal)
+
+
+def _passed_ms(own_ms: int | None, live_ms: int | None, normal: Normal) -> int | None:
+    """Return the time up to this message: by both own timestamps, else by both live times."""
+    if own_ms is not None and normal.own_ms is not None:
+        return normal.own_ms - own_ms
+    if live_ms is not None and normal.live_ms is not None:
+        return normal.live_ms - live_ms
+    return None
 
 
 def _start(step: Step) -> Start:
     main = step.main
+    if main.twin is not None:
+        step.edit(MAIN_CHAIN).twin = None
     attempt_id = step.record_id(MAIN_CHAIN, "compaction_start")
     reason: TriggerReason | None = None
     if step.hint is not None:
@@ -76,10 +103,11 @@ def _start(step: Step) -> Start:
             used_tokens=main.used,
         )
     )
-    return Start(attempt_id, step.normal.own_ms, step.normal.live_ms)
+    own_ms, live_ms = step.normal.own_ms, step.normal.live_ms
+    return Start(attempt_id, own_ms, live_ms, own_ms, live_ms)
 
 
-def _heartbeat(step: Step, start: Start | None) -> None:
+def _heartbeat(step: Step, start: Start | None) -> Start:
     if start is None:
         raise AssertionError("the table gives heartbeats to open attempts only")
     step.emit(
@@ -89,9 +117,26 @@ def _heartbeat(step: Step, start: Start | None) -> None:
             elapsed_ms=duration_ms(start, step.normal),
         )
     )
+    return start._replace(
+        last_own_ms=_latest(start.last_own_ms, step.normal.own_ms),
+        last_live_ms=_latest(start.last_live_ms, step.normal.live_ms),
+    )
 
 
-def _fail(step: Step, start: Start | None, outcome: Outcome, error: str | None) -> None:
+def _latest(before: int | None, now: int | None) -> int | None:
+    if before is None or now is None:
+        return now if before is None else before
+    return max(before, now)
+
+
+def _fail(
+    step: Step,
+    start: Start | None,
+    outcome: Outcome,
+    error: str | None,
+    *,
+    has_duration: bool = True,
+) -> None:
     attempt_id = None if start is None else start.attempt_id
     step.emit(
         CompactionFailed(
@@ -99,7 +144,7 @@ def _fail(step: Step, start: Start | None, outcome: Outcome, error: str | None) 
             attempt_id=attempt_id,
             outcome=outcome,
             error=error,
-            duration_ms=None if start is None else duration_ms(start, step.normal),
+            duration_ms=duration_ms(start, step.normal) if start and has_duration else None,
         ),
         attempt_id,
     )

@@ -26,6 +26,7 @@ from contextgauge.normalise.signals import (
     RuntimeWindows,
     SessionFacts,
     Signal,
+    Timing,
     TriggerHint,
     TurnEnded,
     UserLine,
@@ -56,7 +57,7 @@ _NOT_MAIN: Final = "agent:main"
 """Chain of a subagent that calls itself `main`: it must not touch the main one (R2)."""
 
 _OF_A_CHAIN: Final = frozenset(
-    {Response, UserLine, ResponseEnd, Boundary, MicroCompaction, Reset, TriggerHint}
+    {Response, UserLine, ResponseEnd, Boundary, Timing, MicroCompaction, Reset, TriggerHint}
 )
 """Signals that belong to the message's chain; all others are the main chain's (R2)."""
 
@@ -183,6 +184,10 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
             boundaries.bound(step, signal)
         case Reset():
             boundaries.reset(step, signal)
+        case Timing():
+            boundaries.apply_timing(step, signal)
+        case CompactionStatus(event="COMPACTING"):
+            attempts.compacting(step, is_item=signal.is_item)
         case CompactionStatus():
             attempts.move(step, AttemptEvent[signal.event])
         case CompactionRefused():
@@ -204,7 +209,7 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912 -- one ar
         case ContextUsage():
             limits.apply_usage(step, signal)
         case Exhausted():
-            readings.exhaust(step, MAIN_CHAIN, signal.reason)
+            readings.exhaust(step, MAIN_CHAIN, signal.reason, signal.tokens_over)
         case MicroCompaction():
             readings.micro_compact(step, signal)
         case _:

@@ -1,8 +1,11 @@
 """Windows and other limits: what is known of them, and when a change is emitted (R12)."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, TypeVar
 
+from contextgauge.json_codec import dumps
 from contextgauge.normalise.signals import (
     AutoCompact,
     ContextUsage,
@@ -20,6 +23,9 @@ from streams.core.derivation.windows import base_name
 MAX_MODELS: Final = 64
 """Model names whose windows a session remembers; the oldest leave. Real sessions use a handful."""
 
+_DATE: Final = re.compile(r"-[0-9]{8}\Z")
+"""The date of a dated model name, as in `claude-haiku-4-5-20251001`."""
+
 _NO_MODEL: Final = ""
 """Key of the windows of a chain whose model is unknown."""
 
@@ -34,16 +40,40 @@ def window_of(
     configured = rules.configured.window(name)
     if configured is not None:
         return configured, "configured"
-    reported = facts.windows.get(name) or facts.raw_windows.get(name)
+    reported = _by_model(facts.windows, name) or _by_model(facts.raw_windows, name)
     if reported is not None:
         return reported, "runtime"
     if name in facts.exceeded:
         return None, "exceeded"
     if model is not None:
-        listed = facts.suffixed.get(model) or rules.catalog.window(model)
+        listed = _by_model(facts.suffixed, model) or rules.catalog.window(model)
         if listed is not None:
             return listed, "catalog"
     return rules.default_window, "default"
+
+
+def _by_model(windows: Mapping[str, int], name: str) -> int | None:
+    """Return a model's window: by its name, else by one that differs in a trailing date only.
+
+    An alias and a dated name match, two different dates never do; of several the latest reported.
+    """
+    if not windows:
+        return None
+    exact = windows.get(name)
+    if exact is not None:
+        return exact
+    alike = [window for other, window in windows.items() if _is_same(other, name)]
+    return alike[-1] if alike else None
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two different names are one model's: with a date, and without one."""
+    return one != other and (_without_date(one) == other or _without_date(other) == one)
+
+
+@lru_cache(MAX_MODELS)
+def _without_date(name: str) -> str:
+    return _DATE.sub("", name)
 
 
 def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, WindowSource]:
@@ -60,12 +90,23 @@ def disprove(step: Step, model: str | None, used: int) -> tuple[int | None, Wind
 def apply_model(step: Step, message: ModelReport) -> None:
     """Take the main chain's model, and of an `init` what its suffix means."""
     base, suffix = base_name(message.model)
-    if message.is_init and (step.facts.suffix, step.facts.suffixed.get(base)) != (suffix, suffix):
-        suffixed = _with(step.facts.suffixed, base, suffix)
-        step.facts = step.facts._replace(suffix=suffix, suffixed=suffixed)
+    if message.is_init:
+        _take_suffix(step, base, suffix)
+    set_model(step, MAIN_CHAIN, base)
+    if message.of_turn:
+        apply_turn_window(step)
+
+
+def _take_suffix(step: Step, base: str, suffix: int | None) -> None:
+    """Take what the latest `init` says of its model's window, by whichever of its names."""
+    facts = step.facts
+    others = {name: w for name, w in facts.suffixed.items() if not _is_same(name, base)}
+    known = facts.suffixed if len(others) == len(facts.suffixed) else others
+    suffixed = _with(known, base, suffix)
+    if facts.suffix != suffix or suffixed != facts.suffixed:
+        step.facts = facts._replace(suffix=suffix, suffixed=suffixed)
         step.limits_touched = True
         _resolve(step)
-    set_model(step, MAIN_CHAIN, base)
 
 
 def set_model(step: Step, name: str, model: str) -> None:
@@ -96,31 +137,59 @@ def apply_windows(step: Step, message: RuntimeWindows) -> None:
     """Take windows by the names they were reported with, and by their canonical names."""
     facts = step.facts
     by_name, by_canonical = facts.reported_windows, facts.canonical_windows
+    latest: list[str] = []
     for entry in message.entries:
         by_name = _with(by_name, entry.name, entry.window)
         if entry.canonical is not None:
             suffix = entry.name[len(base_name(entry.name)[0]) :]
             canonical = base_name(entry.canonical)[0] + suffix
             by_canonical = _with(by_canonical, canonical, entry.window)
-    if by_name is not facts.reported_windows or by_canonical is not facts.canonical_windows:
-        step.facts = facts._replace(reported_windows=by_name, canonical_windows=by_canonical)
-        _resolve(step)
+            latest.append(base_name(canonical)[0])
+        latest.append(base_name(entry.name)[0])
+    step.facts = facts._replace(reported_windows=by_name, canonical_windows=by_canonical)
+    _resolve(step, latest)
 
 
 def apply_own_window(step: Step, message: OwnWindow) -> None:
-    """Take the window of the main chain's model."""
+    """Take the window of the main chain's model, or of the model that its next turn names."""
+    if message.of_next:
+        step.facts = step.facts._replace(turn_window=message.window)
+    else:
+        step.has_own_window = True
+        _set_own_window(step, message.window)
+
+
+def apply_turn_window(step: Step) -> None:
+    """Take the window that was reported for a turn before its model: the model is known now.
+
+    A window that the same message reports is the newer one.
+    """
+    window = step.facts.turn_window
+    if window is None:
+        return
+    step.facts = step.facts._replace(turn_window=None)
+    if not step.has_own_window:
+        _set_own_window(step, window)
+
+
+def _set_own_window(step: Step, window: int) -> None:
     name = step.main.model or _NO_MODEL
-    windows = _with(step.facts.reported_windows, name, message.window)
+    windows = _with(step.facts.reported_windows, name, window)
     step.facts = step.facts._replace(reported_windows=windows)
-    _resolve(step)
+    _resolve(step, [name])
 
 
-def _resolve(step: Step) -> None:
-    """Set each model's runtime window: by name without a suffix, else by canonical name (R12)."""
+def _resolve(step: Step, latest: Sequence[str] = ()) -> None:
+    """Set each model's runtime window: by name without a suffix, else by canonical name (R12).
+
+    The `latest` that were reported are the last.
+    """
     facts = step.facts
-    windows = _one_per_model(facts.canonical_windows, facts.suffix)
-    windows |= _one_per_model(facts.reported_windows, facts.suffix)
-    if windows != facts.windows:
+    by_model = _one_per_model(facts.canonical_windows, facts.suffix)
+    by_model |= _one_per_model(facts.reported_windows, facts.suffix)
+    order = [*(name for name in (*facts.windows, *by_model) if name not in latest), *latest]
+    windows = {name: by_model[name] for name in order if name in by_model}
+    if windows != facts.windows or list(windows) != list(facts.windows):
         step.facts = facts._replace(windows=windows)
         step.limits_touched = True
 
@@ -154,12 +223,19 @@ def _with(values: Mapping[str, int], name: str, value: int | None) -> Mapping[st
 
 
 def apply_auto_compact(step: Step, message: AutoCompact) -> None:
-    """Take the main chain's auto-compact facts; what is not reported again stays."""
+    """Take the main chain's auto-compact facts; what is not reported again stays.
+
+    A context-usage answer changes nothing of what the runtime enforces.
+    """
     facts = step.facts
+    if message.enforced is None and facts.is_enforced:
+        return
     step.facts = facts._replace(
         auto_compact_enabled=_newer(message.enabled, facts.auto_compact_enabled),
         auto_compact_threshold=_newer(message.threshold, facts.auto_compact_threshold),
         effective_window=_newer(message.effective_window, facts.effective_window),
+        auto_compact_source=_newer(message.source, facts.auto_compact_source),
+        is_enforced=facts.is_enforced if message.enforced is None else message.enforced,
     )
     step.limits_touched = True
 
@@ -174,7 +250,10 @@ def apply_usage(step: Step, answer: ContextUsage) -> None:
     if answer.raw_max_tokens is not None:
         raw = _with(step.facts.raw_windows, model or _NO_MODEL, answer.raw_max_tokens)
         step.facts = step.facts._replace(raw_windows=raw)
-    digest = cause_hash(repr((answer.total_tokens, answer.categories))).hex()
+    parts = repr((answer.total_tokens, answer.categories))
+    if answer.message_breakdown is not None:
+        parts += dumps(answer.message_breakdown).hex()
+    digest = cause_hash(parts).hex()
     step.limits_touched = True
     step.usage = answer
     if step.facts.usage != digest and step.main.reported_limits is not None:
@@ -201,6 +280,7 @@ def emit_limits(step: Step) -> None:
             facts.auto_compact_enabled,
             facts.auto_compact_threshold,
             facts.effective_window,
+            facts.auto_compact_source,
         )
         before = chain.reported_limits
         if limits != before:
@@ -225,5 +305,6 @@ def _emit(step: Step, name: str, limits: ReportedLimits) -> None:
             **limits._asdict(),
             total_tokens=None if usage is None else usage.total_tokens,
             categories=None if usage is None else usage.categories,
+            message_breakdown=None if usage is None else usage.message_breakdown,
         )
     )

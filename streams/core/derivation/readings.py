@@ -1,6 +1,7 @@
 """Responses: sizes, warnings, edits, exhaustion and what they count (R6 to R10, R26)."""
 
 from bisect import bisect_right
+from typing import Final
 
 from contextgauge.normalise.signals import MicroCompaction, Response, ResponseEnd, Usage
 from schemas.records import (
@@ -16,17 +17,32 @@ from schemas.records import (
 from streams.core.derivation import limits, responses
 from streams.core.derivation.compact_boundaries import bound, complete
 from streams.core.derivation.compaction_attempts import move
-from streams.core.derivation.state import Chain
+from streams.core.derivation.state import Announced, Chain
 from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import AttemptEvent
 from streams.core.derivation.windows import base_name
 
+ANNOUNCED_WINDOWS: Final = 8
+"""Windows of an epoch whose warnings are remembered; real sessions have one or two."""
+
 
 def respond(step: Step, response: Response) -> None:
-    """Apply one line or frame of a response to its chain."""
+    """Apply one line or frame of a response to its chain.
+
+    One that comes while an item of the app server is compacted is the compacting call's (R11).
+    """
     name = step.subject
     key = responses.key_hash(response.key, step.normal.cause)
     chain = step.edit(name)
+    start = step.attempt.start
+    if start is not None and start.is_item and name == MAIN_CHAIN:
+        counts = (
+            responses.NOT_COUNTED
+            if response.usage is None
+            else responses.counts_hash(response.usage)
+        )
+        chain.memory = responses.remember(chain.memory, key, (counts, None, responses.READ_MARK))
+        return
     remembered = responses.find(chain.memory, key)
     counts, previous_output, marks = remembered or (responses.NOT_COUNTED, None, 0)
     if response.model is not None:
@@ -69,9 +85,10 @@ def micro_compact(step: Step, micro: MicroCompaction) -> None:
     _edit(step, () if micro.metadata is None else (micro.metadata,), micro.saved)
 
 
-def exhaust(step: Step, name: str, reason: ExhaustedReason) -> None:
+def exhaust(step: Step, name: str, reason: ExhaustedReason, tokens_over: int | None = None) -> None:
     """Emit that a turn ended for lack of room."""
-    step.emit(ContextExhausted(**step.common(name, step.chains[name].model), reason=reason))
+    common = step.common(name, step.chains[name].model)
+    step.emit(ContextExhausted(**common, reason=reason, tokens_over=tokens_over))
 
 
 def _begin(step: Step, chain: Chain, key: bytes) -> int | None:
@@ -96,7 +113,7 @@ def _take_output(chain: Chain, key: bytes, output: int | None) -> None:
 
 
 def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhausted: bool) -> int:
-    """Emit what a response reports once, and return its marks."""
+    """Emit what a response reports once, and return the marks that this adds."""
     added = 0
     if edits and not marks & responses.EDITS_MARK:
         added |= responses.EDITS_MARK
@@ -125,6 +142,8 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
     name = step.subject
     chain = step.edit(name)
     used = usage.used
+    if name == MAIN_CHAIN and step.facts.turn_window is not None:
+        limits.apply_turn_window(step)
     if chain.reported_limits is None:
         step.limits_touched = True
         step.first_read = name
@@ -150,19 +169,23 @@ def _read(step: Step, response_id: str | None, usage: Usage, previous_output: in
     if window is not None and percent is not None:
         chain.announced = _warn(step, chain, usage, window, source, percent)
     chain.used, chain.percent = used, percent
-    chain.awaited = chain.unmeasured = None
+    chain.awaited = chain.unmeasured = chain.twin = None
 
 
 def _warn(
     step: Step, chain: Chain, usage: Usage, window: int, source: WindowSource, percent: float
-) -> tuple[int, ...]:
+) -> Announced:
     """Emit a warning for thresholds newly crossed, and return all that are announced."""
-    used = usage.used
-    thresholds, announced = step.rules.thresholds, chain.announced
+    used, thresholds = usage.used, step.rules.thresholds
     reached = thresholds[: bisect_right(thresholds, used * 100 // window)]  # they ascend
+    if not reached:
+        return chain.announced
+    others = tuple(warned for warned in chain.announced if warned[0] != window)
+    announced = next((warned[1] for warned in chain.announced if warned[0] == window), ())
     crossed = tuple(threshold for threshold in reached if threshold not in announced)
     if not crossed:
-        return announced
+        is_latest = chain.announced[-1][0] == window
+        return chain.announced if is_latest else (*others, (window, announced))
     name = step.subject
     step.emit(
         ContextWarning(
@@ -179,7 +202,7 @@ def _warn(
         ),
         crossed[-1],
     )
-    return (*announced, *crossed)
+    return (*others, (window, (*announced, *crossed)))[-ANNOUNCED_WINDOWS:]
 
 
 def used_percent(tokens: int, window: int) -> float:

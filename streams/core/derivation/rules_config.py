@@ -7,7 +7,7 @@ from typing import Final
 
 from streams.core.derivation.windows import Catalog, base_name, plain_name
 
-RULES_VERSION: Final = "1"
+RULES_VERSION: Final = "2"
 """Version of R1 to R30 as implemented; raised when the same input would give other records."""
 
 DEFAULT_WINDOW: Final = 200_000

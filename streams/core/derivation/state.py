@@ -1,42 +1,17 @@
-"""A session's state: small, unchanged once derived, persisted in parts: a batch writes its changes.
+"""A session's state: small, and unchanged once derived.
 
 `Session` holds what is the session's own, `Chain` what belongs to one conversation with a model.
-`pack` gives the parts that changed, `unpack` reads them back; the position of the parts in the
-changelog is the flow's affair. A part lists its fields in their order, without their names, which
-would be half of it. One that is shorter leaves the last at their defaults: so a part written by an
-older build of the same version can be read, and new fields of `Chain` and `KnownFacts` come last.
+How it is stored is in `stored_state.py`: new fields of `Chain` and `KnownFacts` come last.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
-from operator import attrgetter
-from typing import Any, Final, NamedTuple, cast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
 
-from contextgauge.errors import VersionError
-from schemas.records import Json, Trigger, WindowSource
-from streams.core.derivation.known_causes import (
-    CHUNK,
-    NOTHING_KNOWN,
-    SLOTS,
-    KnownCauses,
-    chunks,
-    from_chunks,
-)
-from streams.core.derivation.transitions import IDLE, Attempt, Phase, Start, attempt_in
-
-STATE_VERSION: Final = 2
-"""Version of the parts; a build refuses a partition whose state has another."""
-
-SESSION_PART: Final = "session"
-_CHAIN_PREFIX: Final = "chain:"
-_KNOWN_PREFIX: Final = "known:"
-
-
-class StoredPart(NamedTuple):
-    """A stored part: its fields as plain JSON, and its hashes as the bytes that they are."""
-
-    fields: list[Json]
-    data: bytes = b""
+from contextgauge.normalise.signals import Twin
+from schemas.records import Trigger, WindowSource
+from streams.core.derivation.known_causes import NOTHING_KNOWN, KnownCauses
+from streams.core.derivation.transitions import IDLE, Attempt
 
 
 class AwaitedSummary(NamedTuple):
@@ -63,6 +38,11 @@ class ReportedLimits(NamedTuple):
     auto_compact_enabled: bool | None
     auto_compact_threshold: int | None
     effective_window: int | None
+    auto_compact_source: str | None = None
+
+
+Announced: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
+"""Thresholds announced in an epoch by window, tokens; the window of the latest warning last."""
 
 
 @dataclass(slots=True, init=False)
@@ -71,9 +51,11 @@ class Chain:
 
     `used` and `percent` are the last reading's, None while the size is unknown (R22). `messages`
     counts since the last boundary or reset, `since_boundary` since the last boundary, `total`
-    since the start. `announced` are the thresholds of this epoch. `touched` is the session's
+    since the start. `announced` are the warnings of this epoch. `touched` is the session's
     count of applied messages when this chain last had one. `response` is the hash of the latest
-    response's key, `output` what is finally known of its output.
+    response's key, `output` what is finally known of its output. `untimed` is the id of the latest
+    boundary if its duration is null (R29). `twin` is the other form in which the latest boundary
+    may be reported, until the next reading or attempt.
     """
 
     memory: bytes
@@ -87,11 +69,13 @@ class Chain:
     messages: int
     since_boundary: int
     total: int
-    announced: tuple[int, ...]
+    announced: Announced
     boundaries: int
     awaited: AwaitedSummary | None
     unmeasured: Unmeasured | None
     reported_limits: ReportedLimits | None
+    untimed: str | None
+    twin: Twin | None
 
     def __init__(
         self,
@@ -106,11 +90,13 @@ class Chain:
         messages: int = 0,
         since_boundary: int = 0,
         total: int = 0,
-        announced: tuple[int, ...] = (),
+        announced: Announced = (),
         boundaries: int = 0,
         awaited: AwaitedSummary | None = None,
         unmeasured: Unmeasured | None = None,
         reported_limits: ReportedLimits | None = None,
+        untimed: str | None = None,
+        twin: Twin | None = None,
     ) -> None:
         self.memory = memory
         self.response = response
@@ -128,6 +114,8 @@ class Chain:
         self.awaited = awaited
         self.unmeasured = unmeasured
         self.reported_limits = reported_limits
+        self.untimed = untimed
+        self.twin = twin
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -148,6 +136,8 @@ class Chain:
             self.awaited,
             self.unmeasured,
             self.reported_limits,
+            self.untimed,
+            self.twin,
         )
 
 
@@ -159,7 +149,8 @@ class KnownFacts(NamedTuple):
     latest suffix, by name without one. `raw_windows` come from `rawMaxTokens`; `exceeded` are
     models whose assumed window was proven wrong. `suffix` is the window that the latest `init`'s
     suffix means, `suffixed` has it for each model whose latest `init` had one. `aliases` map a
-    parent's tool use to an agent id (R2).
+    parent's tool use to an agent id (R2). `is_enforced`: context-usage answers change nothing of
+    the auto-compact facts. `turn_window` was reported for a turn whose model is not known yet.
     """
 
     runtime: str | None = None
@@ -180,6 +171,9 @@ class KnownFacts(NamedTuple):
     effective_window: int | None = None
     usage: str | None = None
     publisher_agent_id: str | None = None
+    auto_compact_source: str | None = None
+    is_enforced: bool = False
+    turn_window: int | None = None
 
 
 _NO_CHAINS: Final[dict[str, Chain]] = {}
@@ -228,140 +222,3 @@ class Session:
 
 NEW_SESSION: Final = Session()
 NEW_CHAIN: Final = Chain()
-
-
-def pack(before: Session | None, after: Session) -> dict[str, StoredPart | None]:
-    """Return the parts that differ from `before`, by name; None for a part to delete.
-
-    The session's own part is always among them.
-    """
-    parts: dict[str, StoredPart | None] = {}
-    old = NEW_SESSION if before is None else before
-    for name in old.chains.keys() - after.chains.keys():
-        parts[_CHAIN_PREFIX + name] = None
-    for name, chain in after.chains.items():
-        if old.chains.get(name) is not chain:
-            parts[_CHAIN_PREFIX + name] = _pack_chain(chain)
-    for slot, (number, hashes) in chunks(old.known, after.known).items():
-        parts[f"{_KNOWN_PREFIX}{slot}"] = StoredPart([number], hashes)
-    parts[SESSION_PART] = _pack_session(after)
-    return parts
-
-
-def part_names(session: Session) -> list[str]:
-    """Return the names of all parts that are stored of a session, for removing it."""
-    chunks_written = -(-session.known.added // CHUNK)
-    return [
-        SESSION_PART,
-        *(_CHAIN_PREFIX + name for name in session.chains),
-        *(f"{_KNOWN_PREFIX}{slot}" for slot in range(min(SLOTS, chunks_written))),
-    ]
-
-
-def unpack(session_id: str, parts: Mapping[str, StoredPart]) -> Session:
-    """Read a session from its parts.
-
-    Raises VersionError where the parts are not what this build writes.
-    """
-    try:
-        return _unpack(parts)
-    except (KeyError, TypeError, ValueError) as error:
-        raise VersionError(
-            f"the stored state of session {session_id!r} cannot be read ({error!r}): it was not "
-            "written by this version of contextgauge, or the topic lost a part of it"
-        ) from error
-
-
-def _unpack(parts: Mapping[str, StoredPart]) -> Session:
-    own, boundaries = parts[SESSION_PART]
-    sequence, applied, last_ms, added, phase, start, hint, last_reset, facts = own
-    stored = {}
-    chains = {}
-    for name, part in parts.items():
-        if name.startswith(_KNOWN_PREFIX):
-            (number,) = part.fields
-            stored[_whole(number)] = part.data
-        elif name.startswith(_CHAIN_PREFIX):
-            chains[name.removeprefix(_CHAIN_PREFIX)] = _unpack_chain(part)
-    return Session(
-        _whole(sequence),
-        _whole(applied),
-        None if last_ms is None else _whole(last_ms),
-        from_chunks(boundaries, _whole(added), stored),
-        chains,
-        attempt_in(
-            Phase(cast("str", phase)),
-            None if start is None else Start(*cast("list[str]", start)),  # type: ignore[arg-type]
-        ),
-        cast("Trigger | None", hint),
-        cast("str | None", last_reset),
-        _unpack_facts(facts),
-    )
-
-
-def _pack_session(session: Session) -> StoredPart:
-    known, (phase, start) = session.known, session.attempt
-    return StoredPart(
-        [
-            session.sequence,
-            session.applied,
-            session.last_ms,
-            known.added,
-            phase.value,
-            None if start is None else list(start),
-            session.hint,
-            session.last_reset,
-            _listed(session.facts),
-        ],
-        known.boundaries,
-    )
-
-
-_fields_of: Final = attrgetter(*(field.name for field in fields(Chain)[2:]))
-"""Gives what a chain's part lists after the response; the memory is its bytes."""
-
-
-def _pack_chain(chain: Chain) -> StoredPart:
-    return StoredPart([chain.response.hex(), *_listed(_fields_of(chain))], chain.memory)
-
-
-def _listed(values: Iterable[Any]) -> list[Json]:
-    """Return values as JSON has them: lists in place of tuples."""
-    return [list(value) if isinstance(value, tuple) else value for value in values]
-
-
-def _unpack_chain(part: StoredPart) -> Chain:
-    response, *fields = part.fields
-    read: list[Any] = list(fields)
-    for place, make in _MADE_OF_LISTS:
-        if place < len(read) and read[place] is not None:
-            read[place] = make(read[place])
-    return Chain(part.data, bytes.fromhex(cast("str", response)), *read)
-
-
-_MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
-    (9, tuple),
-    (11, AwaitedSummary._make),
-    (12, Unmeasured._make),
-    (13, ReportedLimits._make),
-)
-"""Fields of a chain that JSON has as lists, by their place after the response."""
-
-
-def _unpack_facts(fields: Json) -> KnownFacts:
-    if not isinstance(fields, list):
-        raise TypeError("facts are no list")
-    read: list[Any] = list(fields)
-    if len(read) > _EXCEEDED:
-        read[_EXCEEDED] = tuple(read[_EXCEEDED])
-    return KnownFacts(*read)
-
-
-_EXCEEDED: Final = 9
-"""Place of the one field of the facts that is a tuple, a list in JSON."""
-
-
-def _whole(value: Json) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is not a whole number")
-    return value

@@ -26,6 +26,7 @@ RECORD_ORDER: Final = (
     "context_reset",
     UNMEASURED,
     "compact_boundary",
+    "compaction_timing",
     "compaction_summary",
     "context_limits",
     "context_edit",
@@ -68,6 +69,7 @@ class Step:
         self.last_reset: str | None = None
         self.limits_touched = False
         self.first_read: str | None = None
+        self.has_own_window = False
         self.usage: ContextUsage | None = None
         self.usage_is_new = False
         self.emitted: list[tuple[str, RecordData]] = []

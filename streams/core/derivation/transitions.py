@@ -22,6 +22,7 @@ class AttemptEvent(StrEnum):
     """What can move an attempt: a message of the session itself, or a gap before it."""
 
     COMPACTING = "compacting"
+    LATE = "compacting after 5 min"
     SUCCESS = "success noted"
     CLEARED = "bare null"
     FAILED = "failed"
@@ -39,6 +40,7 @@ class Effect(StrEnum):
     HEARTBEAT = "compaction_progress"
     FAILED = "compaction_failed: failed"
     UNKNOWN = "compaction_failed: unknown"
+    LOST = "compaction_failed: unknown, without a duration"
 
 
 class Move(NamedTuple):
@@ -52,10 +54,12 @@ _FAIL: Final = Move(Phase.IDLE, (Effect.FAILED,))
 _LOSE: Final = Move(Phase.IDLE, (Effect.UNKNOWN,))
 _RESTART: Final = Move(Phase.OPEN, (Effect.UNKNOWN, Effect.START))
 _CLOSE: Final = Move(Phase.IDLE)
+_START: Final = Move(Phase.OPEN, (Effect.START,))
 
 TABLE: Final[Mapping[Phase, Mapping[AttemptEvent, Move]]] = {
     Phase.IDLE: {
-        AttemptEvent.COMPACTING: Move(Phase.OPEN, (Effect.START,)),
+        AttemptEvent.COMPACTING: _START,
+        AttemptEvent.LATE: _START,
         AttemptEvent.SUCCESS: Move(Phase.IDLE),
         AttemptEvent.CLEARED: Move(Phase.IDLE),
         AttemptEvent.FAILED: _FAIL,
@@ -67,6 +71,7 @@ TABLE: Final[Mapping[Phase, Mapping[AttemptEvent, Move]]] = {
     },
     Phase.OPEN: {
         AttemptEvent.COMPACTING: Move(Phase.OPEN, (Effect.HEARTBEAT,)),
+        AttemptEvent.LATE: Move(Phase.OPEN, (Effect.LOST, Effect.START)),
         AttemptEvent.SUCCESS: Move(Phase.SUCCEEDED),
         AttemptEvent.CLEARED: Move(Phase.ENDED),
         AttemptEvent.FAILED: _FAIL,
@@ -78,6 +83,7 @@ TABLE: Final[Mapping[Phase, Mapping[AttemptEvent, Move]]] = {
     },
     Phase.SUCCEEDED: {
         AttemptEvent.COMPACTING: _RESTART,
+        AttemptEvent.LATE: _RESTART,
         AttemptEvent.SUCCESS: Move(Phase.SUCCEEDED),
         AttemptEvent.CLEARED: Move(Phase.SUCCEEDED),
         AttemptEvent.FAILED: _FAIL,
@@ -89,6 +95,7 @@ TABLE: Final[Mapping[Phase, Mapping[AttemptEvent, Move]]] = {
     },
     Phase.ENDED: {
         AttemptEvent.COMPACTING: _RESTART,
+        AttemptEvent.LATE: _RESTART,
         AttemptEvent.SUCCESS: Move(Phase.SUCCEEDED),
         AttemptEvent.CLEARED: Move(Phase.ENDED),
         AttemptEvent.FAILED: _FAIL,
@@ -102,11 +109,18 @@ TABLE: Final[Mapping[Phase, Mapping[AttemptEvent, Move]]] = {
 
 
 class Start(NamedTuple):
-    """When an attempt opened, by the message's own timestamp and by when it was seen live."""
+    """When an attempt opened, by the message's own timestamp and by when it was seen live.
+
+    `last_own_ms` and `last_live_ms` are the latest such times of its start and heartbeats (R15).
+    `is_item`: Codex' app server reported it as an item, whose end it reports too.
+    """
 
     attempt_id: str
     own_ms: int | None
     live_ms: int | None
+    last_own_ms: int | None
+    last_live_ms: int | None
+    is_item: bool = False
 
 
 class Attempt(NamedTuple):

@@ -6,7 +6,7 @@ epoch's first reading (R22, R27), growth and the active messages count within it
 
 from dataclasses import replace
 
-from schemas.records import ContextLimits, ContextReading, Record
+from schemas.records import CompactBoundary, ContextLimits, ContextReading, Record
 from schemas.views import GROWTH_DIFFERENCES, Breakdown, ChainView, SizeState
 
 
@@ -49,6 +49,7 @@ def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: 
         growth_tokens=growth,
         responses_left=_responses_left(_limit(chain, data.window), used, growth),
         pending=chain.pending,
+        untimed=chain.untimed,
         last_sequence=record.sequence,
     )
 
@@ -95,6 +96,14 @@ def begin_epoch(chain: ChainView, time_ms: int | None) -> ChainView:
         growth_tokens=None,
         responses_left=None,
     )
+
+
+def raise_peak(chain: ChainView, data: CompactBoundary) -> ChainView:
+    """Return the chain with a peak that is not below the size before a compaction (R13)."""
+    size = data.pre_tokens
+    if size is None or (chain.peak_tokens is not None and size <= chain.peak_tokens):
+        return chain
+    return replace(chain, peak_tokens=size, peak_percent=_percent(size, chain.window))
 
 
 def settled(chain: ChainView) -> SizeState:

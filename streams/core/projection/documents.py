@@ -12,10 +12,12 @@ from schemas.records import (
     CompactionComplete,
     CompactionProgress,
     CompactionSummary,
+    CompactionTiming,
     ContextReading,
     Record,
 )
-from schemas.views import Compaction, EntryStream, LiveEntry, SessionView
+from schemas.views import ChainView, Compaction, EntryStream, LiveEntry, SessionView
+from streams.core.projection.project import awaits
 from streams.core.session_status import leading_chain
 
 
@@ -39,20 +41,31 @@ def touched_compaction(view: SessionView | None, record: Record) -> str | None:
     """Return the name of the compaction that the record begins or adds to, if any.
 
     `view` is the session's before the record: a summary and a completion are those of their
-    chain's last boundary.
+    chain's last boundary, a timing that of its latest one without a duration.
     """
     data = record.data
+    chain = None if view is None else view.chains.get(data.chain)
     match data:
         case CompactBoundary():
             return compaction_name(data.chain, data.number)
         case CompactionSummary() | CompactionComplete():
-            chain = None if view is None else view.chains.get(data.chain)
             pending = None if chain is None else chain.pending
             if pending is None or pending.boundary_id != data.boundary_id:
                 return None
             return compaction_name(data.chain, pending.number)
+        case CompactionTiming():
+            untimed = None if chain is None else chain.untimed
+            if untimed is None or not awaits(chain, data):
+                return None
+            return compaction_name(data.chain, untimed.number)
         case _:
             return None
+
+
+def changeable_compactions(chain: ChainView) -> frozenset[str]:
+    """Return the names of a chain's compactions that later records may still add to."""
+    boundaries = (chain.pending, chain.untimed)
+    return frozenset(compaction_name(chain.chain, each.number) for each in boundaries if each)
 
 
 def compaction(before: Compaction | None, record: Record) -> Compaction | None:
@@ -87,6 +100,10 @@ def compaction(before: Compaction | None, record: Record) -> Compaction | None:
                 tokens_after=data.tokens_after,
                 tokens_saved=data.tokens_saved,
                 complete=True,
+            )
+        case CompactionTiming() if before is not None:
+            return replace(
+                before, duration_ms=data.duration_ms, duration_source=data.duration_source
             )
         case _:
             return before

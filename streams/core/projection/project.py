@@ -15,6 +15,7 @@ from schemas.records import (
     CompactionFailed,
     CompactionProgress,
     CompactionStart,
+    CompactionTiming,
     ContextLimits,
     ContextReading,
     ContextReset,
@@ -32,8 +33,9 @@ from schemas.views import (
     Identity,
     PendingCompaction,
     SessionView,
+    UntimedCompaction,
 )
-from streams.core.projection.chain import begin_epoch, limit, read, settled
+from streams.core.projection.chain import begin_epoch, limit, raise_peak, read, settled
 
 _NOBODY = Identity()
 _NO_COMPACTIONS = CompactionsView()
@@ -120,10 +122,11 @@ def _chain(before: ChainView | None, record: Record, attempt: AttemptView | None
         case ContextReset():
             chain = begin_epoch(chain, time_ms)
         case CompactBoundary():
-            pending = PendingCompaction(boundary_id=record.id, number=data.number)
-            chain = replace(begin_epoch(chain, time_ms), pending=pending)
+            chain = _bound(raise_peak(chain, data), record, data)
         case CompactionComplete():
             chain = replace(chain, pending=None)
+        case CompactionTiming() if awaits(chain, data):
+            chain = replace(chain, untimed=None)
         case _:
             pass
     return replace(
@@ -134,6 +137,27 @@ def _chain(before: ChainView | None, record: Record, attempt: AttemptView | None
         state="compacting" if compacting else settled(chain),
         last_sequence=record.sequence,
     )
+
+
+def awaits(chain: ChainView | None, data: CompactionTiming) -> bool:
+    """Return whether a timing is that of the chain's latest boundary without a duration."""
+    untimed = None if chain is None else chain.untimed
+    return untimed is not None and untimed.boundary_id == data.boundary_id
+
+
+def _bound(chain: ChainView, record: Record, data: CompactBoundary) -> ChainView:
+    """Return the chain after a boundary, which may still get a measurement and a duration."""
+    untimed = chain.untimed
+    if data.duration_ms is None:
+        untimed = UntimedCompaction(
+            boundary_id=record.id,
+            number=data.number,
+            trigger=data.trigger,
+            model=data.model,
+            time_ms=record.time_ms,
+        )
+    pending = PendingCompaction(boundary_id=record.id, number=data.number)
+    return replace(begin_epoch(chain, record.time_ms), pending=pending, untimed=untimed)
 
 
 def _attempt(attempt: AttemptView | None, record: Record) -> AttemptView | None:
@@ -173,9 +197,30 @@ def _compactions(
                 last=(*before.last, _failure(record, data, attempt))[-LAST_COMPACTIONS:],
             )
         case CompactionComplete():
-            return replace(before, last=tuple(_measured(brief, data) for brief in before.last))
+            return _change(
+                before,
+                data.boundary_id,
+                tokens_after=data.tokens_after,
+                tokens_saved=data.tokens_saved,
+            )
+        case CompactionTiming():
+            return _change(
+                before,
+                data.boundary_id,
+                duration_ms=data.duration_ms,
+                duration_source=data.duration_source,
+            )
         case _:
             return before
+
+
+def _change(before: CompactionsView, boundary_id: str, **changes: Any) -> CompactionsView:  # noqa: ANN401 -- fields of a brief
+    """Return the compactions with changes to the one of this boundary, if it is among the last."""
+    last = tuple(
+        replace(brief, **changes) if brief.record_id == boundary_id else brief
+        for brief in before.last
+    )
+    return replace(before, last=last)
 
 
 def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -> CompactionsView:
@@ -191,6 +236,7 @@ def _succeeded(before: CompactionsView, record: Record, data: CompactBoundary) -
         tokens_after=None,
         tokens_saved=None,
         duration_ms=data.duration_ms,
+        duration_source=data.duration_source,
         messages_since_last=data.messages_since_last,
     )
     name = COUNTED_AS[data.trigger]
@@ -220,11 +266,6 @@ def _failure(
         tokens_after=None,
         tokens_saved=None,
         duration_ms=data.duration_ms,
+        duration_source=None if data.duration_ms is None else "paired",
         messages_since_last=None,
     )
-
-
-def _measured(brief: CompactionBrief, data: CompactionComplete) -> CompactionBrief:
-    if brief.record_id != data.boundary_id:
-        return brief
-    return replace(brief, tokens_after=data.tokens_after, tokens_saved=data.tokens_saved)

@@ -13,27 +13,27 @@ from schemas.records import (
     CompactBoundary,
     CompactionComplete,
     CompactionFailed,
+    CompactionTiming,
     Record,
     Trigger,
 )
 from schemas.topics import DAY_MS
 from schemas.views import (
-    DURATION_EDGES_MS,
     HOUR_FIELD,
     HOURS_KEPT_MS,
     MODEL_FIELD,
-    TOKEN_EDGES,
     TOTAL_FIELD,
     UNKNOWN_HOUR,
     UNKNOWN_MODEL_FIELD,
     Aggregates,
-    AttemptView,
     Distribution,
     PartitionView,
+    SessionView,
     TriggerAggregates,
+    UntimedCompaction,
     bucket,
 )
-from streams.core.projection.project import COUNTED_AS, attempted_trigger
+from streams.core.projection.project import COUNTED_AS, attempted_trigger, awaits
 
 Counts = TypeVar("Counts", Aggregates, TriggerAggregates)
 
@@ -66,21 +66,32 @@ def enters_day(before_ms: int | None, after_ms: int | None) -> bool:
     return after_ms // DAY_MS > before_ms // DAY_MS
 
 
-def counts(record: Record) -> bool:
-    """Return whether the record is counted at all."""
-    return isinstance(record.data, CompactBoundary | CompactionComplete | CompactionFailed)
+def fields(record: Record, view: SessionView | None, newest_ms: int | None) -> tuple[str, ...]:
+    """Return the fields of the aggregates that the record is counted in; none: it is not counted.
 
-
-def fields(record: Record, newest_ms: int | None) -> tuple[str, ...]:
-    """Return the fields of the aggregates that the record is counted in.
-
-    An hour that is too old to be kept is not begun again.
+    `view` is the session's before the record: a timing is counted where its boundary was. An hour
+    that is too old to be kept is not begun again.
     """
-    model = record.data.model
+    match record.data:
+        case CompactBoundary() | CompactionComplete() | CompactionFailed():
+            model, time_ms = record.data.model, record.time_ms
+        case CompactionTiming():
+            untimed = _untimed(view, record.data)
+            if untimed is None:
+                return ()
+            model, time_ms = untimed.model, untimed.time_ms
+        case _:
+            return ()
     by_model = UNKNOWN_MODEL_FIELD if model is None else MODEL_FIELD + model
-    hour = hour_field(record.time_ms)
-    too_old = record.time_ms is not None and hour < oldest_hour_field(newest_ms)
+    hour = hour_field(time_ms)
+    too_old = time_ms is not None and hour < oldest_hour_field(newest_ms)
     return (TOTAL_FIELD, by_model) if too_old else (TOTAL_FIELD, by_model, hour)
+
+
+def _untimed(view: SessionView | None, data: CompactionTiming) -> UntimedCompaction | None:
+    """Return the compaction that a timing is of, if it waits for one."""
+    chain = None if view is None else view.chains.get(data.chain)
+    return chain.untimed if chain is not None and awaits(chain, data) else None
 
 
 def hour_field(time_ms: int | None) -> str:
@@ -103,23 +114,29 @@ def hours_too_old(known: Iterable[str], newest_ms: int | None) -> list[str]:
     return [name for name in known if name.startswith(HOUR_FIELD) and name < oldest]
 
 
-def counted(before: Aggregates, record: Record, attempt: AttemptView | None) -> Aggregates:
-    """Return the aggregates with a record counted; `attempt` was open before it."""
+def counted(before: Aggregates, record: Record, view: SessionView | None) -> Aggregates:
+    """Return the aggregates with a record counted; `view` is the session's before it."""
     data = record.data
     match data:
         case CompactBoundary():
             name, counts = _of_trigger(before, data.trigger)
-            lasted = _add(counts.duration_ms, data.duration_ms, DURATION_EDGES_MS)
-            counts = replace(counts, succeeded=counts.succeeded + 1, duration_ms=lasted)
-            return replace(
-                _with(before, name, counts),
-                pre_tokens=_add(before.pre_tokens, data.pre_tokens, TOKEN_EDGES),
-                messages=before.messages + data.messages_since_last,
+            counts = replace(
+                counts,
+                succeeded=counts.succeeded + 1,
+                duration_ms=_add(counts.duration_ms, _waited_ms(data)),
+                pre_tokens=_add(counts.pre_tokens, data.pre_tokens),
             )
+            messages = before.messages + data.messages_since_last
+            return replace(_with(before, name, counts), messages=messages)
         case CompactionFailed():
+            attempt = None if view is None else view.attempt
             name, counts = _of_trigger(before, attempted_trigger(attempt))
             failed = _with(counts, data.outcome, getattr(counts, data.outcome) + 1)
             return _with(before, name, failed)
+        case CompactionTiming() if untimed := _untimed(view, data):
+            name, counts = _of_trigger(before, untimed.trigger)
+            lasted = _add(counts.duration_ms, _waited_ms(data))
+            return _with(before, name, replace(counts, duration_ms=lasted))
         case CompactionComplete(tokens_before=int(size), tokens_saved=int(saved)):
             return replace(
                 before,
@@ -129,6 +146,11 @@ def counted(before: Aggregates, record: Record, attempt: AttemptView | None) -> 
             )
         case _:
             return before
+
+
+def _waited_ms(data: CompactBoundary | CompactionTiming) -> int | None:
+    """Return a duration that someone waited for: that of a precomputed summary is none."""
+    return None if data.duration_source == "precomputed" else data.duration_ms
 
 
 def _of_trigger(aggregates: Aggregates, trigger: Trigger | None) -> tuple[str, TriggerAggregates]:
@@ -142,10 +164,10 @@ def _with(counts: Counts, name: str, value: object) -> Counts:
     return replace(counts, **changed)
 
 
-def _add(before: Distribution, value: int | None, edges: tuple[int, ...]) -> Distribution:
+def _add(before: Distribution, value: int | None) -> Distribution:
     if value is None:
         return before
-    name = bucket(edges, value)
+    name = bucket(value)
     return Distribution(
         count=before.count + 1,
         sum=before.sum + value,

@@ -361,6 +361,9 @@ class Follower:
                     return
         except OSError as error:
             self._report_error(tail, error)
+        else:
+            if final and not self._follow and tail.read.end < tail.size:
+                self._report(f"{tail.source.name}: rewritten while it was read: publish it again")
 
     def _report_error(self, tail: FileTail, error: OSError) -> None:
         """Report once why a file cannot be read; the next look at it retries."""

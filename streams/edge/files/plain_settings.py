@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from os import path
 from typing import NamedTuple
 
+from contextgauge.user_folders import stack_folder
+from streams.core.until_compaction import Threshold, parse_threshold
 from streams.edge.files.objects import object_of
 
 _PREFIX = "CONTEXTGAUGE_"
@@ -18,10 +20,6 @@ _DIGITS = 15
 
 _FALSE = frozenset({"0", "false", "f", "no", "n", "off"})
 """What pydantic reads as false."""
-
-_PROJECT_FOLDER = path.dirname(path.dirname(path.dirname(path.dirname(path.abspath(__file__)))))
-STACK_FILE = path.join(_PROJECT_FOLDER, ".stack", "stack.json")
-"""Addresses of this project's local stack, written by `streams/edge/local_stack/stack.py`."""
 
 
 class StatusLineSettings(NamedTuple):
@@ -40,6 +38,7 @@ class StatusLineSettings(NamedTuple):
     key_prefix: str = "cg"
     default_window: int = 200_000
     windows: Mapping[str, int] = {}
+    compaction_thresholds: Mapping[str, Threshold] = {}
 
 
 def read_settings(environment: Mapping[str, str]) -> tuple[StatusLineSettings, list[str]]:
@@ -52,6 +51,7 @@ def read_settings(environment: Mapping[str, str]) -> tuple[StatusLineSettings, l
     }
     windows = texts.pop("windows", None)
     default_window = texts.pop("default_window", None)
+    thresholds = texts.pop("compaction_thresholds", None)
     check = texts.pop("redis_check_hostname", "true").strip().lower() not in _FALSE
     settings = StatusLineSettings(**texts, redis_check_hostname=check)  # type: ignore[arg-type]  # texts
     if default_window is not None:
@@ -65,6 +65,15 @@ def read_settings(environment: Mapping[str, str]) -> tuple[StatusLineSettings, l
             problems.append(f"{_PREFIX}WINDOWS must be a JSON object from models to tokens above 0")
         else:
             settings = settings._replace(windows=sizes)
+    if thresholds is not None:
+        points = _thresholds(thresholds)
+        if points is None:
+            problems.append(
+                f"{_PREFIX}COMPACTION_THRESHOLDS must be a JSON object from models to tokens above "
+                "0 or percentages"
+            )
+        else:
+            settings = settings._replace(compaction_thresholds=points)
     if settings.redis_url is None:
         settings = settings._replace(redis_url=_of_stack())
     return settings, problems
@@ -78,10 +87,19 @@ def _windows(text: str) -> dict[str, int] | None:
     return sizes if valid else None
 
 
+def _thresholds(text: str) -> dict[str, Threshold] | None:
+    values = object_of(text)
+    if values is None:
+        return None
+    points = {name: parse_threshold(value) for name, value in values.items()}
+    valid = {name: point for name, point in points.items() if point is not None and name}
+    return valid if len(valid) == len(points) else None
+
+
 def _of_stack() -> str | None:
     """Return the address of the Redis that `contextgauge stack up` started, if it was."""
     try:
-        with open(STACK_FILE, "rb") as file:
+        with open(path.join(stack_folder(), "stack.json"), "rb") as file:
             stack = object_of(file.read()) or {}
         address = stack["redis"]["address"]
     except (OSError, KeyError, TypeError):

@@ -20,6 +20,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from contextgauge.containers import Container, Line, Scout
@@ -34,8 +35,9 @@ from streams.edge.files.tail import (
     LOOK_AHEAD_LINES,
     FileTail,
     line_of,
+    split_lines,
 )
-from streams.edge.files.watch import SUFFIX, Source, TranscriptFinder, source_of
+from streams.edge.files.watch import SUFFIX, Source, TranscriptFile, TranscriptFinder, source_of
 
 STANDARD_INPUT = "-"
 
@@ -44,25 +46,38 @@ _BLOCK_BYTES = MIB
 Block = Sequence[Line]
 
 
-def expand(paths: Iterable[str]) -> list[Source]:
-    """Return the containers that the paths stand for, in reading order.
+def find(paths: Iterable[str]) -> list[TranscriptFile]:
+    """Return the files that the paths stand for, in reading order.
 
     Raises ConfigError for a path that is not there, cannot be read or holds no transcripts.
     """
-    sources: list[Source] = []
+    files: list[TranscriptFile] = []
     for text in paths:
         path = Path(text)
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            raise ConfigError(f"{text}: no such file or folder") from None
+        except OSError as error:
+            raise ConfigError(f"{text}: {error.strerror}") from error
+        if not stat.S_ISDIR(status.st_mode):
+            files.append(TranscriptFile(str(path), status))
+            continue
+        transcripts = TranscriptFinder([text]).look(0.0, strict=True)
+        if not transcripts:
+            raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
+        files.extend(transcripts)
+    return files
+
+
+def expand(paths: Iterable[str]) -> list[Source]:
+    """Return the containers that the paths stand for, in reading order. Raises as `find` does."""
+    sources: list[Source] = []
+    for text in paths:
         if text == STANDARD_INPUT:
             sources.append(Source("<stdin>", None, None))
-        elif path.is_dir():
-            transcripts = TranscriptFinder([text]).look(0.0, strict=True)
-            if not transcripts:
-                raise ConfigError(f"{text}: no {SUFFIX} file in this folder")
-            sources.extend(source_of(each.path) for each in transcripts)
-        elif path.exists():
-            sources.append(source_of(text))
         else:
-            raise ConfigError(f"{text}: no such file or folder")
+            sources.extend(source_of(each.path) for each in find([text]))
     return sources
 
 
@@ -96,6 +111,8 @@ def _read_source(source: Source, fallback: str | None) -> Iterator[Block]:
     try:
         for piece in tail.pieces(0.0, final=True):
             yield piece.lines
+        if tail.read.end < tail.size or not tail.holds_what_was_read(tail.open(source.name)):
+            raise ConfigError(f"{source.name}: rewritten while it was read: read it again")
     finally:
         tail.close()
 
@@ -142,22 +159,9 @@ def _hinted(container: Container, block: Block) -> Block:
 def _split(name: str, descriptor: int) -> Iterator[list[Line]]:
     """Yield the descriptor's lines, those of one reading at a time, without their line ends."""
     number = 0
-    pending: list[bytes] = []
-    pending_bytes = 0
-    while chunk := os.read(descriptor, _BLOCK_BYTES):
-        head, newline, rest = chunk.partition(b"\n")
-        pending_bytes += len(head)
-        if pending_bytes <= HELD_LINE_BYTES:
-            pending.append(head)
-        if not newline:
-            continue
-        number += 1
-        block = [line_of(name, number, b"".join(pending), pending_bytes, None)]
-        *whole, last = rest.split(b"\n")
-        for value in whole:
-            number += 1
-            block.append(line_of(name, number, value, len(value), None))
-        pending, pending_bytes = [last], len(last)
-        yield block
-    if pending_bytes:
-        yield [line_of(name, number + 1, b"".join(pending), pending_bytes, None)]
+    for lines in split_lines(iter(partial(os.read, descriptor, _BLOCK_BYTES), b"")):
+        yield [
+            line_of(name, at, value, size, None)
+            for at, (value, size) in enumerate(lines, number + 1)
+        ]
+        number += len(lines)

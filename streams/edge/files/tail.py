@@ -6,10 +6,10 @@ goes on, and only what was acknowledged is ever remembered.
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
-from contextgauge.containers import SIGN_FIELDS, Container, Line, Scout
+from contextgauge.containers import SIGN_FIELDS, STREAM_SIGNS, Container, Line, Scout
 from schemas.messages import DeadLetter
 from schemas.records import Json
 from schemas.topics import MIB
@@ -258,11 +258,11 @@ class FileTail:
             self._scout = Scout() if at.kind == "open" else None
             return True
         scout, examined = Scout(), 0
-        for lines, value in enumerate(_whole_lines(descriptor, self.size), 1):
+        for lines, value in enumerate(_values(descriptor, self.size), 1):
             examined += len(value)
             is_early = lines <= LOOK_AHEAD_LINES and examined <= LOOK_AHEAD_BYTES
             if any(sign in value for sign in SIGN_FIELDS) or (
-                is_early and b'"session_id"' in value
+                is_early and any(sign in value for sign in STREAM_SIGNS)
             ):
                 body = codec.decode(value, limit=HELD_LINE_BYTES)
                 if not isinstance(body, DeadLetter) and scout.look(body):
@@ -285,17 +285,32 @@ def line_of(name: str, number: int, value: bytes, size: int, hint: str | None) -
     return Line(name, number, value, size, hint)
 
 
-def _whole_lines(descriptor: int, size: int) -> Iterator[bytes]:
-    """Yield the lines up to a size; of one that is too long to be held only its end."""
-    at, rest = 0, b""
-    while at < size:
-        content = os.pread(descriptor, min(_BLOCK_BYTES, size - at), at)
-        if not content:
-            break
-        at += len(content)
-        *whole, rest = (rest + content).split(b"\n")
-        yield from whole
-        if len(rest) > HELD_LINE_BYTES:
-            rest = b""
-    if rest:
-        yield rest
+def split_lines(blocks: Iterable[bytes]) -> Iterator[list[tuple[bytes, int]]]:
+    """Yield the lines that end in each block, then one that has no end, with their sizes.
+
+    Of a line that is too long to be held the value is only its beginning.
+    """
+    pending: list[bytes] = []
+    pending_bytes = 0
+    for block in blocks:
+        head, newline, rest = block.partition(b"\n")
+        pending_bytes += len(head)
+        if pending_bytes <= HELD_LINE_BYTES:
+            pending.append(head)
+        if not newline:
+            continue
+        *whole, last = rest.split(b"\n")
+        first = b"".join(pending), pending_bytes
+        yield [first, *((value, len(value)) for value in whole)]
+        pending, pending_bytes = [last], len(last)
+    if pending_bytes:
+        yield [(b"".join(pending), pending_bytes)]
+
+
+def _values(descriptor: int, size: int) -> Iterator[bytes]:
+    """Yield the lines up to a size."""
+    begins = range(0, size, _BLOCK_BYTES)
+    blocks = (os.pread(descriptor, min(_BLOCK_BYTES, size - at), at) for at in begins)
+    for lines in split_lines(blocks):
+        for value, _ in lines:
+            yield value

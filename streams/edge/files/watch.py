@@ -69,7 +69,10 @@ class TranscriptFinder:
         # For each root what was there, as it was found and in reading order.
         self._ordered: dict[str, tuple[list[str], list[str]]] = {}
         for text in paths:
-            self._add(text)
+            try:
+                self._add(text)
+            except OSError as error:
+                raise ConfigError(f"{text}: {error.strerror}") from error
 
     def _add(self, text: str) -> None:
         path = Path(text)

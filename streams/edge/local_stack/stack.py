@@ -1,9 +1,9 @@
 """Kafka and Redis on this machine, for development, tests and the demo.
 
-Kafka runs from Apache's own jars, which Maven resolves once into `deploy/kafka/libs`, in KRaft
-mode; Redis is the system's `redis-server` with its append-only file on. Both listen on free
-ports of the loopback, keep their data under one folder, and are ended by pid: exactly what was
-started here, nothing found by name.
+Kafka runs from Apache's own jars, which Maven resolves once into the user's cache, in KRaft mode;
+Redis is the system's `redis-server` with its append-only file on. Both listen on free ports of
+the loopback, keep their data under one folder, and are ended by pid: exactly what was started
+here, nothing found by name.
 """
 
 import itertools
@@ -15,17 +15,21 @@ import uuid
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from string import Template
-from typing import Any, Literal, TypeAlias, cast
+from tempfile import TemporaryDirectory
+from typing import Literal, TypeAlias, cast
 
 from contextgauge.errors import StopError
-from contextgauge.settings.local_stack import STACK_FOLDER, STATE_FILE, Running, read_state
+from contextgauge.settings.local_stack import STATE_FILE, Running, Service, read_state
+from contextgauge.user_folders import cache_folder
 from streams import codec
 from streams.edge.local_stack import processes
 
-PROJECT_FOLDER = STACK_FOLDER.parent
+CONFIG_FOLDER = Path(__file__).with_name("config")
+"""`pom.xml`, which pins Kafka, and the templates of the services' settings."""
+
 DEFAULT_HEAP_MIB = 512
 """The broker's heap: holds several 10 MiB messages and still fits a small machine."""
 
@@ -44,17 +48,14 @@ _START_ATTEMPTS = 3
 Name: TypeAlias = Literal["kafka", "redis"]
 
 
+def jars_folder() -> Path:
+    """Return where Kafka's jars are once they are fetched: a folder for each version of the pom."""
+    version = zlib.crc32((CONFIG_FOLDER / "pom.xml").read_bytes())
+    return Path(cache_folder()) / f"kafka-{version:08x}"
+
+
 class MissingPartError(StopError):
     """The machine lacks a part of the stack; the message is one line and names the remedy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """One running service: the address to connect to, and its process."""
-
-    address: str
-    process: Running
-    log_file: str
 
 
 class LocalStack:
@@ -64,13 +65,8 @@ class LocalStack:
     `<folder>/stack.json`.
     """
 
-    def __init__(
-        self, folder: Path, *, root: Path = PROJECT_FOLDER, heap_mib: int = DEFAULT_HEAP_MIB
-    ) -> None:
+    def __init__(self, folder: Path, *, heap_mib: int = DEFAULT_HEAP_MIB) -> None:
         self.folder = folder.resolve()
-        self._root = root
-        self._kafka = root / "deploy" / "kafka"
-        """`pom.xml`, templates, and `libs` once resolved."""
         self._heap_mib = heap_mib
 
     def start(
@@ -112,13 +108,8 @@ class LocalStack:
 
     def services(self) -> dict[Name, Service]:
         """Return the services that this folder's state file names and that still run."""
-        services: dict[Name, Service] = {}
-        state = cast("dict[Name, dict[str, Any]]", read_state(self.folder))
-        for name, entry in state.items():
-            service = Service(entry["address"], Running(**entry["process"]), entry["log_file"])
-            if service.process.alive():
-                services[name] = service
-        return services
+        state = cast("dict[Name, Service]", read_state(self.folder))
+        return {name: service for name, service in state.items() if service.process.alive()}
 
     def stop(self) -> list[Name]:
         """Stop what runs, and return the names. Data stays."""
@@ -136,12 +127,6 @@ class LocalStack:
 
     def _prepare(self, name: Name, progress: Callable[[str], None]) -> str:
         """Make sure that all parts of a service are here; return its program."""
-        if not self._kafka.joinpath("pom.xml").exists():
-            raise MissingPartError(
-                f"no deploy/ folder in {self._root}: the local stack needs the project's "
-                "source; run it from a clone, or set CONTEXTGAUGE_BOOTSTRAP_SERVERS and "
-                "CONTEXTGAUGE_REDIS_URL to services of yours",
-            )
         if name == "redis":
             return _program("redis-server", "Redis", "apt-get install redis-server")
         java = _program("java", "Java 17 or later", "apt-get install default-jre-headless")
@@ -150,29 +135,35 @@ class LocalStack:
 
     def _resolve_jars(self, progress: Callable[[str], None]) -> None:
         """Have Maven copy Kafka's jars, once per version of the pom."""
-        pom, libs = self._kafka / "pom.xml", self._kafka / "libs"
-        mark = libs / "resolved-from.xml"
-        if mark.exists() and mark.read_bytes() == pom.read_bytes():
+        jars = jars_folder()
+        if jars.exists():
             return
-        mvn = _program("mvn", "Maven", "apt-get install maven")
+        mvn = _program("mvn", "Maven, which downloads Kafka once", "apt-get install maven")
         progress("fetching Kafka's jars with Maven (54 MB, once)")
-        shutil.rmtree(libs, ignore_errors=True)
-        arguments = ["-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={libs}"]
-        done = subprocess.run(  # noqa: S603 -- a list of arguments, no shell
-            [mvn, *arguments],
-            cwd=self._kafka,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0 or not any(libs.glob("kafka_*.jar")):
-            log = self.folder / "maven.log"
-            log.write_text(done.stdout + done.stderr)
-            raise MissingPartError(
-                f"Maven could not fetch Kafka's jars ({_first_error(done.stdout)}): connect to "
-                f"the network, or copy deploy/kafka/libs from another machine; see {log}",
+        jars.parent.mkdir(parents=True, exist_ok=True)
+        # Complete or not there: others may be fetching them at the same time.
+        with TemporaryDirectory(prefix=f"{jars.name}-", dir=jars.parent) as partial:
+            shutil.copy(CONFIG_FOLDER / "pom.xml", partial)
+            done = subprocess.run(  # noqa: S603 -- a list of arguments, no shell
+                [mvn, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"],
+                cwd=partial,
+                capture_output=True,
+                text=True,
+                check=False,
             )
-        mark.write_bytes(pom.read_bytes())
+            fetched = Path(partial) / "jars"
+            if done.returncode != 0 or not any(fetched.glob("kafka_*.jar")):
+                log = self.folder / "maven.log"
+                log.write_text(done.stdout + done.stderr)
+                raise MissingPartError(
+                    f"Maven could not fetch Kafka's jars ({_first_error(done.stdout)}): connect to "
+                    f"the network, or copy {jars} from another machine; see {log}",
+                )
+            try:
+                fetched.rename(jars)
+            except OSError:
+                if not jars.exists():  # another process was first
+                    raise
 
     def _start(self, name: Name, program: str) -> Service:
         launch = self._launch_kafka if name == "kafka" else self._launch_redis
@@ -196,7 +187,7 @@ class LocalStack:
     def _launch_kafka(self, java: str, log_file: Path) -> tuple[Service, Callable[[], bool]]:
         broker_port, controller_port = self._ports("kafka", 2)
         data, config = self.folder / "kafka", self.folder / "kafka.properties"
-        template = Template((self._kafka / "server.properties").read_text())
+        template = Template((CONFIG_FOLDER / "server.properties").read_text())
         config.write_text(
             template.substitute(
                 broker_port=broker_port,
@@ -205,7 +196,7 @@ class LocalStack:
                 data_folder=str(data).replace("\\", "/"),
             )
         )
-        java_command = [java, f"-Xmx{self._heap_mib}m", "-cp", f"{self._kafka / 'libs'}/*"]
+        java_command = [java, f"-Xmx{self._heap_mib}m", "-cp", f"{jars_folder()}/*"]
         if not (data / "meta.properties").exists():
             cluster_id = str(uuid.uuid5(uuid.NAMESPACE_URL, str(data)))
             tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
@@ -220,7 +211,7 @@ class LocalStack:
             if formatted.returncode != 0:
                 reason = (formatted.stderr or formatted.stdout).strip().splitlines()[-1:]
                 raise StopError(f"could not format {data}: {' '.join(reason)}")
-        log4j = f"-Dlog4j2.configurationFile={self._kafka / 'log4j2.properties'}"
+        log4j = f"-Dlog4j2.configurationFile={CONFIG_FOLDER / 'log4j2.properties'}"
         command = [*java_command[:2], log4j, *java_command[2:], "kafka.Kafka", str(config)]
         log_start = log_file.stat().st_size if log_file.exists() else 0
         process = processes.start(command, log_file, folder=self.folder)
@@ -237,7 +228,7 @@ class LocalStack:
         data = self.folder / "redis"
         data.mkdir(exist_ok=True)
         arguments = [
-            str(self._root / "deploy" / "redis" / "redis.conf"),
+            str(CONFIG_FOLDER / "redis.conf"),
             "--port",
             str(port),
             "--dir",

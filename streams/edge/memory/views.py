@@ -212,8 +212,12 @@ class MemoryViews:
         held = self._partition(generation, partition).held
         return [entry for entry in held.entries[stream].get(session, []) if entry.offset > after]
 
-    async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
-        return dict(self._partition(generation, partition).held.stats)
+    async def stats(
+        self, generation: int, partition: int, fields: Sequence[bytes] | None = None
+    ) -> dict[bytes, bytes]:
+        stats = self._partition(generation, partition).held.stats
+        names = stats if fields is None else fields
+        return {name: stats[name] for name in names if name in stats}
 
     async def live(
         self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0

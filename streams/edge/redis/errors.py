@@ -26,6 +26,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from contextgauge.documents import document
 from contextgauge.errors import ConfigError, RetryError, StopError
 from contextgauge.tls import refusal
 
@@ -95,7 +96,8 @@ def arguments_hidden() -> Iterator[None]:
 def _not_allowed(doing: str, error: RedisError) -> str:
     text = str(error).rstrip(".")
     if not isinstance(error, AuthenticationError | AuthorizationError):
-        return f"Redis refuses {doing}: {text}. Give its user the rights of docs/CONNECTING.md"
+        rights = document("CONNECTING.md")
+        return f"Redis refuses {doing}: {text}. Give its user the rights of {rights}"
     return (
         f"Redis refuses {doing}: {text}. Correct the user and password in CONTEXTGAUGE_REDIS_URL, "
         "or CONTEXTGAUGE_REDIS_USERNAME and CONTEXTGAUGE_REDIS_PASSWORD (or what its file holds)"

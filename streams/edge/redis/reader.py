@@ -6,7 +6,7 @@ Nothing is cached in this process, so any number of readers may work on one Redi
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final
 
-from contextgauge.errors import ConfigError, RetryError, VersionError
+from contextgauge.errors import ConfigError, FormerViewsError, RetryError, VersionError
 from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import TIMEOUT_S, replied
@@ -62,18 +62,13 @@ class RedisViewReader:
     async def position(self, generation: int, partition: int) -> ViewPosition | None:
         """Return a partition's position, None where it is closed.
 
-        Raises VersionError where its format is another.
+        Raises FormerViewsError where its format is a former one, VersionError for a later one.
         """
         key = self._keys.of(generation, partition).position
         fields = await self._ask("reading a position", self._redis.hgetall(key))
         if not fields or int(fields[b"offset"]) == CLOSED_OFFSET:
             return None
-        if int(fields[b"format"]) != FORMAT_VERSION:
-            raise VersionError(
-                f"the views in Redis are of format {int(fields[b'format'])}, this build knows "
-                f"{FORMAT_VERSION}: run the build that wrote them, or give this one a "
-                "CONTEXTGAUGE_KEY_PREFIX of its own, and it rebuilds them from the log"
-            )
+        _check_format(int(fields[b"format"]))
         return ViewPosition(
             offset=int(fields[b"offset"]),
             begin=int(fields[b"begin"]),
@@ -124,9 +119,17 @@ class RedisViewReader:
         answer = self._redis.xrange(key, min=_first_id(after))
         return entries_of(await self._ask("reading a stream", answer))
 
-    async def stats(self, generation: int, partition: int) -> dict[bytes, bytes]:
-        key = self._keys.of(generation, partition).stats
-        return dict(await self._ask("reading aggregates", self._redis.hgetall(key)))
+    async def stats(
+        self, generation: int, partition: int, fields: Sequence[bytes] | None = None
+    ) -> dict[bytes, bytes]:
+        key, doing = self._keys.of(generation, partition).stats, "reading aggregates"
+        if fields is None:
+            return dict(await self._ask(doing, self._redis.hgetall(key)))
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            for field in fields:
+                pipeline.hget(key, field)
+            stored = zip(fields, await self._ask(doing, pipeline.execute()), strict=True)
+        return {field: value for field, value in stored if value is not None}
 
     async def live(
         self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
@@ -156,6 +159,20 @@ class RedisViewReader:
 def entries_of(reply: Any) -> list[Entry]:  # noqa: ANN401 -- of Redis
     """Return a stream's entries from Redis's reply."""
     return [Entry(entry_offset(name), fields[DOCUMENT]) for name, fields in reply]
+
+
+def _check_format(stored: int) -> None:
+    what = f"the views in Redis are of format {stored}, this build knows {FORMAT_VERSION}"
+    if stored < FORMAT_VERSION:
+        raise FormerViewsError(
+            f"{what}: a project worker of this build rebuilds them from the log. Check that one "
+            "is running, then try again"
+        )
+    if stored > FORMAT_VERSION:
+        raise VersionError(
+            f"{what}: run the build that wrote them, or give this one a CONTEXTGAUGE_KEY_PREFIX "
+            "of its own, and it rebuilds them there from the log"
+        )
 
 
 def _first_id(after: int) -> bytes:

@@ -1,14 +1,15 @@
 """Reads one session's view from Redis within milliseconds, for the status line.
 
-Three round trips over a socket, with hiredis for the protocol: importing redis-py takes longer
-than the whole status line may (docs/adr/0032-fast-status-line-startup.md). Keys and their contents
-are those of `streams/edge/redis/keys.py`, which a test compares.
+Three or four round trips over a socket, with hiredis for the protocol: importing redis-py takes
+longer than the whole status line may (docs/adr/0032-fast-status-line-startup.md). Keys and their
+contents are those of `streams/edge/redis/keys.py`, which a test compares.
 """
 
 import socket
 import threading
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from hiredis import Reader, ReplyError, pack_command
@@ -16,28 +17,47 @@ from hiredis import Reader, ReplyError, pack_command
 from contextgauge.partitioner import partition_of_key
 from streams.edge.files.plain_settings import StatusLineSettings
 
-FORMAT_VERSION = b"3"
+FORMAT_VERSION = b"4"
 """The supported format of the keys, `FORMAT_VERSION` of `schemas/views.py`."""
+
+_WHOLE_ID = 36
+"""Characters of the ids that Claude Code gives; anything shorter may be the beginning of one."""
 
 _PORT = 6379
 _READ_BYTES = 65_536
 _INCOMPLETE = object()
 
 
+class StoredView(NamedTuple):
+    """A session's view as it is stored, and the fields of each partition's aggregates asked for."""
+
+    document: bytes
+    aggregates: list[bytes]
+
+
 class ViewUnavailableError(Exception):
     """The view cannot be read; the message says why and never contains a secret."""
 
 
-def read_view(settings: StatusLineSettings, url: str, session_id: str, limit_s: float) -> bytes:
-    """Return a session's view as it is stored. Raises ViewUnavailableError.
+def read_view(
+    settings: StatusLineSettings,
+    url: str,
+    session_id: str,
+    limit_s: float,
+    field_of: Callable[[bytes], bytes | None] = lambda _: None,
+) -> StoredView:
+    """Return the view of a session, or of the only one whose id begins so, as it is stored.
 
-    It returns within the limit, whatever hangs: name resolution, or a host that does not answer.
+    `field_of` returns which field of the aggregates to read with a view. Raises
+    ViewUnavailableError. It returns within the limit, whatever hangs: name resolution, or a host
+    that does not answer.
     """
-    results: list[bytes | Exception] = []
+    results: list[StoredView | Exception] = []
 
     def read() -> None:
         try:
-            results.append(_read(settings, urlsplit(url), session_id, monotonic() + limit_s))
+            deadline_s = monotonic() + limit_s
+            results.append(_read(settings, urlsplit(url), session_id, deadline_s, field_of))
         except Exception as error:  # noqa: BLE001 -- raised by the thread that waits
             results.append(error)
 
@@ -57,8 +77,12 @@ def read_view(settings: StatusLineSettings, url: str, session_id: str, limit_s: 
 
 
 def _read(
-    settings: StatusLineSettings, url: SplitResult, session_id: str, deadline_s: float
-) -> bytes:
+    settings: StatusLineSettings,
+    url: SplitResult,
+    session_id: str,
+    deadline_s: float,
+    field_of: Callable[[bytes], bytes | None],
+) -> StoredView:
     session = session_id.encode("utf-8", "surrogatepass")
     prefix = settings.key_prefix.encode()
     with _connect(settings, url, deadline_s) as connection:
@@ -70,19 +94,47 @@ def _read(
         position = dict(zip(fields[::2], fields[1::2], strict=True))
         if position.get(b"format") != FORMAT_VERSION:
             raise ViewUnavailableError("the projection is gone, or of another version")
-        partition = partition_of_key(session, int(position[b"partitions"]))
-        view = _ask(connection, (b"GET", base + b"%d}:s:" % partition + session))
+        partitions = int(position[b"partitions"])
+        view_key = base + b"%d}:s:" % partition_of_key(session, partitions) + session
+        view = _ask(connection, (b"GET", view_key))
+        if not isinstance(view, bytes) and len(session) < _WHOLE_ID:
+            view = _beginning_with(connection, session, base, partitions)
         if not isinstance(view, bytes):
             raise ViewUnavailableError("Redis has no such session")
-        return view
+        field, aggregates = field_of(view), []
+        if field is not None:
+            keys = [base + b"%d}:stats" % partition for partition in range(partitions)]
+            aggregates = _ask_all(connection, [(b"HGET", key, field) for key in keys])
+        return StoredView(view, [stored for stored in aggregates if isinstance(stored, bytes)])
+
+
+def _beginning_with(
+    connection: socket.socket, prefix: bytes, base: bytes, partitions: int
+) -> bytes | None:
+    """Return the view of the only session whose id begins so; None where there is none."""
+    fitting = [
+        base + b"%d}:s:" % partition + session
+        for partition in range(partitions)
+        for session in _ask(connection, (b"ZRANGE", base + b"%d}:recent" % partition, b"0", b"-1"))
+        if session.startswith(prefix)
+    ]
+    if len(fitting) > 1:
+        raise ViewUnavailableError(f"{len(fitting)} sessions begin so: give more of the id")
+    view = _ask(connection, (b"GET", fitting[0])) if fitting else None
+    return view if isinstance(view, bytes) else None
 
 
 def _ask(connection: socket.socket, *commands: tuple[bytes, ...]) -> Any:  # noqa: ANN401 -- a reply
     """Return the reply to the last command; those before it must succeed."""
+    return _ask_all(connection, commands)[-1]
+
+
+def _ask_all(connection: socket.socket, commands: Sequence[tuple[bytes, ...]]) -> list[Any]:
+    """Return the replies to commands, which must all succeed."""
     # hiredis declares commands of one word only.
     packed = [pack_command(command) for command in commands]  # type: ignore[arg-type]
     connection.sendall(b"".join(packed))
-    reader = Reader(notEnoughData=_INCOMPLETE)
+    reader, replies = Reader(notEnoughData=_INCOMPLETE), []
     for _ in commands:
         while (reply := reader.gets()) is _INCOMPLETE:
             part = connection.recv(_READ_BYTES)
@@ -92,7 +144,8 @@ def _ask(connection: socket.socket, *commands: tuple[bytes, ...]) -> Any:  # noq
         if isinstance(reply, ReplyError):
             # The first word is the kind of error, such as NOAUTH; the rest may name keys.
             raise ViewUnavailableError(f"Redis refuses: {str(reply).partition(' ')[0]}")
-    return reply
+        replies.append(reply)
+    return replies
 
 
 def _greeting(settings: StatusLineSettings, url: SplitResult) -> list[tuple[bytes, ...]]:

@@ -1,4 +1,4 @@
-"""Figures kept for Prometheus to fetch; `metric_catalogue` has the names."""
+"""Figures kept for Prometheus to fetch; `metric_catalog` has the names."""
 
 from contextlib import suppress
 from importlib.metadata import version
@@ -13,7 +13,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from streams.edge.telemetry.metric_catalogue import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
+from streams.edge.telemetry.metric_catalog import COUNTERS, GAUGES, HISTOGRAMS, NAMESPACE
 
 # Else each series has a second one with its creation time; process_start_time_seconds is enough.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations

@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from contextgauge.errors import FormerViewsError
 from streams.ports import Clock, Generations, ViewStore
 
 logger = structlog.get_logger()
@@ -72,7 +73,10 @@ class GenerationTracker:
         if stored.held and stored.active is not None and not compared:
             return
         for partition in range(partitions):
-            position = await self._store.position(generation, partition)
+            try:
+                position = await self._store.position(generation, partition)
+            except FormerViewsError:
+                return
             if position is None or not position.caught_up or position.build != build:
                 return
         await self._store.activate(generation, build)

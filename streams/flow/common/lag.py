@@ -1,13 +1,13 @@
 """How far behind a partition is, in offsets and in seconds."""
 
-from streams.flow.common.retry import WorkerTools
+from streams.flow.common.ports import WorkerPorts
 
 
 class Lag:
     """Reports one partition's lag under the metric names of its worker."""
 
-    def __init__(self, tools: WorkerTools, partition: int, offsets: str, seconds: str) -> None:
-        self._telemetry, self._clock = tools.telemetry, tools.clock
+    def __init__(self, ports: WorkerPorts, partition: int, offsets: str, seconds: str) -> None:
+        self._telemetry, self._clock = ports.telemetry, ports.clock
         self._label = str(partition)
         self._offsets, self._seconds = offsets, seconds
         self._done_ms: int | None = None

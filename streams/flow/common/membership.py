@@ -16,7 +16,7 @@ import structlog
 
 from contextgauge.backoff import Backoff
 from contextgauge.errors import ConfigError, RetryError
-from streams.flow.common.retry import WorkerTools
+from streams.flow.common.ports import WorkerPorts
 from streams.ports import GroupReader, Log
 
 Worker: TypeAlias = Literal["derive", "project"]
@@ -33,9 +33,9 @@ class Membership(ABC):
     worker: ClassVar[Worker]
 
     def __init__(
-        self, tools: WorkerTools, log: Log, topic: str, group: str, instance_id: str | None
+        self, ports: WorkerPorts, log: Log, topic: str, group: str, instance_id: str | None
     ) -> None:
-        self._health, self._telemetry, self._stop = tools.health, tools.telemetry, tools.stop
+        self._health, self._telemetry, self._stop = ports.health, ports.telemetry, ports.stop
         self._log, self._topic, self._group = log, topic, group
         self._failure: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._leaving = False
@@ -139,13 +139,13 @@ class Membership(ABC):
         self._health.worker("member")
 
 
-async def stay_member(join: Callable[[], Membership], tools: WorkerTools) -> None:
+async def stay_member(join: Callable[[], Membership], ports: WorkerPorts) -> None:
     """Be a member until `stop` is set; rejoin after a back-off where a service was away.
 
     Raises StopError.
     """
-    stop = tools.stop
-    backoff = Backoff(tools.clock, stop)
+    stop = ports.stop
+    backoff = Backoff(ports.clock, stop)
     while not stop.is_set():
         member = join()
         try:
@@ -155,8 +155,8 @@ async def stay_member(join: Callable[[], Membership], tools: WorkerTools) -> Non
                 return
             if member.has_worked:
                 backoff.reset()
-            tools.health.worker("waiting", str(error))
-            await pause(error, backoff, tools)
+            ports.health.worker("waiting", str(error))
+            await pause(error, backoff, ports)
         del member
         if not stop.is_set():
             # The member holds its error, whose frames hold the partitions' states; worker processes
@@ -164,8 +164,8 @@ async def stay_member(join: Callable[[], Membership], tools: WorkerTools) -> Non
             gc.collect()
 
 
-async def pause(error: RetryError, backoff: Backoff, tools: WorkerTools, **context: object) -> None:
+async def pause(error: RetryError, backoff: Backoff, ports: WorkerPorts, **context: object) -> None:
     """Log Kafka's failure and the pause before the next attempt, and wait for it."""
-    tools.telemetry.count("worker_retries", service="kafka")
+    ports.telemetry.count("worker_retries", service="kafka")
     logger.warning("trying again", error=str(error), pause_s=backoff.next_s, **context)
     await backoff.wait()

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from contextgauge.errors import RetryError
-from streams.flow.common.retry import WorkerTools
+from streams.flow.common.ports import WorkerPorts
 from streams.ports import AlertMemory
 
 _MOST_RECENT: Final = 10_000
@@ -25,9 +25,9 @@ logger = structlog.get_logger()
 class SentAlerts:
     """The memory as the queues use it: it never fails."""
 
-    def __init__(self, store: AlertMemory, tools: WorkerTools) -> None:
-        self._store, self._telemetry, self._health = store, tools.telemetry, tools.health
-        self._clock, self._not_before_s = tools.clock, tools.clock.monotonic_s()
+    def __init__(self, store: AlertMemory, ports: WorkerPorts) -> None:
+        self._store, self._telemetry, self._health = store, ports.telemetry, ports.health
+        self._clock, self._not_before_s = ports.clock, ports.clock.monotonic_s()
         self._recent: OrderedDict[str, bool] = OrderedDict()
         """Keys, and whether each is stored."""
         self._is_away = False

@@ -17,7 +17,7 @@ import structlog
 from contextgauge.backoff import first_of
 from streams.core.alerts.rules import Target
 from streams.core.alerts.watch import Alert
-from streams.flow.common.retry import WorkerTools
+from streams.flow.common.ports import WorkerPorts
 from streams.flow.control.bodies import body_of
 from streams.flow.control.memory import SentAlerts
 from streams.flow.control.partition import ControlPartition, QueuedAlert
@@ -45,12 +45,12 @@ class TargetQueue:
         target: Target,
         webhook: Webhook,
         memory: SentAlerts,
-        tools: WorkerTools,
+        ports: WorkerPorts,
         dice: random.Random,
         link_of: Callable[[str], str | None],
     ) -> None:
         self._target, self._webhook, self._memory = target, webhook, memory
-        self._telemetry, self._clock, self._stop = tools.telemetry, tools.clock, tools.stop
+        self._telemetry, self._clock, self._stop = ports.telemetry, ports.clock, ports.stop
         self._dice, self._link_of = dice, link_of
         self._queue: deque[QueuedAlert] = deque()
         self._has_come = asyncio.Event()

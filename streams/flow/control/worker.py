@@ -17,7 +17,8 @@ from contextgauge.errors import RetryError
 from streams.core.alerts.rules import AlertPlan
 from streams.core.alerts.watch import Alert, Who
 from streams.flow.common.lag import Lag
-from streams.flow.common.retry import RetryLoop, WorkerTools
+from streams.flow.common.ports import WorkerPorts
+from streams.flow.common.retry import RetryLoop
 from streams.flow.control.memory import SentAlerts
 from streams.flow.control.partition import ControlPartition, UnacknowledgedRecord
 from streams.flow.control.webhook_delivery import TargetQueue
@@ -45,7 +46,7 @@ WhoOf = Callable[[str], Awaitable[Who]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ControlPorts(WorkerTools):
+class ControlPorts(WorkerPorts):
     """What the worker needs of the outside world. `log` reads back what was acknowledged."""
 
     stream: RecordStream

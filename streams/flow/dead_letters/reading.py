@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from contextgauge.errors import PositionError, RetryError
 from contextgauge.normalise import session_of
 from streams import codec
+from streams.flow.common.ranges import read_range
 from streams.flow.dead_letters.letters import Letter, letter_of
 from streams.flow.derive.deriver import text_of
 from streams.ports import Clock, PartitionReader
@@ -24,12 +24,6 @@ missing any: the end of the range is looked up by time, and each letter's own ti
 _FIRST_RANGE = 64
 _LONGEST_RANGE = 16_384
 """Offsets read at a time when reading backwards: doubled as long as more are needed."""
-
-_BATCH_RECORDS = 500
-_POLL_S = 1.0
-
-_SILENCE_S = 30.0
-"""A broker that has sent nothing for so long is down."""
 
 T = TypeVar("T")
 
@@ -148,32 +142,13 @@ class DeadReading(Generic[T]):
         self, partition: int, begin: int, end: int
     ) -> AsyncIterator[Sequence[Letter]]:
         """Yield the selected letters of a range, batch by batch."""
-        reader, position = self.reader, begin
-        reader.seek(partition, position)
-        last_read_s = self.clock.monotonic_s()
-        while position < end:
-            try:
-                batch = await reader.poll(partition, _BATCH_RECORDS, _POLL_S)
-            except PositionError:
-                # Retention deleted the oldest letters while they were being read.
-                first, _ = await reader.bounds(partition)
-                if first <= position:
-                    raise
-                self._advance(min(first, end) - position)
-                position = first
-                reader.seek(partition, position)
-                continue
-            if batch.position > position:
-                self._advance(min(batch.position, end) - position)
-                position, last_read_s = batch.position, self.clock.monotonic_s()
-            elif self.clock.monotonic_s() - last_read_s > _SILENCE_S:
-                raise RetryError(f"reading dead letters: no data for {_SILENCE_S:.0f} s")
-            letters = [letter_of(partition, each) for each in batch.records if each.offset < end]
+        position = begin
+        async for records, after in read_range(self.reader, self.clock, partition, begin, end):
+            self._read += after - position
+            position = after
+            self.progress(self._read, self._offsets)
+            letters = [letter_of(partition, record) for record in records]
             yield [letter for letter in letters if self.selection.matches(letter)]
-
-    def _advance(self, offsets: int) -> None:
-        self._read += offsets
-        self.progress(self._read, self._offsets)
 
 
 def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from contextgauge.errors import PositionError, RetryError
 from schemas.topics import MIB
 from streams.core.derivation.rules_config import Rules
 from streams.flow.common.lag import Lag
-from streams.flow.common.retry import WorkerTools
+from streams.flow.common.ports import WorkerPorts
 from streams.flow.dead_letters.letters import FloodWatch
 from streams.flow.derive.config import DeriveConfig
 from streams.flow.derive.group_offsets import GroupOffsets
@@ -54,7 +54,7 @@ class ReaderLostError(RetryError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DerivePorts(WorkerTools):
+class DerivePorts(WorkerPorts):
     """What every partition's task uses."""
 
     log: Log
@@ -144,16 +144,16 @@ class PartitionTask:
     """Runs one partition until `stop` is called or something fails."""
 
     def __init__(
-        self, tools: DerivePorts, place: InputPartition, reader: GroupReader, offsets: GroupOffsets
+        self, ports: DerivePorts, place: InputPartition, reader: GroupReader, offsets: GroupOffsets
     ) -> None:
-        self._tools = tools
+        self._ports = ports
         self._place = place
         self._reader = reader
         self._offsets = offsets
         self._label = str(place.partition)
         self._stop = asyncio.Event()
         self._end: int | None = None
-        self._lag = Lag(tools, place.partition, "derive_lag_messages", "derive_lag_seconds")
+        self._lag = Lag(ports, place.partition, "derive_lag_messages", "derive_lag_seconds")
         self.running = False
         """Whether it has been restored. Until then it can be cancelled without loss."""
         self.committed = False
@@ -168,16 +168,16 @@ class PartitionTask:
 
         Raises FencedError, RetryError or StopError; then the state is lost.
         """
-        tools, partition = self._tools, self._place.partition
-        began = tools.clock.monotonic_s()
-        tools.health.partition(partition, "restoring")
-        producer = tools.log.transactional_producer(tools.config.transactional_id(partition))
+        ports, partition = self._ports, self._place.partition
+        began = ports.clock.monotonic_s()
+        ports.health.partition(partition, "restoring")
+        producer = ports.log.transactional_producer(ports.config.transactional_id(partition))
         try:
-            with tools.health.step("restore", partition, tools.config.restore_silence_s) as step:
+            with ports.health.step("restore", partition, ports.config.restore_silence_s) as step:
                 await producer.start()
                 state = await self._take_over(released, step)
                 await self._begin(state)
-            tools.telemetry.observe("derive_restore_seconds", tools.clock.monotonic_s() - began)
+            ports.telemetry.observe("derive_restore_seconds", ports.clock.monotonic_s() - began)
             logger.info(
                 "partition is running",
                 partition=partition,
@@ -185,46 +185,46 @@ class PartitionTask:
                 sessions=state.sessions,
             )
             self.running = True
-            tools.health.partition(partition, "running")
-            tools.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
+            ports.health.partition(partition, "running")
+            ports.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
             if state.position is not None:
-                tools.telemetry.gauge("derive_position", state.position, partition=self._label)
+                ports.telemetry.gauge("derive_position", state.position, partition=self._label)
             await self._loop(producer, state)
             return ReleasedState(state, self._end)
         finally:
             await producer.stop()
             for gauge in ("derive_sessions", "derive_position"):
-                tools.telemetry.forget(gauge, partition=self._label)
+                ports.telemetry.forget(gauge, partition=self._label)
             self._lag.forget()
 
     async def _take_over(self, released: ReleasedState | None, step: StepTimer) -> PartitionState:
         """Return the state: the released one if the changelog ends where this worker left it."""
-        tools, partition = self._tools, self._place.partition
+        ports, partition = self._ports, self._place.partition
         # No one else can write from here on: any other producer of this id is fenced.
-        self._end = await tools.state_store.end(partition)
+        self._end = await ports.state_store.end(partition)
         if released is not None and released.end == self._end:
-            tools.telemetry.count("derive_restores", outcome="kept")
+            ports.telemetry.count("derive_restores", outcome="kept")
             return released.state
-        state = PartitionState(tools.rules, tools.config, self._place)
+        state = PartitionState(ports.rules, ports.config, self._place)
 
         def on_progress(done: int, total: int) -> None:
             step.restart()
-            tools.health.partition(partition, "restoring", done=done, total=total)
+            ports.health.partition(partition, "restoring", done=done, total=total)
 
         await restore(
             state,
             partition,
-            state_store=tools.state_store,
-            telemetry=tools.telemetry,
-            clock=tools.clock,
+            state_store=ports.state_store,
+            telemetry=ports.telemetry,
+            clock=ports.clock,
             on_progress=on_progress,
         )
-        tools.telemetry.count("derive_restores", outcome="restored")
+        ports.telemetry.count("derive_restores", outcome="restored")
         return state
 
     async def _begin(self, state: PartitionState) -> None:
         """Seek to the stored position, or to the first message kept where none is stored."""
-        partition, topic = self._place.partition, self._tools.config.messages_topic
+        partition, topic = self._place.partition, self._ports.config.messages_topic
         first, end = await self._reader.bounds(partition)
         if state.position is None:
             state.position = first
@@ -253,7 +253,7 @@ class PartitionTask:
         poll: asyncio.Task[Batch] | None = None
         commit: asyncio.Task[None] | None = None
         under_way: set[asyncio.Task[Any]] = set()
-        position, most = state.position, self._tools.config.batch_messages
+        position, most = state.position, self._ports.config.batch_messages
         # How many messages and bytes may still join the next batch; one fetch may exceed it.
         messages, size = most, _BATCH_BYTES
         try:
@@ -296,13 +296,13 @@ class PartitionTask:
                 self._report_lag(state.position)
             return None
         work = state.finish(position)
-        self._tools.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
+        self._ports.telemetry.gauge("derive_sessions", state.sessions, partition=self._label)
         return asyncio.create_task(self._commit(producer, work))
 
     async def _poll(self, messages: int) -> Batch:
-        tools, config, partition = self._tools, self._tools.config, self._place.partition
+        ports, config, partition = self._ports, self._ports.config, self._place.partition
         try:
-            with tools.health.step("poll", partition, config.poll_timeout_s):
+            with ports.health.step("poll", partition, config.poll_timeout_s):
                 return await self._reader.poll(partition, messages, config.poll_timeout_s)
         except RetryError as error:
             raise ReaderLostError(str(error)) from error
@@ -314,20 +314,20 @@ class PartitionTask:
 
     async def _commit(self, producer: TransactionalProducer, work: Work) -> None:
         """Commit a batch: records, dead letters, state and position, or nothing of it."""
-        tools, config, partition = self._tools, self._tools.config, self._place.partition
-        began = tools.clock.monotonic_s()
-        changes = tools.state_store.to_records(partition, work.changes)
-        with tools.health.step("commit", partition, config.commit_timeout_s):
+        ports, config, partition = self._ports, self._ports.config, self._place.partition
+        began = ports.clock.monotonic_s()
+        changes = ports.state_store.to_records(partition, work.changes)
+        with ports.health.step("commit", partition, config.commit_timeout_s):
             ends = await producer.commit([*work.records, *changes])
         self._offsets.note(partition, work.position)
         self.committed = True
         self._end = ends.get((config.state_topic, partition))
-        self._report(work, tools.clock.monotonic_s() - began)
-        tools.flood.add(work.dead)
+        self._report(work, ports.clock.monotonic_s() - began)
+        ports.flood.add(work.dead)
         if work.reasons:
             logger.warning("dead letters", partition=partition, reasons=dict(work.reasons))
             if not config.allow_dead_letters:
-                tools.flood.check()
+                ports.flood.check()
         await asyncio.sleep(config.commit_pause_s)
 
     def _report_lag(self, position: int, last_ms: int | None = None) -> None:
@@ -335,7 +335,7 @@ class PartitionTask:
         self._lag.report(position, None if ends is None else ends.high, last_ms)
 
     def _report(self, work: Work, seconds: float) -> None:
-        telemetry, label = self._tools.telemetry, self._label
+        telemetry, label = self._ports.telemetry, self._label
         telemetry.count("worker_transactions", outcome="committed")
         telemetry.observe("derive_commit_seconds", seconds)
         telemetry.gauge("derive_position", work.position, partition=label)
@@ -350,5 +350,5 @@ class PartitionTask:
         if work.evicted:
             telemetry.count("derive_evictions", work.evicted, partition=label)
         if work.last_ms is not None:
-            age_ms = self._tools.clock.now_ms() - work.last_ms
+            age_ms = self._ports.clock.now_ms() - work.last_ms
             telemetry.observe("derive_delay_seconds", max(age_ms, 0) / 1000)

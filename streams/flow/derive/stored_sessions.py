@@ -18,10 +18,11 @@ from typing import Final, NamedTuple
 from contextgauge import json_codec
 from contextgauge.errors import VersionError
 from schemas.records import Json
-from streams.core.derivation.state import (
+from streams.core.derivation.state import Session
+from streams.core.derivation.stored_state import (
+    READABLE_VERSIONS,
     SESSION_PART,
     STATE_VERSION,
-    Session,
     StoredPart,
     pack,
     part_names,
@@ -33,8 +34,8 @@ POSITION_KEY: Final = json_codec.dumps(["position"])
 _SLICE_SESSIONS: Final = 1_000
 """Sessions looked at in a row while restoring: a few milliseconds."""
 
-_BEGINNING: Final = b"[%d," % STATE_VERSION
-_ACTIVITY: Final = re.compile(re.escape(_BEGINNING) + rb"(-?[0-9]+),(?:null|([0-9]+)),")
+_BEGINNINGS: Final = tuple(b"[%d," % version for version in READABLE_VERSIONS)
+_ACTIVITY: Final = re.compile(rb"\[[0-9]+,(-?[0-9]+),(?:null|([0-9]+)),")
 
 
 _ACTIVITY_FIELDS: Final = 2
@@ -87,7 +88,7 @@ class StoredSessions:
         page = []
         for session_id, values in self._values.items():
             for value in values.values():
-                if not value.startswith(_BEGINNING):
+                if not value.startswith(_BEGINNINGS):
                     raise _unreadable(session_id, value)
             match = _ACTIVITY.match(values.get(SESSION_PART, b""))
             if match is None:

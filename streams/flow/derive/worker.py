@@ -34,14 +34,14 @@ from streams.flow.derive.partition_task import (
 logger = structlog.get_logger()
 
 
-async def run_derive(tools: DerivePorts) -> None:
+async def run_derive(ports: DerivePorts) -> None:
     """Derive until `stop` is set; then finish the running batches and leave the group.
 
     A log that is away, at start or later, is waited for with a back-off. Raises StopError where
     going on would be wrong: missing or unequal topics, an unknown version, a position out of
     range, a flood of dead letters.
     """
-    telemetry = tools.telemetry
+    telemetry = ports.telemetry
     # Initialised with 0: the first event of a new series would not show as an increase.
     telemetry.count("worker_retries", 0, service="kafka")
     for outcome in ("committed", "failed", "fenced"):
@@ -51,7 +51,7 @@ async def run_derive(tools: DerivePorts) -> None:
     for reason in get_args(DeadReason):
         telemetry.count("derive_dead_letters", 0, reason=reason)
     released: dict[int, ReleasedState] = {}
-    await stay_member(lambda: _DeriveMember(tools, released), tools)
+    await stay_member(lambda: _DeriveMember(ports, released), ports)
 
 
 class _Ownership:
@@ -76,11 +76,11 @@ class _DeriveMember(Membership):
 
     worker = "derive"
 
-    def __init__(self, tools: DerivePorts, released: dict[int, ReleasedState]) -> None:
-        config = tools.config
+    def __init__(self, ports: DerivePorts, released: dict[int, ReleasedState]) -> None:
+        config = ports.config
         topic, group = config.messages_topic, config.group
-        super().__init__(tools, tools.log, topic, group, config.instance_id)
-        self._tools = tools
+        super().__init__(ports, ports.log, topic, group, config.instance_id)
+        self._ports = ports
         self._released = released
         self._owned: dict[int, _Ownership] = {}
         self._dead_partitions = 0
@@ -88,9 +88,9 @@ class _DeriveMember(Membership):
 
     async def _prepare(self) -> int:
         """Raise ConfigError where a topic is missing or the partition counts differ."""
-        config = self._tools.config
+        config = self._ports.config
         equal = (config.messages_topic, config.events_topic, config.state_topic)
-        counts = await self._tools.log.partition_counts([*equal, config.dead_topic])
+        counts = await self._ports.log.partition_counts([*equal, config.dead_topic])
         missing = [name for name, count in counts.items() if count is None]
         if missing:
             raise ConfigError(
@@ -124,7 +124,7 @@ class _DeriveMember(Membership):
             del self._released[gone]
         for partition in sorted(partitions):
             # Initialised with 0: the first event of a new series would not show as an increase.
-            self._tools.telemetry.count("worker_fenced", 0, partition=str(partition))
+            self._ports.telemetry.count("worker_fenced", 0, partition=str(partition))
             ownership = self._owned[partition] = _Ownership()
             ownership.task = self._spawn(self._own(partition, ownership))
 
@@ -136,7 +136,7 @@ class _DeriveMember(Membership):
             ownership.release()
         tasks = [ownership.task for ownership in ownerships if ownership.task is not None]
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=self._tools.config.revoke_timeout_s)
+            _, late = await asyncio.wait(tasks, timeout=self._ports.config.revoke_timeout_s)
             for task in late:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -144,12 +144,12 @@ class _DeriveMember(Membership):
 
     async def _own(self, partition: int, ownership: _Ownership) -> None:
         """Run a partition, again after failures, until it is released."""
-        tools = self._tools
+        ports = self._ports
         place = InputPartition(partition, self._partitions, self._dead_partitions)
-        backoff = Backoff(tools.clock, ownership.released)
+        backoff = Backoff(ports.clock, ownership.released)
         released = self._released.pop(partition, None)
         while not ownership.released.is_set():
-            task = ownership.current = PartitionTask(tools, place, self._reader, self._offsets)
+            task = ownership.current = PartitionTask(ports, place, self._reader, self._offsets)
             try:
                 self._released[partition] = await task.run(released)
             except asyncio.CancelledError:
@@ -158,19 +158,19 @@ class _DeriveMember(Membership):
                     self._released[partition] = released
                 raise
             except FencedError as error:
-                tools.telemetry.count("worker_fenced", partition=str(partition))
-                tools.telemetry.count("worker_transactions", outcome="fenced")
-                tools.health.partition(partition, "waiting", str(error))
+                ports.telemetry.count("worker_fenced", partition=str(partition))
+                ports.telemetry.count("worker_transactions", outcome="fenced")
+                ports.health.partition(partition, "waiting", str(error))
                 logger.warning("fenced", partition=partition, error=str(error))
-                await sleep_until(tools.clock, ownership.released, tools.config.fenced_pause_s)
+                await sleep_until(ports.clock, ownership.released, ports.config.fenced_pause_s)
             except ReaderLostError:
                 raise
             except RetryError as error:
-                tools.telemetry.count("worker_transactions", outcome="failed")
+                ports.telemetry.count("worker_transactions", outcome="failed")
                 if task.committed:
                     backoff.reset()
-                tools.health.partition(partition, "waiting", str(error))
-                await pause(error, backoff, tools, partition=partition)
+                ports.health.partition(partition, "waiting", str(error))
+                await pause(error, backoff, ports, partition=partition)
             finally:
                 self.has_worked = self.has_worked or task.committed
                 ownership.current = None

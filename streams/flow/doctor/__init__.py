@@ -9,9 +9,8 @@ checks, and a test compares it to the tables.
 from collections.abc import Sequence
 
 from streams.flow.doctor.checks import kafka, publishers, redis, topics, workers
-from streams.flow.doctor.facts import Expected, Facts
+from streams.flow.doctor.facts import Expected, Facts, Services
 from streams.flow.doctor.gather import gather
-from streams.flow.doctor.log_facts import Services
 from streams.flow.doctor.rules import SEVERITIES, Finding, Severity, load
 
 __all__ = [

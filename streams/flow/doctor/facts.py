@@ -1,18 +1,20 @@
-"""Facts: what the services reported, and what the settings expect of them."""
+"""Facts: the services to examine, what they reported, and what the settings expect of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from schemas.topics import Topic
-from streams.ports import Generations, ViewPosition
+from streams.ports import Clock, Generations, Log, ViewPosition, ViewReader
 from streams.ports.inspection import (
     Bootstrap,
+    BrokerInspector,
     ClusterFacts,
     Failure,
     FailureKind,
     Group,
     StoreFacts,
+    StoreInspector,
 )
 
 _T = TypeVar("_T")
@@ -34,6 +36,17 @@ def known(fact: _T | Failure) -> _T:
     if isinstance(fact, Failure):
         raise UnknownFactError(fact.text, fact.kind)
     return fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The services to examine; a Failure where the settings do not name one properly."""
+
+    brokers: BrokerInspector | Failure
+    log: Log | Failure
+    store: StoreInspector | Failure
+    views: ViewReader | Failure
+    clock: Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +81,10 @@ class MiskeyedMessage:
     offset: int
     timestamp_ms: int
     headers: tuple[str, ...]
+
+
+Miskeying: TypeAlias = Literal["without_key", "other_key", "other_partitioner", "right_by_chance"]
+"""What is wrong with a message's key or partition: the fields of `Keying` that count it."""
 
 
 @dataclass(slots=True, kw_only=True)

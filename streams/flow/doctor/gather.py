@@ -12,12 +12,13 @@ from streams.flow.doctor.facts import (
     Expected,
     Facts,
     KafkaFacts,
+    Services,
     UnknownFactError,
     Views,
     WorkerProgress,
     known,
 )
-from streams.flow.doctor.log_facts import LogFacts, Services
+from streams.flow.doctor.log_facts import LogFacts
 from streams.ports import ViewPosition, ViewReader
 from streams.ports.inspection import ClusterFacts, Failure, StoreFacts
 

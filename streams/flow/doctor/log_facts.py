@@ -6,7 +6,6 @@ Reads without a group and commits nothing, so no worker is affected.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from contextgauge.normalise import normalise, session_of
@@ -22,17 +21,17 @@ from streams.flow.doctor.facts import (
     Expected,
     Keying,
     MiskeyedMessage,
+    Miskeying,
+    Services,
     UnknownFactError,
     WorkerProgress,
     known,
 )
-from streams.ports import Batch, Clock, Log, LogRecord, PartitionReader, ViewReader, started
+from streams.ports import Batch, LogRecord, PartitionReader, started
 from streams.ports.inspection import (
-    BrokerInspector,
     ClusterFacts,
     Failure,
     Group,
-    StoreInspector,
     TopicFacts,
 )
 
@@ -60,17 +59,6 @@ _HEADERS = 8
 """Header names of a wrongly keyed message that are shown."""
 
 _HEADER_CHARACTERS = 40
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """The services to examine; a Failure where the settings do not name one properly."""
-
-    brokers: BrokerInspector | Failure
-    log: Log | Failure
-    store: StoreInspector | Failure
-    views: ViewReader | Failure
-    clock: Clock
 
 
 class KeyingSample:
@@ -102,8 +90,8 @@ class KeyingSample:
                 partition, record.offset, time_ms, tuple(sorted(names))
             )
 
-    def _kind(self, partition: int, record: LogRecord) -> str | None:
-        """Return what is wrong with a message's key or partition, as `Keying` names it."""
+    def _kind(self, partition: int, record: LogRecord) -> Miskeying | None:
+        """Return what is wrong with a message's key or partition."""
         value = record.value or b""
         body = codec.decode(value, self._limit)
         if isinstance(body, DeadLetter):

@@ -14,6 +14,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from contextgauge.documents import document
 from streams.flow.doctor.facts import Expected, Facts, UnknownFactError
 from streams.flow.doctor.words import fill, listed
 
@@ -104,7 +105,7 @@ class Check:
             rule.severity,
             fill(rule.message, item),
             item.get("subject", ""),
-            fill(rule.remedy, item),
+            fill(rule.remedy, {"docs": document(""), **item}),
             self._values(item),
         )
 

@@ -16,7 +16,6 @@ from schemas.views import (
     PARTITION_FIELD,
     SESSION_IDLE_MS,
     Aggregates,
-    AttemptView,
     Compaction,
     EntryStream,
     PartitionView,
@@ -26,8 +25,8 @@ from streams import codec
 from streams.codec import views as view_codec
 from streams.core.projection import statistics as project_stats
 from streams.core.projection.documents import (
+    changeable_compactions,
     compaction,
-    compaction_name,
     entry_stream,
     live_entry,
     pressure,
@@ -131,9 +130,9 @@ class Fold:
             return []
         self._view_bytes[session] = len(document)
         return [
-            codec.key_bytes(compaction_name(chain.chain, chain.pending.number))
+            codec.key_bytes(name)
             for chain in view.chains.values()
-            if chain.pending is not None
+            for name in changeable_compactions(chain)
         ]
 
     def put_compaction(self, session: bytes, name: bytes, document: bytes | None) -> None:
@@ -226,12 +225,12 @@ class Fold:
             session=session,
             view=view,
             view_bytes=view_bytes,
-            compaction=self._compact(session, before, record),
+            compaction=self._compact(session, before, view, record),
             entry=None if stream is None or entry is None else (stream, entry),
             recent=recent,
             pressure=pressure(view),
             idle=placed.logged_ms,
-            stats=self._count(placed, None if before is None else before.attempt),
+            stats=self._count(placed, before),
             partition=self._partition,
             live=Entry(placed.offset, view_codec.encode(live_entry(view, record))),
             agents=_agents(session, before, view, recent),
@@ -243,7 +242,7 @@ class Fold:
             self._view_bytes[session] = len(document)
 
     def _compact(
-        self, session: bytes, before: SessionView | None, record: Record
+        self, session: bytes, before: SessionView | None, view: SessionView, record: Record
     ) -> tuple[bytes, bytes] | None:
         name = touched_compaction(before, record)
         if name is None:
@@ -252,14 +251,16 @@ class Fold:
         after = compaction(self._compactions.get(place), record)
         if after is None:
             return None
-        if after.complete:
-            self._compactions.pop(place, None)
-        else:
-            self._compactions[place] = after
+        self._compactions[place] = after
+        chain = record.data.chain
+        former = None if before is None else before.chains.get(chain)
+        touched = {name} if former is None else {name, *changeable_compactions(former)}
+        for settled in touched - changeable_compactions(view.chains[chain]):
+            self._compactions.pop((session, codec.key_bytes(settled)), None)
         return place[1], view_codec.encode(after)
 
     def _count(
-        self, placed: LoggedRecord, attempt: AttemptView | None
+        self, placed: LoggedRecord, view: SessionView | None
     ) -> Mapping[bytes, Aggregates | None]:
         """Count the record; return the aggregates that changed, but for the partition's own."""
         record, before = placed.record, self._partition
@@ -268,18 +269,18 @@ class Fold:
             after = replace(after, leaving=False)
         self._partition, self._all_left = after, False
         enters_day = project_stats.enters_day(before.newest_ms, after.newest_ms)
-        if not enters_day and not project_stats.counts(record):
+        names = project_stats.fields(record, view, after.newest_ms)
+        if not enters_day and not names:
             return _NOTHING_CHANGED
         changed: dict[bytes, Aggregates | None] = {}
         if enters_day:
             for name in project_stats.hours_too_old(self._aggregates, after.newest_ms):
                 del self._aggregates[name]
                 changed[codec.key_bytes(name)] = None
-        if project_stats.counts(record):
-            for name in project_stats.fields(record, after.newest_ms):
-                known = self._aggregates.get(name, _NOTHING_COUNTED)
-                counted = self._aggregates[name] = project_stats.counted(known, record, attempt)
-                changed[codec.key_bytes(name)] = counted
+        for name in names:
+            known = self._aggregates.get(name, _NOTHING_COUNTED)
+            counted = self._aggregates[name] = project_stats.counted(known, record, view)
+            changed[codec.key_bytes(name)] = counted
         return changed
 
     def _drop_compactions(self, sessions: Collection[bytes]) -> None:

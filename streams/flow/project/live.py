@@ -1,10 +1,14 @@
-"""Live projection of one partition: keeps the generation that readers use up to date."""
+"""Live projection of one partition: keeps the generation that readers use up to date.
+
+A generation that cannot be followed, because documents are lost or have a former format, is
+replaced: the next one is begun.
+"""
 
 from collections.abc import Sequence
 
 import structlog
 
-from contextgauge.errors import LostError, ReseekError
+from contextgauge.errors import FormerViewsError, LostError, ReseekError
 from streams.flow.common.lag import Lag
 from streams.flow.project.partition import PartitionProjector
 from streams.flow.project.polling import PartitionPoller, ProjectPorts
@@ -20,12 +24,12 @@ logger = structlog.get_logger()
 
 
 class LiveProjection:
-    """Follows the active generation on one partition, and begins the next if documents are lost."""
+    """Follows the active generation on one partition, and begins the next where it cannot."""
 
     def __init__(self, ports: ProjectPorts, reader: GroupReader, poller: PartitionPoller) -> None:
         self._ports, self._reader, self._poller = ports, reader, poller
-        self._lost: int | None = None
-        """The generation whose documents of this partition are known to be lost."""
+        self._unusable: int | None = None
+        """The generation that is known not to be followed on this partition."""
         self._heartbeat_s = ports.clock.monotonic_s() - _HEARTBEAT_S
         self._lag = Lag(ports, poller.partition, "project_lag_records", "project_lag_seconds")
 
@@ -35,7 +39,7 @@ class LiveProjection:
         try:
             while True:
                 active = generations.current.active
-                if active is None or active == self._lost:
+                if active is None or active == self._unusable:
                     self._poller.is_followed = False
                     self._ports.health.partition(
                         partition, "building", "readers wait for the next generation"
@@ -50,7 +54,7 @@ class LiveProjection:
                 else:
                     try:
                         await self._follow(active)
-                    except LostError as error:
+                    except (LostError, FormerViewsError) as error:
                         await self._replace(active, error)
                     except ReseekError as error:
                         await self._poller.pause_before_rereading(error)
@@ -77,20 +81,23 @@ class LiveProjection:
                 await poller.write(projector, batch)
                 await self._report(projector, batch.records)
 
-    async def _replace(self, generation: int, error: LostError) -> None:
-        """Begin the next generation, if the damaged one is still active."""
+    async def _replace(self, generation: int, error: LostError | FormerViewsError) -> None:
+        """Begin the next generation, if the one that cannot be followed is still active."""
         generations, until_done = self._ports.generations, self._ports.retry.run
         await until_done(generations.refresh)
         if generations.current.active != generation:
             return
-        self._lost = generation
-        self._ports.telemetry.count("project_losses", partition=self._poller.label)
-        logger.error(
-            "documents are gone from the view store: rebuilding them from the log",
-            partition=self._poller.partition,
-            generation=generation,
-            error=str(error),
-        )
+        self._unusable = generation
+        context = {"partition": self._poller.partition, "generation": generation}
+        if isinstance(error, FormerViewsError):
+            logger.info("views of a former format: rebuilding them from the log", **context)
+        else:
+            self._ports.telemetry.count("project_losses", partition=self._poller.label)
+            logger.error(
+                "documents are gone from the view store: rebuilding them from the log",
+                error=str(error),
+                **context,
+            )
         await until_done(generations.begin_next)
 
     async def _report(self, projector: PartitionProjector, records: Sequence[LogRecord]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from contextgauge.errors import ConfigError, LostError, ReseekError, VersionError
+from contextgauge.errors import ConfigError, FormerViewsError, LostError, ReseekError, VersionError
 from schemas.views import Aggregates, EntryStream, PartitionView
 from streams import codec
 from streams.codec import views as view_codec
@@ -42,8 +42,11 @@ _DOCUMENTS = 5
 """Documents of one record at most, without aggregates: a view, a compaction, an entry, its place
 in the live feed, and the partition's own account."""
 
-_STATS_BYTES = 8 * 1024
-"""What one field of the aggregates takes at most: four distributions, all their buckets used."""
+_STATS_BYTES = 2 * 1024
+"""What one field of the aggregates takes at most without its buckets."""
+
+_BUCKET_BYTES = 32
+"""What one bucket takes at most: an edge of 17 digits, its count and their punctuation."""
 
 _SLICE_RECORDS = 250
 """Records folded in a row before others get a turn: some 5 ms."""
@@ -95,8 +98,7 @@ class ViewWrite:
             size += len(added.compaction[1])
         if added.entry is not None:
             size += len(added.entry[1].document)
-        for name in added.stats:
-            size += len(name) + _STATS_BYTES
+        size += sum(len(name) + most_bytes(stat) for name, stat in added.stats.items())
         return size
 
     def add(self, added: Documents) -> None:
@@ -174,11 +176,17 @@ class PartitionProjector:
     async def open(self, build: str | None = None) -> bool:
         """Load the stored position; return False where there is none, or none of this build.
 
-        Raises LostError where the aggregates are gone, ConfigError where the views are for
-        another number of partitions, VersionError.
+        Raises LostError where the aggregates are gone, FormerViewsError where the views have a
+        former format and no build is given, ConfigError where they are for another number of
+        partitions, VersionError.
         """
         until_done, store, partitions = self._retry.run, self._store, self._place[2]
-        stored = await until_done(store.position, *self._at)
+        try:
+            stored = await until_done(store.position, *self._at)
+        except FormerViewsError:
+            if build is None:
+                raise
+            return False  # begun by a worker of a former version, which ends when it meets ours
         if stored is None or (build is not None and stored.build != build):
             return False
         if stored.partitions != partitions:
@@ -307,6 +315,15 @@ class PartitionProjector:
         self._stored = position
         self.writes += 1
         self.documents += call.documents()
+
+
+def most_bytes(stat: Aggregates | None) -> int:
+    """Return the bytes that a field of the aggregates takes at most; None: the field leaves."""
+    if stat is None:
+        return 0
+    triggers = (stat.manual, stat.automatic, stat.unknown_trigger)
+    buckets = sum(len(each.duration_ms.buckets) + len(each.pre_tokens.buckets) for each in triggers)
+    return _STATS_BYTES + _BUCKET_BYTES * buckets
 
 
 def _pieces(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:

@@ -8,7 +8,8 @@ import structlog
 
 from contextgauge.errors import PositionError
 from streams.flow.common.generations import GenerationTracker
-from streams.flow.common.retry import RetryLoop, WorkerTools
+from streams.flow.common.ports import WorkerPorts
+from streams.flow.common.retry import RetryLoop
 from streams.flow.project.config import ProjectConfig
 from streams.flow.project.partition import PartitionProjector, ViewPartition
 from streams.ports import Batch, Log, PartitionReader, ViewStore
@@ -20,7 +21,7 @@ logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjectPorts(WorkerTools):
+class ProjectPorts(WorkerPorts):
     """What the work on every partition uses."""
 
     log: Log

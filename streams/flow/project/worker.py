@@ -1,9 +1,9 @@
 """The project worker: folds context.events into views, as a member of a group.
 
 Readers use the active generation; a worker follows it on every partition that it is given.
-Where there is none (a new or an emptied store), or where documents were lost, the next one is
-built from the log's beginning, on every partition by the worker that has it, and becomes active
-once all have come to where the log ended when they began:
+Where there is none (a new or an emptied store), or where documents were lost or have a former
+format, the next one is built from the log's beginning, on every partition by the worker that has
+it, and becomes active once all have come to where the log ended when they began:
 
     no active generation ──begin──▶ next ──all partitions caught up──▶ active ──loss──▶ next …
 
@@ -11,7 +11,7 @@ A partition whose documents were lost is followed no further: its readers see it
 rather than wrong figures. What ends what, by the error's name:
 
     ReseekError      the partition drops what it has in memory and reads on from the stored position
-    LostError        the next generation is begun
+    LostError, FormerViewsError  the next generation is begun
     RetryError       of the store: waited for; of the log: the worker rejoins the group
     StopError        ends the worker
 """

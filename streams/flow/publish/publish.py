@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from contextgauge.containers import Line
+from contextgauge.delivery.derivable import DerivableCheck
 from contextgauge.delivery.outgoing import headers_of, keyed
 from contextgauge.delivery.privacy import strip_text
 from contextgauge.partitioner import partition_of
@@ -27,7 +28,7 @@ _SLICE_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishConfig:
-    """Where to, and how."""
+    """The topic to publish to, and how messages are prepared."""
 
     topic: str
     partitions: int
@@ -55,6 +56,8 @@ class PublishCounts:
     """Lines that could not be sent: without a session, too large to be shortened, or not to be
     read where texts are left out."""
     sessions: set[str] = field(default_factory=set)
+    check: DerivableCheck = field(default_factory=lambda: DerivableCheck(limit=None))
+    """Whether any line can give a figure; not over while none can."""
 
 
 class LinePublisher:
@@ -83,6 +86,8 @@ class LinePublisher:
         done.read_bytes += line.size + 1
         if not line.value or line.value.isspace():
             return
+        if not done.check.is_over:
+            done.check.look(line.value)
         if line.size > config.limit_bytes:
             # Shortening takes seconds, in which batches must go on being sent.
             prepared = await asyncio.to_thread(_prepared, line, config)

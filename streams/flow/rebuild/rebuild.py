@@ -83,6 +83,7 @@ class Rebuild:
             if seen.active is None:
                 raise _no_views()
             return None
+        await self._count_partitions()
         return await self._progress("building")
 
     async def abandon(self) -> int | None:
@@ -93,6 +94,7 @@ class Rebuild:
         seen = await self._look()
         if seen.next is None:
             return None
+        await self._count_partitions()
         await self._store.abandon(seen.next, seen.build)
         await self._generations.refresh()
         now = self._generations.current
@@ -117,6 +119,7 @@ class Rebuild:
         seen = await self._look()
         if seen.active is None:
             raise _no_views()
+        await self._count_partitions()
         self.resumed = seen.next is not None
         if seen.next is None:
             build = self._generations.new_build_name()
@@ -129,7 +132,6 @@ class Rebuild:
         await self._generations.refresh()
         seen = self._generations.current
         self._pair = Pair(seen.active or 0, seen.next or 0, seen.build)
-        await self._count_partitions()
         return seen
 
     async def run(self, *, accept: bool) -> Rebuilt:

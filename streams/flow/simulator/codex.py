@@ -101,7 +101,13 @@ class Codex(SimulatedSession):
         self._line("compacted", message=summary)
         self._token_count(_counts(NO_TOKENS) | {"total_tokens": attempt.post_tokens})
         item: Json = {"type": "ContextCompaction", "id": self.random.key("item_")}
-        self._event("item_completed", turn_id=f"t{self._turns}", item=item)
+        self._event(
+            "item_completed",
+            turn_id=f"t{self._turns}",
+            item=item,
+            started_at_ms=self.now_ms - attempt.duration_ms,
+            completed_at_ms=self.now_ms,
+        )
         self._last = None
         return True
 

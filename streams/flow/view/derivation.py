@@ -159,11 +159,10 @@ class LocalDerivation:
         self._write.add(documents)
         if is_live:
             self._live.append(documents.live)
-        if statistics.counts(record):
-            attempt = None if before is None else before.attempt
-            own = self._own_totals(session)
-            for field in statistics.fields(record, documents.partition.newest_ms):
-                own[field] = statistics.counted(own.get(field, Aggregates()), record, attempt)
+        fields = statistics.fields(record, before, documents.partition.newest_ms)
+        own = self._own_totals(session) if fields else {}
+        for field in fields:
+            own[field] = statistics.counted(own.get(field, Aggregates()), record, before)
 
     def _own_totals(self, session: bytes) -> dict[str, Aggregates]:
         """Return the session's own aggregates, to be changed."""

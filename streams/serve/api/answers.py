@@ -24,6 +24,7 @@ from streams import codec
 from streams.codec import Encoded
 from streams.codec import views as view_codec
 from streams.core.session_status import THRESHOLDS, Status, status_of
+from streams.core.until_compaction import CompactionPoints
 from streams.serve.views.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -152,7 +153,9 @@ class SharedCache(Generic[T]):
 THRESHOLDS_JSON: Final = Encoded(codec.dumps(THRESHOLDS._asdict()))
 
 
-def judged(documents: Iterable[bytes], now_ms: int) -> tuple[list[Encoded], int | None]:
+def judged(
+    documents: Iterable[bytes], points: CompactionPoints, now_ms: int
+) -> tuple[list[Encoded], int | None]:
     """Return views with their statuses, and when the first verdict changes; None: never.
 
     Raises VersionError. A status is one more member of a view, which goes out as it is stored. What
@@ -161,7 +164,7 @@ def judged(documents: Iterable[bytes], now_ms: int) -> tuple[list[Encoded], int 
     """
     views, changes = [], []
     for document in documents:
-        status = status_of_document(document)
+        status = status_of_document(document, points)
         views.append(document[:-1] + b',"status":' + codec.dumps(served(status, now_ms)) + b"}")
         change_ms = status.next_change_ms(now_ms)
         if change_ms is not None:
@@ -176,10 +179,13 @@ def served(status: Status, now_ms: int) -> dict[str, Json]:
     members["state"] = status.state(now_ms)
     members["thrashing"] = status.is_thrashing(now_ms)
     members["thrash"] = status.thrash and status.thrash._asdict()
+    members["until_compaction"] = {
+        name: until._asdict() for name, until in status.until_compaction.items()
+    }
     return members
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def status_of_document(document: bytes) -> Status:
+def status_of_document(document: bytes, points: CompactionPoints) -> Status:
     """Return the judgement of a session's view. Raises VersionError."""
-    return status_of(view_codec.decode(SessionView, document))
+    return status_of(view_codec.decode(SessionView, document), points)

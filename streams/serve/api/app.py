@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
-from contextgauge.errors import RetryError, StopError
+from contextgauge.errors import FormerViewsError, RetryError, StopError
 from streams.serve.api import answers, openapi, routes
 from streams.serve.api.guard import PROBES, STREAM, Guard, is_private
 from streams.serve.api.page import add_page
@@ -44,7 +44,7 @@ _DOCS_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-sr
 
 def create_app(serving: Serving) -> FastAPI:
     """Return the application."""
-    reading = Reading(serving.reader, serving.clock)
+    reading = Reading(serving.reader, serving.clock, serving.points)
     feed = Feed(serving.reader, reading.snapshots, serving.clock, serving.telemetry, serving.report)
 
     @asynccontextmanager
@@ -149,6 +149,8 @@ def _add_errors(app: FastAPI, serving: Serving) -> None:
             detail = "The views are gone from Redis: a project worker rebuilds them from the log."
         elif isinstance(error, RetryError):
             detail = "Redis does not answer: try again in a moment."
+        elif isinstance(error, FormerViewsError):
+            detail = "The views are of a former build: a project worker rebuilds them from the log."
         else:
             serving.report("reading the views", error)
             detail = "The stored views cannot be read: see the server's log."

@@ -208,7 +208,8 @@ def _check_sizes(scope: Scope, headers: Headers) -> None:
     if has_unknown_size or not length.isdecimal() or int(length) > _BODY_BYTES:
         raise Problem(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"No request needs a body; the limit is {_BODY_BYTES} bytes.",
+            f"No request needs a body; the limit is {_BODY_BYTES} bytes, and a body needs a "
+            "Content-Length.",
             "too-large",
         )
 

@@ -18,6 +18,7 @@ from schemas.records import Kind
 from schemas.records import Runtime as KnownRuntime
 from schemas.views import STREAM_ENTRIES, SizeState
 from streams.serve.api.problems import bad_parameter
+from streams.serve.views import session_index
 
 
 class _AnyText(Convertor[str]):
@@ -63,8 +64,16 @@ SessionIds: TypeAlias = Annotated[
     ),
 ]
 Sort: TypeAlias = Annotated[
-    Literal["recent", "pressure"],
-    Query(description="`recent`: the last active first; `pressure`: the fullest first."),
+    session_index.Sort,
+    Query(
+        description="`recent`: the last active first; `pressure`: the fullest; `until`: the "
+        "nearest to compaction; `growth`: the fastest growing; `compactions`: the most often "
+        "compacted; `folder`: by the name of the folder."
+    ),
+]
+LiveFirst: TypeAlias = Annotated[
+    bool,
+    Query(description="Sessions with a record in the last half hour come before all others."),
 ]
 State: TypeAlias = Annotated[
     SizeState | None,
@@ -133,7 +142,7 @@ Since: TypeAlias = Annotated[
     Annotated[str, AfterValidator(_hour)] | None,
     Query(
         description="The first hour (UTC) in the answer, such as `2026-11-22T00`; for by=hour. "
-        "Records without a time are left out then.",
+        "Records without a time are in `unknown`, which is always in the answer.",
         json_schema_extra={"pattern": _HOUR},
     ),
 ]

@@ -5,16 +5,20 @@ is read as long as it exists, which is for a minute after a swap.
 """
 
 import base64
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from pydantic import Field, StrictFloat, StrictInt, StrictStr, TypeAdapter
 
 from schemas.records import Json
+from schemas.views import SessionView
 from streams import codec
-from streams.ports import Clock, Ranking, ViewReader
+from streams.codec import views as view_codec
+from streams.core.until_compaction import NO_POINTS, CompactionPoints, models_to_learn
+from streams.ports import Clock, ViewReader
 from streams.serve.api.problems import Problem, bad_cursor, no_session
-from streams.serve.views.session_index import SessionFilter, SessionIndex
+from streams.serve.views.session_index import ListOrder, Matches, SessionFilter, SessionIndex
 from streams.serve.views.sessions import Sessions
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
 
@@ -24,7 +28,9 @@ _Whole: TypeAlias = Annotated[StrictInt, Field(gt=-(1 << 63), lt=1 << 63)]
 CursorForm: TypeAlias = TypeAdapter[tuple[Any, ...]]
 """The parts of a cursor: its generation, its list, and where it ended."""
 
-SESSIONS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, StrictFloat, _Whole, StrictStr])
+SESSIONS_FORM: Final[CursorForm] = TypeAdapter(
+    tuple[_Whole, Any, _Whole, StrictFloat | StrictStr, _Whole, StrictStr]
+)
 """A cursor of sessions ends with a rank, its session in hexadecimal digits."""
 
 RECORDS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, _Whole])
@@ -32,11 +38,14 @@ RECORDS_FORM: Final[CursorForm] = TypeAdapter(tuple[_Whole, Any, _Whole])
 
 
 class Cursor(NamedTuple):
-    """Where an answer ended: a generation, the list, and the end. Opaque to clients."""
+    """Where an answer ended: a generation, the list, and the end. Opaque to clients.
+
+    The end's parts have the types of the list's form.
+    """
 
     generation: int
     of: str
-    end: tuple[int | float | str, ...]
+    end: tuple[Any, ...]
 
     def encoded(self) -> str:
         """Return the cursor as clients get it."""
@@ -59,12 +68,23 @@ def read_cursor(text: str | None, of: str, form: CursorForm) -> Cursor | None:
     return Cursor(generation, of, tuple(end))
 
 
-class Reading:
-    """Reads answers. Its methods raise RetryError, VersionError, ViewsGoneError, Problem."""
+_LEARNED_S: Final = 30.0
+"""What is usual of a model changes slowly."""
 
-    def __init__(self, store: ViewReader, clock: Clock) -> None:
+
+class Reading:
+    """Reads answers. Its methods raise RetryError, VersionError, ViewsGoneError, Problem.
+
+    `points` are the configured ones.
+    """
+
+    def __init__(
+        self, store: ViewReader, clock: Clock, points: CompactionPoints = NO_POINTS
+    ) -> None:
         self._store, self.clock = store, clock
         self._index = SessionIndex(store)
+        self._points = points
+        self._learned_s: dict[str, float] = {}
         self.snapshots = Snapshots(store, clock)
 
     async def snapshot(self, cursor: Cursor | None = None) -> Snapshot:
@@ -90,26 +110,49 @@ class Reading:
     async def sessions(
         self,
         snapshot: Snapshot,
-        by: Ranking,
+        order: ListOrder,
         session_filter: SessionFilter,
         cursor: Cursor | None,
         limit: int,
-    ) -> tuple[list[bytes], str | None, int]:
-        """Return a part of the list of sessions, the next cursor, and the whole list's length."""
+    ) -> tuple[list[bytes], str | None, Matches]:
+        """Return a part of the list of sessions, the next cursor, and the part's account."""
         after = None
         if cursor is not None:
-            percent, recent, name = cursor.end
+            past, key, recent, name = cursor.end
+            if isinstance(key, str) is not (order.sort == "folder"):
+                raise bad_cursor()
             try:
-                after = (float(percent), int(recent), bytes.fromhex(str(name)))
-            except (ValueError, OverflowError):
+                after = (past, key, recent, bytes.fromhex(name))
+            except ValueError:
                 raise bad_cursor() from None
-        part = await self._index.part(snapshot, by, session_filter, after, limit)
+        if order.sort == "until":
+            models = await self._index.models_to_learn(snapshot)
+            order = order._replace(points=await self._learn(snapshot, models))
+        part = await self._index.part(snapshot, order, session_filter, after, limit)
         views = await self.at(snapshot).views(summary.key for summary in part.sessions)
         following = None
         if part.has_more:
-            percent, recent, session = part.sessions[-1].rank(by)
-            following = Cursor(snapshot.generation, by, (percent, recent, session.hex())).encoded()
-        return list(views.values()), following, part.total
+            *rank, session = part.sessions[-1].rank(order)
+            end = (*rank, session.hex())
+            following = Cursor(snapshot.generation, order.sort, end).encoded()
+        return list(views.values()), following, part
+
+    async def points(self, snapshot: Snapshot, views: Iterable[bytes]) -> CompactionPoints:
+        """Return what is known of where compactions begin, for these views."""
+        decoded = [view_codec.decode(SessionView, view) for view in views]
+        return await self._learn(snapshot, set().union(*map(models_to_learn, decoded)))
+
+    async def _learn(self, snapshot: Snapshot, models: set[str]) -> CompactionPoints:
+        """Return what is known of where compactions begin, of these models as of now."""
+        now_s = self.clock.monotonic_s()
+        models = {model for model in models if now_s >= self._learned_s.get(model, now_s)}
+        if models:
+            learned = await self.at(snapshot).usual_points(models)
+            known = {name: point for name, point in self._points.learned if name not in models}
+            together = tuple(sorted((known | learned).items()))
+            self._points = self._points._replace(learned=together)
+            self._learned_s.update(dict.fromkeys(models, now_s + _LEARNED_S))
+        return self._points
 
     async def session(
         self, session_id: str, cursor: Cursor | None = None

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from contextgauge.units import MINUTE_MS
 from schemas.records import event_type
 from schemas.views import EntryStream
 from streams import codec
+from streams.core.session_status import THRESHOLDS
 from streams.ports import ReadingProgress
 from streams.serve.api import agents, answers, parameters, shapes
 from streams.serve.api.answers import THRESHOLDS_JSON, judged
@@ -17,7 +19,7 @@ from streams.serve.api.openapi import problems_of
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Reading, read_cursor
 from streams.serve.api.totals import Totals
-from streams.serve.views.session_index import SessionFilter
+from streams.serve.views.session_index import ListOrder, SessionFilter
 from streams.serve.views.sessions import SessionKey, Sessions
 
 _CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
@@ -46,9 +48,11 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         operation_id="listSessions",
         tags=["sessions"],
     )
-    async def sessions(  # noqa: PLR0913, PLR0917 -- the parameters of the route
+    async def sessions(  # noqa: PLR0913 -- the parameters of the route
         request: Request,
+        *,
         sort: parameters.Sort = "recent",
+        live_first: parameters.LiveFirst = False,
         state: parameters.State = None,
         model: parameters.Model = None,
         runtime: parameters.Runtime = None,
@@ -59,7 +63,7 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         cursor: parameters.After = None,
         id: parameters.SessionIds = None,  # noqa: A002 -- the parameter's name
     ) -> Response:
-        """List sessions by last activity or by percentage used, a part at a time.
+        """List sessions in an order, a part at a time.
 
         A cursor belongs to its generation; once that is gone, the answer is 410. Sessions that
         move up between two requests may be in both answers or in neither.
@@ -69,28 +73,36 @@ def _add_sessions(router: APIRouter, reading: Reading) -> None:
         after = read_cursor(cursor, sort, SESSIONS_FORM)
         snapshot = await reading.snapshot(after)
         now_ms = reading.clock.now_ms()
-        tag = answers.tag(request.url.path, request.url.query, snapshot.position)
+        order = ListOrder(sort, live_since(now_ms) if live_first else None)
+        tag = answers.tag(request.url.path, request.url.query, snapshot.position, order)
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
         if id is not None:
             stored = reading.at(snapshot)
             found = list((await stored.views(dict.fromkeys(map(stored.key, id)))).values())
-            following, total = None, len(found)
+            following, total, live = None, len(found), None
         else:
             text = q.lower() if q else None
             session_filter = SessionFilter(state, model, runtime, agent, min_percent, text)
-            found, following, total = await reading.sessions(
-                snapshot, sort, session_filter, after, limit
+            found, following, part = await reading.sessions(
+                snapshot, order, session_filter, after, limit
             )
-        views, change_ms = judged(found, now_ms)
+            total, live = part.total, part.live if live_first else None
+        views, change_ms = judged(found, await reading.points(snapshot, found), now_ms)
         members = {
             "thresholds": THRESHOLDS_JSON,
             "sessions": views,
             "next": following,
             "total": total,
+            "live": live,
         }
         return answers.answer(snapshot, answers.until(tag, change_ms), members)
+
+
+def live_since(now_ms: int) -> int:
+    """Return since when a live session has been active, in whole minutes: lists are cached."""
+    return (now_ms - THRESHOLDS.stale_after_ms) // MINUTE_MS * MINUTE_MS
 
 
 def _add_session(router: APIRouter, reading: Reading) -> None:
@@ -131,7 +143,7 @@ async def _records(  # noqa: PLR0917 -- the parameters of the route
     if same is not None:
         return same
     sessions = reading.at(snapshot)
-    start = -1 if cursor is None else max(int(cursor.end[0]), -1)
+    start = -1 if cursor is None else cursor.end[0]
     entries = await sessions.entries(sessions.key(session_id), stream, start)
     if kinds:
         types = {event_type(kind) for kind in kinds}
@@ -194,11 +206,12 @@ def _add_records(router: APIRouter, reading: Reading) -> None:
         """Read a session: identity, chains, open attempt, compactions, status."""
         snapshot, view = await reading.session(session_id)
         now_ms = reading.clock.now_ms()
-        tag = answers.tag(request.url.path, view, snapshot.version)
+        points = await reading.points(snapshot, [view])
+        tag = answers.tag(request.url.path, view, points, snapshot.version)
         same = answers.unchanged(request, tag, snapshot, now_ms)
         if same is not None:
             return same
-        (session,), change_ms = judged([view], now_ms)
+        (session,), change_ms = judged([view], points, now_ms)
         members = {"session": session, "thresholds": THRESHOLDS_JSON}
         return answers.answer(snapshot, answers.until(tag, change_ms), members)
 

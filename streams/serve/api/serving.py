@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.ports import Clock, Health, ReadingProgress, Telemetry, ViewReader
 
 Report = Callable[[str, BaseException], None]
@@ -20,6 +21,7 @@ class Serving:
     `readers` returns the names of readers by the hashes of their tokens; None: everybody may read.
     `only_here`: it serves this machine only. `requests_per_s` limits one reader, 0: no limit;
     `streams` limits the live feed. `origins` are those of pages that may read from a browser.
+    `points` are where compactions are expected by the settings.
     `reading` returns how much of local transcripts has been read, where this process reads them.
     """
 
@@ -34,4 +36,5 @@ class Serving:
     requests_per_s: int = 0
     streams: int = 2_000
     origins: Sequence[str] = ()
+    points: CompactionPoints = NO_POINTS
     reading: Callable[[], ReadingProgress | None] | None = None

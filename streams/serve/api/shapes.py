@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.views import Aggregates, Compaction, Distribution, SessionView, TriggerAggregates
 from streams.core.session_status import Severity, State
+from streams.core.until_compaction import PointSource
 
 
 class _Shape(BaseModel):
@@ -55,6 +56,16 @@ class ThrashShape(_Shape):
     last_ms: int
 
 
+class UntilCompactionShape(_Shape):
+    """How far a chain is from its next automatic compaction."""
+
+    tokens: int | None = Field(description="What is left; null: the size is unknown.")
+    responses: int | None = Field(description="The same in responses, by the chain's growth.")
+    threshold_tokens: int = Field(description="The size at which it is expected.")
+    source: PointSource
+    estimated: bool = Field(description="It is learned: not reported, and not configured.")
+
+
 class StatusShape(_Shape):
     """What a session looks like as of the answer, and when that changes without a new record."""
 
@@ -62,6 +73,9 @@ class StatusShape(_Shape):
     state: State
     severity: Severity = Field(description="How full the leading chain is.")
     severities: dict[str, Severity] = Field(description="The same of each chain.")
+    until_compaction: dict[str, UntilCompactionShape] = Field(
+        description="By chain; without those of which nothing is known, or where it is off."
+    )
     last_sign_ms: int | None = Field(description="The open attempt's last sign of life.")
     stalled_from_ms: int | None = Field(description="From then on the state is `stalled`.")
     stale_from_ms: int | None = Field(description="From then on the state is `stale`.")
@@ -99,6 +113,7 @@ class SessionsAnswer(_Answer):
     sessions: list[JudgedSession]
     next: str | None = Field(description="The cursor of the next part; null: there is none.")
     total: int = Field(description="Sessions that the filters take, in all parts.")
+    live: int | None = Field(description="With `live_first`: how many of them come first.")
 
 
 class SessionAnswer(_Answer):
@@ -136,21 +151,15 @@ class CompactionsAnswer(_Answer):
     compactions: list[Compaction]
 
 
-class RangeShape(_Shape):
-    """The range of a percentile: only counts by range are stored."""
-
-    at_least: int = Field(description="It is not less than this.")
-    at_most: int = Field(description="It is not more than this; equal to the other: it is exact.")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionShape(Distribution):
-    """Whole numbers counted. `buckets` has counts by upper edge, which is in its bucket."""
+    """Whole numbers counted; `mean` is floored, percentiles are off by up to 2 %."""
 
     __pydantic_config__ = _STORED
-    p50: RangeShape | None
-    p95: RangeShape | None
-    p99: RangeShape | None
+    mean: int | None
+    p50: int | None
+    p95: int | None
+    p99: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +168,12 @@ class TriggerShape(TriggerAggregates):
 
     __pydantic_config__ = _STORED
     duration_ms: DistributionShape
+    pre_tokens: DistributionShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatesShape(Aggregates):
-    """Compactions counted; `duration_ms` is of all triggers together."""
+    """Compactions counted; `duration_ms` and `pre_tokens` are of all triggers together."""
 
     __pydantic_config__ = _STORED
     manual: TriggerShape
@@ -216,7 +226,7 @@ class _ChatEvent(_Shape):
 
 
 class ContextWarningData(_Shape):
-    """A threshold was crossed; percentages are rounded half up."""
+    """A threshold was crossed; percentages are rounded down and add up to 100."""
 
     contextUsedPercent: int
     contextRemainingPercent: int
@@ -237,6 +247,9 @@ class CompactionStartData(_Shape):
 
     triggerReason: Literal["threshold_exceeded", "manual"]
     contextUsedPercent: int
+    outcome: Literal["succeeded", "failed", "blocked", "unknown"] | None = Field(
+        description="How the attempt ended; null: it has not ended yet."
+    )
 
 
 class CompactionStartEvent(_ChatEvent):
@@ -247,16 +260,21 @@ class CompactionStartEvent(_ChatEvent):
 
 
 class CompactionCompleteData(_Shape):
-    """A compaction was measured; the summary is empty where none was seen."""
+    """A compaction ended; the summary is empty where none was seen."""
 
     summary: str
-    tokensBefore: int
-    tokensAfter: int
-    tokensSaved: int
+    tokensBefore: int | None = Field(description="Null where no size was known.")
+    tokensAfter: int | None = Field(
+        description="Null until the next response measures it, and where there was no compaction."
+    )
+    tokensSaved: int | None
+    outcome: Literal["succeeded", "failed", "blocked", "unknown"]
+    error: str | None = Field(description="Why it failed, in the runtime's words.")
+    attemptId: str | None = Field(description="The id of the start, where one was seen.")
 
 
 class CompactionCompleteEvent(_ChatEvent):
-    """A compaction was measured."""
+    """A compaction ended; one that succeeded gets its sizes once they are measured."""
 
     type: Literal["compaction_complete"]
     data: CompactionCompleteData

@@ -1,8 +1,8 @@
 """The aggregates of all partitions added up, with percentiles from their histograms.
 
 They consist of counts, sums, minima and maxima: adding partitions up gives what one partition would
-have. The values themselves are not stored, so a percentile is a range: from edge to edge of its
-bucket, and never beyond the smallest and the largest value.
+have. The values themselves are not stored, only counts by bucket, so a percentile is off by up to
+2 %, the width of a bucket; the smallest and the largest value are exact.
 """
 
 import dataclasses
@@ -10,18 +10,16 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from itertools import accumulate
+from typing import Any, Final, Literal, TypeAlias
 
 from schemas.records import Json
 from schemas.views import (
-    DURATION_EDGES_MS,
+    BUCKET_EDGES,
     HOUR_FIELD,
     MODEL_FIELD,
-    OVER,
     PARTITION_FIELD,
-    TOKEN_EDGES,
     TOTAL_FIELD,
-    UNKNOWN_HOUR,
     UNKNOWN_MODEL_FIELD,
     Aggregates,
     Distribution,
@@ -30,7 +28,7 @@ from schemas.views import (
 from streams import codec
 from streams.codec import Encoded
 from streams.codec import views as view_codec
-from streams.codec.aggregates import added, added_distributions, edge_of
+from streams.codec.aggregates import added, added_distributions
 from streams.ports import Clock
 from streams.serve.api.answers import SharedCache, tag
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot
@@ -46,9 +44,6 @@ _MOST_S: Final = 5.0
 most, and never longer than this."""
 
 PERCENTILES: Final = (50, 95, 99)
-
-_EDGES: Final = {"duration_ms": DURATION_EDGES_MS, "pre_tokens": TOKEN_EDGES}
-"""Of the buckets of distributions, by their names."""
 
 UNKNOWN_MODEL: Final = "unknown"
 """The name for compactions whose model is unknown."""
@@ -135,7 +130,7 @@ def added_up(
 
 
 def _is_since(name: str, since: str | None) -> bool:
-    return since is None or (name >= since and name != UNKNOWN_HOUR)
+    return since is None or name >= since  # `unknown` is greater than any hour
 
 
 def _name(field: str, by: By) -> str | None:
@@ -149,66 +144,61 @@ def _name(field: str, by: By) -> str | None:
     return field.removeprefix(MODEL_FIELD) if field.startswith(MODEL_FIELD) else None
 
 
-class Range(NamedTuple):
-    """The bounds of a value."""
+def percentile(distribution: Distribution, percent: int) -> int | None:
+    """Return a percentile, off by at most 2 %; None where nothing was counted.
 
-    at_least: int
-    at_most: int
-
-
-def percentile(distribution: Distribution, percent: int, edges: Sequence[int]) -> Range | None:
-    """Return the range that a percentile lies in; None where nothing was counted.
-
-    `edges` are those of the buckets. Where so many percent are a whole number of values, what lies
-    between the last of them and the next one is the percentile: of two values, both.
+    Where so many percent are a whole number of values, it is the mean of the last of them and the
+    next one, floored: the median of two values is between them.
     """
-    if not distribution.count or distribution.min is None or distribution.max is None:
+    if not distribution.count:
         return None
     whole, rest = divmod(distribution.count * percent, 100)
     first = whole + 1 if rest else max(whole, 1)
     second = min(whole + 1, distribution.count)
-    low = _ranked(distribution, first, edges)
-    high = low if second == first else _ranked(distribution, second, edges)
-    return Range(low.at_least, high.at_most)
+    return (_ranked(distribution, first) + _ranked(distribution, second)) // 2
 
 
-def _ranked(distribution: Distribution, rank: int, edges: Sequence[int]) -> Range:
-    """Return the range that the value of a rank lies in, counted from 1 for the smallest."""
+def _ranked(distribution: Distribution, rank: int) -> int:
+    """Return the value of a rank, counted from 1 for the smallest."""
     assert distribution.min is not None  # noqa: S101 -- something was counted
     assert distribution.max is not None  # noqa: S101
     if rank == 1:
-        return Range(distribution.min, distribution.min)
-    if rank < distribution.count:
-        seen = 0
-        for name in sorted(distribution.buckets, key=edge_of):
-            seen += distribution.buckets[name]
-            if seen >= rank:
-                upper = distribution.max if name == OVER else int(name)
-                index = len(edges) if name == OVER else bisect_left(edges, upper)
-                lower = edges[index - 1] if index else 0
-                return Range(max(lower, distribution.min), min(upper, distribution.max))
-    return Range(distribution.max, distribution.max)
+        return distribution.min
+    if rank == distribution.count:
+        return distribution.max
+    uppers = sorted(map(int, distribution.buckets))
+    ranks = accumulate(distribution.buckets[str(upper)] for upper in uppers)
+    upper = next(upper for upper, last in zip(uppers, ranks, strict=True) if last >= rank)
+    return min(max(_middle(upper), distribution.min), distribution.max)
+
+
+def _middle(upper: int) -> int:
+    """Return what stands for a bucket: 2 % above its lowest value, so 2 % below its highest."""
+    index = bisect_left(BUCKET_EDGES, upper)
+    lowest = BUCKET_EDGES[index - 1] + 1 if index else 0
+    return min(lowest * 51 // 50, upper)
 
 
 def shown(counted: Aggregates | TriggerAggregates) -> dict[str, Json]:
-    """Return aggregates as the API has them: with durations of all triggers, and percentiles."""
+    """Return aggregates as the API has them: with the sums over triggers, means and percentiles."""
     members = _members(counted)
     triggers = [value for value in members.values() if isinstance(value, TriggerAggregates)]
     if triggers:
         members["duration_ms"] = added_distributions([trigger.duration_ms for trigger in triggers])
+        members["pre_tokens"] = added_distributions([trigger.pre_tokens for trigger in triggers])
     for name, value in members.items():
         if isinstance(value, TriggerAggregates):
             members[name] = shown(value)
         elif isinstance(value, Distribution):
-            members[name] = _with_percentiles(value, _EDGES[name])
+            members[name] = _with_figures(value)
     return members
 
 
-def _with_percentiles(distribution: Distribution, edges: Sequence[int]) -> dict[str, Json]:
+def _with_figures(distribution: Distribution) -> dict[str, Json]:
     members = _members(distribution)
+    members["mean"] = distribution.sum // distribution.count if distribution.count else None
     for percent in PERCENTILES:
-        bounds = percentile(distribution, percent, edges)
-        members[f"p{percent}"] = bounds and bounds._asdict()
+        members[f"p{percent}"] = percentile(distribution, percent)
     return members
 
 

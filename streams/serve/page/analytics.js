@@ -7,6 +7,7 @@ import { count, duration, exact, percent, folderOf, shortIds, thrashWords, token
 import { emptyNote, note, skeleton, showError } from "./notes.js";
 import { sessionLink } from "./row.js";
 import * as stats from "./stats.js";
+import { ModelTable, TriggerTable } from "./stats_tables.js";
 import { currentThresholds, silence, withThresholds } from "./status.js";
 
 const REFRESH_MS = 15_000;
@@ -20,7 +21,7 @@ const PAGE = 200;
 const CHART_HEIGHT = 200;
 const COLUMNS = 18;
 
-const RANGES_NOTE = "Sizes and durations are counted by range, so a median, p95 or p99 is shown as the range that it lies in.";
+const PRECISION_NOTE = "Averages are exact; a median, p95 or p99 is off by at most 2%. Compactions that a runtime prepared in the background are in no duration.";
 
 const RANGES = [
   ["24h", "24 hours", 24],
@@ -118,13 +119,15 @@ export class Analytics {
     }
     if (this.grid === undefined) this.#build();
     this.byHour = byHour.by;
+    this.succeeded = counts.succeeded;
     this.#figures(total, counts);
     this.#hours();
-    this.tokensCard.set(stats.barsOf(total.pre_tokens, stats.TOKEN_EDGES, COLUMNS), total.pre_tokens);
-    this.durationCard.set(stats.barsOf(total.duration_ms, stats.DURATION_EDGES, COLUMNS), total.duration_ms);
+    this.tokensCard.set(stats.barsOf(total.pre_tokens, COLUMNS), total.pre_tokens);
+    this.durationCard.set(stats.barsOf(total.duration_ms, COLUMNS), total.duration_ms);
     const { tenths, measured } = stats.remainingTenths(views);
     this.ratioCard.set(measured ? tenths : [], null, measured);
-    this.#models(byModel.by);
+    this.triggers.set(total);
+    this.models.set(byModel.by);
     this.#trouble(views);
   }
 
@@ -136,10 +139,12 @@ export class Analytics {
     this.hourTable = dataTable("Compactions per hour", ["Hour", "Automatic", "Manual", "Unknown trigger"], () =>
       transposed(this.columns).filter((row) => row[1] + row[2] + row[3] > 0).reverse()
         .map(([at, ...each]) => [stats.hourWords(at * 1000), ...each.map(exact)]));
-    this.tokensCard = this.#histogram("Size before compaction", stats.tokensEdge, "Tokens, above – up to");
-    this.durationCard = this.#histogram("Duration", stats.durationEdge, "Above – up to");
-    this.ratioCard = this.#histogram("What remains after compaction", (share) => `${share}%`, "Of the size before, from – below");
-    this.modelBody = h("tbody");
+    this.tokensCard = this.#histogram("Size before compaction", stats.tokensEdge, tokens, "Tokens, above – up to");
+    this.durationCard = this.#histogram("Duration", stats.durationEdge, duration, "Above – up to");
+    this.ratioCard = this.#histogram("What remains after compaction", (share) => `${share}%`, null, "Of the size before, from – below");
+    this.triggers = new TriggerTable();
+    this.models = new ModelTable();
+    this.elsewhere = text();
     this.thrashWhat = text();
     this.stalledWhat = text();
     this.thrashHost = h("ul", { class: "plain-list" });
@@ -153,17 +158,16 @@ export class Analytics {
       h("section", { class: "card wide", "aria-labelledby": "hours-title" },
         h("div", { class: "card-head" }, h("h2", { id: "hours-title" }, "Compactions per hour"), ranges.el),
         this.hoursNone, this.hourChart.el,
-        this.hoursLegend,
+        this.hoursLegend, h("p", { class: "faint small" }, this.elsewhere),
         this.hourTable.el),
-      h("p", { class: "wide faint small" }, RANGES_NOTE),
       this.tokensCard.el, this.durationCard.el, this.ratioCard.el,
+      this.triggers.el,
       h("div", { class: "pair" }, h("section", { class: "card", "aria-labelledby": "thrash-title" }, h("h2", { id: "thrash-title" }, "Thrash"),
         h("p", { class: "faint small" }, this.thrashWhat), this.thrashHost),
       h("section", { class: "card", "aria-labelledby": "stalled-title" }, h("h2", { id: "stalled-title" }, "Stalled compactions"),
         h("p", { class: "faint small" }, this.stalledWhat), this.stalledHost)),
-      h("section", { class: "card wide", "aria-labelledby": "models-title" }, h("h2", { id: "models-title" }, "By model"),
-        h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Compactions by model" },
-          h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Model", "Compactions", "Automatic", "Manual", "Unknown trigger", "Failed", "Blocked", "Unknown outcome", "Before, median", "Took, median", "Took, p95", "Remains", "Saved", "Messages each"].map((name) => h("th", { scope: "col" }, name)))), this.modelBody))),
+      this.models.el,
+      h("p", { class: "wide faint small" }, PRECISION_NOTE),
     );
     this.host.replaceChildren(h("div", { class: "page-head" }, h("h1", {}, "Analytics"), h("p", { class: "faint" }, "All sessions")),
       tileHost, this.grid);
@@ -189,24 +193,29 @@ export class Analytics {
     for (const el of [this.hourChart.el, this.hoursLegend, this.hourTable.el]) shown(el, !isEmpty);
     if (!isEmpty) this.hourChart.set(stacked(all));
     this.hourTable.write();
+    const [, ...drawn] = all.map((column) => column.reduce((sum, value) => sum + value, 0));
+    const untimed = this.byHour.unknown === undefined ? 0 : stats.countsOf(this.byHour.unknown).succeeded;
+    setText(this.elsewhere, stats.elsewhereWords(this.succeeded, drawn.reduce((sum, value) => sum + value, 0), untimed));
   }
 
   #figures(total, counts) {
-    const took = total.duration_ms;
+    const { duration_ms: took, pre_tokens: before } = total;
     const remains = stats.remainingShare(total);
-    const [p50, p95, p99] = [took.p50, took.p95, took.p99].map((each) => stats.rangeWords(each, stats.durationEdge));
     const each = stats.messagesEach(total);
+    const of = (known) => (known < counts.succeeded ? ` · known for ${exact(known)}` : "");
     this.tiles.set([
-      ["Compactions", exact(counts.succeeded), `${exact(counts.automatic)} automatic · ${exact(counts.manual)} manual${counts.unknown_trigger ? ` · ${exact(counts.unknown_trigger)} unknown trigger` : ""}`],
-      ["Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN, `${exact(total.measured)} measured`],
-      ["Remains after", remains === null ? UNKNOWN : percent(remains), "of the size before"],
-      ["Duration", p50, took.p50 === null ? "no duration was reported" : `median · p95 ${p95} · p99 ${p99}`],
-      ["Messages each", each === null ? UNKNOWN : exact(each), "mean before a compaction"],
+      ["Compactions", exact(counts.succeeded), triggerWords(counts)],
+      ["Size before", tokens(before.mean), before.count ? `on average · median ${tokens(before.p50)} · p95 ${tokens(before.p95)}${of(before.count)}` : "no size was reported"],
+      ["Duration", duration(took.mean), took.count ? `on average · median ${duration(took.p50)} · p95 ${duration(took.p95)} · p99 ${duration(took.p99)}${of(took.count)}` : "no duration was reported"],
+      ["Messages between compactions", each === null ? UNKNOWN : exact(each), "on average"],
+      ["Tokens saved", total.measured ? tokens(total.saved_tokens) : UNKNOWN,
+        [`by ${count(total.measured, "measured compaction")}`, remains === null ? "" : `${percent(remains)} of the size before remains`].filter(Boolean).join(" · ")],
       ["Failed", counts.ended === 0 ? UNKNOWN : percent((counts.failed / counts.ended) * 100), otherEnds(counts)],
     ]);
   }
 
-  #histogram(title, format, head) {
+  /** `format` writes an edge, `figure` a figure of the distribution. */
+  #histogram(title, format, figure, head) {
     const id = `h-${title.toLowerCase().replaceAll(" ", "-")}`;
     const summary = text();
     let bars = [];
@@ -221,8 +230,8 @@ export class Analytics {
       shown(chart.el, !isEmpty);
       shown(table.el, !isEmpty);
       if (distribution !== null) {
-        const { p50, p95, max } = distribution;
-        setText(summary, p50 === null ? "" : `median ${stats.rangeWords(p50, format)} · p95 ${stats.rangeWords(p95, format)} · largest ${format(max)}`);
+        const { mean, p50, p95, max } = distribution;
+        setText(summary, mean === null ? "" : `average ${figure(mean)} · median ${figure(p50)} · p95 ${figure(p95)} · largest ${figure(max)}`);
       } else {
         setText(summary, measured ? `${count(measured, "compaction")}: the latest of the sessions active last` : "");
       }
@@ -230,23 +239,6 @@ export class Analytics {
       table.write();
     };
     return { el, set };
-  }
-
-  #models(byModel) {
-    const rows = Object.entries(byModel).map(([model, aggregates]) => ({ model, aggregates, counts: stats.countsOf(aggregates) }))
-      .sort((a, b) => b.counts.succeeded - a.counts.succeeded || (a.model < b.model ? -1 : 1));
-    this.modelBody.replaceChildren(...rows.map(({ model, aggregates, counts }) => {
-      const remains = stats.remainingShare(aggregates);
-      const each = stats.messagesEach(aggregates);
-      const cells = [
-        exact(counts.succeeded), exact(counts.automatic), exact(counts.manual), exact(counts.unknown_trigger), exact(counts.failed), exact(counts.blocked), exact(counts.unknown),
-        stats.rangeWords(aggregates.pre_tokens.p50, stats.tokensEdge),
-        stats.rangeWords(aggregates.duration_ms.p50, stats.durationEdge), stats.rangeWords(aggregates.duration_ms.p95, stats.durationEdge),
-        remains === null ? UNKNOWN : percent(remains), aggregates.measured ? tokens(aggregates.saved_tokens) : UNKNOWN,
-        each === null ? UNKNOWN : exact(each),
-      ];
-      return h("tr", {}, h("th", { scope: "row" }, model), ...cells.map((cell) => h("td", {}, cell)));
-    }));
   }
 
   #trouble(views) {
@@ -286,6 +278,12 @@ function tile([name]) {
   return { el: h("div", {}, h("dt", {}, name), h("dd", { class: "tile-figure" }, t.figure), h("dd", { class: "faint small" }, t.more)), update };
 }
 
+/** Compactions that succeeded, by trigger. */
+function triggerWords(counts) {
+  const more = counts.unknown_trigger && `${exact(counts.unknown_trigger)} unknown trigger`;
+  return [`${exact(counts.automatic)} automatic`, `${exact(counts.manual)} manual`, more].filter(Boolean).join(" · ");
+}
+
 /** Of how many attempts, and what else they came to: an unknown outcome is no failure. */
 function otherEnds({ failed, blocked, unknown, ended }) {
   const more = [blocked && `${exact(blocked)} blocked`, unknown && `${exact(unknown)} unknown outcome`];
@@ -318,7 +316,7 @@ function hourOptions(uPlot) {
     legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
     scales: { x: { time: true, range: (plot, low, high) => [low - 2_700, high + 2_700] }, y: { range: fromZero } },
     axes: [axis({ size: 32, grid: { show: false }, values: timeTicks, incrs: HOURS }), axis({ size: 40, values: whole, incrs: WHOLE })],
-    series: [{}, bars(uPlot, colour("--faint-bar")), bars(uPlot, colour("--accent")), bars(uPlot, colour("--bar"))],
+    series: [{}, bars(uPlot, colour("--faint-bar")), bars(uPlot, colour("--second")), bars(uPlot, colour("--accent"))],
   };
 }
 

@@ -4,6 +4,7 @@ import { Analytics } from "./analytics.js";
 import { decoded, get, onServer, setToken, takeToken } from "./api.js";
 import { attr, h, icon, setText, setIcon, text } from "./dom.js";
 import { duration, moment } from "./format.js";
+import { FiguresPage, showHelp } from "./help.js";
 import { noPageNote } from "./notes.js";
 import { Overview } from "./overview.js";
 import { ReadingBar, isReading } from "./reading.js";
@@ -42,6 +43,7 @@ class Shell {
     takeToken();
     initTips();
     this.#theme();
+    document.getElementById("help").addEventListener("click", showHelp);
     onServer({
       unauthorized: (refused) => this.#askToken(refused),
       reached: () => this.#reached(),
@@ -106,6 +108,10 @@ class Shell {
       page = "analytics";
       this.title("Analytics");
       this.#view = new Analytics(this.main, parameters, this);
+    } else if (path === "/figures") {
+      page = "figures";
+      this.title("Where the figures come from");
+      this.#view = new FiguresPage(this.main);
     } else if (path === "" || path === "/") {
       this.title("");
       this.#view = new Overview(this.main, parameters, this, leftId);
@@ -128,12 +134,20 @@ class Shell {
   }
 
   #shortcut(event) {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (/^(?:INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "")) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null) return;
+    const field = /^(?:INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "") ? document.activeElement : null;
     const search = this.main.querySelector("input[type=search]");
-    if (search === null) return;
-    event.preventDefault();
-    search.focus();
+    if (field !== null) {
+      if (field === search && event.key === "ArrowDown") this.#view?.key?.(event); // down, from the search into the list
+    } else if (event.key === "?") {
+      event.preventDefault();
+      showHelp();
+    } else if (event.key === "/" && search !== null) {
+      event.preventDefault();
+      search.focus();
+    } else {
+      this.#view?.key?.(event);
+    }
   }
 
   #theme() {

@@ -102,7 +102,7 @@ export class Chart {
     this.el.removeAttribute("role");
     this.el.append(
       h("p", { class: "chart-missing" }, "This installation has no chart library (uPlot): the figures are in the table below. ",
-        h("span", { class: "faint" }, "With Node.js on the machine, make page fetches it.")),
+        h("span", { class: "faint" }, "It was built without Node.js; in a checkout, make page fetches it.")),
     );
   }
 }

@@ -2,12 +2,16 @@
 
 import { h, icon, segments } from "./dom.js";
 import { PRESETS, RUNTIMES } from "./filters.js";
+import { SORT_WORDS } from "./order.js";
 
 const TYPING_MS = 200;
 
 export class Controls {
-  /** `filters`: the selection at first; `onChoose(change)` is called when the user changes it. */
-  constructor(filters, onChoose) {
+  /**
+   * `filters`: the selection at first; `onChoose(change)` is called when the user changes it,
+   * `onOpen(change)` for Enter in the search.
+   */
+  constructor(filters, onChoose, onOpen) {
     this.onChoose = onChoose;
     this.search = h("input", {
       type: "search", placeholder: "Search id, folder, model…", "aria-label": "Search sessions",
@@ -18,12 +22,16 @@ export class Controls {
       clearTimeout(typing);
       typing = setTimeout(() => onChoose({ q: this.search.value.trim() }), TYPING_MS);
     });
+    this.search.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.isComposing) return;
+      clearTimeout(typing);
+      onOpen({ q: this.search.value.trim() });
+    });
     this.presets = segments("Show", PRESETS, filters.show, (show) => onChoose({ show }));
     this.models = h("select", { "aria-label": "Model" }, h("option", { value: "" }, "All models"));
     this.runtimes = h("select", { "aria-label": "Runtime" }, h("option", { value: "" }, "All runtimes"),
       ...RUNTIMES.map(([value, name]) => h("option", { value }, name)));
-    this.sort = h("select", { "aria-label": "Order" }, h("option", { value: "pressure" }, "By pressure"),
-      h("option", { value: "recent" }, "By last activity"));
+    this.sort = h("select", { "aria-label": "Order" }, ...SORT_WORDS.map(([value, name]) => h("option", { value }, name)));
     this.offer(filters.model);
     for (const [name, select] of [["model", this.models], ["runtime", this.runtimes], ["sort", this.sort]]) {
       select.value = filters[name];
@@ -52,6 +60,11 @@ export class Controls {
       if (!models.has(option.value) && !option.selected) option.remove();
     }
     for (const model of models) this.offer(model);
+  }
+
+  /** Show an order that was selected elsewhere. */
+  markSort(sort) {
+    this.sort.value = sort;
   }
 
   /** Take all filters back. */

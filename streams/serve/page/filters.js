@@ -1,6 +1,7 @@
 // Which sessions are shown: from the address, and as parameters of the API.
 
 import { query } from "./api.js";
+import { DEFAULT_SORT, isSort } from "./order.js";
 import { leadingChain, stateOf } from "./status.js";
 
 export const PRESETS = [
@@ -24,17 +25,17 @@ export function readFilters(parameters) {
     model: parameters.get("model") ?? "",
     runtime: RUNTIMES.some(([value]) => value === parameters.get("runtime")) ? parameters.get("runtime") : "",
     agent: parameters.get("agent") ?? "",
-    sort: sort === "recent" ? "recent" : "pressure",
+    sort: isSort(sort) ? sort : DEFAULT_SORT,
   };
 }
 
 export function addressOf(filters) {
-  return `#/${query({ ...filters, sort: filters.sort === "pressure" ? "" : filters.sort })}`;
+  return `#/${query({ ...filters, sort: filters.sort === DEFAULT_SORT ? "" : filters.sort })}`;
 }
 
 export function serverFilters({ q, show, model, runtime, agent, sort }) {
   return {
-    sort, q, model, runtime, agent,
+    sort, q, model, runtime, agent, live_first: true,
     state: show === "compacting" || show === "unknown" ? show : "",
     min_percent: show === "high" ? 80 : "",
   };

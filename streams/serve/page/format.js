@@ -38,6 +38,11 @@ export function remaining(used) {
   return `${Math.max(0, 100 - Math.floor(used))}%`;
 }
 
+/** How full a context is, in the words of every screen: "62% used · 38% context remaining". */
+export function usage(used) {
+  return used === null || used === undefined ? UNKNOWN : `${percent(used)} used · ${remaining(used)} context remaining`;
+}
+
 /** A length of time: "0.9 s", "42 s", "3 min 5 s", "2 h 10 min", "4 d 3 h". */
 export function duration(ms) {
   if (ms === null || ms === undefined) return UNKNOWN;
@@ -89,6 +94,17 @@ export function moment(timeMs, nowMs) {
 /** "1 subagent", "3 subagents". */
 export function count(number, one, many = `${one}s`) {
   return `${exact(number)} ${number === 1 ? one : many}`;
+}
+
+const ERRORS = {
+  too_few_groups: "too few messages to compact",
+  prompt_too_long: "the prompt is too long",
+};
+const CODE = /^[a-z0-9]+(?:_[a-z0-9]+)+$/;
+
+/** A runtime's error or reason for people: a code in words, other text as it is. */
+export function errorWords(error) {
+  return ERRORS[error] ?? (CODE.test(error) ? error.replaceAll("_", " ") : error);
 }
 
 /** A thrash: "3 compactions within 12 min, until 14:02:11". */

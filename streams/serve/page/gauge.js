@@ -1,13 +1,13 @@
 // The bar of a context, and the tooltip that takes it apart: on the overview and for a session.
 
 import { attr, css, h, icon, setText, shown, texts } from "./dom.js";
-import { count, exact, percent, sourceMeaning, tokens, UNKNOWN, windowSource } from "./format.js";
+import { count, exact, percent, remaining, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
 
 const SEVERITY_WORDS = { high: ", high", critical: ", nearly full" };
 
 /** Make a gauge: {el, bind(chain, severity)}: percentage, sizes, source of the window, bar. */
 export function gauge() {
-  const { share, sizes, source, level } = texts("share", "sizes", "source", "level");
+  const { share, rest, sizes, source, level } = texts("share", "rest", "sizes", "source", "level");
   const triangle = icon("warning");
   triangle.classList.add("triangle");
   const fill = h("i", { class: "fill" });
@@ -19,6 +19,7 @@ export function gauge() {
       "div",
       { class: "gauge-line" },
       h("span", { class: "gauge-share" }, share, triangle, h("span", { class: "sr" }, level)),
+      h("span", { class: "gauge-rest faint" }, rest),
       h("span", { class: "gauge-sizes" }, sizes, " ", h("span", { class: "faint" }, source)),
     ),
     h("div", { class: "bar", "aria-hidden": "true" }, fill, mark),
@@ -28,6 +29,7 @@ export function gauge() {
     attr(el, "data-state", chain.state);
     const known = chain.used_percent !== null;
     setText(share, known ? percent(chain.used_percent) : chain.used_tokens === null ? UNKNOWN : "share unknown");
+    setText(rest, known ? `used · ${remaining(chain.used_percent)} context remaining` : "");
     setText(level, SEVERITY_WORDS[severity] ?? "");
     setText(sizes, sizesOf(chain));
     setText(source, chain.window === null && chain.window_source === null ? "" : `· ${windowSource(chain.window_source)}`);
@@ -51,16 +53,18 @@ function sizesOf(chain) {
   return chain.window === null ? `${tokens(chain.used_tokens)} · ${whole}` : `${tokens(chain.used_tokens)} of ${whole}`;
 }
 
-/** The tooltip's nodes: the parts of the size, the window, and what will happen. */
-export function breakdownTip(chain) {
+/** The tooltip's nodes: the parts of the size, the window, and what will happen; `until` as of `untilOf`. */
+export function breakdownTip(chain, until) {
   const parts = chain.breakdown;
   const isUnknown = chain.used_tokens === null;
   return [
+    chain.used_percent === null ? null : h("p", {}, usage(chain.used_percent)),
     h("p", {}, isUnknown ? "The size is unknown until the next response." : `Context window: ${sizeWords(chain)}`),
     h("p", { class: isUnknown ? "faint" : null }, `Total capacity: ${chain.window === null ? UNKNOWN : count(chain.window, "token")}`),
     chain.window_source ? windowNote(chain.window_source) : null,
     isUnknown ? null : h("p", { class: "faint" }, outlook(chain.auto_compact_enabled)),
-    isUnknown || !parts ? null : partsTable(parts, chain),
+    until?.estimated ? h("p", { class: "faint" }, untilMeaning(until)) : null,
+    isUnknown || !parts ? null : partsTable(parts, chain, until),
   ].filter((node) => node !== null);
 }
 
@@ -83,7 +87,19 @@ export function outlook(enabled) {
   return "Unknown whether compaction is automatic.";
 }
 
-function partsTable(parts, chain) {
+const UNTIL_MEANINGS = {
+  reported: (at) => `The runtime reports that it compacts at ${at}.`,
+  configured: (at) => `Configured: compaction is expected at ${at}.`,
+  learned_session: (at) => `Estimated: the last automatic compaction of this session began at ${at}.`,
+  learned_model: (at) => `Estimated: automatic compactions of this model usually begin at about ${at}.`,
+};
+
+/** Where the tokens until compaction are known from. */
+export function untilMeaning({ source, threshold_tokens: threshold }) {
+  return UNTIL_MEANINGS[source](count(threshold, "token"));
+}
+
+function partsTable(parts, chain, until) {
   const row = (name, value, more = "") => {
     const figure = exact(value);
     return h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, more ? `${figure} · ${more}` : figure));
@@ -95,7 +111,7 @@ function partsTable(parts, chain) {
     row("Cache written", parts.cache_creation_tokens),
     row("Cache read", parts.cache_read_tokens),
     row("Window", chain.window, windowSource(chain.window_source)),
-    row("Compacts at", chain.auto_compact_threshold),
+    row("Compacts at", until?.threshold_tokens ?? null, until?.estimated ? "estimated" : ""),
     row("Peak", chain.peak_tokens),
   );
 }

@@ -2,10 +2,10 @@
 // running to done or failed.
 
 import { now } from "./api.js";
-import { attr, factList, h, icon, setText, setIcon, shown, text, texts } from "./dom.js";
-import { count, duration, elapsed, exact, moment, percent, remaining, sourceMeaning, tokens, UNKNOWN, windowSource } from "./format.js";
+import { attr, factList, h, icon, Keyed, setText, setIcon, shown, text, texts } from "./dom.js";
+import { count, duration, elapsed, errorWords, exact, moment, percent, sourceMeaning, tokens, UNKNOWN, usage, windowSource } from "./format.js";
 import { outlook, windowNote } from "./gauge.js";
-import { isElevated, isHigh, MAIN, silence, stateOf } from "./status.js";
+import { chainName, isElevated, isHigh, MAIN, silence, stateOf } from "./status.js";
 import { tipped } from "./tip.js";
 import { momentOf } from "./timeline.js";
 
@@ -13,11 +13,15 @@ import { momentOf } from "./timeline.js";
 export function timelineItem(item, session) {
   if (item.kind === "compaction") return compactionItem(item, session);
   if (item.kind === "context_warning") return warningItem(item, session);
-  return lineItem(item);
+  if (item.kind === "steps") return stepsItem(session);
+  return lineItem(item, session);
 }
 
-function chainBadge(item) {
-  return item.chain === MAIN ? null : h("span", { class: "badge" }, item.data?.subagent_type ?? item.chain);
+/** The name of a subagent's chain: it grows longer where another one begins like it. */
+function chainBadge({ chain }, session) {
+  const name = text();
+  const write = () => setText(name, chain === MAIN ? "" : chainName(session(), chain));
+  return { el: chain === MAIN ? null : h("span", { class: "badge" }, name), write };
 }
 
 function foldedRecords(current) {
@@ -32,12 +36,17 @@ function foldedRecords(current) {
   return { el: details, write };
 }
 
-/** An item that is one line: its content, time and records. */
-function oneLine(item, look, ...content) {
+/** An item that is one line: its content, chain, time and records. */
+function oneLine(item, session, look, content, more = null) {
   const when = text();
+  const badge = chainBadge(item, session);
   const records = foldedRecords(() => item);
-  const el = h("li", { class: `item ${look}`, "data-key": item.key }, ...content, h("time", { class: "when" }, when), records.el);
-  return { el, update: () => setText(when, moment(item.time_ms, now())) };
+  const el = h("li", { class: `item ${look}`, "data-key": item.key }, ...content, badge.el, more, h("time", { class: "when" }, when), records.el);
+  const update = () => {
+    badge.write();
+    setText(when, moment(item.time_ms, now()));
+  };
+  return { el, update };
 }
 
 function warningItem(item, session) {
@@ -46,23 +55,40 @@ function warningItem(item, session) {
     "button",
     { type: "button", class: "warn-line" },
     isElevated(data) ? icon("warning") : null,
-    `${remaining(data.context_used_percent)} context remaining`,
+    usage(data.context_used_percent),
   );
   tipped(words, () => [
     h("p", {}, `Context window: ${exact(data.input_tokens)} input + ${exact(data.cache_tokens)} cache tokens`),
     h("p", {}, `Total capacity: ${count(data.context_window, "token")}`),
     h("p", { class: "faint" }, outlook(session()?.chains[item.chain]?.auto_compact_enabled ?? null)),
     windowNote(data.window_source),
-    h("p", { class: "faint" }, `Thresholds crossed: ${data.thresholds_crossed.join(", ")}% used`),
+    h("p", { class: "faint" }, `Thresholds crossed: ${data.thresholds_crossed.map(percent).join(", ")} used`),
   ]);
   const sizes = h("span", { class: "faint" }, `${tokens(data.used_tokens)} of ${tokens(data.context_window)}`);
-  return oneLine(item, isHigh(data) ? "warning low" : "warning", words, chainBadge(item), sizes);
+  return oneLine(item, session, isHigh(data) ? "warning low" : "warning", [words], sizes);
+}
+
+/** Steps between two milestones in one line; the steps themselves on demand. */
+function stepsItem(session) {
+  const t = texts("count", "span", "when");
+  const list = h("ol", { class: "timeline" });
+  const parts = new Keyed(list, (item) => item.key, (item) => timelineItem(item, session));
+  const el = h("li", { class: "item steps" },
+    h("details", {}, h("summary", {}, t.count, h("span", { class: "faint" }, t.span), h("time", { class: "when" }, t.when)), list));
+  const update = ({ steps, time_ms: timeMs }) => {
+    const thresholds = steps.map(({ data }) => data.threshold_percent);
+    setText(t.count, count(steps.length, "step"));
+    setText(t.span, `${percent(Math.min(...thresholds))} to ${percent(Math.max(...thresholds))} used`);
+    setText(t.when, moment(timeMs, now()));
+    parts.set(steps);
+  };
+  return { el, update };
 }
 
 const LINES = {
   context_reset: ["reset", (data) => `Conversation cleared (${data.reason}): the size is unknown until the next response`],
   context_edit: ["edit", (data) => `Content was removed without a compaction${data.cleared_input_tokens === null ? "" : `: ${count(data.cleared_input_tokens, "token")}`}`],
-  context_exhausted: ["cross", (data) => `A turn ended for lack of room: ${data.reason.replaceAll("_", " ")}`],
+  context_exhausted: ["cross", (data) => `A turn ended for lack of room: ${errorWords(data.reason)}${data.tokens_over ? `, ${count(data.tokens_over, "token")} over` : ""}`],
   session_info: ["info", (data) => ["Session", data.runtime, data.runtime_version, data.model, data.cwd].filter(Boolean).join(" · ")],
   context_limits: ["info", (data) => limitsWords(data)],
 };
@@ -74,14 +100,17 @@ function limitsWords(data) {
   return parts.join(" · ");
 }
 
-function lineItem(item) {
+function lineItem(item, session) {
   const [sign, words] = LINES[item.kind] ?? ["info", () => item.kind];
   const title = item.kind === "context_limits" ? sourceMeaning(item.data.window_source) : null;
-  return oneLine(item, `line ${item.kind}`, icon(sign), h("span", { class: "words", title }, words(item.data)), chainBadge(item));
+  return oneLine(item, session, `line ${item.kind}`, [icon(sign), h("span", { class: "words", title }, words(item.data))]);
 }
 
 const TRIGGERS = { manual: "manual", auto: "automatic" };
-const DURATION_SOURCES = { reported: "reported by the runtime", paired: "from start to end" };
+const DURATION_SOURCES = {
+  reported: "reported by the runtime", paired: "from start to end",
+  precomputed: "in the background: nobody waited",
+};
 const SIGNS = { running: "spinner", stalled: "warning", done: "check", failed: "cross", lost: "unknown" };
 const OUTCOMES = { failed: "Compaction failed", blocked: "Compaction was blocked", unknown: "Compaction ended, outcome unknown" };
 
@@ -94,6 +123,7 @@ export function statusOf(item, view, nowMs) {
 function compactionItem(first, session) {
   let item = first;
   const t = texts("title", "note", "when");
+  const badge = chainBadge(item, session);
   const sign = icon("spinner");
   const facts = factList();
   const summary = h("pre", { class: "summary-text", tabindex: "0" });
@@ -103,7 +133,7 @@ function compactionItem(first, session) {
     "li",
     { class: "item compaction", "data-key": item.key },
     h("div", { class: "compaction-head" }, sign, h("strong", {}, t.title), h("span", { class: "note-text" }, t.note),
-      chainBadge(item), h("time", { class: "when" }, t.when)),
+      badge.el, h("time", { class: "when" }, t.when)),
     facts.el,
     unfold,
     raw.el,
@@ -121,6 +151,7 @@ function compactionItem(first, session) {
   };
   const update = (latest) => {
     item = latest;
+    badge.write();
     tick();
     facts.set(factsOf(item));
     const words = item.document?.summary ?? null;
@@ -148,7 +179,7 @@ function compactionWords(item, status, view, nowMs) {
     case "lost":
       return ["Compaction started", "outcome unknown"];
     case "failed":
-      return [OUTCOMES[item.failure.outcome] ?? OUTCOMES.failed, item.failure.error ?? ""];
+      return [OUTCOMES[item.failure.outcome] ?? OUTCOMES.failed, item.failure.error === null ? "" : errorWords(item.failure.error)];
     default:
       return ["Compaction completed", savedWords(item.document)];
   }
@@ -170,6 +201,6 @@ function factsOf({ status, document, failure, used_tokens: used }) {
     ["Tokens", `${exact(document.tokens_before)} → ${isAwaited ? "not measured yet" : exact(document.tokens_after)}`],
     ["Took", document.duration_ms !== null && known ? `${took}, ${known}` : took],
     ["After", count(document.messages_since_last, "message")],
-    ["Number", String(document.number)],
+    ["Number", exact(document.number)],
   ];
 }

@@ -1,4 +1,4 @@
-// The overview: all sessions by pressure or by last activity, live. The feed says which sessions
+// The overview: all sessions, the live ones first, by pressure or another column. The feed says which sessions
 // changed; their documents are then read and put in place of the former ones.
 
 import { get, now, query } from "./api.js";
@@ -6,10 +6,11 @@ import { Controls } from "./controls.js";
 import { attr, h, setText, shown, text } from "./dom.js";
 import { Feed } from "./feed.js";
 import { addressOf, fits, isFiltered, mayFit, readFilters, serverFilters } from "./filters.js";
-import { exact, shortIds } from "./format.js";
-import { COLUMNS, sessionRow } from "./row.js";
+import { duration, exact, shortIds } from "./format.js";
+import { DEFAULT_SORT, directionOf, isLive, sorted } from "./order.js";
+import { COLUMNS, sessionLink, sessionRow } from "./row.js";
 import { Rows } from "./rows.js";
-import { leadingChain, withThresholds } from "./status.js";
+import { currentThresholds, leadingChain, withThresholds } from "./status.js";
 import { emptyNote, skeleton, showError } from "./notes.js";
 
 const PAGE = 200;
@@ -38,6 +39,7 @@ export class Overview {
     this.order = [];
     this.listed = new Set();
     this.total = 0;
+    this.live = 0;
     this.cursor = null;
     this.generation = undefined;
     this.loading = false;
@@ -90,13 +92,13 @@ export class Overview {
         h(
           "div",
           { role: "row", class: "row head", "aria-rowindex": "1" },
-          ...COLUMNS.map((name) => h("div", { role: "columnheader" }, name)),
+          ...COLUMNS.map(([name, sort]) => this.#head(name, sort)),
         ),
       ),
       this.body,
     );
     this.note = h("div", { class: "note-place" }, skeleton(6));
-    this.controls = new Controls(this.filters, (change) => this.#choose(change));
+    this.controls = new Controls(this.filters, (change) => this.#choose(change), (change) => this.#openFirst(change));
     this.host.replaceChildren(
       h(
         "div",
@@ -108,19 +110,46 @@ export class Overview {
       this.table,
       this.note,
     );
-    this.body.addEventListener("keydown", (event) => {
-      const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 10, PageUp: -10 }[event.key];
-      if (by !== undefined && this.rows.move(by)) event.preventDefault();
-    });
   }
 
-  #choose(change) {
+  /** A column's head: sorts by it, and from it back to the usual order. */
+  #head(name, sort) {
+    const head = h("div", { role: "columnheader" }, h("button", { type: "button", class: "sorter", on: { click: () => {
+      this.#choose({ sort: this.filters.sort === sort ? DEFAULT_SORT : sort });
+    } } }, name));
+    this.heads ??= new Map();
+    this.heads.set(sort, head);
+    this.#markHead(sort, head);
+    return head;
+  }
+
+  #markHead(sort, head) {
+    attr(head, "aria-sort", sort === this.filters.sort ? directionOf(sort) : null);
+  }
+
+  /** A key that no field takes: moves between sessions, from anywhere. */
+  key(event) {
+    const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 10, PageUp: -10 }[event.key];
+    if (by === undefined || (Math.abs(by) > 1 && this.rows.focused() === undefined)) return;
+    if (this.rows.move(by)) event.preventDefault();
+  }
+
+  async #choose(change) {
     Object.assign(this.filters, change);
     history.replaceState(null, "", addressOf(this.filters));
-    this.#load();
+    this.controls.markSort(this.filters.sort);
+    for (const [sort, head] of this.heads) this.#markHead(sort, head);
+    return this.#load();
   }
 
-  /** Read the list from its beginning. What was there stays in sight until the answer is. */
+  /** Open the first session that a search finds. */
+  async #openFirst(search) {
+    if (search.q === "" || !await this.#choose(search)) return;
+    const link = this.order.map((item) => sessionLink(item.id)).find((each) => each !== null);
+    if (link !== undefined) location.hash = link;
+  }
+
+  /** Read the list from its beginning; returns whether it was. What was there stays in sight until the answer is. */
   async #load(isReset = false) {
     if (isReset) this.items.clear(); // a recreated log counts from 1: what is known would seem newer
     this.reload?.abort();
@@ -128,15 +157,16 @@ export class Overview {
     const { signal } = this.reload;
     try {
       const answer = await this.#page(null, signal);
-      if (signal.aborted || this.stopped.signal.aborted) return;
+      if (signal.aborted || this.stopped.signal.aborted) return false;
       this.order = [];
       this.generation = answer.generation;
       this.#add(answer);
       scrollTo({ top: Math.min(scrollY, this.host.offsetTop) });
       this.#show();
+      return true;
     } catch (error) {
-      if (signal.aborted || this.stopped.signal.aborted) return;
-      this.#fail(error);
+      if (!signal.aborted && !this.stopped.signal.aborted) this.#fail(error);
+      return false;
     }
   }
 
@@ -162,6 +192,7 @@ export class Overview {
     }
     this.cursor = answer.next;
     this.total = answer.total ?? this.order.length;
+    this.live = answer.live ?? this.total;
   }
 
   /** The item of a session: {id, view, short}. A document takes its place unless a later one is there. */
@@ -230,9 +261,9 @@ export class Overview {
   /** Whether a session that is not in the list may belong into the part that was fetched. */
   #belongs(entry, item) {
     if (!mayFit(entry, item?.view, this.filters)) return false;
-    if (this.cursor === null || this.filters.sort === "recent") return true;
+    if (this.cursor === null || this.filters.sort !== "pressure") return true;
     const lowest = this.order.at(-1);
-    return lowest === undefined || (entry.used_percent ?? -1) > (leadingChain(lowest.view).used_percent ?? -1);
+    return lowest === undefined || !isLive(lowest.view, now()) || (entry.used_percent ?? -1) > (leadingChain(lowest.view).used_percent ?? -1);
   }
 
   /** Read the sessions that changed, those in sight first. */
@@ -244,7 +275,7 @@ export class Overview {
       let pauseMs = READ_MS;
       try {
         const { sessions } = await get(`v1/sessions?${new URLSearchParams(ids.map((id) => ["id", id]))}`, { signal: this.stopped.signal });
-        for (const view of sessions) this.#known(view);
+        for (const view of sessions) if (this.items.has(view.session_id)) this.#known(view); // not one from before a reset
         this.rows.refresh(new Set(ids));
       } catch {
         for (const id of ids) this.changed.add(id);
@@ -285,20 +316,26 @@ export class Overview {
   }
 
   #sort() {
-    const score = this.filters.sort === "recent"
-      ? (item) => item.view.last_ms ?? -1
-      : (item) => leadingChain(item.view).used_percent ?? -1;
     const nowMs = now();
     const order = this.order.filter((item) => fits(item.view, this.filters, nowMs));
     this.total -= this.order.length - order.length;
-    // As the server ranks: ties by last activity, then by id.
-    order.sort((a, b) => score(b) - score(a) || (b.view.last_ms ?? -1) - (a.view.last_ms ?? -1) || (a.id < b.id ? -1 : 1));
-    this.order = order;
+    this.order = sorted(order, this.filters.sort, nowMs);
     this.listed = new Set(order);
+    this.#divide();
+  }
+
+  /** Mark where live sessions end, and count them where all are here. */
+  #divide() {
+    const nowMs = now();
+    const end = this.order.findIndex((item) => !isLive(item.view, nowMs));
+    const words = `silent for ${duration(currentThresholds().stale_after_ms)} or more`;
+    this.order.forEach((item, index) => { item.divides = index === end && index > 0 ? words : null; });
+    if (this.cursor === null) this.live = end < 0 ? this.order.length : end;
   }
 
   #show() {
     this.listed = new Set(this.order);
+    this.#divide();
     const shorts = shortIds(this.order.map((item) => item.id));
     for (const item of this.order) item.short = shorts.get(item.id);
     if (this.cursor === null && !isFiltered(this.filters)) {
@@ -328,7 +365,7 @@ export class Overview {
     shown(this.table, !isEmpty);
     shown(this.note, isEmpty);
     attr(this.table, "aria-rowcount", String(this.total + 1));
-    setText(this.summary, isEmpty ? "" : `${exact(this.total)} ${isFiltered(this.filters) ? "match" : "in all"}`);
+    setText(this.summary, isEmpty ? "" : `${exact(this.total)} ${isFiltered(this.filters) ? "match" : "in all"} · ${exact(this.live)} live`);
     if (!isEmpty) return;
     this.note.replaceChildren(emptyNote(isFiltered(this.filters), () => this.controls.clear(), this.shell.reading));
   }

@@ -2,10 +2,11 @@
 
 import { now } from "./api.js";
 import { attr, h, icon, setText, setIcon, shown, svg, texts } from "./dom.js";
-import { ago, count, duration, elapsed, folderOf, shortId, tokens, UNKNOWN } from "./format.js";
-import { breakdownTip, gauge, SPARK_BOX, sparkPath } from "./gauge.js";
+import { ago, count, duration, elapsed, exact, folderOf, shortId, tokens, UNKNOWN } from "./format.js";
+import { breakdownTip, gauge, SPARK_BOX, sparkPath, untilMeaning } from "./gauge.js";
+import { isLive } from "./order.js";
 import {
-  compactionCount, failureName, isThrashing, leadingChain, running, severityOf, silence, stateOf, whyUnknown,
+  compactionCount, failureName, isThrashing, leadingChain, running, severityOf, silence, stateOf, untilOf, whyUnknown,
 } from "./status.js";
 import { refreshTip, tipped } from "./tip.js";
 
@@ -22,7 +23,11 @@ const DATED = /-(?:\d{8}|\d{4}-\d{2}-\d{2})$/;
 /** The title of a session that has no page of its own. */
 const NO_ADDRESS = "This session's id holds half a character, so it has no address.";
 
-export const COLUMNS = ["Session", "Context", "Until compaction", "Growth", "Compactions", "State"];
+/** The columns, and what each sorts by. */
+export const COLUMNS = [
+  ["Session", "folder"], ["Context", "pressure"], ["Until compaction", "until"], ["Growth", "growth"], ["Compactions", "compactions"],
+  ["State, last activity", "recent"],
+];
 
 /** A session's address on this page; null for an id with half a character, which no address can hold. */
 export function sessionLink(id) {
@@ -58,15 +63,16 @@ function lastWords(view, nowMs) {
   return view.last_ms === null ? "time unknown" : ago(view.last_ms, nowMs);
 }
 
-/** Tokens until compaction in words: [figure, more]. */
-export function untilWords(chain) {
+/** Tokens until compaction in words: [figure, more]; `~` stands before an estimate. */
+export function untilWords(view, chain) {
   if (chain.auto_compact_enabled === false) return ["off", "no auto-compaction"];
-  const until = chain.until_compaction_tokens;
-  if (until === null) return [UNKNOWN, ""];
-  if (until <= 0) return ["due", `${tokens(-until)} over`];
-  const left = chain.responses_left;
-  if (left === null) return [tokens(until), ""];
-  return [tokens(until), left < 1 ? "next response" : `≈ ${count(left, "response")}`];
+  const until = untilOf(view, chain);
+  if (until === null || until.tokens === null) return [UNKNOWN, ""];
+  if (until.tokens <= 0 && !until.estimated) return ["due", `${tokens(-until.tokens)} over`];
+  const figure = `${until.estimated ? "~" : ""}${tokens(until.tokens)}`;
+  const left = until.responses;
+  if (left === null) return [figure, ""];
+  return [figure, left < 1 ? "next response" : `≈ ${count(left, "response")}`];
 }
 
 /** What stands before the figure of `untilWords` where no column's head names it. */
@@ -77,8 +83,9 @@ function untilLabel(figure) {
 /** Compactions in words: [figure, more, failures]. */
 export function compactionWords(view) {
   const { manual, automatic, unknown_trigger: unknownTrigger, failed } = view.compactions;
-  const kinds = [automatic && `${automatic} auto`, manual && `${manual} manual`, unknownTrigger && `${unknownTrigger} unknown trigger`];
-  return [String(compactionCount(view)), kinds.filter(Boolean).join(" · "), failed ? `${failed} ${failureName(view)}` : ""];
+  const kinds = [[automatic, "auto"], [manual, "manual"], [unknownTrigger, "unknown trigger"]];
+  const words = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`);
+  return [exact(compactionCount(view)), words.join(" · "), failed ? `${exact(failed)} ${failureName(view)}` : ""];
 }
 
 /** Make a row for any session: {el, item, update(item), focus()}. */
@@ -94,12 +101,13 @@ export function sessionRow() {
   const until = h("div", { class: "figure" }, h("span", { class: "label-narrow" }, t.untilLabel), t.until);
   const compactions = h("div", { class: "figure" }, t.count, h("span", { class: "label-narrow" }, t.countLabel), thrash);
   const context = cell("context", meter.el);
+  const untilCell = cell("until", until, h("div", { class: "more" }, t.untilMore));
   const el = h(
     "div",
     { role: "row", class: "row" },
     cell("session", link, h("div", { class: "more clip" }, t.about)),
     context,
-    cell("until", until, h("div", { class: "more" }, t.untilMore)),
+    untilCell,
     cell("growth", spark, h("div", { class: "more" }, t.grown)),
     cell("count", compactions, h("div", { class: "more" }, t.countMore, h("span", { class: "bad" }, t.failed))),
     cell("state", h("div", { class: "state" }, sign, h("span", {}, t.state)), h("div", { class: "more" }, t.stateMore)),
@@ -115,6 +123,8 @@ export function sessionRow() {
     const folder = folderOf(view);
     attr(el, "data-state", state);
     attr(el, "data-id", view.session_id);
+    attr(el, "data-past", !isLive(view, nowMs));
+    attr(el, "data-divides", item.divides);
     attr(link, "href", sessionLink(view.session_id));
     attr(link, "title", titleOf(view, chain, state, nowMs));
     const short = item.short ?? shortId(view.session_id);
@@ -122,7 +132,7 @@ export function sessionRow() {
     setText(t.id, folder ? short : "");
     setText(t.about, aboutOf(view, chain));
     meter.bind(chain, severityOf(view, chain));
-    const [left, more] = untilWords(chain);
+    const [left, more] = untilWords(view, chain);
     setText(t.untilLabel, untilLabel(left));
     writePair(t.until, t.untilMore, [left, more]);
     attr(until, "data-quiet", left === UNKNOWN || left === "off");
@@ -139,7 +149,10 @@ export function sessionRow() {
     refreshTip(context);
   }
 
-  tipped(context, () => (row.item === null ? null : breakdownTip(leadingChain(row.item.view))), { trigger: link });
+  const untilNow = () => row.item && untilOf(row.item.view, leadingChain(row.item.view));
+  tipped(context, () => row.item && breakdownTip(leadingChain(row.item.view), untilNow()), { trigger: link });
+  for (const each of [context, untilCell]) each.addEventListener("click", () => link.click()); // above the link, for their tooltips
+  tipped(untilCell, () => untilNow() && [h("p", {}, untilMeaning(untilNow()))]);
   return row;
 }
 
@@ -153,8 +166,10 @@ function titleOf(view, chain, state, nowMs) {
   const isLong = state === "unknown" || state === "stalled";
   return [
     sessionLink(view.session_id) === null ? NO_ADDRESS : view.session_id,
+    view.identity.cwd,
     aboutOf(view, chain),
     grownWords(chain),
+    compactionWords(view).slice(1).filter(Boolean).join(" · "),
     isLong ? stateWords(view, state, nowMs)[0] : "",
   ].filter(Boolean).join("\n");
 }

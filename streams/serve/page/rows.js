@@ -91,11 +91,17 @@ export class Rows {
     return performance.now() - this.pointedAt < POINTED_MS || this.host.querySelector(":focus-visible") !== null;
   }
 
-  /** Move the focus by so many rows; returns whether there was one to go to. */
+  /** The row that has the focus, as an entry of `mounted`; undefined where none has. */
+  focused() {
+    return [...this.mounted.parts].find(([, row]) => row.el.contains(document.activeElement));
+  }
+
+  /** Move the focus by so many rows, or to the first in sight; returns whether there was one to go to. */
   move(by) {
-    const focused = [...this.mounted.parts].find(([, row]) => row.el.contains(document.activeElement));
+    const focused = this.focused();
     const from = focused === undefined ? -1 : this.items.findIndex((item) => this.keyOf(item) === focused[0]);
-    const to = Math.min(Math.max(from + by, 0), this.items.length - 1);
+    const inSight = Math.max(0, Math.ceil(-this.host.getBoundingClientRect().top / this.rowHeight()));
+    const to = Math.min(focused === undefined ? inSight : Math.max(from + by, 0), this.items.length - 1);
     if (to < 0 || to === from) return false;
     this.goTo(to);
     return true;

@@ -3,17 +3,18 @@
 import { get, now, query, sessionPath } from "./api.js";
 import { attr, factList, h, icon, Keyed, segments, setText, setIcon, shown, text, texts } from "./dom.js";
 import { Feed } from "./feed.js";
-import { exact, moment, folderOf, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
-import { breakdownTip, gauge, outlook } from "./gauge.js";
+import { exact, moment, folderOf, percent, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
+import { breakdownTip, gauge, outlook, untilMeaning } from "./gauge.js";
 import { statusOf, timelineItem } from "./items.js";
 import { noSessionNote, skeleton, showError } from "./notes.js";
 import { rawRecords, Tail } from "./raw.js";
 import { sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
 import { SizeChart } from "./size.js";
 import {
-  chainName, compactionCount, failureName, leadingChain, severityOf, stateOf, withThresholds,
+  chainWords, compactionCount, failureName, isStep, leadingChain, severityOf, stateOf, untilOf,
+  withThresholds,
 } from "./status.js";
-import { documentChanges, goesBack, pointOf, timelineOf } from "./timeline.js";
+import { documentChanges, goesBack, pointOf, timelineOf, withFolds } from "./timeline.js";
 import { refreshTip, tipped } from "./tip.js";
 
 /** Changes are read together: a busy session is asked for twice a second, no more. */
@@ -199,7 +200,7 @@ export class SessionPage {
     const kinds = segments("Show in the timeline", KINDS, this.kind[0], (name) => this.#choose(name));
     this.stateLine = h("p", { class: "state big" }, this.sign, h("span", {}, this.t.state), h("span", { class: "faint" }, this.t.stateMore));
     const hero = h("div", { class: "hero-gauge", tabindex: "0", role: "group", "aria-label": "Context" }, this.meter.el);
-    tipped(hero, () => breakdownTip(leadingChain(this.view)));
+    tipped(hero, () => breakdownTip(leadingChain(this.view), untilOf(this.view, leadingChain(this.view))));
     this.hero = hero;
     this.host.replaceChildren(
       backLink(),
@@ -243,15 +244,16 @@ export class SessionPage {
     this.shell.title(name);
     this.about.set(aboutOf(view));
     this.meter.bind(chain, severityOf(view, chain));
-    attr(this.hero, "aria-label", `Context of ${chainName(chain)}`);
-    setText(this.t.outlook, outlook(chain.auto_compact_enabled));
+    attr(this.hero, "aria-label", `Context of ${chainWords(view, chain.chain)}`);
+    setText(this.t.outlook, outlookWords(chain, untilOf(view, chain)));
     this.figures.set(figuresOf(view, chain));
     refreshTip(this.hero);
     const all = timelineOf(this.tails.events.records, this.documents, view);
-    const items = all.filter(this.kind[2]);
+    const ofKind = all.filter(this.kind[2]);
+    const items = this.kind === KINDS[0] ? withFolds(ofKind, isStep) : ofKind;
     this.parts.set(items.slice(0, this.limit));
     shown(this.none, items.length === 0);
-    shown(this.logOrder, goesBack(items.slice(0, this.limit)));
+    shown(this.logOrder, goesBack(items.slice(0, this.limit).flatMap((item) => item.steps ?? [item])));
     shown(this.more, items.length > this.limit);
     setText(this.t.more, `Show ${exact(items.length - this.limit)} older`);
     this.chart.set(this.tails.readings.records.map(pointOf), all, view);
@@ -305,18 +307,25 @@ function aboutOf(view) {
   return pairs.filter(([, value]) => value !== null);
 }
 
+/** What will happen when the context is full, and where that is known from. */
+function outlookWords(chain, until) {
+  if (until === null) return outlook(chain.auto_compact_enabled);
+  if (chain.auto_compact_enabled === null) return untilMeaning(until);
+  return `${outlook(chain.auto_compact_enabled)} ${untilMeaning(until)}`;
+}
+
 function figuresOf(view, chain) {
-  const [until, more] = untilWords(chain);
+  const [until, more] = untilWords(view, chain);
   const { manual, automatic, unknown_trigger: unknownTrigger, failed, messages_per_compaction: each } = view.compactions;
-  const kinds = [automatic && `${automatic} automatic`, manual && `${manual} manual`, unknownTrigger && `${unknownTrigger} unknown trigger`, failed && `${failed} ${failureName(view)}`];
-  const many = kinds.filter(Boolean).join(", ");
+  const kinds = [[automatic, "automatic"], [manual, "manual"], [unknownTrigger, "unknown trigger"], [failed, failureName(view)]];
+  const many = kinds.filter(([number]) => number).map(([number, name]) => `${exact(number)} ${name}`).join(", ");
   const { thrash } = view.status;
   const pairs = [
     ["Until compaction", more ? `${until} · ${more}` : until],
     ["Growth", chain.growth_tokens === null ? UNKNOWN : `+${tokens(chain.growth_tokens)} a response`],
-    ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${Math.floor(chain.peak_percent)}%`}`],
+    ["Peak", chain.peak_tokens === null ? UNKNOWN : `${tokens(chain.peak_tokens)}${chain.peak_percent === null ? "" : ` · ${percent(chain.peak_percent)}`}`],
     ["Messages in context", `${exact(chain.messages)} · ${exact(chain.messages_total)} in all`],
-    ["Compactions", many ? `${compactionCount(view)} · ${many}` : String(compactionCount(view))],
+    ["Compactions", many ? `${exact(compactionCount(view))} · ${many}` : exact(compactionCount(view))],
     ["Messages per compaction", each === null ? UNKNOWN : exact(each)],
   ];
   if (thrash !== null) pairs.push(["Thrash", thrashWords(thrash, now())]);

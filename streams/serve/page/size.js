@@ -6,7 +6,7 @@ import { axis, Chart, colour, colours, dataTable, timeTicks } from "./chart.js";
 import { attr, css, h, Keyed, setText, shown, svg, text, texts } from "./dom.js";
 import { count, exact, moment, percent, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip } from "./gauge.js";
-import { chainName, isHigh, leadingChain, severityOf } from "./status.js";
+import { chainName, chainWords, isHigh, leadingChain, severityOf } from "./status.js";
 import { momentOf } from "./timeline.js";
 import { tipped } from "./tip.js";
 
@@ -15,6 +15,8 @@ const HEIGHT = 260;
 const MOMENT = 0.001;
 const LANE_W = 1000;
 const LANE_H = 36;
+/** Ends of the lanes' scale, of a decade. */
+const ROUND = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
 /** Room of the vertical axis: the lanes begin where the chart does. */
 const AXIS_W = 54;
 
@@ -54,7 +56,8 @@ export class SizeChart {
         moment(point.time_ms, now()), exact(point.used_tokens), percent(point.used_percent), exact(point.input_tokens), exact(point.cache_creation_tokens), exact(point.cache_read_tokens),
       ]));
     this.lanes = h("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Subagents over the same time" });
-    this.lanesTitle = h("h3", { hidden: true }, "Subagents");
+    this.scale = text();
+    this.lanesTitle = h("h3", { hidden: true }, "Subagents ", h("span", { class: "faint small" }, this.scale));
     this.keyed = new Keyed(this.lanes, (lane) => lane.chain.chain, lane);
     this.none = h("p", { class: "faint", hidden: true }, "No response has reported a size yet.");
     this.keys = Object.fromEntries(KEYS.map(([name, words]) => [name, h("span", { class: `key ${name}` }, words)]));
@@ -82,7 +85,7 @@ export class SizeChart {
     this.range = xs.length ? [Math.min(...xs), Math.max(...xs)] : [0, 1];
     if (this.byTime && view.attempt !== null) this.range[1] = Math.max(this.range[1], now() / 1000);
     if (this.range[0] === this.range[1]) this.range = [this.range[0] - 1, this.range[1] + 1];
-    attr(this.chart.el, "aria-label", `Size of ${chainName(leadingChain(view))} ${this.byTime ? "over time" : "by record"}; the table below has the figures`);
+    attr(this.chart.el, "aria-label", `Size of ${chainWords(view, this.leading)} ${this.byTime ? "over time" : "by record"}; the table below has the figures`);
     this.#setMarks();
     if (this.byTime !== wasByTime) this.chart.redraw(); // another axis
     if (!isEmpty) this.chart.set(this.#data());
@@ -238,17 +241,21 @@ export class SizeChart {
   #setLanes(points) {
     const subagents = Object.values(this.view.chains).filter((chain) => chain.chain !== this.leading);
     for (const el of [this.lanesTitle, this.lanes]) shown(el, subagents.length > 0);
+    const names = new Set(subagents.map((chain) => chain.chain));
+    const sizes = points.filter((point) => names.has(point.chain)).map((point) => point.used_tokens);
+    const top = roundedUp(Math.max(...sizes, 1));
+    setText(this.scale, `each from 0 to ${tokens(top)} tokens, over the same time`);
     this.keyed.set(subagents.map((chain) => ({
-      chain,
+      chain, top,
+      name: chainName(this.view, chain.chain),
       severity: severityOf(this.view, chain),
-      path: this.#lanePath(points.filter((point) => point.chain === chain.chain), chain),
+      path: this.#lanePath(points.filter((point) => point.chain === chain.chain), top),
     })));
   }
 
-  #lanePath(points, chain) {
+  #lanePath(points, top) {
     if (points.length === 0) return "";
     const [from, to] = this.range;
-    const top = chain.window && (chain.peak_tokens ?? 0) * 2 >= chain.window ? chain.window : Math.max(...points.map((point) => point.used_tokens)) * 1.1;
     const at = (point) => [((this.#x(point) - from) / (to - from)) * LANE_W, LANE_H - (point.used_tokens / top) * (LANE_H - 4)];
     const [x0] = at(points[0]);
     let d = `M${x0.toFixed(1)} ${LANE_H}`;
@@ -261,21 +268,29 @@ export class SizeChart {
   }
 }
 
+/** The next round figure. */
+function roundedUp(size) {
+  const decade = 10 ** Math.floor(Math.log10(size));
+  return Math.ceil(ROUND.find((step) => size <= step * decade) * decade);
+}
+
 function lane() {
-  const t = texts("name", "model", "used");
+  const t = texts("name", "model", "used", "top");
   const path = svg("path", {});
   const strip = svg("svg", { viewBox: `0 0 ${LANE_W} ${LANE_H}`, preserveAspectRatio: "none", class: "lane-strip", "aria-hidden": "true" }, path);
   let current = null;
   const el = h("div", { class: "lane", tabindex: "0", role: "group" },
-    h("div", { class: "lane-head" }, h("strong", {}, t.name), h("span", { class: "faint" }, t.model), h("span", { class: "lane-used" }, t.used)), strip);
+    h("div", { class: "lane-head" }, h("strong", {}, t.name), h("span", { class: "faint" }, t.model), h("span", { class: "lane-used" }, t.used)),
+    h("div", { class: "lane-plot" }, h("div", { class: "lane-scale faint", "aria-hidden": "true" }, h("span", {}, t.top), h("span", {}, "0")), strip));
   css(el, "--axis", `${AXIS_W}px`);
   tipped(el, () => breakdownTip(current));
-  const update = ({ chain, severity, path: d }) => {
+  const update = ({ chain, name, top, severity, path: d }) => {
     current = chain;
-    attr(el, "aria-label", `Subagent ${chain.subagent_type ?? chain.chain}`);
+    attr(el, "aria-label", `Subagent ${name}`);
     attr(el, "data-severity", severity);
-    setText(t.name, chain.subagent_type ?? chain.chain);
-    setText(t.model, [chain.subagent_type === null ? null : chain.chain, chain.model].filter(Boolean).join(" · "));
+    setText(t.name, name);
+    setText(t.model, chain.model ?? "");
+    setText(t.top, tokens(top));
     const whole = chain.window === null ? "" : ` of ${tokens(chain.window)}`;
     setText(t.used, chain.used_tokens === null ? UNKNOWN : `${percent(chain.used_percent)} · ${tokens(chain.used_tokens)}${whole}`);
     attr(path, "d", d);

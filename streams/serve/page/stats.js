@@ -1,6 +1,6 @@
 // Figures of many compactions: from the server's aggregates, and from the latest of each session.
 
-import { DAY, duration, TIME, UNKNOWN } from "./format.js";
+import { DAY, duration, exact, TIME } from "./format.js";
 import { silence, stateOf } from "./status.js";
 
 const TRIGGERS = ["automatic", "manual", "unknown_trigger"];
@@ -54,9 +54,17 @@ export function hourly(byHour, untilMs, most) {
   return columns;
 }
 
+/** Above any size or duration of use: up to here, products below are exact. */
+const LARGEST = 1e14;
+
+/** Upper edges of the server's buckets: each value alone up to 49, then steps of 51/49. */
+const EDGES = [0];
+while (EDGES.at(-1) < LARGEST) EDGES.push(Math.max(EDGES.at(-1) + 1, Math.floor((EDGES.at(-1) * 51) / 49)));
+const PLACES = new Map(EDGES.map((edge, index) => [edge, index]));
+
 /** A distribution's buckets as bars: at most `most` neighbouring ones of equal width in edges, empty ones included. */
-export function barsOf({ buckets }, edges, most) {
-  const counts = new Map(Object.entries(buckets).map(([edge, count]) => [edge === "over" ? edges.length : edges.indexOf(Number(edge)), count]));
+export function barsOf({ buckets }, most) {
+  const counts = new Map(Object.entries(buckets).map(([edge, count]) => [PLACES.get(Number(edge)) ?? EDGES.length, count]));
   if (counts.size === 0) return [];
   const from = Math.min(...counts.keys());
   const to = Math.max(...counts.keys());
@@ -66,41 +74,44 @@ export function barsOf({ buckets }, edges, most) {
     const end = Math.min(start + step - 1, to);
     let count = 0;
     for (let index = start; index <= end; index += 1) count += counts.get(index) ?? 0;
-    bars.push({ above: start === 0 ? 0 : edges[start - 1], upTo: edges[end] ?? null, count });
+    bars.push({ above: start === 0 ? 0 : EDGES[start - 1], upTo: EDGES[end] ?? null, count });
   }
   return bars;
 }
 
-const STEPS = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
-const series = (powers, last) => [
-  ...Array.from({ length: powers }, (_, power) => STEPS.map((step) => step * 10 ** power)).flat(), last,
-];
-
-/** Edges of the server's buckets: 0.1 s to 2.8 h, and 1 000 to 10 million tokens. */
-export const DURATION_EDGES = series(5, 10_000_000);
-export const TOKEN_EDGES = series(5, 10_000_000).filter((edge) => edge >= 1_000);
-
-/** A figure as it is, in three figures: an edge of a range must not be rounded into another one. */
+/** A figure as it is, in three figures: an edge must not be rounded into another one. */
 function figure(value) {
   return String(Number(value.toPrecision(3)));
 }
 
-/** Tokens of an edge or a smallest or largest value: 950, 1.25K, 167K, 3.15M. */
+/** Tokens of an edge: 950, 1.25K, 167K, 3.15M. */
 export function tokensEdge(size) {
   if (size < 1_000) return String(size);
   return size < 999_500 ? `${figure(size / 1_000)}K` : `${figure(size / 1_000_000)}M`;
 }
 
-/** The same of a time: 0.315 s, 31.5 s, 160 s; from ten minutes on as times are elsewhere. */
+/** The same of a time: 0.315 s, 31.5 s; from a minute on as times are elsewhere. */
 export function durationEdge(ms) {
-  return ms < 599_500 ? `${figure(ms / 1_000)} s` : duration(ms);
+  return ms < 59_950 ? `${figure(ms / 1_000)} s` : duration(ms);
 }
 
-/** A percentile as it is known: the range that it lies in, or the figure where it is exact. */
-export function rangeWords(range, format) {
-  if (range === null) return UNKNOWN;
-  const [low, high] = [format(range.at_least), format(range.at_most)];
-  return low === high ? low : `${low} – ${high}`;
+/** Where compactions are that a chart of some hours does not have: "" for nowhere. */
+export function elsewhereWords(all, drawn, untimed) {
+  if (drawn >= all) return "";
+  const others = all - drawn - untimed;
+  const parts = [`${exact(drawn)} of ${exact(all)} compactions are in this chart`];
+  if (untimed > 0) parts.push(`${exact(untimed)} ${untimed === 1 ? "has" : "have"} no time`);
+  if (others > 0) parts.push(`${exact(others)} ${others === 1 ? "was" : "were"} at other times`);
+  return `${parts.join(" · ")}.`;
+}
+
+/** Manual and automatic compactions by mean duration, in words; "" where one is unknown. */
+export function fasterWords({ manual, automatic }) {
+  const [one, other] = [manual.duration_ms.mean, automatic.duration_ms.mean];
+  if (one === null || other === null) return "";
+  const figures = `${duration(one)} on average, automatic ones ${duration(other)}`;
+  if (duration(one) === duration(other)) return `Manual and automatic compactions take the same time: ${duration(one)} on average.`;
+  return `Manual compactions are ${one < other ? "faster" : "slower"}: ${figures}.`;
 }
 
 /** A bar's range: `above` an edge, up to the next one. */

@@ -1,6 +1,8 @@
 // What a session looks like now. The server decides (`status` of each session): here its verdicts
 // are drawn, and flip at the instants that it names. There are no rules in this page.
 
+import { shortIds } from "./format.js";
+
 export const MAIN = "main";
 
 const NOTHING = Object.freeze({
@@ -29,14 +31,25 @@ export function leadingChain(view) {
   return view.chains[view.status.leading_chain] ?? NOTHING;
 }
 
-/** The name of a chain within a sentence. */
-export function chainName(chain) {
-  return chain.chain === MAIN ? "the main conversation" : `subagent ${chain.subagent_type ?? chain.chain}`;
+/** The name of a subagent's chain, the same everywhere: what it is, and the unique beginning of its id. */
+export function chainName(view, chain) {
+  const short = shortIds([...Object.keys(view.chains), chain]).get(chain);
+  return [view.chains[chain]?.subagent_type, short].filter(Boolean).join(" ");
+}
+
+/** A chain within a sentence. */
+export function chainWords(view, chain) {
+  return chain === MAIN ? "the main conversation" : `subagent ${chainName(view, chain)}`;
 }
 
 /** How full a chain is: "unknown", "normal", "elevated", "high" or "critical". */
 export function severityOf(view, chain) {
   return view.status.severities[chain.chain] ?? "unknown";
+}
+
+/** How far a chain is from automatic compaction, as the server judges it; null where nothing is known. */
+export function untilOf(view, chain) {
+  return view.status.until_compaction[chain.chain] ?? null;
 }
 
 /** "measured", "estimated", "unknown", "compacting", "stalled" or "stale". */
@@ -56,6 +69,11 @@ export function isThrashing(view, nowMs) {
 export function silence(view, nowMs) {
   const { last_sign_ms: lastMs } = view.status;
   return lastMs === null ? null : Math.max(0, nowMs - lastMs);
+}
+
+/** Whether a warning is a step on the way only: the timeline folds those below the triangle's edge. */
+export function isStep({ kind, data }) {
+  return kind === "context_warning" && data.threshold_percent < thresholds.elevated_above_percent;
 }
 
 /** Whether a warning's record stands for a high severity, and for one that shows the triangle. */
@@ -92,9 +110,9 @@ export function compactionCount(view) {
 
 /**
  * What attempts without success are called: "failed" where that was reported of each, else "not
- * done": some were blocked, or their outcome is unknown.
+ * completed": some were blocked, or their outcome is unknown.
  */
 export function failureName(view) {
   const { failed, last } = view.compactions;
-  return last.filter((each) => each.outcome === "failed").length === failed ? "failed" : "not done";
+  return last.filter((each) => each.outcome === "failed").length === failed ? "failed" : "not completed";
 }

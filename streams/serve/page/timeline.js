@@ -122,6 +122,32 @@ function unfinished({ start, failure, ...places }, view) {
   return { ...item, status: open !== null || view.sequence < item.order ? "running" : "lost" };
 }
 
+/** Kinds that end a row of steps: what lies before and after them is of another part of the session. */
+const MILESTONES = new Set(["compaction", "context_reset", "context_warning"]);
+
+/**
+ * The items with steps folded: those between two milestones are one item, {kind: "steps", steps},
+ * at the place of the latest. One that is alone stays as it is.
+ */
+export function withFolds(items, isStep) {
+  const rows = [];
+  let steps = null;
+  for (const item of items) {
+    if (!isStep(item)) {
+      if (MILESTONES.has(item.kind)) steps = null;
+      rows.push([item]);
+    } else if (steps === null) {
+      steps = [item];
+      rows.push(steps);
+    } else {
+      steps.push(item);
+    }
+  }
+  return rows.map((row) => (row.length === 1 ? row[0] : {
+    key: `steps ${row.at(-1).key}`, kind: "steps", steps: row, time_ms: row[0].time_ms,
+  }));
+}
+
 /** When an item was: a compaction's end, else its start. */
 export function momentOf(item) {
   return item.kind === "compaction" ? item.ended_ms ?? item.started_ms : item.time_ms;

@@ -10,13 +10,19 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from schemas.views import LIVE_ENTRIES, SessionView
+from schemas.views import LIVE_ENTRIES, ChainView, SessionView
 from streams import codec
 from streams.codec import views as view_codec
 from streams.core.session_status import State, leading_chain, status_of
-from streams.ports import Ranking, ViewReader
+from streams.core.until_compaction import (
+    NO_POINTS,
+    CompactionPoints,
+    session_point_of,
+    until_compaction,
+)
+from streams.ports import ViewReader
 from streams.serve.views.sessions import SessionKey
 from streams.serve.views.snapshot import Snapshot, gather_all
 
@@ -26,15 +32,36 @@ _ALL: Final = 100_000_000
 _BATCH: Final = 500
 """Views that are read at once; a few kB each."""
 
-UNRANKED: Final = -1.0
-"""The rank by pressure of a session whose size is unknown: after all others."""
+Sort: TypeAlias = Literal["recent", "pressure", "until", "growth", "compactions", "folder"]
+"""What a list is sorted by, each in its natural direction: the last active, the fullest, the
+nearest to compaction, the fastest growing, the most compacted first; folders by name."""
 
-Rank: TypeAlias = tuple[float, int, bytes]
-"""What a list is sorted by, ascending; the session comes last, so no two are equal."""
+
+class ListOrder(NamedTuple):
+    """The order of a list: sessions that are active since `live_since_ms` first, if it is set.
+
+    `points` are for the sort `until`: what is known of where compactions begin.
+    """
+
+    sort: Sort
+    live_since_ms: int | None = None
+    points: CompactionPoints = NO_POINTS
+
+
+_LAST: Final = 1e18
+"""The key of a session whose figure is unknown: after all others."""
+
+Rank: TypeAlias = tuple[int, float | str, int, bytes]
+"""What a list is sorted by, ascending: 0 for live sessions and 1 for others, the key of the sort,
+the last activity; the session comes last, so no two are equal."""
 
 
 class Summary(NamedTuple):
-    """What lists need of a session; `text` is searched, in lower case."""
+    """What lists need of a session; `text` is searched, in lower case.
+
+    `leading` is as much of its leading chain as its distance to compaction depends on, together
+    with `session_point` and an order's points.
+    """
 
     key: SessionKey
     recent: int
@@ -43,14 +70,35 @@ class Summary(NamedTuple):
     model: str | None
     runtime: str | None
     agent: str | None
+    folder: str
+    leading: ChainView | None
+    session_point: int | None
+    growth_tokens: int | None
+    compactions: int
     text: str
 
-    def rank(self, by: Ranking) -> Rank:
+    def rank(self, order: ListOrder) -> Rank:
         """Return its rank in a list."""
-        if by == "recent":
-            return (0.0, -self.recent, self.key.session)
-        percent = UNRANKED if self.percent is None else self.percent
-        return (-percent, -self.recent, self.key.session)
+        is_past = order.live_since_ms is not None and self.recent < order.live_since_ms
+        return (int(is_past), self._sort_key(order), -self.recent, self.key.session)
+
+    def _sort_key(self, order: ListOrder) -> float | str:
+        match order.sort:
+            case "recent":
+                return 0.0
+            case "pressure":
+                return _LAST if self.percent is None else -self.percent
+            case "until":
+                if self.leading is None:
+                    return _LAST
+                until = until_compaction(self.leading, self.session_point, order.points)
+                return _LAST if until is None or until.tokens is None else float(until.tokens)
+            case "growth":
+                return _LAST if self.growth_tokens is None else -float(self.growth_tokens)
+            case "compactions":
+                return -float(self.compactions)
+            case "folder":
+                return self.folder
 
 
 UNKNOWN_RUNTIME: Final = "unknown"
@@ -86,10 +134,14 @@ _ANY: Final = SessionFilter()
 
 
 class Matches(NamedTuple):
-    """A part of a list: its sessions, how many the whole list has, and whether more follow."""
+    """A part of a list: its sessions, and whether more follow.
+
+    `total` sessions are in the whole list, of which `live` come first for being active.
+    """
 
     sessions: list[Summary]
     total: int
+    live: int
     has_more: bool
 
 
@@ -109,8 +161,11 @@ _MANY: Final = 20
 _GENERATIONS: Final = 2
 """Generations in memory: the active one, and the one that it replaced."""
 
-_CACHED_LISTS: Final = 32
-"""Lists in memory; filtered ones until something changes."""
+_CACHED_LISTS: Final = 8
+"""Lists of all sessions in memory, one for each order: 2 MB each for 10 000 sessions."""
+
+_FILTERED_LISTS: Final = 32
+"""Filtered lists in memory, until something changes."""
 
 
 @dataclass(slots=True)
@@ -118,39 +173,52 @@ class _GenerationIndex:
     """One generation's sessions, and sorted lists of them."""
 
     partitions: list[_PartitionIndex]
-    lists: dict[tuple[Ranking, SessionFilter], list[_Item]] = field(default_factory=dict)
+    ordered: dict[ListOrder, list[_Item]] = field(default_factory=dict)
+    filtered: dict[tuple[ListOrder, SessionFilter], list[_Item]] = field(default_factory=dict)
+
+    def forget_lists(self) -> None:
+        """Drop the lists: the sessions are others now."""
+        self.ordered.clear()
+        self.filtered.clear()
 
     def update(self, former: Sequence[Summary], new: Sequence[Summary]) -> None:
         """Replace sessions in the lists."""
         if not former and not new:
             return
-        for (by, session_filter), items in list(self.lists.items()):
-            if session_filter != _ANY or len(former) + len(new) > len(items) / _MANY:
-                del self.lists[by, session_filter]
+        self.filtered.clear()
+        for order, items in list(self.ordered.items()):
+            if len(former) + len(new) > len(items) / _MANY:
+                del self.ordered[order]
                 continue
             for summary in former:
                 # The tuple of the rank alone sorts before the item, and no other has this rank.
-                del items[bisect_left(items, (summary.rank(by),))]
+                del items[bisect_left(items, (summary.rank(order),))]
             for summary in new:
-                insort(items, (summary.rank(by), summary))
+                insort(items, (summary.rank(order), summary))
 
-    def matching(self, by: Ranking, session_filter: SessionFilter) -> list[_Item]:
+    def matching(self, order: ListOrder, session_filter: SessionFilter) -> list[_Item]:
         """Return the sessions that a filter matches, in order."""
-        items = self.lists.get((by, session_filter))
+        if session_filter == _ANY:
+            return self._all(order)
+        items = self.filtered.get((order, session_filter))
         if items is None:
-            if session_filter == _ANY:
-                items = sorted(
-                    (session.rank(by), session)
-                    for partition in self.partitions
-                    for session in partition.sessions.values()
-                )
-            else:
-                items = [
-                    item for item in self.matching(by, _ANY) if session_filter.matches(item[1])
-                ]
-            if len(self.lists) >= _CACHED_LISTS:
-                self.lists.clear()
-            self.lists[by, session_filter] = items
+            items = [item for item in self._all(order) if session_filter.matches(item[1])]
+            if len(self.filtered) >= _FILTERED_LISTS:
+                self.filtered.clear()
+            self.filtered[order, session_filter] = items
+        return items
+
+    def _all(self, order: ListOrder) -> list[_Item]:
+        items = self.ordered.get(order)
+        if items is None:
+            items = sorted(
+                (session.rank(order), session)
+                for partition in self.partitions
+                for session in partition.sessions.values()
+            )
+            if len(self.ordered) >= _CACHED_LISTS:
+                self.ordered.clear()
+            self.ordered[order] = items
         return items
 
 
@@ -168,16 +236,27 @@ class SessionIndex:
     async def part(
         self,
         snapshot: Snapshot,
-        by: Ranking,
+        order: ListOrder,
         session_filter: SessionFilter,
         after: Rank | None,
         limit: int,
     ) -> Matches:
         """Return a part of a list, the first `limit` sessions after a rank."""
-        matching = (await self._of(snapshot)).matching(by, session_filter)
+        matching = (await self._of(snapshot)).matching(order, session_filter)
         start = 0 if after is None else bisect_right(matching, after, key=itemgetter(0))
         part = [summary for _, summary in matching[start : start + limit]]
-        return Matches(part, len(matching), start + limit < len(matching))
+        live = bisect_left(matching, 1, key=lambda item: item[0][0])
+        return Matches(part, len(matching), live, start + limit < len(matching))
+
+    async def models_to_learn(self, snapshot: Snapshot) -> set[str]:
+        """Return the models of all sessions' leading chains whose threshold is not reported."""
+        partitions = (await self._of(snapshot)).partitions
+        leading = (each.leading for part in partitions for each in part.sessions.values())
+        return {
+            chain.model
+            for chain in leading
+            if chain is not None and chain.model and chain.auto_compact_threshold is None
+        }
 
     async def _of(self, snapshot: Snapshot) -> _GenerationIndex:
         async with self._lock:
@@ -218,7 +297,7 @@ class SessionIndex:
         if not bounds.reaches(before.offset) or offset < before.offset or has_left:
             # The feed is too short, Redis lost its last writes, or idle sessions left.
             index.partitions[partition] = await self._load(snapshot, partition)
-            index.lists.clear()
+            index.forget_lists()
             return
         former = [known[name] for name in (*gone, *(name for name in changed if name in known))]
         for name in gone:
@@ -250,6 +329,7 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
     identity, leading = view.identity, leading_chain(view)
     model = identity.model if leading is None else leading.model or identity.model
     agent, runtime = identity.publisher_agent_id, identity.runtime
+    counts = view.compactions
     searched = (view.session_id, identity.cwd, model, agent, identity.task_id, runtime)
     return Summary(
         key=key,
@@ -259,5 +339,27 @@ def summary(key: SessionKey, document: bytes, score: float | None = None) -> Sum
         model=model,
         runtime=runtime,
         agent=agent,
+        folder=_folder(identity.cwd or view.session_id),
+        leading=None if leading is None else _slim(leading),
+        session_point=None if leading is None else session_point_of(leading.chain, counts.last),
+        growth_tokens=None if leading is None else leading.growth_tokens,
+        compactions=counts.manual + counts.automatic + counts.unknown_trigger,
         text="\n".join(text for text in searched if text).lower(),
+    )
+
+
+def _folder(path: str) -> str:
+    """Return a folder's name as lists are sorted by it: of a path of any system, in lower case."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2].lower()
+
+
+def _slim(chain: ChainView) -> ChainView:
+    """Return a chain with what its distance to compaction depends on only: an index has many."""
+    return ChainView(
+        chain=chain.chain,
+        model=chain.model,
+        used_tokens=chain.used_tokens,
+        window=chain.window,
+        auto_compact_enabled=chain.auto_compact_enabled,
+        auto_compact_threshold=chain.auto_compact_threshold,
     )

@@ -5,14 +5,16 @@ Every reader of views uses this: API, live feed, `sessions`, `status`, `events`,
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from contextgauge.partitioner import partition_of
 from schemas.records import Record
-from schemas.views import EntryStream, SessionView
+from schemas.views import MODEL_FIELD, EntryStream, SessionView
 from streams import codec
 from streams.codec import views as view_codec
+from streams.core.until_compaction import CompactionPoints, models_to_learn, usual_point
 from streams.ports import Clock, Entry, Ranking, ViewReader
 from streams.serve.views.snapshot import Snapshot, Snapshots, gather_all
 
@@ -21,6 +23,9 @@ _NO_GENERATION: Final = 0
 
 _ALL: Final = 10_000_000
 """Sessions of a ranking that are searched for the beginning of an id."""
+
+_ARRIVALS: Final = 5_000
+"""Sessions of a ranking that are searched for arrivals: far more than a screen shows."""
 
 _SHOWN_AMBIGUOUS: Final = 5
 """Sessions that an error names where the beginning of an id fits several."""
@@ -80,6 +85,22 @@ class Sessions:
         """Return the first sessions of a ranking, the highest first."""
         keys = [key for key, _ in await self._highest(ranking, limit)]
         return [_decoded(document) for document in (await self.views(keys)).values()]
+
+    async def with_arrivals(self, views: Sequence[SessionView]) -> list[SessionView]:
+        """Return the views for a screen: a session without times is as old as its arrival in Kafka.
+
+        The store has that as the score of the recent ranking only. It stays unknown for those below
+        the `_ARRIVALS` most recent sessions.
+        """
+        if all(view.last_ms is not None for view in views):
+            return list(views)
+        arrivals = {key: int(score) for key, score in await self._highest("recent", _ARRIVALS)}
+        return [
+            view
+            if view.last_ms is not None
+            else replace(view, last_ms=arrivals.get(self.key(view.session_id)) or None)
+            for view in views
+        ]
 
     async def newest_ms(self) -> int | None:
         """Return when a session was last active; None where there are no sessions."""
@@ -158,6 +179,27 @@ class Sessions:
         return await gather_all(
             self._store.stats(self._generation, partition) for partition in self._partitions
         )
+
+    async def points(
+        self, views: Iterable[SessionView], configured: CompactionPoints
+    ) -> CompactionPoints:
+        """Return what is known of where these sessions are compacted, besides the configuration."""
+        models = set[str]().union(*map(models_to_learn, views))
+        learned = await self.usual_points(models)
+        return configured._replace(learned=tuple(sorted(learned.items())))
+
+    async def usual_points(self, models: Iterable[str]) -> dict[str, int]:
+        """Return where automatic compactions of models usually begin, in tokens, where known."""
+        fields = {model: codec.key_bytes(MODEL_FIELD + model) for model in models}
+        stored = await gather_all(
+            self._store.stats(self._generation, partition, list(fields.values()))
+            for partition in self._partitions
+        )
+        points = {
+            model: usual_point(codec.loads(part[field]) for part in stored if field in part)
+            for model, field in fields.items()
+        }
+        return {model: point for model, point in points.items() if point is not None}
 
     async def _highest(self, ranking: Ranking, limit: int) -> list[tuple[SessionKey, float]]:
         ranked = await gather_all(

@@ -109,6 +109,8 @@ def test_a_file_with_every_option_is_read() -> None:
                     "blocking_limit",
                     "rapid_refill_breaker",
                     "model_context_window_exceeded",
+                    "hard_limit",
+                    "compaction_window",
                 }
             )
         ),

@@ -90,8 +90,8 @@ def test_pressure_is_alerted_once_per_epoch() -> None:
         "messages": 3,
     }
     assert sentence(alert) == (
-        f"session {SESSION} ({MODEL}): 85.0 % of the context window is used "
-        "(170\u202f000 of 200\u202f000 tokens; alert at 85 %)"
+        f"session {SESSION} ({MODEL}): 85% of the context window is used "
+        "(170,000 of 200,000 tokens; alert at 85%)"
     )
     assert watched.take(at(20, 3, "c"), at(90, 4, "d"), at(99, 5, "e")) == []
     assert watched.take(boundary(AUTO, at=6), at(10, 7, "f")) == []
@@ -173,7 +173,7 @@ def test_a_failure_alert_includes_the_error() -> None:
     (alert,) = watched.take(failed("too_few_groups", at=9))
     assert alert.facts["outcome"] == "failed"
     assert alert.facts["duration_ms"] == 9_000
-    assert sentence(alert).endswith("a compaction failed: too_few_groups")
+    assert sentence(alert).endswith("a compaction failed: too few messages to compact")
     assert watched.take(compacting(at=10), result(at=11)) == []
     (without,) = watched.take(failed(None, at=12))
     assert without.facts["attempt_id"] is None
@@ -271,7 +271,7 @@ def test_an_exhaustion_alert_includes_the_reason() -> None:
     assert watched.take(result(at=1, terminal_reason="blocking_limit")) == []
     (alert,) = watched.take(result(at=2, terminal_reason="prompt_too_long"))
     assert alert.facts == {"reason": "prompt_too_long"}
-    assert sentence(alert).endswith("a turn ended for lack of room (prompt_too_long)")
+    assert sentence(alert).endswith("a turn ended for lack of room (the prompt is too long)")
 
 
 def test_recalled_records_raise_no_alert_but_are_known() -> None:
@@ -352,7 +352,7 @@ def test_an_attempt_too_old_to_alert_is_alerted_after_a_new_heartbeat_and_silenc
     (start,) = watched.given.take(compacting(at=0))
     watched.watch.observe(start, START_MS, START_MS)
     assert watched.watch.due(START_MS + MAX_AGE_MS + 1) == []
-    (beat,) = watched.given.take(compacting(at=1_000))
+    (*_, beat) = watched.given.take(*(compacting(at=at) for at in range(250, 1_001, 250)))
     watched.watch.observe(beat, START_MS + 1_000_000, START_MS + 1_000_000)
     assert len(watched.watch.due(START_MS + 1_000_000 + MINUTE_MS)) == 1
 
@@ -367,9 +367,10 @@ def test_an_attempt_whose_start_is_not_read_back_is_known_by_its_heartbeat(
     watched, other = Watched(rule(Stalled(MINUTE_MS))), Watched(rule(Stalled(MINUTE_MS)))
     (start,) = watched.take(compacting(at=0)) or watched.given.records[-1:]
     (told,) = watched.watch.due(START_MS + MINUTE_MS)
-    (beat,) = watched.given.take(compacting(at=time_s))
+    (beat,) = watched.given.take(compacting())
     assert isinstance(beat.data, CompactionProgress)
-    beat = replace(beat, data=replace(beat.data, elapsed_ms=elapsed_ms))
+    data = replace(beat.data, elapsed_ms=elapsed_ms)
+    beat = replace(beat, time_ms=None if time_s is None else START_MS + time_s * 1_000, data=data)
     other.watch.recall(beat, START_MS + 2_000_000)
     (alert,) = other.watch.due(START_MS + 2_000_000 + MINUTE_MS)
     assert (alert.id, alert.record_id, alert.record_type) == (told.id, start.id, told.record_type)

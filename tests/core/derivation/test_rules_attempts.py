@@ -89,6 +89,46 @@ def test_r15_compacting_again_is_a_heartbeat() -> None:
     assert [beat.elapsed_ms for beat in beats] == [30_000, 60_000]
 
 
+def test_r15_more_than_5_min_after_the_last_sign_it_is_another_attempt() -> None:
+    given = session(init(), compacting(at=0), compacting(at=30))
+    late = given.take(compacting(at=331))
+    assert kinds(late) == ["compaction_failed", "compaction_start"]
+    failed_attempt, start = one(late, CompactionFailed), one(late, CompactionStart)
+    assert (failed_attempt.outcome, failed_attempt.duration_ms) == ("unknown", None)
+    assert failed_attempt.attempt_id != start.attempt_id
+    boundary_record = one(given.take(boundary({"pre_tokens": 9}, at=384)), CompactBoundary)
+    assert (boundary_record.attempt_id, boundary_record.duration_ms) == (start.attempt_id, 53_000)
+
+
+def test_r15_exactly_5_min_is_a_heartbeat() -> None:
+    given = session(init(), compacting(at=0), compacting(at=30))
+    assert kinds(given.take(compacting(at=330))) == ["compaction_progress"]
+
+
+def test_r15_an_earlier_time_does_not_move_the_last_sign_back() -> None:
+    given = session(init(), compacting(at=100), compacting(at=20))
+    assert kinds(given.take(compacting(at=390))) == ["compaction_progress"]
+
+
+def test_r15_without_a_pair_of_times_it_is_a_heartbeat() -> None:
+    given = session(init(), compacting(at=0))
+    assert kinds(given.take(compacting())) == ["compaction_progress"]
+    assert kinds(given.take(compacting(), received_ms=START_MS + 900_000)) == [
+        "compaction_progress"
+    ]
+    late = given.take(compacting(), received_ms=START_MS + 1_300_000)
+    assert kinds(late) == ["compaction_failed", "compaction_start"]
+
+
+@pytest.mark.parametrize("mark", [{"parent_tool_use_id": "toolu_9"}, {"isSidechain": True}])
+def test_r15_a_status_marked_as_a_subagents_moves_nothing(mark: Body) -> None:
+    given = session(init())
+    assert not given.take(compacting(at=0, **mark))
+    start = one(given.take(compacting(at=1)), CompactionStart)
+    assert not given.take(status(None, at=2, compact_result="failed", **mark))
+    assert one(given.take(boundary({}, at=3)), CompactBoundary).attempt_id == start.attempt_id
+
+
 def test_r15_a_heartbeat_without_times_has_no_elapsed_time() -> None:
     given = session(compacting())
     assert one(given.take(compacting(at=30)), CompactionProgress).elapsed_ms is None

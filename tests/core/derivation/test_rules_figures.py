@@ -74,11 +74,63 @@ def test_warning_at_most_once_per_epoch() -> None:
     assert told.thresholds_crossed == (50,)
 
 
-def test_warning_a_changed_window_starts_no_new_epoch() -> None:
-    given = session(assistant("a", read=90_000))
+def crossed(given: Given, response: str, read: int) -> tuple[int, ...] | None:
+    """Return the thresholds of the warning that a reading gives, None where it gives none."""
+    warnings = every(given.take(assistant(response, read=read)), ContextWarning)
+    return warnings[0].thresholds_crossed if warnings else None
+
+
+def test_warning_each_window_value_of_an_epoch_has_its_own() -> None:
+    given = session(assistant("a", read=185_000))
+    assert one(given.records, ContextWarning).thresholds_crossed[-1] == 90
     given.take(result({MODEL: {"contextWindow": 1_000_000}}))
-    assert not every(given.take(assistant("b", read=400_000)), ContextWarning)
-    assert one(given.take(assistant("c", read=500_000)), ContextWarning).thresholds_crossed == (50,)
+    assert crossed(given, "b", 300_000) == (10, 20, 30)
+    assert crossed(given, "c", 310_000) is None
+    assert crossed(given, "d", 990_000) == (40, 50, 60, 70, 80, 90)
+
+
+def test_warning_a_window_that_returns_repeats_nothing() -> None:
+    given = session(assistant("a", read=60_000))
+    given.take(result({MODEL: {"contextWindow": 1_000_000}}))
+    assert crossed(given, "b", 110_000) == (10,)
+    given.take(result({MODEL: {"contextWindow": WINDOW}}))
+    assert crossed(given, "c", 61_000) is None
+    assert crossed(given, "d", 90_000) == (40,)
+
+
+def test_warning_the_8_latest_windows_of_an_epoch_are_remembered() -> None:
+    given = session(assistant("a", read=50_000))
+    for number in range(1, 9):
+        given.take(result({MODEL: {"contextWindow": WINDOW + number}}))
+        assert crossed(given, f"b{number}", 50_000 + number) == (10, 20)
+    given.take(result({MODEL: {"contextWindow": WINDOW + 1}}))
+    assert crossed(given, "c", 50_100) is None
+    given.take(result({MODEL: {"contextWindow": WINDOW}}))
+    assert crossed(given, "d", 50_200) == (10, 20)
+
+
+def test_warning_a_window_in_force_is_not_forgotten_for_a_ninth() -> None:
+    given = session(assistant("a", read=50_000))
+    for number in [*range(1, 8), 0, 8]:
+        given.take(result({MODEL: {"contextWindow": WINDOW + number}}))
+        given.take(assistant(f"b{number}", read=50_000 + number))
+    given.take(result({MODEL: {"contextWindow": WINDOW}}))
+    assert crossed(given, "c", 50_100) is None
+
+
+def test_warning_after_an_exceeded_window_the_reported_one_has_its_own() -> None:
+    given = session(assistant("a", read=150_000))
+    assert crossed(given, "b", 250_000) is None
+    given.take(result({MODEL: {"contextWindow": 1_000_000}}))
+    assert crossed(given, "c", 260_000) == (10, 20)
+
+
+@pytest.mark.parametrize("kind", ["hard_limit", "compaction_window"])
+def test_exhausted_by_a_context_usage_frame_that_is_over_the_limit(kind: str) -> None:
+    usage = {"totalTokens": 210_000, "over_limit": {"tokens_over": 10_000, "kind": kind}}
+    frame = assistant("s", inside={"model": "<synthetic>"}, context_usage=usage)
+    exhausted = one(session(init()).take(frame), ContextExhausted)
+    assert (exhausted.reason, exhausted.tokens_over) == (kind, 10_000)
 
 
 def test_warning_an_epoch_is_its_chains() -> None:

@@ -9,6 +9,7 @@ from schemas.records import (
     ContextReading,
 )
 from tests.core.given import (
+    ANSWER,
     LARGE,
     MILLION,
     MODEL,
@@ -33,14 +34,9 @@ from tests.core.given import (
     side,
     system,
     token_count,
+    usage_answer,
     user,
 )
-
-
-def usage_answer(**answer: object) -> Body:
-    """The answer to `get_context_usage`: it names no session."""
-    response = {"subtype": "success", "request_id": "r", "response": answer}
-    return {"type": "control_response", "response": response}
 
 
 def test_r12_the_first_record_comes_with_the_main_chains_first_model_by_init() -> None:
@@ -165,6 +161,8 @@ def test_r12_an_invalid_window_is_ignored(wrong: object) -> None:
             "enabled": True, "effective_window": 180_000, "threshold": 167_000}),
         init(autocompact_state={
             "enabled": True, "effective_window": 180_000, "threshold": 167_000}),
+        any_message("autocompact_state", value={
+            "enabled": True, "effective_window": 180_000, "threshold": 167_000}),
     ],
 )  # fmt: skip
 def test_r12_autocompact_state_reports_auto_compact_facts(body: Body) -> None:
@@ -174,7 +172,7 @@ def test_r12_autocompact_state_reports_auto_compact_facts(body: Body) -> None:
     assert (limits(told), told.total_tokens, told.categories) == ((WINDOW, "catalog"), None, None)
 
 
-def test_r12_an_autocompact_state_without_facts_is_ignored() -> None:
+def test_r12_an_autocompact_state_without_facts_gives_no_record() -> None:
     assert session(init()).take(any_message("autocompact_state", enforced=True)) == []
 
 
@@ -199,18 +197,6 @@ def test_r12_facts_reported_before_the_first_model_are_announced_with_it() -> No
     given = session(any_message("autocompact_state", enabled=False))
     assert not every(given.records, ContextLimits)
     assert one(given.take(init()), ContextLimits).auto_compact_enabled is False
-
-
-ROWS = [{"id": "messages", "name": "Messages", "kind": "used", "tokens": 113_400, "color": "x"}]
-ANSWER: Body = {
-    "categories": ROWS,
-    "totalTokens": 122_300,
-    "maxTokens": 167_000,
-    "rawMaxTokens": 180_000,
-    "autoCompactThreshold": 167_000,
-    "isAutoCompactEnabled": True,
-    "model": MODEL,
-}
 
 
 def test_r12_a_context_usage_answer_reports_totals_and_categories() -> None:
@@ -327,6 +313,17 @@ def test_r12_model_refusal_fallback_sets_the_main_chains_model_at_once() -> None
     told_now = one(given.take(boundary()), CompactBoundary)
     assert told_now.model == OTHER_MODEL
     assert session(init()).take(system("model_refusal_fallback")) == []
+
+
+def test_r12_a_local_refusal_fallback_changes_nothing() -> None:
+    frame = system("model_refusal_fallback", fallback_model=OTHER_MODEL, scope="local")
+    assert session(init()).take(frame) == []
+
+
+@pytest.mark.parametrize("scope", ["session", None, 3])
+def test_r12_any_other_refusal_fallback_changes_the_model(scope: object) -> None:
+    frame = system("model_refusal_fallback", fallback_model=OTHER_MODEL, scope=scope)
+    assert one(session(init()).take(frame), ContextLimits).model == OTHER_MODEL
 
 
 def test_r12_a_change_of_model_within_the_main_chain_is_a_change_of_limits() -> None:

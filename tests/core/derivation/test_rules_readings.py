@@ -141,9 +141,54 @@ def test_r07_usage_may_be_next_to_the_message() -> None:
     assert reading(frame).used_tokens == 50
 
 
-def test_r07_more_cached_than_prompt_tokens_do_not_make_the_input_negative() -> None:
-    told = {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 60}}
-    assert counts(reading(plain(told))) == (50, 50, None, None)
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [
+        ({"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 60}}, (0, None, 50)),
+        ({"prompt_tokens": 50, "cache_creation_input_tokens": 60}, (0, 50, None)),
+        (
+            {
+                "prompt_tokens": 50,
+                "cache_read_input_tokens": 40,
+                "cache_creation_input_tokens": 60,
+            },
+            (0, 10, 40),
+        ),
+    ],
+)
+def test_r07_parts_of_a_prompt_are_cut_to_fit_it_read_first(
+    reported: Body, expected: tuple[int | None, ...]
+) -> None:
+    assert counts(reading(plain(reported))) == (50, *expected)
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [
+        (
+            {
+                "prompt_tokens": 160_000,
+                "prompt_tokens_details": {"cached_tokens": 50_000},
+                "cache_creation_input_tokens": 10_000,
+                "cache_read_input_tokens": 50_000,
+            },
+            (100_000, 10_000, 50_000),
+        ),
+        (
+            {"prompt_tokens": 160_000, "cache_read_input_tokens": 50_000},
+            (110_000, None, 50_000),
+        ),
+        (
+            {"prompt_tokens": 160_000, "input_tokens": 3, "cache_creation_input_tokens": 0},
+            (160_000, 0, None),
+        ),
+    ],
+)
+def test_r07_a_prompt_includes_the_cache_fields_next_to_it(
+    reported: Body, expected: tuple[int | None, ...]
+) -> None:
+    """LiteLLM reports both kinds together."""
+    assert counts(reading(plain(reported))) == (160_000, *expected)
 
 
 @pytest.mark.parametrize(

@@ -114,3 +114,52 @@ def test_r13_a_reported_window_is_never_voided_and_nothing_is_clamped() -> None:
 def test_r13_pre_tokens_may_exceed_the_window() -> None:
     records = session(init()).take(boundary({"trigger": "auto", "pre_tokens": 212_345}))
     assert one(records, CompactBoundary).pre_tokens == 212_345
+
+
+DATED = f"{MODEL}-20260929"
+
+
+@pytest.mark.parametrize(("model", "reported"), [(MODEL, DATED), (DATED, MODEL)])
+def test_r12_an_alias_and_its_dated_name_are_one_model(model: str, reported: str) -> None:
+    given = session(init(model), result({reported: model_window(1_000_000)}))
+    reading = one(given.take(assistant("a", read=150_000, model=model)), ContextReading)
+    assert (reading.window, reading.window_source) == (1_000_000, "runtime")
+
+
+def test_r12_two_different_dates_are_two_models() -> None:
+    given = session(init(DATED), result({f"{MODEL}-20260101": model_window(1_000_000)}))
+    reading = one(given.take(assistant("a", read=9, model=DATED)), ContextReading)
+    assert (reading.window, reading.window_source) == (WINDOW, "catalog")
+
+
+def test_r12_of_several_dates_the_latest_reported_counts() -> None:
+    old, new = f"{MODEL}-20250101", f"{MODEL}-20260101"
+    given = session(init(), result({old: model_window(300_000)}))
+    given.take(result({new: model_window(400_000)}))
+    assert one(given.take(assistant("a", read=9)), ContextReading).window == 400_000
+    given.take(result({old: model_window(300_000)}))
+    assert one(given.take(assistant("b", read=9)), ContextReading).window == 300_000
+
+
+def test_r12_a_name_of_its_own_comes_before_a_dated_one() -> None:
+    given = session(init(), result({MODEL: model_window(300_000), DATED: model_window(1_000_000)}))
+    assert one(given.take(assistant("a", read=9)), ContextReading).window == 300_000
+
+
+def test_r12_a_suffix_of_inits_alias_is_the_dated_models() -> None:
+    given = session(init(f"{MODEL}[1m]"))
+    reading = one(given.take(assistant("a", read=150_000, model=DATED)), ContextReading)
+    assert reading.window == 1_000_000
+
+
+@pytest.mark.parametrize(("first", "second"), [(MODEL, DATED), (DATED, MODEL)])
+def test_r12_the_latest_init_decides_on_the_suffix_of_either_name(first: str, second: str) -> None:
+    given = session(init(f"{first}[1m]"), assistant("a", read=9, model=first), init(second))
+    reading = one(given.take(assistant("b", read=9, model=second)), ContextReading)
+    assert reading.window == WINDOW
+
+
+def test_r12_the_latest_report_counts_by_whichever_name_it_matches() -> None:
+    given = session(init(), result({f"{MODEL}-20250101": model_window(300_000)}))
+    given.take(result({"alias": model_window(400_000, f"{MODEL}-20260101")}))
+    assert one(given.take(assistant("a", read=9)), ContextReading).window == 400_000

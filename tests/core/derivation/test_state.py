@@ -11,15 +11,13 @@ from hypothesis import strategies as st
 
 from contextgauge.errors import VersionError
 from contextgauge.normalise.signals import InputMessage
-from schemas.records import Record
+from schemas.records import ContextWarning, Record
 from streams import codec
 from streams.core.derivation.known_causes import KEPT, SLOTS
-from streams.core.derivation.state import (
+from streams.core.derivation.state import Chain, KnownFacts, Session
+from streams.core.derivation.stored_state import (
     SESSION_PART,
     STATE_VERSION,
-    Chain,
-    KnownFacts,
-    Session,
     StoredPart,
     pack,
     part_names,
@@ -42,6 +40,7 @@ from tests.core.given import (
     init,
     line,
     model_window,
+    one,
     reset,
     result,
     session,
@@ -204,7 +203,7 @@ def test_fields_are_plain_json() -> None:
     for part in pack(None, rich().session()).values():
         assert part is not None
         assert json.loads(json.dumps(part.fields)) == part.fields
-    assert STATE_VERSION == 2
+    assert STATE_VERSION == 3
 
 
 def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
@@ -280,7 +279,7 @@ UNREADABLE: dict[str, Mapping[str, StoredPart]] = {
     "a chain's field that is not known": longer("chain:main"),
     "a chain's response that is no text": changed("chain:main", 0, 5),
     "a chain's response that is no hash": changed("chain:main", 0, "!!"),
-    "a chain's boundary of other fields": changed("chain:main", -2, ["id"]),
+    "a chain's boundary of other fields": changed("chain:main", 13, ["id"]),
 }
 
 
@@ -298,3 +297,56 @@ def test_fields_that_are_not_stored_have_their_defaults() -> None:
     found = unpack(SESSION, parts)
     assert found.chains["main"] == Chain(touched=7)
     assert found.facts == KnownFacts(runtime="codex")
+
+
+def in_version_2(parts: dict[str, StoredPart]) -> dict[str, StoredPart]:
+    """Return a session's parts as the version before wrote them: thresholds without windows."""
+    older = dict(parts)
+    for name, part in parts.items():
+        fields = list(part.fields)
+        if name == SESSION_PART:
+            start, facts = fields[5], fields[8]
+            assert isinstance(facts, list)
+            fields[5], fields[8] = start[:3] if isinstance(start, list) else None, facts[:18]
+        elif name.startswith("chain:"):
+            announced: Any = fields[10]
+            limits: Any = fields[14]
+            fields[10] = [threshold for _, thresholds in announced for threshold in thresholds]
+            fields[14] = limits[:5]
+            del fields[15:]
+        older[name] = part._replace(fields=fields)
+    return older
+
+
+def test_a_session_of_version_2_goes_on_as_if_this_version_had_written_it() -> None:
+    given = session(assistant("a", read=50_000), compacting(at=0))
+    parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
+    before, records = in_version_2(parts), len(given.records)
+    assert before != parts
+    other = Given()
+    other.deriver.sessions[SESSION] = unpack(SESSION, before)
+    assert other.session() == given.session()
+    later = [compacting(at=30), boundary(), assistant("b", read=90_000)]
+    other.take(*later)
+    given.take(*later)
+    assert other.records == given.records[records:]
+
+
+def test_warnings_of_version_2_whose_window_was_disproved_are_those_of_none() -> None:
+    given = session(assistant("a", read=50_000), assistant("b", read=250_000))
+    parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
+    restored = unpack(SESSION, in_version_2(parts))
+    assert restored.chains["main"].announced == ()
+
+
+def test_warnings_of_version_2_for_a_corrected_window_do_not_silence_the_next() -> None:
+    given = session(assistant("a", read=185_000), result({MODEL: model_window(1_000_000)}))
+    given.take(assistant("b", read=190_000))
+    parts = {name: part for name, part in pack(None, given.session()).items() if part is not None}
+    older = in_version_2(parts)
+    older["chain:main"].fields[10] = [10, 20, 30, 40, 50, 60, 70, 80, 90]
+    other = Given()
+    other.deriver.sessions[SESSION] = unpack(SESSION, older)
+    assert one(other.take(assistant("c", read=300_000)), ContextWarning).thresholds_crossed == (
+        20, 30
+    )  # fmt: skip

@@ -21,15 +21,17 @@ from tools.draw_attempts import diagram, document, table
 DOCUMENT = Path(__file__).parents[3] / "docs" / "ATTEMPTS.md"
 
 SPEC = """
-| Idle      | start → Open          | -           | -       | failed        | boundary        | -              | -              | -              | -              |
-| Open      | heartbeat             | → Succeeded | → Ended | failed → Idle | boundary → Idle | unknown → Idle | unknown → Idle | unknown → Idle | unknown → Idle |
-| Succeeded | unknown, start → Open | -           | -       | failed → Idle | boundary → Idle | -              | unknown → Idle | -              | unknown → Idle |
-| Ended     | unknown, start → Open | → Succeeded | -       | failed → Idle | boundary → Idle | unknown → Idle | unknown → Idle | unknown → Idle | unknown → Idle |
+| Idle      | start → Open          | start → Open          | -           | -       | failed        | boundary        | -              | -              | -              | -              |
+| Open      | heartbeat             | lost, start → Open    | → Succeeded | → Ended | failed → Idle | boundary → Idle | unknown → Idle | unknown → Idle | unknown → Idle | unknown → Idle |
+| Succeeded | unknown, start → Open | unknown, start → Open | -           | -       | failed → Idle | boundary → Idle | -              | unknown → Idle | -              | unknown → Idle |
+| Ended     | unknown, start → Open | unknown, start → Open | → Succeeded | -       | failed → Idle | boundary → Idle | unknown → Idle | unknown → Idle | unknown → Idle | unknown → Idle |
 """  # noqa: E501
-"""The specified table, its last column told apart: result, reset, new main response, own gap."""
+"""The specified table, with a column for each event: a late `compacting`, and of the last column
+result, reset, new main response, own gap."""
 
 EVENTS = (
     AttemptEvent.COMPACTING,
+    AttemptEvent.LATE,
     AttemptEvent.SUCCESS,
     AttemptEvent.CLEARED,
     AttemptEvent.FAILED,
@@ -44,9 +46,10 @@ EFFECTS = {
     "heartbeat": Effect.HEARTBEAT,
     "failed": Effect.FAILED,
     "unknown": Effect.UNKNOWN,
+    "lost": Effect.LOST,
 }
 PAIRS = list(itertools.product(Phase, AttemptEvent))
-START = Start("attempt", 1, 2)
+START = Start("attempt", 1, 2, 1, 2)
 
 
 def spec() -> dict[tuple[Phase, AttemptEvent], Move]:

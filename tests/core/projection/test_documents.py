@@ -5,6 +5,7 @@ import pytest
 from schemas.records import Record
 from schemas.views import Compaction, EntryStream, LiveEntry
 from streams.core.projection.documents import (
+    changeable_compactions,
     compaction,
     entry_stream,
     live_entry,
@@ -70,6 +71,24 @@ def test_a_compaction_grows_from_boundary_to_completion() -> None:
     assert whole is not None
     assert (whole.summary, whole.tokens_after, whole.tokens_saved) == ("so far", 30_000, 130_000)
     assert whole.complete
+
+
+def test_a_timing_sets_the_duration_of_a_compaction_that_was_measured_before() -> None:
+    told = History()
+    boundary = told.boundary(None, duration_ms=None, number=4)
+    complete, timing = told.complete(boundary), told.timing(boundary, 3_069)
+    view = view_of(boundary, complete)
+    assert changeable_compactions(view_of(boundary).chains["main"]) == {"4"}
+    assert changeable_compactions(view.chains["main"]) == {"4"}
+    assert touched_compaction(view, timing) == "4"
+    timed = compaction(compaction(compaction(None, boundary), complete), timing)
+    assert timed is not None
+    assert (timed.duration_ms, timed.duration_source, timed.complete) == (3_069, "reported", True)
+    after = project(view, timing, 9)
+    assert changeable_compactions(after.chains["main"]) == set()
+    assert touched_compaction(after, told.timing(boundary)) is None
+    assert touched_compaction(None, timing) is None
+    assert compaction(None, timing) is None
 
 
 def test_a_subagents_compaction_has_its_chain_in_its_name() -> None:

@@ -165,7 +165,7 @@ def test_growth_restarts_with_an_epoch() -> None:
 
 def test_the_peak_stays() -> None:
     told = History()
-    chain = main(view_of(told.reading(150_000), told.boundary(), told.reading(30_000)))
+    chain = main(view_of(told.reading(150_000), told.boundary(pre=150_000), told.reading(30_000)))
     assert (chain.peak_tokens, chain.peak_percent) == (150_000, 75.0)
     chain = main(view_of(told.reading(50), told.reading(60, window=None)))
     assert (chain.peak_tokens, chain.peak_percent) == (60, None)
@@ -315,6 +315,7 @@ def test_compactions_are_counted_and_summarised() -> None:
         tokens_after=30_000,
         tokens_saved=130_000,
         duration_ms=30_000,
+        duration_source="reported",
         messages_since_last=40,
     )
     assert (second.tokens_before, second.tokens_after) == (None, None)
@@ -332,6 +333,19 @@ def test_a_failure_is_summarised(reason: TriggerReason | None, trigger: Trigger 
     assert (brief.tokens_before, brief.duration_ms, brief.number) == (150_000, 5_000, None)
     (orphan,) = view_of(told.failed()).compactions.last
     assert (orphan.trigger, orphan.tokens_before) == (None, None)
+
+
+def test_the_peak_is_not_below_a_size_before_a_compaction() -> None:
+    told = History()
+    reading = told.reading(161_819)
+    chain = view_of(reading, told.boundary(pre=171_791)).chains["main"]
+    assert (chain.peak_tokens, chain.peak_percent) == (171_791, 85.89)
+    chain = view_of(reading, told.boundary(pre=100_000)).chains["main"]
+    assert (chain.peak_tokens, chain.peak_percent) == (161_819, 80.9)
+    chain = view_of(reading, told.boundary(pre=None)).chains["main"]
+    assert chain.peak_tokens == 161_819
+    chain = view_of(told.boundary(pre=171_791)).chains["main"]
+    assert (chain.peak_tokens, chain.peak_percent) == (171_791, None)
 
 
 def test_the_last_five_compactions_are_kept() -> None:

@@ -8,10 +8,8 @@ import pytest
 from schemas.records import Outcome, TriggerReason
 from schemas.topics import DAY_MS
 from schemas.views import (
-    DURATION_EDGES_MS,
+    BUCKET_EDGES,
     HOURS_KEPT_MS,
-    OVER,
-    TOKEN_EDGES,
     Aggregates,
     Distribution,
     PartitionView,
@@ -22,7 +20,6 @@ from streams.core.projection.statistics import (
     CLOCK_AHEAD_MS,
     advance,
     counted,
-    counts,
     enters_day,
     fields,
     hour_field,
@@ -42,29 +39,26 @@ def test_a_boundary_is_counted_by_trigger_with_size_and_duration() -> None:
     assert total == Aggregates(
         manual=TriggerAggregates(
             succeeded=2,
-            duration_ms=Distribution(
-                count=1, sum=30_000, min=30_000, max=30_000, buckets={"31500": 1}
+            duration_ms=one(30_000, "30182"),
+            pre_tokens=Distribution(
+                count=2,
+                sum=360_000,
+                min=160_000,
+                max=200_000,
+                buckets={"161916": 1, "205839": 1},
             ),
         ),
-        automatic=TriggerAggregates(
-            succeeded=1,
-            duration_ms=Distribution(
-                count=1, sum=90_000_000, min=90_000_000, max=90_000_000, buckets={OVER: 1}
-            ),
-        ),
+        automatic=TriggerAggregates(succeeded=1, duration_ms=one(90_000_000, "90025326")),
         unknown_trigger=TriggerAggregates(
-            succeeded=1,
-            duration_ms=Distribution(count=1, sum=0, min=0, max=0, buckets={"100": 1}),
-        ),
-        pre_tokens=Distribution(
-            count=3,
-            sum=12_360_000,
-            min=160_000,
-            max=12_000_000,
-            buckets={"160000": 1, "200000": 1, OVER: 1},
+            succeeded=1, duration_ms=one(0, "0"), pre_tokens=one(12_000_000, "12180365")
         ),
         messages=160,
     )
+
+
+def one(value: int, edge: str) -> Distribution:
+    """Return the distribution of one value."""
+    return Distribution(count=1, sum=value, min=value, max=value, buckets={edge: 1})
 
 
 def test_a_completion_is_counted_where_both_sizes_are_known() -> None:
@@ -88,12 +82,12 @@ def test_a_failure_is_counted_by_its_attempts_trigger(
     outcome: Outcome, reason: TriggerReason | None, name: str
 ) -> None:
     told = History()
-    attempt = view_of(told.start(reason)).attempt
-    total = counted(NOTHING, told.failed(outcome), attempt)
+    view = view_of(told.start(reason))
+    total = counted(NOTHING, told.failed(outcome), view)
     of_trigger = getattr(total, name)
     assert getattr(of_trigger, outcome) == 1
     assert total != NOTHING
-    assert counted(total, told.failed(outcome), attempt) != total
+    assert counted(total, told.failed(outcome), view) != total
 
 
 def test_a_failure_without_an_attempt_has_no_known_trigger() -> None:
@@ -105,24 +99,60 @@ def test_other_records_are_not_counted() -> None:
     told = History()
     reading, boundary = told.reading(5), told.boundary()
     assert counted(NOTHING, reading, None) is NOTHING
-    assert not counts(reading)
-    assert counts(boundary)
-    assert counts(told.complete(boundary))
-    assert counts(told.failed())
+    assert not fields(reading, None, None)
+    assert fields(boundary, None, None)
+    assert fields(told.complete(boundary), None, None)
+    assert fields(told.failed(), None, None)
 
 
 def test_counts_are_by_model_and_by_hour() -> None:
     told = History()
-    assert fields(told.boundary(at=0), None) == (
+    assert fields(told.boundary(at=0), None, None) == (
         "total",
         "model:claude-sonnet-5",
         "hour:2026-11-01T12",
     )
-    assert fields(told.boundary(at=None, model=None), START_MS) == (
+    assert fields(told.boundary(at=None, model=None), None, START_MS) == (
         "total",
         "model",
         "hour:unknown",
     )
+
+
+def test_a_timing_is_counted_once_under_its_boundarys_hour_model_and_trigger() -> None:
+    told = History()
+    boundary = told.boundary("auto", duration_ms=None, model="gpt-5", at=0)
+    complete, timing = (
+        told.complete(boundary),
+        told.timing(boundary, 3_069, at=7_200, model="other"),
+    )
+    view = view_of(boundary, complete)
+    assert fields(timing, view, None) == ("total", "model:gpt-5", "hour:2026-11-01T12")
+    total = counted(counted(NOTHING, boundary, None), timing, view)
+    assert total.automatic.succeeded == 1
+    assert total.automatic.duration_ms == one(3_069, bucket(3_069))
+    again = told.timing(boundary)
+    assert fields(again, view_of(boundary, complete, timing), None) == ()
+    assert fields(again, view_of(told.reading(1)), None) == ()
+    assert fields(again, None, None) == ()
+    assert counted(total, again, None) is total
+
+
+def test_a_timing_in_an_hour_that_left_begins_none() -> None:
+    told = History()
+    boundary = told.boundary(duration_ms=None, at=0)
+    newest_ms = START_MS + HOURS_KEPT_MS + DAY_MS
+    timing = told.timing(boundary, at=1)
+    assert fields(timing, view_of(boundary), newest_ms) == ("total", "model:claude-sonnet-5")
+
+
+def test_the_duration_of_a_precomputed_summary_is_counted_nowhere() -> None:
+    total = counted(
+        NOTHING, History().boundary(duration_ms=90_000, duration_source="precomputed"), None
+    )
+    assert total.automatic.succeeded == 1
+    assert total.automatic.pre_tokens.count == 1
+    assert total.automatic.duration_ms == Distribution()
 
 
 def test_hours_leave_400_days_before_the_newest_day() -> None:
@@ -133,8 +163,8 @@ def test_hours_leave_400_days_before_the_newest_day() -> None:
     assert hours_too_old(known, None) == []
     assert hours_too_old(known, 5) == []
     late = told.boundary(at=-HOURS_KEPT_MS / 1000)
-    assert len(fields(late, START_MS)) == 3
-    assert len(fields(late, newest_ms)) == 2
+    assert len(fields(late, None, START_MS)) == 3
+    assert len(fields(late, None, newest_ms)) == 2
 
 
 def test_the_partition_knows_its_latest_times() -> None:
@@ -175,11 +205,15 @@ def test_hours_have_names_that_sort() -> None:
     assert hour_field(None) > hour_field(START_MS) > hour_field(START_MS - 1)
 
 
-@pytest.mark.parametrize("edges", [TOKEN_EDGES, DURATION_EDGES_MS])
-def test_edges_ascend_by_about_a_quarter(edges: tuple[int, ...]) -> None:
-    steps = [high / low for low, high in pairwise(edges)]
-    assert min(steps) > 1.2
-    assert max(steps) < 1.3
-    assert bucket(edges, edges[0]) == str(edges[0])
-    assert bucket(edges, edges[0] + 1) == str(edges[1])
-    assert bucket(edges, edges[-1] + 1) == OVER
+def test_values_of_a_bucket_differ_by_at_most_51_to_49() -> None:
+    assert BUCKET_EDGES[:51] == (*range(50), 51)
+    for below, upper in pairwise(BUCKET_EDGES):
+        assert upper == below + 1 or upper * 49 <= below * 51
+        assert bucket(below + 1) == bucket(upper) == str(upper)
+    assert bucket(0) == "0"
+    assert bucket(3 * (2**53 - 1)) == "27097144750660682"  # a size is the sum of three counts
+
+
+def test_edges_are_the_same_on_every_machine() -> None:
+    names = [bucket(10**power) for power in (3, 5, 7, 15)]
+    assert names == ["1020", "100190", "10379203", "1019172398829064"]

@@ -42,7 +42,7 @@ async def test_an_alert_is_sent_and_its_record_acknowledged(kit: ControlKit) -> 
     assert (body["rule"], body["kind"], body["session_id"]) == ("full", "pressure", "s1")
     assert body["time"] == "2026-11-01T12:00:02.000Z"
     assert isinstance(body["text"], str)
-    assert "81.0 %" in body["text"]
+    assert "81% of" in body["text"]
     assert kit.figures.counts["control_deliveries", "ops", "delivered"] == 1
     assert kit.figures.gauges["control_queued_alerts", "ops"] == 0
 

@@ -50,7 +50,7 @@ def _keying(facts: Facts, expected: Expected) -> Iterator[Values]:
         "subject": expected.messages.name,
         "wrong": wrong,
         "many_wrong": wrong and wrong * _MANY >= keying.looked,
-        "share": f"{percent} %" if percent else "below 1 %",
+        "share": f"{percent}%" if percent else "<1%",
         "kinds": listed(
             f"{counted(number, 'message')} {kind}" for kind, number in kinds.items() if number
         ),

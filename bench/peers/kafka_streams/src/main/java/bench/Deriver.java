@@ -389,6 +389,7 @@ final class Deriver {
         || "rapid_refill_breaker".equals(reason)) {
       String id = begin("main", "context_exhausted", main.model, null, false);
       text("reason", reason);
+      json.writeNullField("tokens_over");
       end(EXHAUSTED, id, "context_exhausted", "main");
     }
   }
@@ -451,6 +452,7 @@ final class Deriver {
     }
     number("auto_compact_threshold", c.toldThreshold);
     number("effective_window", c.toldEffective);
+    json.writeNullField("auto_compact_source");
     if (isMain && answered) {
       number("total_tokens", message.total);
       json.writeArrayFieldStart("categories");
@@ -467,6 +469,7 @@ final class Deriver {
       json.writeNullField("total_tokens");
       json.writeNullField("categories");
     }
+    json.writeNullField("message_breakdown");
     end(LIMITS, id, "context_limits", name);
   }
 

@@ -1,4 +1,4 @@
-"""The catalogue of metrics: name, help text, labels and use of each.
+"""The catalog of metrics: name, help text, labels and use of each.
 
 The list is closed: no other names are reported, a test compares it with the code that reports
 them, and `docs/METRICS.md` is generated from it. All names are exported with the

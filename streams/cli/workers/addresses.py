@@ -1,4 +1,4 @@
-"""Metrics and health of a long-running command, over HTTP on one port.
+"""The addresses that long-running commands listen at, and metrics and health over HTTP at one.
 
 A worker is ready from `health.worker("member")` on, while nothing waits for a service: what waits
 calls `health.away(self, "kafka", why)` before and `health.back(self)` after.

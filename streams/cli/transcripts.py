@@ -1,0 +1,146 @@
+"""Sessions of transcripts, derived in this process: no broker and no Redis.
+
+`replay` prints their records; `sessions`, `status` and `events` take a path in place of a session.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from contextgauge.containers import Line
+from contextgauge.errors import StopError
+from schemas.messages import DeadLetter
+from schemas.records import Record
+from schemas.views import SessionView
+from streams import codec, wiring
+from streams.cli.publish.rejected import RejectedLines
+from streams.cli.screen.figures import count, exact
+from streams.core.projection.project import project
+from streams.edge.files import reading as files
+from streams.edge.files.watch import SUFFIX
+from streams.flow.derive.deriver import Deriver
+from streams.flow.replay.replay import replay as replay_lines
+
+_PATH_BEGINNINGS = ("/", "./", "../", "~/")
+
+
+def is_path(text: str) -> bool:
+    """Return whether an argument is a path to transcripts, and no session's id."""
+    if text == files.STANDARD_INPUT or text.startswith(_PATH_BEGINNINGS) or text.endswith(SUFFIX):
+        return True
+    return bool(text) and Path(text).exists()
+
+
+class Replay:
+    """The records of transcripts. `rejected` counts the lines that could not be derived.
+
+    Raises ConfigError for a path that cannot be read or holds no transcripts.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str],
+        fallback: str | None = None,
+        on_dead: Callable[[Line, DeadLetter], None] | None = None,
+    ) -> None:
+        self.sources = files.expand(_expanded(path) for path in paths)
+        self.rejected = RejectedLines("derived")
+        self._fallback, self._on_dead = fallback, on_dead
+        self._lines = self._position = 0
+
+    def records(self) -> Iterator[Sequence[Record]]:
+        """Yield the records in input order, those of a block of lines at a time.
+
+        Rejected lines are reported on standard error. Raises StopError where no line could be
+        derived: this is something other than transcripts.
+        """
+        settings = wiring.settings()
+        limit_bytes = settings.message_limit_bytes
+        deriver = Deriver(wiring.rules(settings), limit_bytes=limit_bytes)
+        for block in replay_lines(deriver, self._blocks(), limit_bytes):
+            for line, letter in block.dead:
+                self.rejected(line, letter)
+                if self._on_dead is not None:
+                    self._on_dead(line, letter)
+            yield block.records
+        sys.stderr.writelines(f"{line}\n" for line in self.rejected.summary())
+        if self._lines and self.rejected.total == self._lines:
+            lines = f"{self.name}: none of its {count(self._lines, 'line')}"
+            if self.rejected.only("no_session"):
+                raise StopError(f"{lines} names a session")
+            raise StopError(f"{lines} could be derived: this does not look like a transcript")
+
+    def lines(self) -> Generator[Sequence[bytes], None, None]:
+        """Yield the records as structured CloudEvents; see `records`."""
+        for records in self.records():
+            yield [codec.to_structured(record) for record in records]
+
+    @property
+    def name(self) -> str:
+        """What was read, for messages."""
+        first = self.sources[0].name
+        more = len(self.sources) - 1
+        return first if not more else f"{first} and {count(more, 'other file')}"
+
+    def views(self) -> dict[str, SessionView]:
+        """Return each session's view. Raises StopError where there is no session."""
+        views: dict[str, SessionView] = {}
+        for records in self.records():
+            self._fold(views, records)
+        return self._checked(views)
+
+    def one(self) -> "ReplayedSession":
+        """Return the only session. Raises StopError where there is none, or there are several."""
+        self._refuse_several(len({source.session for source in self.sources}))
+        views: dict[str, SessionView] = {}
+        records: dict[str, list[Record]] = defaultdict(list)
+        for block in self.records():
+            self._fold(views, block)
+            for record in block:
+                records[record.data.session_id].append(record)
+        session_id = next(iter(self._checked(views)))
+        if self.sources[0].session in views:
+            session_id = str(self.sources[0].session)
+        else:
+            self._refuse_several(len(views))
+        return ReplayedSession(views[session_id], records[session_id])
+
+    def _blocks(self) -> Iterator[files.Block]:
+        for block in files.read(self.sources, self._fallback):
+            self._lines += sum(not line.value.isspace() and bool(line.value) for line in block)
+            yield block
+
+    def _fold(self, views: dict[str, SessionView], records: Iterable[Record]) -> None:
+        for record in records:
+            session_id = record.data.session_id
+            views[session_id] = project(views.get(session_id), record, self._position)
+            self._position += 1
+
+    def _checked(self, views: dict[str, SessionView]) -> dict[str, SessionView]:
+        if not views:
+            raise StopError(
+                f"{self.name} has no session: none of its {count(self._lines, 'line')} has a "
+                "size, a compaction or a session's properties"
+            )
+        return views
+
+    def _refuse_several(self, sessions: int) -> None:
+        if sessions > 1:
+            raise StopError(
+                f"{self.name}: {exact(sessions)} sessions: name the file of one. "
+                "`contextgauge sessions PATH` lists them, `contextgauge replay --view PATH` shows "
+                "each"
+            )
+
+
+class ReplayedSession(NamedTuple):
+    """A session of a transcript: its view and all its records."""
+
+    view: SessionView
+    records: list[Record]
+
+
+def _expanded(path: str) -> str:
+    return str(Path(path).expanduser()) if path.startswith("~") else path

@@ -1,0 +1,210 @@
+"""How a session's state is stored: in parts, of which a batch writes those that changed.
+
+`pack` gives the parts that changed, `unpack` reads them back; the position of the parts in the
+changelog is the flow's affair. A part lists its fields in their order, without their names, which
+would be half of it. One that is shorter leaves the last at their defaults: so a part written by an
+older build can be read.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, cast
+
+from contextgauge.errors import VersionError
+from schemas.records import Json, Trigger
+from streams.core.derivation.known_causes import CHUNK, SLOTS, chunks, from_chunks
+from streams.core.derivation.state import (
+    NEW_SESSION,
+    AwaitedSummary,
+    Chain,
+    KnownFacts,
+    ReportedLimits,
+    Session,
+    Unmeasured,
+)
+from streams.core.derivation.transitions import Phase, Start, attempt_in
+
+STATE_VERSION: Final = 3
+"""Version of the parts as they are written.
+
+3 has thresholds by window where 2 had them by epoch alone, and an attempt's last heartbeat.
+"""
+
+READABLE_VERSIONS: Final = (2, STATE_VERSION)
+"""Versions of parts that are read; a build refuses a partition whose state has another."""
+
+SESSION_PART: Final = "session"
+_CHAIN_PREFIX: Final = "chain:"
+_KNOWN_PREFIX: Final = "known:"
+
+
+class StoredPart(NamedTuple):
+    """A stored part: its fields as plain JSON, and its hashes as the bytes that they are."""
+
+    fields: list[Json]
+    data: bytes = b""
+
+
+def pack(before: Session | None, after: Session) -> dict[str, StoredPart | None]:
+    """Return the parts that differ from `before`, by name; None for a part to delete.
+
+    The session's own part is always among them.
+    """
+    parts: dict[str, StoredPart | None] = {}
+    old = NEW_SESSION if before is None else before
+    for name in old.chains.keys() - after.chains.keys():
+        parts[_CHAIN_PREFIX + name] = None
+    for name, chain in after.chains.items():
+        if old.chains.get(name) is not chain:
+            parts[_CHAIN_PREFIX + name] = _pack_chain(chain)
+    for slot, (number, hashes) in chunks(old.known, after.known).items():
+        parts[f"{_KNOWN_PREFIX}{slot}"] = StoredPart([number], hashes)
+    parts[SESSION_PART] = _pack_session(after)
+    return parts
+
+
+def part_names(session: Session) -> list[str]:
+    """Return the names of all parts that are stored of a session, for removing it."""
+    chunks_written = -(-session.known.added // CHUNK)
+    return [
+        SESSION_PART,
+        *(_CHAIN_PREFIX + name for name in session.chains),
+        *(f"{_KNOWN_PREFIX}{slot}" for slot in range(min(SLOTS, chunks_written))),
+    ]
+
+
+def unpack(session_id: str, parts: Mapping[str, StoredPart]) -> Session:
+    """Read a session from its parts.
+
+    Raises VersionError where the parts are not what this build writes.
+    """
+    try:
+        return _unpack(parts)
+    except (KeyError, TypeError, ValueError) as error:
+        raise VersionError(
+            f"the stored state of session {session_id!r} cannot be read ({error!r}): it was not "
+            "written by this version of contextgauge, or the topic lost a part of it"
+        ) from error
+
+
+def _unpack(parts: Mapping[str, StoredPart]) -> Session:
+    own, boundaries = parts[SESSION_PART]
+    sequence, applied, last_ms, added, phase, start, hint, last_reset, facts = own
+    stored = {}
+    chains = {}
+    for name, part in parts.items():
+        if name.startswith(_KNOWN_PREFIX):
+            (number,) = part.fields
+            stored[_whole(number)] = part.data
+        elif name.startswith(_CHAIN_PREFIX):
+            chains[name.removeprefix(_CHAIN_PREFIX)] = _unpack_chain(part)
+    return Session(
+        _whole(sequence),
+        _whole(applied),
+        None if last_ms is None else _whole(last_ms),
+        from_chunks(boundaries, _whole(added), stored),
+        chains,
+        attempt_in(
+            Phase(cast("str", phase)),
+            None if start is None else _unpack_start(start),
+        ),
+        cast("Trigger | None", hint),
+        cast("str | None", last_reset),
+        _unpack_facts(facts),
+    )
+
+
+def _pack_session(session: Session) -> StoredPart:
+    known, (phase, start) = session.known, session.attempt
+    return StoredPart(
+        [
+            session.sequence,
+            session.applied,
+            session.last_ms,
+            known.added,
+            phase.value,
+            None if start is None else list(start),
+            session.hint,
+            session.last_reset,
+            _listed(session.facts),
+        ],
+        known.boundaries,
+    )
+
+
+_fields_of: Final = attrgetter(*(field.name for field in fields(Chain)[2:]))
+"""Gives what a chain's part lists after the response; the memory is its bytes."""
+
+
+def _pack_chain(chain: Chain) -> StoredPart:
+    return StoredPart([chain.response.hex(), *_listed(_fields_of(chain))], chain.memory)
+
+
+def _listed(values: Iterable[Any]) -> list[Json]:
+    """Return values as JSON has them: lists in place of tuples."""
+    return [_listed(value) if isinstance(value, tuple) else value for value in values]
+
+
+def _unpack_chain(part: StoredPart) -> Chain:
+    response, *fields = part.fields
+    read: list[Any] = list(fields)
+    for place, make in _MADE_OF_LISTS:
+        if place < len(read) and read[place] is not None:
+            read[place] = make(read[place])
+    chain = Chain(part.data, bytes.fromhex(cast("str", response)), *read)
+    if chain.announced and isinstance(chain.announced[0], int):
+        _upgrade_announced(chain)
+    return chain
+
+
+def _upgrade_announced(chain: Chain) -> None:
+    """Keep of what version 2 announced what the last reading reaches in its window.
+
+    Others were announced for a window that was corrected since.
+    """
+    thresholds, used = cast("tuple[int, ...]", chain.announced), chain.used or 0
+    window = None if chain.reported_limits is None else chain.reported_limits.window
+    reached = tuple(t for t in thresholds if window is not None and used * 100 >= window * t)
+    chain.announced = ((window, reached),) if window is not None and reached else ()
+
+
+def _unpack_start(fields: Json) -> Start:
+    """Read a start; version 2 has no heartbeat, so the start is the last time that is known."""
+    attempt_id, own_ms, live_ms, *last = cast("list[Any]", fields)
+    return Start(attempt_id, own_ms, live_ms, *(last or (own_ms, live_ms)))
+
+
+def _announced(values: list[Any]) -> tuple[Any, ...]:
+    """Read thresholds by window, or without windows as version 2 has them."""
+    return tuple(
+        (value[0], tuple(value[1])) if isinstance(value, list) else value for value in values
+    )
+
+
+_MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
+    (9, _announced),
+    (11, AwaitedSummary._make),
+    (12, Unmeasured._make),
+    (13, lambda values: ReportedLimits(*values)),
+)
+"""Fields of a chain that JSON has as lists, by their place after the response."""
+
+
+def _unpack_facts(fields: Json) -> KnownFacts:
+    if not isinstance(fields, list):
+        raise TypeError("facts are no list")
+    read: list[Any] = list(fields)
+    if len(read) > _EXCEEDED:
+        read[_EXCEEDED] = tuple(read[_EXCEEDED])
+    return KnownFacts(*read)
+
+
+_EXCEEDED: Final = 9
+"""Place of the one field of the facts that is a tuple, a list in JSON."""
+
+
+def _whole(value: Json) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is not a whole number")
+    return value

@@ -1,0 +1,131 @@
+"""Transcripts of sessions on this machine: found by session id, and titled by their first prompt.
+
+A title is read only to be shown on this machine: it enters no record and no topic.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from contextgauge.containers import SIGN_FIELDS, Scout
+from streams.edge.files.objects import object_of
+
+_READ_BYTES: Final = 1_048_576
+"""The first prompt is within the first kilobytes, unless attachments come before it."""
+
+_CHARACTERS: Final = 200
+"""Of a title: more than any screen has room for."""
+
+_SESSION: Final = re.compile(
+    r"(?:rollout-.*-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z"
+)
+"""Names of transcripts: Claude Code's `<id>.jsonl`, Codex's `rollout-<time>-<id>.jsonl`."""
+
+_NOT_TYPED: Final = ("<", "Caveat:", "# AGENTS.md", "[Request interrupted")
+"""Beginnings of what runtimes write in the user's name: commands, their output, instructions."""
+
+
+def transcript_folders(environment: Mapping[str, str]) -> list[Path]:
+    """Return the folders in which the runtimes of this machine keep transcripts, if they exist."""
+    home = Path.home()
+    claude = environment.get("CLAUDE_CONFIG_DIR") or home / ".claude"
+    codex = environment.get("CODEX_HOME") or home / ".codex"
+    folders = (Path(claude) / "projects", Path(codex) / "sessions")
+    return [folder for folder in folders if folder.is_dir()]
+
+
+class SessionFiles:
+    """Transcripts by session: `files` of any name, and all below folders by their names."""
+
+    def __init__(self, folders: Sequence[Path], files: Sequence[Path] = ()) -> None:
+        self._folders, self._files = folders, files
+        self._paths: dict[str, Path] = {}
+        self._titles: dict[str, str] = {}
+        self._unknown: frozenset[str] = frozenset()
+
+    def path(self, session_id: str) -> Path | None:
+        """Return the session's transcript; None where it is not on this machine."""
+        if not self._paths:
+            self._look()
+        return self._paths.get(session_id)
+
+    def beginning_with(self, prefix: str) -> list[str]:
+        """Return the sessions whose ids begin so."""
+        self._look()
+        return sorted(session for session in self._paths if session.startswith(prefix))
+
+    def titles(self, session_ids: Sequence[str]) -> dict[str, str]:
+        """Return the titles of those sessions whose transcripts have a first prompt."""
+        missing = frozenset(session_ids) - self._titles.keys()
+        if missing != self._unknown:
+            self._look()
+            for session_id in missing:
+                path = self._paths.get(session_id)
+                title = None if path is None else first_prompt(path)
+                if title is not None:
+                    self._titles[session_id] = title
+            self._unknown = missing - self._titles.keys()
+        return {each: self._titles[each] for each in session_ids if each in self._titles}
+
+    def _look(self) -> None:
+        for folder in self._folders:
+            for parent, _, names in os.walk(folder):
+                for name in names:
+                    match = _SESSION.match(name)
+                    if match is not None:
+                        self._paths[match[1]] = Path(parent, name)
+        for path in self._files:
+            self._paths.setdefault(_session_of(path), path)
+
+
+def first_prompt(path: Path) -> str | None:
+    """Return the first prompt that a user typed, as one line; None where there is none (yet)."""
+    bodies = _bodies(path, (b'"user"', b'"user_message"'))
+    return next((prompt for body in bodies if (prompt := _prompt(body)) is not None), None)
+
+
+def _session_of(path: Path) -> str:
+    """Return the session that a transcript names, else the one that its name stands for."""
+    scout = Scout()
+    for body in _bodies(path, SIGN_FIELDS):
+        if scout.look(body):
+            break
+    return scout.container(path.stem, None).hint or path.stem
+
+
+def _bodies(path: Path, signs: tuple[bytes, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the first lines of a file that have one of the signs."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_READ_BYTES)
+    except OSError:
+        return
+    for line in text.split(b"\n"):
+        if any(sign in line for sign in signs):
+            body = object_of(line)
+            if body is not None:
+                yield body
+
+
+def _prompt(body: dict[str, Any]) -> str | None:
+    """Return what a line of a transcript or a rollout says that the user typed."""
+    if body.get("isSidechain") or body.get("isMeta") or body.get("isCompactSummary"):
+        return None
+    is_claude = body.get("type") == "user"
+    message = body.get("message" if is_claude else "payload")
+    if not isinstance(message, dict) or message.get("role", "user") != "user":
+        return None
+    if not is_claude and message.get("type") not in {"message", "user_message"}:
+        return None
+    content = message.get("content", message.get("message"))
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = next((part for part in parts if isinstance(part, str)), None)
+    if not isinstance(content, str):
+        return None
+    text = " ".join(content.split())
+    if not text or text.startswith(_NOT_TYPED):
+        return None
+    return text[:_CHARACTERS]

@@ -1,0 +1,52 @@
+"""Reads a range of offsets of a partition, up to an end that is known before."""
+
+from collections.abc import AsyncGenerator, Callable
+
+from contextgauge.errors import PositionError, RetryError
+from streams.ports import Batch, Clock, PartitionReader
+
+_BATCH_RECORDS = 2_000
+"""Records taken at a time: a call costs little next to so many, and progress is shown often."""
+
+_POLL_S = 1.0
+
+_SILENCE_S = 30.0
+"""A broker that has sent nothing for so long is down."""
+
+
+async def read_range(
+    reader: PartitionReader,
+    clock: Clock,
+    partition: int,
+    begin: int,
+    end: int,
+    *,
+    deleted: Callable[[], None] = lambda: None,
+) -> AsyncGenerator[Batch, None]:
+    """Yield the records from offset `begin` to before `end`, batch by batch.
+
+    A batch's position is at most `end`. Offsets that retention deletes while they are being read
+    are skipped, after a call of `deleted`. Raises RetryError if the broker is down.
+    """
+    position = begin
+    reader.seek(partition, position)
+    last_read_s = clock.monotonic_s()
+    while position < end:
+        try:
+            records, after = await reader.poll(partition, _BATCH_RECORDS, _POLL_S)
+        except PositionError:
+            first, _ = await reader.bounds(partition)
+            if first <= position:
+                raise
+            deleted()
+            position = min(first, end)
+            reader.seek(partition, first)
+            yield Batch((), position)
+            continue
+        if after > position:
+            position, last_read_s = min(after, end), clock.monotonic_s()
+            if records and records[-1].offset >= end:
+                records = [record for record in records if record.offset < end]
+            yield Batch(records, position)
+        elif clock.monotonic_s() - last_read_s > _SILENCE_S:
+            raise RetryError(f"reading partition {partition}: no data for {_SILENCE_S:.0f} s")

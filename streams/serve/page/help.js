@@ -1,0 +1,91 @@
+// Help: the keys, and for each figure whether the runtime reports it.
+
+import { h } from "./dom.js";
+
+const KEYS = [
+  ["/", "search"],
+  ["Enter", "in the search: open the first match"],
+  ["↓ ↑, j k", "move between sessions"],
+  ["Page Down, Page Up", "move by ten"],
+  ["Enter", "open the session that has the focus"],
+  ["Esc", "close a tooltip or this list"],
+  ["?", "this list"],
+];
+
+/** Show the keys. */
+export function showHelp() {
+  const close = () => dialog.close();
+  const rows = KEYS.map(([key, words]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, words)));
+  const dialog = h("dialog", { class: "help", "aria-labelledby": "help-title", on: { close: () => dialog.remove() } },
+    h("h2", { id: "help-title" }, "Keys"),
+    h("table", {}, h("tbody", {}, ...rows)),
+    h("p", {}, h("a", { href: "#/figures", on: { click: close } }, "Where the figures come from")),
+    h("button", { type: "button", class: "primary", autofocus: true, on: { click: close } }, "Close"));
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+const RUNTIMES = ["Claude Code, stream", "Claude Code, transcript", "Codex", "OpenAI", "Gemini", "Other"];
+
+const IF_SENT = "if sent";
+
+/** By figure, for each of the runtimes; the same table is in docs/RULES.md. */
+const FIGURES = [
+  ["Size", "reported", "reported", "reported", "reported", "reported", "reported"],
+  ["Cache written", "reported", "reported", "unknown", "unknown", "unknown", IF_SENT],
+  ["Window", "reported after a turn, until then assumed", "assumed", "reported", "assumed", "assumed", "assumed"],
+  ["Compaction threshold", "reported by newer versions", "unknown", "unknown", "unknown", "unknown", IF_SENT],
+  ["Model", "reported", "reported", "reported", "reported", "reported", IF_SENT],
+  ["Folder, version", "reported", "reported", "reported", "unknown", "unknown", IF_SENT],
+  ["Time", "reported, else arrival", "reported", "reported", "arrival", "arrival", "if sent, else arrival"],
+  ["Subagents", "reported", "reported", "unknown", "unknown", "unknown", IF_SENT],
+  ["Compaction", "reported", "reported", "reported", "reported", "unknown", IF_SENT],
+  ["Start", "reported", "unknown", "app server only", "unknown", "unknown", IF_SENT],
+  ["Heartbeat", "reported", "unknown", "unknown", "unknown", "unknown", IF_SENT],
+  ["Failed attempt", "reported", "unknown", "unknown", "unknown", "unknown", IF_SENT],
+  ["Trigger", "reported", "reported", "unknown", "unknown", "unknown", IF_SENT],
+  ["Duration", "reported, else derived", "reported, else unknown", "reported, else unknown", "unknown", "unknown", IF_SENT],
+  ["Tokens before", "reported", "reported", "derived", "derived", "unknown", IF_SENT],
+  ["Tokens after", "derived", "derived", "derived", "derived", "unknown", "derived"],
+  ["Summary", "reported", "reported", "reported unless encrypted", "reported unless encrypted", "unknown", IF_SENT],
+];
+
+const WORDS = [
+  ["reported", "the runtime's own figure. A size is the sum of the parts that a response reports: input, cache written and cache read"],
+  ["derived", "computed by contextgauge: the size before a compaction from the last response, the size after it from the next one, a duration from start to end"],
+  ["assumed", "a window by the model's name from the bundled table, or the default"],
+  ["arrival", "the time of publishing, if the message was published live; otherwise unknown"],
+  ["unknown", "this runtime never reports it, so the page says unknown"],
+  [IF_SENT, "an agent of another make gets what it sends in one of these formats"],
+];
+
+/** The page that says for each runtime which figures are whose. */
+export class FiguresPage {
+  hasFigures = false;
+
+  constructor(host) {
+    this.host = host;
+  }
+
+  start() {
+    const label = "Figures by runtime";
+    this.host.replaceChildren(
+      h("div", { class: "page-head" }, h("h1", {}, "Where the figures come from")),
+      h("section", { class: "card" },
+        h("div", { class: "table-scroll whole", tabindex: "0", role: "region", "aria-label": label },
+          h("table", { class: "figures sources" }, h("caption", { class: "sr" }, label),
+            h("thead", {}, h("tr", {}, ...["Figure", ...RUNTIMES].map((name) => h("th", { scope: "col" }, name)))),
+            h("tbody", {}, ...FIGURES.map(([figure, ...cells]) => h("tr", {}, h("th", { scope: "row" }, figure), ...cells.map(cell))))))),
+      h("section", { class: "card" },
+        h("dl", { class: "meanings" }, ...WORDS.flatMap(([word, meaning]) => [h("dt", {}, word), h("dd", {}, `${meaning}.`)])),
+        h("p", { class: "faint" }, "All other figures are derived from these: percentages, warnings, growth, tokens until compaction, tokens saved, messages, and every average.")));
+  }
+
+  stop() {}
+
+  hurry() {}
+}
+
+function cell(words) {
+  return h("td", { class: words === "unknown" ? "faint" : null }, words);
+}

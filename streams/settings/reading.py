@@ -1,0 +1,43 @@
+"""Settings of those who read views: the API, the page, and commands that show sessions."""
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode
+
+from streams import codec
+from streams.core.until_compaction import Threshold, parse_threshold
+
+
+class ReadingSettings(BaseSettings):
+    """Settings of those who read views."""
+
+    compaction_thresholds: Annotated[dict[str, Threshold], NoDecode] = Field(
+        default_factory=dict,
+        description="Sizes at which automatic compaction is expected where no runtime reports it, "
+        "as a JSON object from model, or the beginning of its name, to tokens or to a percentage "
+        'of the window, such as {"my-model": 100000, "claude-sonnet": "83.5%"}. By default, they '
+        "are learned from compactions.",
+    )
+
+    @field_validator("compaction_thresholds", mode="before")
+    @classmethod
+    def _parse(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            parsed = codec.loads(value)
+        except ValueError as error:
+            raise ValueError(f"is not JSON ({error})") from error
+        if not isinstance(parsed, dict):
+            raise ValueError("is not a JSON object")  # noqa: TRY004 -- pydantic reports ValueError
+        thresholds = {}
+        for model, point in parsed.items():
+            threshold = parse_threshold(point)
+            if threshold is None or not model:
+                raise ValueError(
+                    f"gives the model {model!r} {point!r}: write tokens above 0 or a percentage "
+                    'up to 100, such as 100000 or "83.5%"'
+                )
+            thresholds[model] = threshold
+        return thresholds

@@ -1,0 +1,210 @@
+"""`sessions`, `status`, `events` and `replay --view` of transcripts: no broker and no Redis."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from streams.cli.transcripts import is_path
+from streams.edge.files.folders import write_folder
+from streams.flow.simulator import SimulationOptions, sample_sessions
+from tests.cli.terminal_kit import Terminal
+from tests.conftest import Command
+
+CLAUDE = SimulationOptions(providers=("claude",))
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A projects folder with the transcripts of the sample."""
+    folder = tmp_path_factory.mktemp("projects")
+    files = [each for each in sample_sessions(CLAUDE) if "/" in each.file]
+    write_folder(folder, ((each.file, each.value) for each in files))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def transcript(projects: Path) -> Path:
+    """A transcript with a compaction, and subagents in the folder next to it."""
+    return next(
+        path
+        for path in sorted(projects.rglob("*.jsonl"))
+        if b"compact_boundary" in path.read_bytes() and path.with_suffix("").is_dir()
+    )
+
+
+def test_sessions_lists_those_of_a_folder(command: Command, projects: Path) -> None:
+    done = command("sessions", str(projects))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    names = {path.stem for path in projects.rglob("*.jsonl") if "agent-" not in path.name}
+    assert {line.split()[0] for line in lines[1:]} >= names
+    assert "srv/repo" in done.stdout
+    listed = json.loads(command("sessions", "--json", str(projects)).stdout)
+    assert len(listed) == len(lines) - 1
+    few = command("sessions", "--limit", "1", str(projects))
+    assert f"1 of {len(listed)}: --limit shows more" in few.stderr
+
+
+def test_nothing_is_cut_in_a_pipe(command: Command, projects: Path) -> None:
+    command.environment["COLUMNS"] = "60"
+    lines = command("sessions", str(projects)).stdout.splitlines()
+    assert "…" not in "".join(lines)
+    assert lines[0].split() == [
+        *("Session", "Folder", "Runtime", "Model", "Context"),
+        *("Tokens", "Until", "Messages", "Compactions", "Active"),
+    ]
+    assert all(re.match(r"[0-9a-f-]{36}  ", line) for line in lines[1:])
+
+
+def test_status_shows_the_session_of_a_path(command: Command, transcript: Path) -> None:
+    for path in (transcript, transcript.with_suffix("")):
+        box = command("status", str(path)).stdout
+        assert f"Context of {transcript.stem}" in box
+        assert "used · " in box
+    line = command("status", "--line", str(transcript)).stdout
+    assert re.fullmatch(r"Context: \d+% \(\d+K/\d+K tokens\)\n", line)
+    view = json.loads(command("status", "--json", str(transcript)).stdout)
+    assert view["session_id"] == transcript.stem
+
+
+def test_events_shows_the_timeline_of_a_path(command: Command, transcript: Path) -> None:
+    folded = command("events", str(transcript)).stdout
+    assert re.search(r"\d steps +10% to \d0%", folded)
+    assert "compaction_complete" in folded
+    assert "context_reading" not in folded
+    whole = command("events", "--all", "--readings", str(transcript)).stdout
+    assert " steps " not in whole
+    assert "context_reading" in whole
+    told = command("events", "--json", "--readings", str(transcript)).stdout.splitlines()
+    derived = command("replay", str(transcript)).stdout.splitlines()
+    kinds = [json.loads(line)["type"] for line in derived]
+    assert [json.loads(line)["type"] for line in told] == [
+        kind for kind in kinds if "compaction_progress" not in kind
+    ]
+
+
+def test_a_path_with_several_sessions_names_what_shows_them(
+    command: Command, projects: Path
+) -> None:
+    done = command("status", str(projects))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "sessions: name the file of one" in done.stderr
+    stream = command("simulate", "--sample").stdout
+    done = command("events", "-", stdin=stream)
+    assert "12 sessions: name the file of one" in done.stderr
+
+
+def test_a_missing_path_is_reported(command: Command) -> None:
+    for name in ("status", "events", "sessions"):
+        done = command(name, "./nowhere.jsonl")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "no such file or folder" in done.stderr
+
+
+def test_titles_come_from_the_transcripts_on_request_only(
+    command: Command, projects: Path, tmp_path: Path
+) -> None:
+    body = {
+        "type": "user",
+        "sessionId": "s",
+        "uuid": "u",
+        "parentUuid": None,
+        "isSidechain": False,
+        "timestamp": "2026-02-11T20:31:53.000Z",
+        "cwd": "/srv/shop/app",
+        "message": {"role": "user", "content": "Repair the \x1b[31mlogin page"},
+    }
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(body) + "\n")
+    command.environment["HOME"] = str(tmp_path)
+    titled = command("sessions", "--titles", str(path)).stdout
+    assert "Repair the \\x1b[31mlogin page" in titled
+    assert "shop/app" in titled
+    for arguments in (["sessions"], ["sessions", "--json"], ["status"], ["events"], ["replay"]):
+        assert "Repair" not in command(*arguments, str(path)).stdout
+    both = command("sessions", "--titles", "--json", str(path))
+    assert both.returncode == 2
+    none = command("sessions", "--titles", str(projects))
+    assert "Title" in none.stdout or "no titles" in none.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-", True),
+        ("./a", True),
+        ("~/a", True),
+        ("/a/b", True),
+        ("a.jsonl", True),
+        ("streams", True),  # a folder that is here
+        ("258c7280", False),
+        ("agents/reviewer", False),
+        ("", False),
+    ],
+)
+def test_paths_are_distinguished_from_session_ids(
+    text: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    assert is_path(text) == expected
+
+
+def test_a_view_is_a_panel_on_a_terminal_and_json_in_a_pipe(
+    command: Command, transcript: Path
+) -> None:
+    piped = command("replay", "--view", str(transcript)).stdout
+    assert json.loads(piped)["session_id"] == transcript.stem
+    terminal = Terminal(80, 50, ["replay", "--view", str(transcript)], {})
+    try:
+        text = terminal.wait(lambda text: "╰" in text)
+        assert f"Context of {transcript.stem}" in text
+        assert "% used · " in text
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200])
+def test_no_line_wraps_on_a_terminal(projects: Path, columns: int) -> None:
+    terminal = Terminal(columns, 30, ["sessions", str(projects)], {})
+    try:
+        terminal.end()
+        lines = [line for line in terminal.lines if line.strip()]
+        names = {path.stem for path in projects.rglob("*.jsonl") if "agent-" not in path.name}
+        starts = [line[:8] for line in lines[1:]]
+        assert len(starts) == len(set(starts)) >= len(names)
+        assert {name[:8] for name in names} <= set(starts)
+        assert "Folder" in lines[0] or columns == 80
+    finally:
+        terminal.close()
+
+
+def test_a_file_that_is_no_transcript_is_refused(command: Command) -> None:
+    readme = Path(__file__).parents[2] / "README.md"
+    lines = sum(bool(line.strip()) for line in readme.read_text().splitlines())
+    for arguments in (["replay"], ["replay", "--view"], ["status"], ["events"], ["sessions"]):
+        done = command(*arguments, str(readme))
+        assert (done.returncode, done.stdout) == (1, "")
+        errors = done.stderr.splitlines()
+        assert len(errors) == 23
+        assert "more lines could not be derived" in errors[20]
+        assert errors[21].startswith(f"{lines} could not be derived: the first 20 are above")
+        assert errors[22].endswith(
+            f"none of its {lines} lines could be derived: this does not look like a transcript"
+        )
+
+
+def test_a_transcript_with_some_wrong_lines_is_derived(
+    command: Command, transcript: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / transcript.name
+    path.write_bytes(b"wrong\n" * 30 + transcript.read_bytes())
+    done = command("replay", str(path))
+    assert done.returncode == 0
+    assert done.stdout == command("replay", str(transcript)).stdout.replace(
+        os.fspath(transcript), os.fspath(path)
+    )
+    assert len(done.stderr.splitlines()) == 22

@@ -1,0 +1,97 @@
+"""`contextgauge statusline` by hand: a session by its prefix, and the installation."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streams.cli.statusline.install import own_command
+from tests.cli.terminal_kit import Terminal
+from tests.conftest import Command
+
+ID = "258c7280-ae70-4798-800f-63464d01a85d"
+
+
+@pytest.fixture
+def home(command: Command, tmp_path: Path) -> Path:
+    """A home folder with one transcript of 60,000 tokens."""
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 59_990}
+    message = {"id": "msg_1", "model": "claude-sonnet-4-5", "usage": usage}
+    line = {"type": "assistant", "sessionId": ID, "isSidechain": False, "message": message}
+    path = tmp_path / ".claude" / "projects" / "-srv" / f"{ID}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(line) + "\n")
+    command.environment |= {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": ""}
+    return tmp_path
+
+
+@pytest.mark.usefixtures("home")
+def test_a_prefix_of_an_id_stands_for_the_session(command: Command, home: Path) -> None:
+    line = "claude-sonnet-4-5 ███░░░░░░░ 30% 60K/200K\n"
+    for name in (ID, ID[:8], str(home / ".claude" / "projects" / "-srv" / f"{ID}.jsonl")):
+        done = command("statusline", name)
+        assert (done.returncode, done.stdout, done.stderr) == (0, line, "")
+    assert command("statusline", "nobody").stdout == "·········· unknown\n"
+
+
+def test_the_settings_are_written_with_consent_and_restored(command: Command, home: Path) -> None:
+    path = home / ".claude" / "settings.json"
+    path.write_text('{"model": "opus"}')
+    refused = command("statusline", "--install")
+    assert (refused.returncode, path.read_text()) == (2, '{"model": "opus"}')
+    assert "pass --yes" in refused.stderr
+    done = command("statusline", "--install", "--yes")
+    assert (done.returncode, done.stdout) == (0, "")
+    settings = json.loads(path.read_text())
+    assert settings["model"] == "opus"
+    assert settings["statusLine"]["command"].endswith(" statusline")
+    assert settings["statusLine"]["command"] in done.stderr
+    assert "--uninstall" in done.stderr
+    assert "installed already" in command("statusline", "--install", "--yes").stderr
+    assert command("statusline", "--uninstall", "--yes").returncode == 0
+    assert path.read_text() == '{"model": "opus"}'
+    again = command("statusline", "--uninstall", "--yes")
+    assert (again.returncode, "nothing to undo" in again.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(("answer", "installed"), [("y", True), ("n", False)])
+def test_on_a_terminal_it_asks(
+    home: Path, monkeypatch: pytest.MonkeyPatch, answer: str, installed: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    terminal = Terminal(100, 20, ["statusline", "--install"], {})
+    try:
+        terminal.wait(lambda text: "Write this? [y/N]" in text)
+        terminal.press(f"{answer}\r")
+        assert terminal.end() == (0 if installed else 1)
+    finally:
+        terminal.close()
+    assert (home / ".claude" / "settings.json").exists() == installed
+
+
+def test_the_installed_command_runs_from_any_folder(home: Path, tmp_path: Path) -> None:
+    del home
+    command = own_command("streams/__main__.py")
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        env=os.environ | {"NO_COLOR": "1"},
+        input='{"session_id": "s"}',
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert command == f"{sys.executable} -m streams statusline"
+    assert "unknown" in done.stdout
+    assert own_command("/opt/my bin/contextgauge") == "'/opt/my bin/contextgauge' statusline"
+
+
+def test_options_that_do_not_fit_are_refused(command: Command) -> None:
+    both = command("statusline", "--install", "--uninstall")
+    assert (both.returncode, "exclude each other" in both.stderr) == (2, True)
+    alone = command("statusline", "--yes")
+    assert (alone.returncode, "--yes is for" in alone.stderr) == (2, True)

@@ -1,0 +1,138 @@
+"""How far a chain is from compaction: the best source wins, and a learned one may be disproved."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from schemas.views import Aggregates, ChainView
+from streams import codec
+from streams.core.projection.statistics import counted
+from streams.core.session_status import status_of
+from streams.core.until_compaction import (
+    NO_POINTS,
+    CompactionPoints,
+    Threshold,
+    UntilCompaction,
+    models_to_learn,
+    until_compaction,
+    usual_point,
+)
+from tests.core.history import History, view_of
+
+CHAIN = ChainView(chain="main", model="claude-sonnet-5", used_tokens=100_000, window=200_000)
+LEARNED = CompactionPoints(learned=(("claude-sonnet-5", 160_000),))
+CONFIGURED = LEARNED._replace(
+    configured=(
+        ("claude", Threshold(tokens=120_000)),
+        ("claude-sonnet", Threshold(percent=90.5)),
+        ("gpt", Threshold(tokens=1)),
+    )
+)
+
+
+def of(chain: ChainView, session: int | None, points: CompactionPoints) -> tuple[Any, ...] | None:
+    until = until_compaction(chain, session, points)
+    return until and (until.tokens, until.threshold_tokens, until.source, until.estimated)
+
+
+def test_the_best_source_wins() -> None:
+    reported = replace(CHAIN, auto_compact_threshold=150_000)
+    assert of(reported, 165_000, CONFIGURED) == (50_000, 150_000, "reported", False)
+    assert of(CHAIN, 165_000, CONFIGURED) == (81_000, 181_000, "configured", False)
+    assert of(CHAIN, 165_000, LEARNED) == (65_000, 165_000, "learned_session", True)
+    assert of(CHAIN, None, LEARNED) == (60_000, 160_000, "learned_model", True)
+    assert of(CHAIN, None, NO_POINTS) is None
+    assert of(replace(CHAIN, model="gpt-5"), None, LEARNED) is None
+    assert of(replace(CHAIN, model=None), None, CONFIGURED) is None
+
+
+def test_nothing_is_expected_where_automatic_compaction_is_off() -> None:
+    off = replace(CHAIN, auto_compact_enabled=False, auto_compact_threshold=150_000)
+    assert of(off, 165_000, CONFIGURED) is None
+
+
+def test_a_percentage_needs_a_window() -> None:
+    assert of(replace(CHAIN, window=None), None, CONFIGURED) == (
+        60_000,
+        160_000,
+        "learned_model",
+        True,
+    )
+
+
+def test_a_learned_point_is_disproved_by_a_size_far_above_it_or_a_smaller_window() -> None:
+    near, far = replace(CHAIN, used_tokens=180_000), replace(CHAIN, used_tokens=300_000)
+    assert of(near, 165_000, NO_POINTS) == (0, 165_000, "learned_session", True)
+    assert of(replace(far, window=1_000_000), 165_000, LEARNED) is None
+    assert of(CHAIN, 900_000, LEARNED) == (60_000, 160_000, "learned_model", True)
+    reported = replace(far, auto_compact_threshold=150_000)
+    assert of(reported, None, NO_POINTS) == (-150_000, 150_000, "reported", False)
+
+
+def test_responses_left_follow_from_growth_and_tokens_are_unknown_with_the_size() -> None:
+    grown = replace(CHAIN, growth_tokens=7_000)
+    assert until_compaction(grown, 165_000) == UntilCompaction(
+        65_000, 9, 165_000, "learned_session", estimated=True
+    )
+    unknown = replace(grown, used_tokens=None)
+    assert until_compaction(unknown, 165_000) == UntilCompaction(
+        None, None, 165_000, "learned_session", estimated=True
+    )
+
+
+def test_a_session_learns_from_its_last_automatic_compaction_of_the_chain() -> None:
+    told = History()
+    view = view_of(
+        told.boundary("auto", pre=150_000),
+        told.boundary("auto", pre=160_000, number=2),
+        told.boundary("manual", pre=90_000, number=3),
+        told.boundary(None, pre=80_000, number=4),
+        told.boundary("auto", pre=70_000, chain="sub"),
+        told.failed(),
+        told.reading(100_000),
+    )
+    status = status_of(view)
+    assert status.until_compaction["main"].threshold_tokens == 160_000
+    assert status.until_compaction["sub"].threshold_tokens == 70_000
+
+
+def test_an_estimate_decides_no_severity() -> None:
+    told = History()
+    view = view_of(told.boundary("auto", pre=100_000), told.reading(100_000))
+    status = status_of(view)
+    assert (status.until_compaction["main"].tokens, status.severity) == (0, "normal")
+
+
+def test_models_are_learned_whose_threshold_is_not_reported() -> None:
+    told = History()
+    records = [told.reading(5), told.reading(5, chain="sub", model="other")]
+    assert models_to_learn(view_of(*records)) == {"claude-sonnet-5", "other"}
+    assert models_to_learn(view_of(*records, told.limits(threshold=9))) == {"other"}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "point"),
+    [
+        ([], None),
+        ([[]], None),
+        ([[167_094]], 167_094),
+        ([[150_000, 160_000], [170_000]], 160_000),
+        ([[100_000], [160_000], [161_000, 162_000, 163_000]], 161_000),
+    ],
+)
+def test_the_usual_point_of_a_model_is_the_median_over_partitions(
+    partitions: list[list[int]], point: int | None
+) -> None:
+    documents = []
+    for sizes in partitions:
+        told, total = History(), Aggregates()
+        for size in sizes:
+            total = counted(total, told.boundary("auto", pre=size), None)
+        total = counted(total, told.boundary("manual", pre=5_000), None)
+        documents.append(codec.loads(codec.dumps(total)))
+    usual = usual_point(documents)
+    if point is None or usual is None:
+        assert usual is point
+    else:
+        assert abs(usual - point) * 100 <= 2 * point

@@ -1,0 +1,101 @@
+"""Transcripts of this machine: found by session, titled by what the user typed first."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.edge.files.session_files import (
+    SessionFiles,
+    first_prompt,
+    transcript_folders,
+)
+
+ID = "258c7280-ae70-4798-800f-63464d01a85d"
+OTHER = "258c7280-0000-4798-800f-63464d01a85d"
+
+
+def write(path: Path, *bodies: dict[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(body) + "\n" for body in bodies))
+    return path
+
+
+def typed(text: object, **fields: Any) -> dict[str, Any]:
+    return {"type": "user", "message": {"role": "user", "content": text}, **fields}
+
+
+def codex(text: str) -> dict[str, Any]:
+    content = [{"type": "input_text", "text": text}]
+    payload = {"type": "message", "role": "user", "content": content}
+    return {"type": "response_item", "payload": payload}
+
+
+@pytest.mark.parametrize(
+    ("bodies", "title"),
+    [
+        ([typed("Fix the\n  parser")], "Fix the parser"),
+        ([typed([{"type": "text", "text": "Look at this"}])], "Look at this"),
+        ([typed("Caveat: ...", isMeta=True), typed("<command-name>/x"), typed("now")], "now"),
+        ([typed("a subagent's", isSidechain=True), typed("mine")], "mine"),
+        ([typed("a summary", isCompactSummary=True)], None),
+        ([typed([{"type": "tool_result", "content": "x"}])], None),
+        ([codex("# AGENTS.md instructions"), codex("<environment_context>"), codex("go")], "go"),
+        ([{"type": "event_msg", "payload": {"type": "user_message", "message": "hi"}}], "hi"),
+        ([{"type": "event_msg", "payload": {"type": "agent_message", "message": "user"}}], None),
+        ([typed("x" * 1_000)], "x" * 200),
+        ([], None),
+    ],
+)
+def test_the_title_is_the_first_prompt_that_was_typed(
+    tmp_path: Path, bodies: list[dict[str, Any]], title: str | None
+) -> None:
+    assert first_prompt(write(tmp_path / "a.jsonl", *bodies)) == title
+
+
+def test_a_transcript_that_is_not_readable_has_no_title(tmp_path: Path) -> None:
+    assert first_prompt(tmp_path / "nowhere.jsonl") is None
+
+
+def test_transcripts_of_both_runtimes_are_found_by_session(tmp_path: Path) -> None:
+    claude = write(tmp_path / "projects" / "-srv" / f"{ID}.jsonl", typed("one"))
+    rollout = tmp_path / "sessions" / "2026" / "11" / f"rollout-2026-11-01T10-00-00-{OTHER}.jsonl"
+    write(rollout, codex("two"))
+    local = SessionFiles([tmp_path / "projects", tmp_path / "sessions"])
+    assert (local.path(ID), local.path(OTHER)) == (claude, rollout)
+    assert local.titles([ID, OTHER, "nobody"]) == {ID: "one", OTHER: "two"}
+    assert local.beginning_with("258c7280-a") == [ID]
+    assert local.beginning_with("258c7280") == [OTHER, ID]
+    assert local.path("../../etc/passwd") is None
+
+
+def test_a_session_that_starts_later_is_found(tmp_path: Path) -> None:
+    local = SessionFiles([tmp_path])
+    assert local.titles([ID]) == {}
+    write(tmp_path / f"{ID}.jsonl", typed("one"))
+    assert local.titles([ID, OTHER]) == {ID: "one"}
+
+
+def test_a_named_file_stands_for_the_session_in_it(tmp_path: Path) -> None:
+    named = write(tmp_path / "export.jsonl", typed("one", sessionId=ID))
+    rollout = {"type": "session_meta", "payload": {"id": OTHER}}
+    other = write(tmp_path / "crud.jsonl", rollout, codex("two"))
+    local = SessionFiles([], [named, other])
+    assert local.titles([ID, OTHER]) == {ID: "one", OTHER: "two"}
+
+
+def test_the_runtimes_folders_are_those_of_their_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert transcript_folders({}) == []
+    for folder in (".claude/projects", ".codex/sessions", "mine/projects"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert transcript_folders({}) == [
+        tmp_path / ".claude" / "projects",
+        tmp_path / ".codex" / "sessions",
+    ]
+    assert transcript_folders(
+        {"CLAUDE_CONFIG_DIR": str(tmp_path / "mine"), "CODEX_HOME": str(tmp_path / "no")}
+    ) == [tmp_path / "mine" / "projects"]

@@ -1,0 +1,30 @@
+"""Where the figures come from: the table on the page is that of the rules."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.pretend import Api
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+RULES = Path(__file__).parents[2] / "docs" / "RULES.md"
+
+
+async def test_the_figures_by_runtime_are_those_of_the_rules(
+    page: Page, page_url: str, api: Api
+) -> None:
+    assert api.sessions == {}
+    await page.goto(page_url)
+    await page.get_by_role("button", name="Help").click()
+    await page.get_by_role("link", name="Where the figures come from").click()
+    await expect(page).to_have_url(f"{page_url}#/figures")
+    rows = page.locator(".sources tr")
+    await expect(rows.first).to_be_visible()
+    shown = [await row.locator("th, td").all_inner_texts() for row in await rows.all()]
+    section = RULES.read_text(encoding="utf-8").split("## Figures by runtime\n", 1)[1]
+    lines = re.findall(r"^\| (.*) \|$", section.split("\n## ", 1)[0], re.MULTILINE)
+    assert shown == [line.split(" | ") for line in lines]
+    assert len(shown) > 10
