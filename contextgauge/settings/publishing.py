@@ -46,7 +46,8 @@ class PublishingSettings(BaseSettings):
         default=None,
         min_length=1,
         description="Folder of the checkpoints of `contextgauge publish`, the secret of "
-        "`--no-text` and, outside of a checkout, the local stack. If unset: `contextgauge` in "
+        "`--no-text`, what `contextgauge view` has read and, outside of a checkout, the local "
+        "stack. If unset: `contextgauge` in "
         "`XDG_STATE_HOME`, else in `~/.local/state`.",
     )
 

@@ -20,6 +20,7 @@ class Commands(LazyGroup):
 
     sections = {  # noqa: RUF012 -- declared in the base class
         "Look": {
+            "view": ("view", "Show the sessions on this machine in the browser, live."),
             "top": ("top.command", "Watch all sessions live in the terminal."),
             "sessions": ("sessions", "List sessions: context usage, window, compactions."),
             "status": ("sessions", "Show one session: usage, breakdown, messages, compactions."),
@@ -102,13 +103,20 @@ def main() -> None:
     show_warnings(_show_warning)
     forgive_encodings()
     try:
-        app()
+        app(_arguments())
     except ModuleNotFoundError:
         raise
     except Exception as error:  # noqa: BLE001 -- shown, whatever it is
         from streams.cli.screen.failures import show_failure  # noqa: PLC0415 -- imports rich
 
         sys.exit(show_failure(error))
+
+
+def _arguments() -> list[str]:
+    """Return the command line's arguments; on a terminal, `view` where there are none."""
+    arguments = sys.argv[1:]
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return ["view"] if is_terminal and not arguments else arguments
 
 
 def _show_warning(text: str) -> None:

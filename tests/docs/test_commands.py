@@ -92,10 +92,22 @@ class Shell:
             self.end()
         elif command.endswith("&"):
             self._start(command.removesuffix("&").strip())
+        elif words[:2] == ["contextgauge", "view"]:
+            self._view(command.replace("PATH", "session.jsonl"))
         elif words[0] not in ("cd", "git") and not (
             words[0] == "contextgauge" and words[1] in _NOT_HERE
         ):
             self._done(command, again=len(words) > 1 and words[1] in _TRIED_AGAIN)
+
+    def _view(self, command: str) -> None:
+        """Start the view, and press Ctrl-C once it serves the page."""
+        self._start(command)
+        _, process = self._background.pop()
+        assert process.stdout is not None
+        assert "The page is at http://" in process.stdout.readline(), command
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=_PATIENCE_S)
+        assert process.returncode == 0, f"{command}: {told}"
 
     def end(self) -> None:
         """End what runs in the background; it must end in good order."""

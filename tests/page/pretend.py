@@ -112,6 +112,7 @@ class Api:
         self.problem: tuple[int, str] | None = None
         self.token: str | None = None
         self.stale_ms: int | None = None
+        self.reading: dict[str, int] | None = None
         self.gone = False
         self.delay_s = 0.0
         self.now_ms = 0
@@ -197,7 +198,7 @@ class Api:
         if parts == ["sessions"]:
             return self._list(asked)
         if parts == ["projection"]:
-            return {"partitions": []}
+            return {"partitions": [], "reading": self.reading}
         if parts == ["stats"]:
             return self.stats
         session = parts[1]

@@ -294,6 +294,7 @@ async def test_a_silent_projector_is_reported_as_stale_despite_a_matching_etag(
     assert again.headers["contextgauge-stale"] == "true"
     projection = await api.json("/v1/projection")
     assert [part["partition"] for part in projection["partitions"]] == [0, 1, 2]
+    assert projection["reading"] is None
 
 
 async def test_a_stopped_projector_whose_clock_is_ahead_is_reported_as_stale(

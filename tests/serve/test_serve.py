@@ -253,7 +253,7 @@ def test_the_same_error_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch)
         server.logger, "error", lambda event, **more: told.append((event, str(more)))
     )
     clock = Later()
-    report = server._Report(clock)  # noqa: SLF001 -- what the command reports with
+    report = server.Report(clock)
     for _ in range(3):
         report("answering", KeyError("text of a message"))
         report("answering", VersionError("of format 1"))

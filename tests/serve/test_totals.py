@@ -12,8 +12,9 @@ from contextgauge.clock import SystemClock
 from schemas.views import Aggregates, Distribution, TriggerAggregates, bucket
 from streams import codec
 from streams.codec import views as view_codec
+from streams.codec.aggregates import added
 from streams.ports import ProjectorHeartbeat, ViewPosition
-from streams.serve.api.totals import Fields, Totals, added, added_up, percentile, shown
+from streams.serve.api.totals import Fields, Totals, added_up, percentile, shown
 from streams.serve.views.snapshot import Snapshot
 
 

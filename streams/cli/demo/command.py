@@ -100,7 +100,7 @@ def demo(
             out.print(Text(f"! {error}", style="yellow"), soft_wrap=True)
             step("running embedded: the same flows in one process, in memory", done=True)
             if serve:
-                step("the web page needs Redis: it is not served", done=True)
+                step("the page of the demo needs Redis; `contextgauge view` needs none", done=True)
             asyncio.run(_show(demo_pipeline.embedded_pipeline(settings), blocks))
     step("everything is stopped", done=True)
     print_next(path, served=serve)

@@ -8,7 +8,7 @@ import contextlib
 import resource
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -100,7 +100,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         telemetry=telemetry,
         health=health,
         probe=answers(telemetry, health),
-        report=_Report(worker.clock),
+        report=Report(worker.clock),
         readers=readers(settings),
         only_here=is_of_this_machine(settings.serve_host),
         requests_per_s=settings.serve_requests_per_s,
@@ -108,36 +108,43 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         origins=settings.serve_origins,
         points=wiring.compaction_points(settings),
     )
-    _warn_of_open_access(settings)
-    _open_many_files()
+    warn_of_open_access(settings, settings.serve_host, f"{PREFIX}SERVE_HOST")
     listener = listener_of("SERVE", settings.serve_host, settings.serve_port)
     try:
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
         try:
             await views.start()
         except RetryError as error:
             logger.warning("Redis is away: clients must retry", error=str(error))
-        app = create_app(serving)
-        server = _Server(_config(settings, app))
-        running = asyncio.create_task(server.serve([listener]))
-        stopping = asyncio.create_task(worker.stop.wait())
         logger.info("serving", address=url_of(settings.serve_host, listener))
-        health.worker("member")
         if open_page:
             await show_page(page_address(settings.serve_host, listener))
-        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        # The feed's responses never end, and the server waits for responses in progress.
-        await app.state.feed.stop()
-        server.should_exit = True
-        await running
+        await serve_until(worker.stop, serving, listener, settings.serve_proxies)
     finally:
         listener.close()
         await views.stop()
 
 
-def _config(settings: Settings, app: FastAPI) -> uvicorn.Config:
+async def serve_until(
+    stop: asyncio.Event, serving: Serving, listener: socket.socket, proxies: Sequence[str] = ()
+) -> None:
+    """Serve the application until `stop` is set."""
+    _open_many_files()
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
+    app = create_app(serving)
+    server = _Server(_config(app, proxies))
+    running = asyncio.create_task(server.serve([listener]))
+    stopping = asyncio.create_task(stop.wait())
+    serving.health.worker("member")
+    await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    # The feed's responses never end, and the server waits for responses in progress.
+    await app.state.feed.stop()
+    server.should_exit = True
+    await running
+
+
+def _config(app: FastAPI, proxies: Sequence[str]) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="none",  # the worker's
@@ -148,8 +155,8 @@ def _config(settings: Settings, app: FastAPI) -> uvicorn.Config:
         access_log=False,
         log_level="warning",
         server_header=False,
-        proxy_headers=bool(settings.serve_proxies),
-        forwarded_allow_ips=list(settings.serve_proxies),
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_ENDING_S,
         backlog=_BACKLOG,
@@ -164,10 +171,11 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _warn_of_open_access(settings: Settings) -> None:
-    if settings.serve_tokens_file is None and not is_of_this_machine(settings.serve_host):
+def warn_of_open_access(settings: Settings, host: str, setting: str) -> None:
+    """Warn if anyone who reaches the server may read; `setting` named the host."""
+    if settings.serve_tokens_file is None and not is_of_this_machine(host):
         warnings.warn(
-            f"{PREFIX}SERVE_HOST={settings.serve_host} without {PREFIX}SERVE_TOKENS_FILE: anyone "
+            f"{setting}={host} without {PREFIX}SERVE_TOKENS_FILE: anyone "
             "who can connect can read all sessions, including summaries",
             UnsafeConnectionWarning,
             stacklevel=2,
@@ -190,7 +198,7 @@ def _most_connections() -> int | None:
     return max(files - _OTHER_FILES, files // 2)
 
 
-class _Report:
+class Report:
     """Logs errors, each at most once a minute: every client that polls may trigger it."""
 
     def __init__(self, clock: Clock) -> None:
@@ -198,6 +206,7 @@ class _Report:
         self._logged_s: dict[str, float] = {}
 
     def __call__(self, doing: str, error: BaseException) -> None:
+        """Log an error and what was being done."""
         # The text of an error of another kind may quote a message.
         is_expected = isinstance(error, ContextgaugeError)
         text = str(error) if is_expected else exits.where(error)

@@ -37,7 +37,7 @@ async def serving(
     listener = listener or listener_of("METRICS", settings.metrics_host, settings.metrics_port)
     server = StatusServer(listener, answers(telemetry, health))
     server.start()
-    beating = asyncio.create_task(_beat(health))
+    beating = asyncio.create_task(beat(health))
     try:
         yield url_of(settings.metrics_host, listener)
     finally:
@@ -71,7 +71,8 @@ def url_of(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port_of(listener)}"
 
 
-async def _beat(health: Health) -> None:
+async def beat(health: Health) -> None:
+    """Note each second that the event loop turns."""
     while True:
         health.beat()
         await asyncio.sleep(_BEAT_S)

@@ -56,11 +56,14 @@ class _Folder:
 
 
 class TranscriptFinder:
-    """The transcripts that paths stand for, now and later; see `streams.edge.files.reading`."""
+    """The transcripts that paths stand for, now and later; see `streams.edge.files.reading`.
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    `folders` may not be there yet.
+    """
+
+    def __init__(self, paths: Iterable[str], folders: Iterable[str] = ()) -> None:
         self._files: list[str] = []
-        self._roots: list[str] = []
+        self._roots: list[str] = list(folders)
         self._known: dict[str, _Folder] = {}
         self._listed_s = 0.0
         # For each root what was there, as it was found and in reading order.
@@ -171,6 +174,18 @@ def source_of(name: str) -> Source:
         inner = len(folders) - 1 - folders[::-1].index(_SUBAGENTS)
         return Source(str(path), path, folders[inner - 1])
     return Source(str(path), path, path.name.removesuffix(SUFFIX))
+
+
+def group_of(path: str) -> tuple[bool, str]:
+    """Return what the files of one session share; and first whether it is a loose agent's file.
+
+    That one's session is in its lines only.
+    """
+    folder, found, _ = path.rpartition(f"{os.sep}{_SUBAGENTS}{os.sep}")
+    if found:
+        return False, folder
+    is_loose = os.path.basename(path).startswith(_AGENT_PREFIX)  # noqa: PTH119 -- for thousands
+    return is_loose, path.removesuffix(SUFFIX)
 
 
 def _order_of(path: str) -> list[str]:

@@ -118,6 +118,10 @@ class Fold:
         """Return the sessions whose views are not in memory."""
         return [session for session in sessions if session not in self._views]
 
+    def view(self, session: bytes) -> SessionView | None:
+        """Return the view of a session that is in memory."""
+        return self._views[session]
+
     def put_view(self, session: bytes, document: bytes | None) -> list[bytes]:
         """Load a view; return the names of its compactions that may still change."""
         view = None if document is None else view_codec.decode(SessionView, document)

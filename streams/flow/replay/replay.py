@@ -9,7 +9,7 @@ from contextgauge.normalise.signals import InputMessage
 from schemas.messages import DeadLetter
 from schemas.records import Record
 from schemas.topics import MESSAGE_LIMIT_BYTES
-from streams.flow.derive.deriver import Deriver
+from streams.flow.derive.deriver import Deriver, DeriveResult
 
 
 class Derived(NamedTuple):
@@ -22,23 +22,29 @@ class Derived(NamedTuple):
 def replay(
     deriver: Deriver, blocks: Iterable[Sequence[Line]], limit_bytes: int = MESSAGE_LIMIT_BYTES
 ) -> Iterator[Derived]:
-    """Derive block after block; total: a malformed line is a dead letter in its block.
-
-    A line over the limit is shortened as `publish` does it.
-    """
+    """Derive block after block; total: a malformed line is a dead letter in its block."""
     for block in blocks:
         derived = Derived([], [])
         for line in block:
-            value = line.value
-            if line.size > limit_bytes:
-                fitted = fit(line, limit_bytes)
-                if isinstance(fitted, DeadLetter):
-                    derived.dead.append((line, fitted))
-                    continue
-                value = fitted
-            taken = deriver.derive(InputMessage(value, line.session_hint))
+            taken = derive_line(deriver, line, limit_bytes)
             if taken.records:
                 derived.records.extend(taken.records)
             elif taken.dead is not None:
                 derived.dead.append((line, taken.dead))
         yield derived
+
+
+def derive_line(
+    deriver: Deriver, line: Line, limit_bytes: int, received_ms: int | None = None
+) -> DeriveResult:
+    """Derive one line; one over the limit is shortened as `publish` does it.
+
+    `received_ms` is when it was seen, if it was written just then.
+    """
+    value = line.value
+    if line.size > limit_bytes:
+        fitted = fit(line, limit_bytes)
+        if isinstance(fitted, DeadLetter):
+            return DeriveResult(None, (), fitted)
+        value = fitted
+    return deriver.derive(InputMessage(value, line.session_hint, received_ms))

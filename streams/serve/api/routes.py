@@ -1,6 +1,7 @@
 """The routes under /v1: each reads a snapshot, then what it needs of that generation."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from schemas.records import event_type
 from schemas.views import EntryStream
 from streams import codec
 from streams.core.session_status import THRESHOLDS
+from streams.ports import ReadingProgress
 from streams.serve.api import agents, answers, parameters, shapes
 from streams.serve.api.answers import THRESHOLDS_JSON, judged
 from streams.serve.api.openapi import problems_of
@@ -25,12 +27,15 @@ _CONDITIONAL: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def add_routes(router: APIRouter, reading: Reading) -> None:
-    """Add the routes."""
+def add_routes(
+    router: APIRouter, reading: Reading, local: Callable[[], ReadingProgress | None] | None
+) -> None:
+    """Add the routes. `local` as `Serving.reading`."""
     _add_sessions(router, reading)
     _add_session(router, reading)
     _add_records(router, reading)
     _add_stats(router, reading)
+    _add_projection(router, reading, local)
     _add_agents(router, reading)
 
 
@@ -235,6 +240,10 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
             return same
         return answers.answer(snapshot, tag, await totals.of(snapshot, by, since))
 
+
+def _add_projection(
+    router: APIRouter, reading: Reading, local: Callable[[], ReadingProgress | None] | None
+) -> None:
     @router.get(
         "/v1/projection",
         response_model=shapes.ProjectionAnswer,
@@ -246,7 +255,11 @@ def _add_stats(router: APIRouter, reading: Reading) -> None:
     async def projection() -> Response:
         """Read position, lag and silence of each partition: whether figures are fresh."""
         snapshot = await reading.snapshot()
-        members = {"partitions": snapshot.of_partitions()}
+        progress = None if local is None else local()
+        members = {
+            "partitions": snapshot.of_partitions(),
+            "reading": None if progress is None else progress._asdict(),
+        }
         return answers.answer(snapshot, answers.tag(snapshot), members)
 
 

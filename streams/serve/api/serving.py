@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
-from streams.ports import Clock, Health, Telemetry, ViewReader
+from streams.ports import Clock, Health, ReadingProgress, Telemetry, ViewReader
 
 Report = Callable[[str, BaseException], None]
 """Logs an error and what was being done; never an error's text about a message."""
@@ -22,6 +22,7 @@ class Serving:
     `only_here`: it serves this machine only. `requests_per_s` limits one reader, 0: no limit;
     `streams` limits the live feed. `origins` are those of pages that may read from a browser.
     `points` are where compactions are expected by the settings.
+    `reading` returns how much of local transcripts has been read, where this process reads them.
     """
 
     reader: ViewReader
@@ -36,3 +37,4 @@ class Serving:
     streams: int = 2_000
     origins: Sequence[str] = ()
     points: CompactionPoints = NO_POINTS
+    reading: Callable[[], ReadingProgress | None] | None = None

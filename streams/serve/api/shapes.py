@@ -201,10 +201,22 @@ class PartitionShape(_Shape):
     lag_ms: int | None
 
 
+class ReadingShape(_Shape):
+    """How much of this machine's transcripts has been read."""
+
+    files: int
+    read_files: int
+    bytes: int
+    read_bytes: int
+
+
 class ProjectionAnswer(_Answer):
     """How far the projection is, partition by partition."""
 
     partitions: list[PartitionShape]
+    reading: ReadingShape | None = Field(
+        description="Of `contextgauge view`, from its first look at the transcripts on; else null."
+    )
 
 
 class _ChatEvent(_Shape):

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias
 
 from schemas.records import Json
 from schemas.views import (
@@ -28,11 +28,10 @@ from schemas.views import (
 from streams import codec
 from streams.codec import Encoded
 from streams.codec import views as view_codec
+from streams.codec.aggregates import added, added_distributions
 from streams.ports import Clock
 from streams.serve.api.answers import SharedCache, tag
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot
-
-_Counted = TypeVar("_Counted", Aggregates, TriggerAggregates)
 
 By: TypeAlias = Literal["hour", "model"]
 
@@ -145,36 +144,6 @@ def _name(field: str, by: By) -> str | None:
     return field.removeprefix(MODEL_FIELD) if field.startswith(MODEL_FIELD) else None
 
 
-def added(kind: type[_Counted], parts: Sequence[_Counted]) -> _Counted:
-    """Return the sum of aggregates of one kind, field by field."""
-    add: dict[object, Callable[[list[Any]], Any]] = {
-        int: sum,
-        Distribution: _distribution,
-        TriggerAggregates: partial(added, TriggerAggregates),
-    }
-    return kind(
-        **{
-            each.name: add[each.type]([getattr(part, each.name) for part in parts])
-            for each in dataclasses.fields(kind)
-            if each.name != "version"
-        }
-    )
-
-
-def _distribution(parts: list[Distribution]) -> Distribution:
-    buckets: dict[str, int] = defaultdict(int)
-    for part in parts:
-        for edge, count in part.buckets.items():
-            buckets[edge] += count
-    return Distribution(
-        count=sum(part.count for part in parts),
-        sum=sum(part.sum for part in parts),
-        min=min((part.min for part in parts if part.min is not None), default=None),
-        max=max((part.max for part in parts if part.max is not None), default=None),
-        buckets=dict(sorted(buckets.items(), key=lambda item: int(item[0]))),
-    )
-
-
 def percentile(distribution: Distribution, percent: int) -> int | None:
     """Return a percentile, off by at most 2 %; None where nothing was counted.
 
@@ -215,8 +184,8 @@ def shown(counted: Aggregates | TriggerAggregates) -> dict[str, Json]:
     members = _members(counted)
     triggers = [value for value in members.values() if isinstance(value, TriggerAggregates)]
     if triggers:
-        members["duration_ms"] = _distribution([trigger.duration_ms for trigger in triggers])
-        members["pre_tokens"] = _distribution([trigger.pre_tokens for trigger in triggers])
+        members["duration_ms"] = added_distributions([trigger.duration_ms for trigger in triggers])
+        members["pre_tokens"] = added_distributions([trigger.pre_tokens for trigger in triggers])
     for name, value in members.items():
         if isinstance(value, TriggerAggregates):
             members[name] = shown(value)

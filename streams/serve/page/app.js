@@ -7,11 +7,14 @@ import { duration, moment } from "./format.js";
 import { FiguresPage, showHelp } from "./help.js";
 import { noPageNote } from "./notes.js";
 import { Overview } from "./overview.js";
+import { ReadingBar, isReading } from "./reading.js";
 import { SessionPage } from "./session.js";
 import { close as closeTip, initTips } from "./tip.js";
 
 /** How often the lag of the projection is read. */
 const PROJECTION_MS = 5_000;
+/** While transcripts are being read, their bar moves so often. */
+const READING_MS = 500;
 /** One lost answer is no news, and one without figures neither. */
 const UNREACHED_AFTER = 2;
 const UNREAD_AFTER = 2;
@@ -25,6 +28,9 @@ class Shell {
   #unread = 0;
   #goodMs = null;
   #feed = "none";
+  #bar = new ReadingBar(document.getElementById("live"));
+  /** How much of the transcripts the server has read; null: unknown, or it reads none. */
+  reading = null;
 
   constructor() {
     this.main = document.getElementById("main");
@@ -208,6 +214,11 @@ class Shell {
     } catch {
       return; // noticed by api.js; a server of another version may have no such route
     }
+    const { reading } = this;
+    this.reading = answer.reading ?? null;
+    this.#bar.show(this.reading);
+    if (isReading(this.reading)) setTimeout(() => this.#projection(), READING_MS);
+    if ((reading === null) !== (this.reading === null) || isReading(reading) !== isReading(this.reading)) this.#view?.hurry();
     const behind = behindOf(answer);
     if (behind === null) this.#notice("behind", null);
     else {

@@ -1,6 +1,7 @@
 // What stands in place of figures: while they load, where there are none, where reading fails.
 
 import { h, icon } from "./dom.js";
+import { isReading } from "./reading.js";
 
 /** Grey lines in the shape of what will come. */
 export function skeleton(lines) {
@@ -16,14 +17,18 @@ export function note(sign, title, ...body) {
   return h("section", { class: "note" }, icon(sign), h("h2", {}, title), ...body);
 }
 
-/** No session: none matches, or none was ever projected. */
-export function emptyNote(isFiltered, clear) {
+/** No session: none matches, or there never was one. `reading`: of a server that reads transcripts. */
+export function emptyNote(isFiltered, clear, reading) {
   if (isFiltered) {
     return note(
       "search", "No matching sessions",
       h("p", {}, "No session matches all of the filters."),
       h("button", { type: "button", class: "primary", on: { click: clear } }, "Show all sessions"),
     );
+  }
+  if (isReading(reading)) return note("info", "Reading transcripts", h("p", {}, "The first sessions appear in a moment."));
+  if (reading !== null) {
+    return note("info", "No sessions yet", h("p", {}, "A session appears here as soon as its runtime writes a transcript."));
   }
   return note(
     "info", "No sessions yet",

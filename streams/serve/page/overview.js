@@ -367,7 +367,7 @@ export class Overview {
     attr(this.table, "aria-rowcount", String(this.total + 1));
     setText(this.summary, isEmpty ? "" : `${exact(this.total)} ${isFiltered(this.filters) ? "match" : "in all"} · ${exact(this.live)} live`);
     if (!isEmpty) return;
-    this.note.replaceChildren(emptyNote(isFiltered(this.filters), () => this.controls.clear()));
+    this.note.replaceChildren(emptyNote(isFiltered(this.filters), () => this.controls.clear(), this.shell.reading));
   }
 
   #fail(error) {

@@ -1,0 +1,236 @@
+"""`contextgauge view`: the page of the sessions on this machine, in one process."""
+
+import asyncio
+import errno
+import signal
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import typer
+import uvloop
+from rich.progress import BarColumn, Progress, TextColumn
+
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError, ContextgaugeError
+from streams import wiring
+from streams.cli import exits
+from streams.cli.screen.figures import count, size
+from streams.cli.screen.output import err, out, say
+from streams.cli.serve.browser import page_address, show_page
+from streams.cli.serve.server import serve_until, warn_of_open_access
+from streams.cli.workers.addresses import beat
+from streams.cli.workers.run import collect_young_garbage
+from streams.edge.sqlite.database import InUseError
+from streams.edge.telemetry.metrics import PrometheusTelemetry
+from streams.edge.telemetry.server import answers, listening
+from streams.ports import Health, ReadingProgress
+from streams.serve.api.serving import Serving
+from streams.settings import Settings
+from streams.settings.serving import ServingSettings
+from streams.wiring import view as parts
+from streams.wiring.serve import is_of_this_machine, readers
+from streams.wiring.view import LocalView
+
+_HERE = "127.0.0.1"
+_PORT: int = ServingSettings.model_fields["serve_port"].default
+
+_SHOW_S = 0.1
+"""How often the bar is drawn."""
+
+_STOP_S = 10.0
+"""The reading stops after the lines in hand, some milliseconds."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def view(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]…",
+            help="Transcripts: files, sessions' folders, projects folders. By default, all of "
+            "Claude Code and Codex on this machine.",
+        ),
+    ] = None,
+    *,
+    host: Annotated[
+        str,
+        typer.Option("--host", metavar="ADDRESS", help="Address to serve the page at."),
+    ] = _HERE,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=0,
+            max=65_535,
+            show_default=False,
+            help=f"Port to serve the page at. Default: {_PORT}, or a free one if it is taken.",
+        ),
+    ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser.")
+    ] = False,
+) -> None:
+    """Show the sessions on this machine in the browser, live. Needs no broker and no set-up.
+
+    Reads the transcripts, the newest first, and follows them until Ctrl-C. What has been read is
+    stored, so that the next start takes a moment.
+    """
+    settings = wiring.settings()
+    checked = parts.checked_paths(paths or ())
+    lock = parts.lock_of(settings, checked)
+    try:
+        lock.take()
+    except InUseError as error:
+        _show_other(error.address, open_page=open_page)
+        return
+    listener = _listener(host, port)
+    try:
+        collect_young_garbage()
+        address = page_address(host, listener)
+        local = parts.local_view(settings, checked, say)
+        lock.announce(address)
+        serving = _serving(settings, host, local)
+
+        async def ready() -> None:
+            say(f"The page is at {address} (Ctrl-C to stop)", to=out)
+            if open_page:
+                await show_page(address)
+
+        uvloop.run(_run(local, serving, listener, ready))
+    finally:
+        listener.close()
+        lock.release()
+
+
+def _show_other(address: str, *, open_page: bool) -> None:
+    """Show where the page of these transcripts is already served."""
+    if not address:
+        raise ConfigError(
+            "another `contextgauge view` of these transcripts is starting or stopping: try again"
+        )
+    say(f"Another `contextgauge view` serves these transcripts already, at {address}", to=out)
+    if open_page:
+        asyncio.run(show_page(address))
+
+
+def _listener(host: str, port: int | None) -> socket.socket:
+    """Return what listens at the address; without a port at the default one or at any."""
+    try:
+        try:
+            return listening(host, _PORT if port is None else port)
+        except OSError as error:
+            if port is not None or error.errno != errno.EADDRINUSE:
+                raise
+            return listening(host, 0)
+    except OSError as error:
+        raise ConfigError(
+            f"the page cannot be served at {host}, port {port or 'any'} ({error.strerror}): name "
+            "another --host or --port"
+        ) from error
+
+
+def _serving(settings: Settings, host: str, local: LocalView) -> Serving:
+    """Return what the server needs. Raises ConfigError for tokens that cannot be read."""
+    clock, telemetry = SystemClock(), PrometheusTelemetry("serve", "worker")
+    health = Health("view", clock, settings.stuck_after_s)
+    warn_of_open_access(settings, host, "--host")
+    return Serving(
+        reader=local.views,
+        clock=clock,
+        telemetry=telemetry,
+        health=health,
+        probe=answers(telemetry, health),
+        report=_report,
+        readers=readers(settings),
+        only_here=is_of_this_machine(host),
+        requests_per_s=settings.serve_requests_per_s,
+        streams=settings.serve_streams,
+        points=wiring.compaction_points(settings),
+        reading=local.reading.progress,
+    )
+
+
+def _report(doing: str, error: BaseException) -> None:
+    expected = isinstance(error, ContextgaugeError)
+    say(f"contextgauge: {doing}: {error if expected else exits.where(error)}")
+
+
+async def _run(
+    local: LocalView,
+    serving: Serving,
+    listener: socket.socket,
+    ready: Callable[[], Awaitable[None]],
+) -> None:
+    """Read and serve until a signal. Raises what ended the reading."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in _SIGNALS:
+        # `nohup` lets SIGHUP be ignored.
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, _stop, loop, stop)
+    failures: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            local.reading.run()
+        except BaseException as error:  # noqa: BLE001 -- raised where it is waited for
+            failures.append(error)
+            loop.call_soon_threadsafe(stop.set)
+
+    reading = threading.Thread(target=read, name="reading", daemon=True)
+    await local.views.start()
+    reading.start()
+    tasks = [asyncio.create_task(beat(serving.health)), asyncio.create_task(_show(local))]
+    await ready()
+    try:
+        await serve_until(stop, serving, listener)
+    finally:
+        local.reading.stop()
+        await asyncio.to_thread(reading.join, _STOP_S)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await local.views.stop()
+        if not reading.is_alive():
+            local.close()
+    if failures:
+        raise failures[0]
+
+
+def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Stop; at the next signal end at once, which is safe too."""
+    stop.set()
+    for number in _SIGNALS:
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+
+
+async def _show(local: LocalView) -> None:
+    """Show on the terminal how much has been read, until that is all."""
+    with Progress(
+        BarColumn(bar_width=32),
+        TextColumn("{task.description}"),
+        console=err,
+        transient=True,
+        auto_refresh=False,
+        disable=not err.is_terminal,
+    ) as bar:
+        task = bar.add_task("Looking for transcripts …", total=None)
+        while (done := local.reading.progress()) is None or not done.is_done:
+            if done is not None:
+                bar.update(task, completed=done.read_bytes, total=done.bytes)
+                bar.update(task, description=_words(done), refresh=True)
+            await asyncio.sleep(_SHOW_S)
+    if not done.files:
+        say("No transcripts yet: sessions appear when a runtime writes them")
+        return
+    sessions = await local.views.session_count(1, 0)
+    say(f"{count(done.files, 'transcript')}, {count(sessions, 'session')}: following them")
+
+
+def _words(done: ReadingProgress) -> str:
+    """Return the progress in words."""
+    files = f"{done.read_files:,} of {count(done.files, 'transcript')}"
+    return f"{files} · {size(done.read_bytes)} of {size(done.bytes)}"

@@ -1,0 +1,277 @@
+"""Reads the transcripts of this machine for `contextgauge view`, and follows them.
+
+Of each file is remembered how far it was read (`Position`). What happens to a file, and what is
+done then:
+
+- nothing: it is not opened, now or after a restart: its size, time and inode are the same;
+- it grows: its new lines are read, also where a longer copy took its place;
+- it is cut off, rewritten or gone: it is reported, and its sessions are derived again.
+
+A session's files are read one after the other, its main file first; sessions that changed last come
+first. All of it blocks, in one thread.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from streams import codec
+from streams.edge.files.positions import Position, from_entry
+from streams.edge.files.tail import FileTail
+from streams.edge.files.watch import TranscriptFile, group_of, source_of
+from streams.ports import Clock, ReadingProgress, TranscriptPiece
+
+_SWEEP_S = 0.2
+"""How often all files are looked at: what a person calls at once."""
+
+_LOOK_SHARE = 50
+"""A look at all files takes a fiftieth of the time at most; between two, those that changed
+lately are looked at."""
+
+_MANY = 200
+_BUSY_S = 1.0
+"""While so many files are unread, putting them in order takes longer than a look."""
+
+_SLOWEST_S = 5.0
+_HOT_S = 60.0
+
+_LIVE_GAP_S = 5.0
+"""What was written between two looks further apart than this was not seen when it was written."""
+
+_RECENT_S = 60.0
+"""A new file that was written to longer ago than this was moved here."""
+
+_QUIET_S = 10.0
+"""A last line that has had no end for so long is taken as it is."""
+
+
+class LocalTranscripts:
+    """The transcripts below paths; see the module.
+
+    `look` lists those that are there, in reading order; `marks` are of an earlier run. `report`
+    gets why a file cannot be read.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[float], Sequence[TranscriptFile]],
+        marks: Mapping[str, bytes],
+        clock: Clock,
+        report: Callable[[str], None],
+    ) -> None:
+        self._look_around = look
+        self._clock = clock
+        self._report = report
+        self._marks = marks
+        self._read: dict[str, Position] = {}
+        self._files: dict[str, os.stat_result] = {}
+        self._unread: dict[str, None] = {}
+        self._failed: dict[str, str] = {}
+        self._tails: dict[str, FileTail] = {}
+        """Files that are being read or were not read to their ends."""
+        self._swept_s: float | None = None
+        self._next_sweep_s = 0.0
+        self._next_look_s = 0.0
+        self._progress: ReadingProgress | None = None
+
+    def progress(self) -> ReadingProgress | None:
+        """Return how much has been read, None before the first look; from any thread."""
+        return self._progress
+
+    def look(self) -> list[str]:
+        """Look at the files; return those that are gone or no longer hold what was read."""
+        now_s = self._clock.monotonic_s()
+        lost = self._sweep(now_s) if now_s >= self._next_sweep_s else self._look_at_hot()
+        wait_s = _SWEEP_S if len(self._unread) < _MANY else _BUSY_S
+        self._next_look_s = self._clock.monotonic_s() + wait_s
+        return lost
+
+    def forget(self, paths: Collection[str]) -> None:
+        """Read these files from their beginnings; those that are gone, no more."""
+        for path in paths:
+            self._read.pop(path, None)
+            self._close(path)
+            if path in self._files:
+                self._unread[path] = None
+
+    def pieces(self) -> Iterator[TranscriptPiece]:
+        """Yield what was not read yet, until it is time to look again."""
+        now_s = self._clock.monotonic_s()
+        for path in self._in_order():
+            try:
+                yield from self._pieces_of(path, now_s)
+            except OSError as error:
+                self._fail(path, error)
+            if self._clock.monotonic_s() >= self._next_look_s:
+                break
+        self._count()
+
+    def _sweep(self, now_s: float) -> list[str]:
+        """Look at all files; return those that are lost."""
+        before = self._files
+        if self._swept_s is None:
+            self._read = {path: from_entry(codec.loads(at)) for path, at in self._marks.items()}
+            self._marks = {}
+        found = self._look_around(now_s)
+        lost = []
+        gap_s = None if self._swept_s is None else now_s - self._swept_s
+        self._files = {each.path: each.stat for each in found}
+        for path, status in self._files.items():
+            known = before.get(path)
+            if known is None or _signature(known) != _signature(status):
+                lost += self._changed(path, status, is_new=known is None, gap_s=gap_s)
+        for path in [path for path in self._read if path not in self._files]:
+            lost.append(path)
+        for path in before.keys() - self._files.keys():
+            self._unread.pop(path, None)
+            self._close(path)
+        took_s = self._clock.monotonic_s() - now_s
+        self._swept_s = now_s
+        self._next_sweep_s = now_s + min(max(_SWEEP_S, took_s * _LOOK_SHARE), _SLOWEST_S)
+        self._count()
+        return lost
+
+    def _look_at_hot(self) -> list[str]:
+        """Look at the files that changed lately; return those that are lost."""
+        lost = []
+        since_ns = (self._clock.now_ms() - int(_HOT_S * 1_000)) * 1_000_000
+        for path, known in self._files.items():
+            if known.st_mtime_ns < since_ns:
+                continue
+            try:
+                status = os.stat(path)  # noqa: PTH116 -- done for many, each moment
+            except OSError:
+                self._next_sweep_s = 0.0
+                continue
+            if _signature(status) != _signature(known):
+                self._files[path] = status
+                lost += self._changed(path, status, is_new=False, gap_s=0.0)
+        return lost
+
+    def _changed(
+        self, path: str, status: os.stat_result, *, is_new: bool, gap_s: float | None
+    ) -> list[str]:
+        """Note what is to be read of a file; return its path if it is not what was read."""
+        self._failed.pop(path, None)
+        at = self._read.get(path)
+        if at is not None and _is_as_left(at, status):
+            return []
+        if at is None:
+            self._close(path)
+        tail = self._tails.get(path) or self._begin(path, status)
+        tail.size = status.st_size
+        try:
+            if at is not None and not self._goes_on(tail, at, status):
+                self._close(path)
+                return [path]
+        except OSError as error:
+            self._fail(path, error)
+            return []
+        is_live = gap_s is not None and gap_s <= _LIVE_GAP_S
+        if is_new:
+            age_s = self._clock.now_ms() / 1_000 - status.st_mtime
+            tail.live_from = 0 if is_live and age_s < _RECENT_S else status.st_size
+        elif not is_live:
+            tail.live_from = status.st_size
+        self._tails[path] = tail
+        self._unread[path] = None
+        return []
+
+    def _begin(self, path: str, status: os.stat_result) -> FileTail:
+        identity = (status.st_dev, status.st_ino)
+        at = self._read.get(path) or Position("", *identity)
+        return FileTail(source_of(path), at, None)
+
+    def _goes_on(self, tail: FileTail, at: Position, status: os.stat_result) -> bool:
+        """Return whether a file begins with what was read; a longer copy does, too."""
+        identity = (status.st_dev, status.st_ino)
+        if at.identity != identity:
+            tail.close()
+            moved = at._replace(device=identity[0], inode=identity[1])
+            tail.read = tail.acknowledged = moved
+            self._read[tail.source.name] = moved
+        try:
+            return tail.holds_what_was_read(tail.open(tail.source.name))
+        finally:
+            tail.close()
+
+    def _in_order(self) -> list[str]:
+        """Return what is unread: groups by their latest change, each in its reading order."""
+        groups: dict[tuple[bool, str], list[str]] = {}
+        for path in [path for path in self._files if path in self._unread]:
+            groups.setdefault(group_of(path), []).append(path)
+        latest = {
+            group: max(self._files[path].st_mtime_ns for path in paths)
+            for group, paths in groups.items()
+        }
+        # Loose agents' files come last: their sessions' main files are others.
+        order = sorted(groups, key=lambda group: (group[0], -latest[group], group[1]))
+        return [path for group in order for path in groups[group]]
+
+    def _pieces_of(self, path: str, now_s: float) -> Iterator[TranscriptPiece]:
+        status = self._files[path]
+        tail = self._tails.get(path)
+        if tail is None:
+            tail = self._tails[path] = self._begin(path, status)
+            tail.live_from = tail.size = status.st_size
+        quiet_s = self._clock.now_ms() / 1_000 - status.st_mtime
+        for piece in tail.pieces(now_s, final=quiet_s > _QUIET_S):
+            piece.settle()
+            tail.read = tail.acknowledged
+            is_whole = tail.read.end == tail.size
+            at = tail.read._replace(modified_ns=status.st_mtime_ns if is_whole else 0)
+            self._read[path] = at
+            now_ms = self._clock.now_ms()
+            modified_ms = status.st_mtime_ns // 1_000_000
+            received_ms = now_ms if piece.live else None
+            yield TranscriptPiece(path, piece.lines, received_ms, modified_ms, _mark_of(at))
+            if not is_whole and self._clock.monotonic_s() >= self._next_look_s:
+                return
+        tail.close()
+        if tail.read.end >= tail.size:
+            self._close(path)
+            self._unread.pop(path, None)
+            if path not in self._read or self._read[path].modified_ns != status.st_mtime_ns:
+                # Empty, or its time alone has changed.
+                at = self._read[path] = tail.read._replace(modified_ns=status.st_mtime_ns)
+                yield TranscriptPiece(path, (), None, 0, _mark_of(at))
+
+    def _close(self, path: str) -> None:
+        tail = self._tails.pop(path, None)
+        if tail is not None:
+            tail.close()
+
+    def _fail(self, path: str, error: OSError) -> None:
+        """Leave a file alone until it changes; report once why it cannot be read."""
+        self._close(path)
+        self._unread.pop(path, None)
+        if not isinstance(error, FileNotFoundError) and path not in self._failed:
+            self._failed[path] = str(error.strerror)
+            self._report(f"{path}: cannot be read: {error.strerror}")
+
+    def _count(self) -> None:
+        unread = [path for path in self._unread if path in self._files]
+        rest = sum(max(0, self._files[path].st_size - self._end(path)) for path in unread)
+        total = sum(status.st_size for status in self._files.values())
+        files = len(self._files)
+        self._progress = ReadingProgress(files, files - len(unread), total, total - rest)
+
+    def _end(self, path: str) -> int:
+        at = self._read.get(path)
+        return 0 if at is None else at.end
+
+
+def _signature(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _is_as_left(at: Position, status: os.stat_result) -> bool:
+    """Return whether nothing was written to a file since it was read to its end."""
+    return (at.end, at.modified_ns, at.inode) == (
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ino,
+    )
+
+
+def _mark_of(at: Position) -> bytes:
+    return codec.dumps({**at._asdict(), "path": ""})

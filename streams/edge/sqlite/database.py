@@ -1,0 +1,204 @@
+"""The local file of `contextgauge view`: an SQLite database, and who may write to it.
+
+It holds nothing that the transcripts do not: a file of another format, of other rules, or one that
+is damaged is deleted and filled again.
+"""
+
+import contextlib
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from contextgauge.errors import ConfigError, StopError
+from schemas.views import FORMAT_VERSION, VIEW_VERSION
+
+if sys.platform != "win32":
+    import fcntl
+
+_LAYOUT_VERSION = 1
+"""Version of the tables."""
+
+_UNUSED_S = 90 * 24 * 3_600
+"""A file that was not written to for so long is of paths that are viewed no more, or have nothing
+new: then it is filled again."""
+
+_OWNER_ONLY = 0o600
+_FOLDER_OWNER_ONLY = 0o700
+
+_SCHEMA = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (path BLOB PRIMARY KEY, mark BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE members (path BLOB, session BLOB, PRIMARY KEY (path, session)) WITHOUT ROWID;
+CREATE INDEX files_of_session ON members (session);
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY, session BLOB UNIQUE NOT NULL,
+    view BLOB, recent INTEGER, pressure REAL
+);
+CREATE INDEX sessions_by_time ON sessions (recent, session) WHERE recent IS NOT NULL;
+CREATE INDEX sessions_by_pressure ON sessions (pressure, session) WHERE pressure IS NOT NULL;
+CREATE TABLE compactions (id INTEGER, name BLOB, document BLOB, PRIMARY KEY (id, name))
+    WITHOUT ROWID;
+CREATE TABLE entries (
+    id INTEGER, stream TEXT, position INTEGER, document BLOB,
+    PRIMARY KEY (id, stream, position)
+) WITHOUT ROWID;
+CREATE TABLE agents (
+    agent BLOB, id INTEGER, recent INTEGER, PRIMARY KEY (agent, id)
+) WITHOUT ROWID;
+CREATE TABLE states (id INTEGER, part BLOB, value BLOB, PRIMARY KEY (id, part)) WITHOUT ROWID;
+CREATE TABLE totals (id INTEGER, field BLOB, document BLOB, PRIMARY KEY (id, field)) WITHOUT ROWID;
+CREATE INDEX totals_by_field ON totals (field);
+CREATE TABLE stats (field BLOB PRIMARY KEY, document BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE live (position INTEGER PRIMARY KEY, document BLOB NOT NULL);
+"""
+
+_SETTINGS = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+PRAGMA cache_size = -4000;
+PRAGMA journal_size_limit = 16777216;
+PRAGMA temp_store = MEMORY;
+"""
+"""A killed process loses nothing; a machine that loses power the last moments, which are read
+again. A small cache: most reads are of what was just written, which the system has in memory."""
+
+
+class InUseError(StopError):
+    """Another process writes to the file; `address` is where it serves the page, if known."""
+
+    def __init__(self, path: Path, address: str) -> None:
+        super().__init__(f"another contextgauge view uses {path}")
+        self.address = address
+
+
+class Lock:
+    """The right to write to a local file, from `take` until the process ends or `release`.
+
+    The lock's file also says where its holder serves the page.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.with_name(path.name + ".lock")
+        self._target = path
+        self._descriptor: int | None = None
+
+    def take(self) -> None:
+        """Take the lock. Raises InUseError, and ConfigError where the file cannot be written."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_OWNER_ONLY)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path}: {error.strerror}. Name another folder with CONTEXTGAUGE_STATE_FOLDER"
+            ) from error
+        try:
+            if sys.platform != "win32":
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            address = os.pread(descriptor, 1_000, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise InUseError(self._target, address) from None
+        self._descriptor = descriptor
+        self.announce("")
+
+    def announce(self, address: str) -> None:
+        """Write down where the page is, for those who find the lock taken."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, address.encode(), 0)
+
+    def release(self) -> None:
+        """Let others take it."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def open_database(path: Path, tag: str) -> sqlite3.Connection:
+    """Open the file to write to, made or made again where it is not of this tag; holds the lock.
+
+    `tag` names the rules. Raises ConfigError where the file cannot be written.
+    """
+    tag = f"{_LAYOUT_VERSION}/{FORMAT_VERSION}/{VIEW_VERSION}/{tag}"
+    try:
+        connection = _opened(path, tag)
+        if connection is None:
+            _delete(path)
+            connection = _made(path, tag)
+    except (OSError, sqlite3.Error) as error:
+        raise ConfigError(
+            f"{path} cannot be written ({error}): delete it, or name another folder with "
+            "CONTEXTGAUGE_STATE_FOLDER"
+        ) from error
+    return connection
+
+
+def _delete(path: Path) -> None:
+    for end in ("", "-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def delete_unused(own: Path, now_s: float) -> None:
+    """Delete the other local files of the folder that were not written to for long."""
+    for path in own.parent.glob(f"*{own.suffix}"):
+        with contextlib.suppress(OSError, InUseError, ConfigError):
+            if path == own or now_s - path.stat().st_mtime < _UNUSED_S:
+                continue
+            lock = Lock(path)
+            lock.take()
+            _delete(path)
+            lock.path.unlink()
+            lock.release()
+
+
+def _opened(path: Path, tag: str) -> sqlite3.Connection | None:
+    """Return the file as it is; None where it is missing, of another tag or damaged."""
+    if not path.exists():
+        return None
+    connection = _connect(path)
+    try:
+        connection.executescript(_SETTINGS)
+        stored = connection.execute("SELECT value FROM about WHERE name = 'tag'").fetchone()
+        if stored is not None and stored[0] == tag:
+            return connection
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            connection.close()
+            raise
+    except sqlite3.DatabaseError:  # damaged, or not a database
+        pass
+    connection.close()
+    return None
+
+
+def _made(path: Path, tag: str) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_OWNER_ONLY)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _OWNER_ONLY))
+    connection = _connect(path)
+    connection.executescript(_SETTINGS)
+    with transaction(connection):
+        for statement in _SCHEMA.split(";"):
+            connection.execute(statement)
+        about = [("tag", tag), ("build", os.urandom(8).hex()), ("position", 0)]
+        connection.executemany("INSERT INTO about VALUES (?, ?)", about)
+    return connection
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, cached_statements=64
+    )
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write everything that the context does, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

@@ -1,0 +1,200 @@
+"""What `contextgauge view` writes to its local file, and reads back to go on."""
+
+import os
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from contextgauge.errors import StopError
+from schemas.views import LIVE_ENTRIES, STREAM_ENTRIES
+from streams.edge.sqlite.database import open_database, transaction
+from streams.ports import LocalChanges, ViewChanges
+
+_OF_SESSION = ("compactions", "entries", "agents", "states", "totals")
+"""Tables of a session's documents, by its id."""
+
+_LARGEST = 2**63 - 1
+"""SQLite has no larger integer; a time beyond it is no time."""
+
+
+class SqliteStore:
+    """The local file, as its one writer uses it. Holds no lock: see `Lock`."""
+
+    def __init__(self, path: Path, tag: str) -> None:
+        self._path = path
+        self._connection = open_database(path, tag)
+        with self._failing():
+            about = dict(self._connection.execute("SELECT name, value FROM about"))
+        self.position: int = about["position"]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def marks(self) -> dict[str, bytes]:
+        with self._failing():
+            rows = self._connection.execute("SELECT path, mark FROM files")
+            return {os.fsdecode(path): mark for path, mark in rows}
+
+    def stats(self) -> dict[bytes, bytes]:
+        return dict(self._rows("SELECT field, document FROM stats"))
+
+    def view(self, session: bytes) -> bytes | None:
+        return self._value("SELECT view FROM sessions WHERE session = ?", session)
+
+    def compaction(self, session: bytes, name: bytes) -> bytes | None:
+        return self._value(
+            "SELECT document FROM compactions JOIN sessions USING (id) "
+            "WHERE session = ? AND name = ?",
+            session,
+            name,
+        )
+
+    def state(self, session: bytes) -> list[tuple[bytes, bytes]]:
+        return self._rows(
+            "SELECT part, value FROM states JOIN sessions USING (id) WHERE session = ?", session
+        )
+
+    def own_totals(self, session: bytes) -> dict[bytes, bytes]:
+        return dict(
+            self._rows(
+                "SELECT field, document FROM totals JOIN sessions USING (id) WHERE session = ?",
+                session,
+            )
+        )
+
+    def other_totals(self, field: bytes, sessions: Collection[bytes]) -> list[bytes]:
+        rows = self._rows(
+            "SELECT session, document FROM totals JOIN sessions USING (id) WHERE field = ?", field
+        )
+        return [document for session, document in rows if session not in sessions]
+
+    def related(self, paths: Collection[str]) -> tuple[set[bytes], set[str]]:
+        files, sessions = {os.fsencode(path) for path in paths}, set[bytes]()
+        new = set(files)
+        while new:
+            more = self._others("SELECT session FROM members WHERE path = ?", new) - sessions
+            sessions |= more
+            new = self._others("SELECT path FROM members WHERE session = ?", more) - files
+            files |= new
+        return sessions, set(map(os.fsdecode, files))
+
+    def commit(self, changes: LocalChanges) -> None:
+        with self._failing(), transaction(self._connection):
+            run, many = self._connection.execute, self._connection.executemany
+            views = changes.views
+            self._leave(views.leaving)
+            files = {os.fsencode(path): mark for path, mark in changes.marks.items()}
+            gone = [(path,) for path, mark in files.items() if mark is None]
+            many("DELETE FROM files WHERE path = ?", gone)
+            many("DELETE FROM members WHERE path = ?", gone)
+            marks = [item for item in files.items() if item[1] is not None]
+            many("INSERT OR REPLACE INTO files VALUES (?, ?)", marks)
+            members = [(os.fsencode(path), session) for path, session in changes.members]
+            many("INSERT OR IGNORE INTO members VALUES (?, ?)", members)
+            ids = self._write_views(views)
+            self._write_parts(changes, ids)
+            run("UPDATE about SET value = ? WHERE name = 'position'", (changes.position,))
+        self.position = changes.position
+
+    def _write_views(self, views: ViewChanges) -> dict[bytes, int]:
+        """Write the views and what belongs to them; return the ids of their sessions."""
+        many = self._connection.executemany
+        many(
+            "INSERT INTO sessions (session, view, recent, pressure) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (session) DO UPDATE "
+            "SET view = excluded.view, recent = excluded.recent, pressure = excluded.pressure",
+            [
+                (session, view, min(views.recent[session], _LARGEST), views.pressure[session])
+                for session, view in views.views.items()
+            ],
+        )
+        ids = self._ids({*views.views, *(who for _, who in views.agents)})
+        many(
+            "INSERT OR REPLACE INTO compactions VALUES (?, ?, ?)",
+            [(ids[who], name, document) for (who, name), document in views.compactions.items()],
+        )
+        many(
+            "INSERT INTO entries VALUES (?, ?, ?, ?)",
+            [(ids[who], stream, *entry) for stream, who, entry in views.entries],
+        )
+        streams = {(ids[who], stream) for stream, who, _ in views.entries}
+        many(
+            "DELETE FROM entries WHERE id = ?1 AND stream = ?2 AND position <= ("
+            "SELECT position FROM entries WHERE id = ?1 AND stream = ?2 "
+            "ORDER BY position DESC LIMIT 1 OFFSET ?3)",
+            [(*of, STREAM_ENTRIES) for of in streams],
+        )
+        agents = [(agent, ids.get(who), recent) for (agent, who), recent in views.agents.items()]
+        many(
+            "DELETE FROM agents WHERE agent = ? AND id = ?",
+            [(agent, number) for agent, number, recent in agents if recent is None],
+        )
+        rows = [(*row[:2], min(row[2], _LARGEST)) for row in agents if row[2] is not None]
+        many("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", rows)
+        self._write_stats(views.stats)
+        many("INSERT INTO live VALUES (?, ?)", views.live)
+        many(
+            "DELETE FROM live WHERE position <= ("
+            "SELECT position FROM live ORDER BY position DESC LIMIT 1 OFFSET ?)",
+            [(LIVE_ENTRIES,)] if views.live else (),
+        )
+        return ids
+
+    def _write_stats(self, stats: Mapping[bytes, bytes | None]) -> None:
+        gone = [(field,) for field, document in stats.items() if document is None]
+        self._connection.executemany("DELETE FROM stats WHERE field = ?", gone)
+        rows = [item for item in stats.items() if item[1] is not None]
+        self._connection.executemany("INSERT OR REPLACE INTO stats VALUES (?, ?)", rows)
+
+    def _write_parts(self, changes: LocalChanges, ids: dict[bytes, int]) -> None:
+        """Write the states of sessions, which may have no view yet, and their own aggregates."""
+        many = self._connection.executemany
+        new = [session for session in changes.states if session not in ids]
+        many("INSERT OR IGNORE INTO sessions (session) VALUES (?)", [(name,) for name in new])
+        ids |= self._ids(new)
+        parts = [
+            (ids[session], part, value)
+            for session, values in changes.states.items()
+            for part, value in values.items()
+        ]
+        gone = [(who, part) for who, part, value in parts if value is None]
+        many("DELETE FROM states WHERE id = ? AND part = ?", gone)
+        rows = [row for row in parts if row[2] is not None]
+        many("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", rows)
+        totals = [(ids[who], field, value) for (who, field), value in changes.totals.items()]
+        many("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", totals)
+
+    def _leave(self, sessions: Iterable[bytes]) -> None:
+        ids = [(number,) for number in self._ids(sessions).values()]
+        for table in _OF_SESSION:
+            self._connection.executemany(f"DELETE FROM {table} WHERE id = ?", ids)  # noqa: S608 -- a constant
+        self._connection.executemany("DELETE FROM sessions WHERE id = ?", ids)
+
+    def _ids(self, sessions: Iterable[bytes]) -> dict[bytes, int]:
+        ask = "SELECT id FROM sessions WHERE session = ?"
+        found = {name: self._connection.execute(ask, (name,)).fetchone() for name in sessions}
+        return {name: row[0] for name, row in found.items() if row is not None}
+
+    def _others(self, ask: str, keys: Iterable[bytes]) -> set[bytes]:
+        return {row[0] for key in keys for row in self._rows(ask, key)}
+
+    def _value(self, ask: str, *keys: bytes) -> bytes | None:
+        rows = self._rows(ask, *keys)
+        return rows[0][0] if rows else None
+
+    def _rows(self, ask: str, *keys: bytes) -> list[tuple[bytes, bytes]]:
+        with self._failing():
+            return self._connection.execute(ask, keys).fetchall()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Turn errors of the database into one that says what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StopError(
+                f"{self._path}: {error}. Is the disk full? If the file is damaged, delete it: it "
+                "is filled again from the transcripts"
+            ) from error

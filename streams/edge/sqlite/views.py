@@ -1,0 +1,169 @@
+"""The views in the local file, for the server of the same process."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from contextgauge.errors import RetryError
+from schemas.views import LIVE_ENTRIES, EntryStream
+from streams.edge.sqlite.turns import Turns
+from streams.ports import (
+    Entry,
+    Generations,
+    LiveBounds,
+    ProjectorHeartbeat,
+    Ranking,
+    ViewPosition,
+)
+
+_GENERATION = 1
+"""The local file has one generation; another build of it has another id."""
+
+_LOOK_S = 0.05
+"""Polling interval of who waits for the feed: a twentieth of a second is not noticed."""
+
+_AT_ONCE = 500
+"""Sessions named in one query."""
+
+_PARTITION = 0
+
+
+class SqliteViews:
+    """Reads views from the local file, which a store of this process has opened already.
+
+    `heartbeat` returns what the reading reports; it is not stored, as nothing else would be
+    written while nothing changes. The reading gives way to queries by `turns`.
+    """
+
+    def __init__(
+        self, path: Path, heartbeat: Callable[[], ProjectorHeartbeat], turns: Turns
+    ) -> None:
+        self._path, self._heartbeat, self._turns = path, heartbeat, turns
+        self._connection: sqlite3.Connection | None = None
+        self._build = ""
+
+    async def start(self) -> None:
+        self._connection = sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None
+        )
+        self._build = self._rows("SELECT value FROM about WHERE name = 'build'")[0][0]
+
+    async def stop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    async def generations(self) -> Generations:
+        return Generations(_GENERATION, None)
+
+    async def position(self, generation: int, partition: int) -> ViewPosition | None:
+        if (generation, partition) != (_GENERATION, _PARTITION):
+            return None
+        offset = self._rows("SELECT value FROM about WHERE name = 'position'")[0][0]
+        heartbeat = self._heartbeat()
+        return ViewPosition(offset, 0, 1, caught_up=True, build=self._build, heartbeat=heartbeat)
+
+    async def views(
+        self, generation: int, partition: int, sessions: Sequence[bytes]
+    ) -> list[bytes | None]:
+        del generation, partition
+        stored: dict[bytes, bytes] = {}
+        for start in range(0, len(sessions), _AT_ONCE):
+            some = sessions[start : start + _AT_ONCE]
+            places = ",".join("?" * len(some))
+            ask = f"SELECT session, view FROM sessions WHERE session IN ({places})"  # noqa: S608 -- question marks
+            stored.update(self._rows(ask, *some))
+        return [stored.get(session) for session in sessions]
+
+    async def ranked(
+        self, generation: int, partition: int, ranking: Ranking, limit: int
+    ) -> list[tuple[bytes, float]]:
+        del generation, partition
+        # `ranking` is a column's name: one of two constants.
+        return self._rows(
+            f"SELECT session, {ranking} FROM sessions WHERE {ranking} IS NOT NULL "  # noqa: S608
+            f"ORDER BY {ranking} DESC, session DESC LIMIT ?",
+            limit,
+        )
+
+    async def session_count(self, generation: int, partition: int) -> int:
+        del generation, partition
+        count: int = self._rows("SELECT count(*) FROM sessions WHERE recent IS NOT NULL")[0][0]
+        return count
+
+    async def agent_sessions(
+        self, generation: int, partition: int, agent: bytes, limit: int
+    ) -> list[tuple[bytes, float]]:
+        del generation, partition
+        return self._rows(
+            "SELECT session, agents.recent FROM agents JOIN sessions USING (id) WHERE agent = ? "
+            "ORDER BY agents.recent DESC, session DESC LIMIT ?",
+            agent,
+            limit,
+        )
+
+    async def compactions(
+        self, generation: int, partition: int, session: bytes
+    ) -> dict[bytes, bytes]:
+        del generation, partition
+        return dict(
+            self._rows(
+                "SELECT name, document FROM compactions JOIN sessions USING (id) WHERE session = ?",
+                session,
+            )
+        )
+
+    async def entries(
+        self, generation: int, partition: int, stream: EntryStream, session: bytes, after: int
+    ) -> list[Entry]:
+        del generation, partition
+        rows = self._rows(
+            "SELECT position, document FROM entries JOIN sessions USING (id) "
+            "WHERE session = ? AND stream = ? AND position > ? ORDER BY position",
+            session,
+            stream,
+            after,
+        )
+        return [Entry(*row) for row in rows]
+
+    async def stats(
+        self, generation: int, partition: int, fields: Sequence[bytes] | None = None
+    ) -> dict[bytes, bytes]:
+        del generation, partition
+        if fields is None:
+            return dict(self._rows("SELECT field, document FROM stats"))
+        named = (self._rows("SELECT field, document FROM stats WHERE field = ?", f) for f in fields)
+        return {row[0]: row[1] for rows in named for row in rows}
+
+    async def live(
+        self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
+    ) -> list[Entry]:
+        del generation, partition
+        waited_s = 0.0
+        while True:
+            rows = self._rows(
+                "SELECT position, document FROM live WHERE position > ? ORDER BY position LIMIT ?",
+                after,
+                limit,
+            )
+            if rows or waited_s >= wait_s:
+                return [Entry(*row) for row in rows]
+            await asyncio.sleep(_LOOK_S)
+            waited_s += _LOOK_S
+
+    async def live_bounds(self, generation: int, partition: int) -> LiveBounds:
+        del generation, partition
+        first, count = self._rows("SELECT min(position), count(*) FROM live")[0]
+        return LiveBounds(first, is_whole=count < LIVE_ENTRIES)
+
+    def _rows(self, ask: str, *values: object) -> list[Any]:
+        """Return what a query gives. Raises RetryError while the file cannot be read."""
+        try:
+            if self._connection is None:
+                raise RetryError("the local file is closed")
+            with self._turns.query():
+                return self._connection.execute(ask, values).fetchall()
+        except sqlite3.Error as error:
+            raise RetryError(f"{self._path}: {error}") from error

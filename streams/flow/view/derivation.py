@@ -1,0 +1,194 @@
+"""Derives and folds the lines of transcripts into the local file, as the workers do over Kafka.
+
+    piece ─▶ Deriver ─▶ Fold ─▶ commit: views, states, totals and the files' marks together
+
+A commit is one transaction, so a process that is killed goes on from a commit as if it had never
+been away. Between commits only the sessions that were used last are in memory.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from schemas.records import Record
+from schemas.topics import MESSAGE_LIMIT_BYTES
+from schemas.views import Aggregates
+from streams import codec
+from streams.codec import views as view_codec
+from streams.codec.aggregates import added
+from streams.core.derivation.rules_config import Rules
+from streams.core.derivation.state import Session
+from streams.core.projection import statistics
+from streams.flow.derive.deriver import Deriver
+from streams.flow.derive.stored_sessions import Activity, StoredSessions, changes_of
+from streams.flow.project.fold import FIRST_STATS, Fold, LoggedRecord
+from streams.flow.project.partition import ViewWrite
+from streams.flow.replay.replay import derive_line
+from streams.ports import Entry, LocalChanges, LocalStore, TranscriptPiece
+
+_MEMORY_SESSIONS = 32
+"""Sessions that stay in memory after a commit: those that are written to at a time, and more."""
+
+_FOR_EVER_MS = 1 << 62
+"""No session leaves for idleness: it is there as long as its transcript is."""
+
+_NEVER_IDLE = Activity(0, None)
+
+
+class LocalDerivation:
+    """The sessions of the local file. Not thread-safe.
+
+    `give_way` is called between two lines: it may wait for others of this process.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        store: LocalStore,
+        give_way: Callable[[], None],
+        limit_bytes: int = MESSAGE_LIMIT_BYTES,
+    ) -> None:
+        self._rules = rules
+        self._store = store
+        self._give_way = give_way
+        self._limit_bytes = limit_bytes
+        self._restart()
+
+    @property
+    def position(self) -> int:
+        """The offset of the next record."""
+        return self._position
+
+    def take(self, piece: TranscriptPiece) -> None:
+        """Derive and fold the lines of a piece."""
+        is_live = piece.received_ms is not None
+        for line in piece.lines:
+            self._give_way()
+            result = derive_line(self._deriver, line, self._limit_bytes, piece.received_ms)
+            if result.session_id is None:
+                continue
+            session_id = result.session_id
+            self._touched.setdefault(session_id, result.before)
+            self._members.add((piece.path, codec.key_bytes(session_id)))
+            for record in result.records:
+                self._add(record, piece.modified_ms, is_live=is_live)
+        self._marks[piece.path] = piece.mark
+
+    def commit(self) -> None:
+        """Write everything that was taken since the last commit."""
+        if not self._marks:
+            return
+        # Of what is read long after it was written the feed gets each session's last record:
+        # it says which sessions have changed.
+        latest = {entry.offset: entry for entry in self._latest_entries()}
+        self._write.live = [latest[offset] for offset in sorted(latest)]
+        changes = self._write.changes()
+        self._store.commit(
+            LocalChanges(
+                position=self._position,
+                views=changes,
+                states=dict(self._states()),
+                totals=self._encoded_totals(),
+                marks=self._marks,
+                members=self._members,
+            )
+        )
+        self._fold.encoded(changes.views)
+        self._begin()
+
+    def remove(self, paths: Collection[str]) -> set[str]:
+        """Forget what files gave, with all files of their sessions; return these files.
+
+        They are then read again, those that are still there. Nothing may be uncommitted.
+        """
+        sessions, files = self._store.related(paths)
+        stats: dict[bytes, bytes | None] = {}
+        for field in {name for session in sessions for name in self._store.own_totals(session)}:
+            others = [_aggregates(each) for each in self._store.other_totals(field, sessions)]
+            stats[field] = view_codec.encode(added(Aggregates, others)) if others else None
+        views = ViewWrite(leaving=dict.fromkeys(sessions, 0)).changes()._replace(stats=stats)
+        # The position moves on, so that readers notice.
+        forgotten: dict[str, bytes | None] = dict.fromkeys(files)
+        self._store.commit(LocalChanges(self._position + 1, views, {}, {}, forgotten, ()))
+        self._restart()
+        return files
+
+    def _restart(self) -> None:
+        """Begin with what is stored."""
+        self._position = self._store.position
+        self._touched: dict[str, Session | None] = {}
+        self._deriver = Deriver(
+            self._rules, limit_bytes=self._limit_bytes, stored=self._stored_session
+        )
+        self._fold = Fold(strict=False, idle_ms=_FOR_EVER_MS)
+        self._fold.load_stats(self._store.stats() or FIRST_STATS)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin a transaction; keep only the sessions in memory that were used last."""
+        sessions = self._deriver.sessions
+        for session_id in self._touched:
+            sessions[session_id] = sessions.pop(session_id)
+        for session_id in list(sessions)[:-_MEMORY_SESSIONS]:
+            del sessions[session_id]
+        self._fold.forget_sessions(_MEMORY_SESSIONS)
+        self._write = ViewWrite()
+        self._live: list[Entry] = []
+        self._touched = {}
+        self._totals: dict[bytes, dict[str, Aggregates]] = {}
+        self._marks: dict[str, bytes | None] = {}
+        self._members: set[tuple[str, bytes]] = set()
+
+    def _stored_session(self, session_id: str) -> Session | None:
+        parts = self._store.state(codec.key_bytes(session_id))
+        if not parts:
+            return None
+        stored = StoredSessions("the local file")
+        stored.add(parts)
+        return stored.take(session_id)
+
+    def _add(self, record: Record, modified_ms: int, *, is_live: bool) -> None:
+        session = codec.key_bytes(record.data.session_id)
+        if self._fold.missing([session]):
+            for name in self._fold.put_view(session, self._store.view(session)):
+                document = self._store.compaction(session, name)
+                self._fold.put_compaction(session, name, document)
+        before = self._fold.view(session)
+        documents = self._fold.add(LoggedRecord(self._position, modified_ms, record))
+        self._position += 1
+        if documents is None:
+            return
+        self._write.add(documents)
+        if is_live:
+            self._live.append(documents.live)
+        for field in statistics.fields(record, before, documents.partition.newest_ms):
+            own = self._own_totals(session)
+            own[field] = statistics.counted(own.get(field, Aggregates()), record, before)
+
+    def _own_totals(self, session: bytes) -> dict[str, Aggregates]:
+        """Return the session's own aggregates, to be changed."""
+        if session not in self._totals:
+            self._totals[session] = {
+                field.decode("utf-8", "surrogatepass"): _aggregates(document)
+                for field, document in self._store.own_totals(session).items()
+            }
+        return self._totals[session]
+
+    def _latest_entries(self) -> Iterable[Entry]:
+        yield from self._live
+        for documents in self._write.latest.values():
+            yield documents.live
+
+    def _states(self) -> Iterator[tuple[bytes, dict[bytes, bytes | None]]]:
+        for session_id, before in self._touched.items():
+            after = self._deriver.sessions[session_id]
+            yield codec.key_bytes(session_id), changes_of(session_id, before, after, _NEVER_IDLE)
+
+    def _encoded_totals(self) -> dict[tuple[bytes, bytes], bytes]:
+        return {
+            (session, codec.key_bytes(name)): view_codec.encode(aggregates)
+            for session, own in self._totals.items()
+            for name, aggregates in own.items()
+        }
+
+
+def _aggregates(document: bytes) -> Aggregates:
+    return view_codec.decode(Aggregates, document)

@@ -1,0 +1,118 @@
+"""The ports of `contextgauge view`: the transcripts of this machine, and what is known of them.
+
+Both are used by one thread, the one that reads.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from contextgauge.containers import Line
+from streams.ports.views import ViewChanges
+
+
+class ReadingProgress(NamedTuple):
+    """How much of all transcripts has been read."""
+
+    files: int
+    read_files: int
+    bytes: int
+    read_bytes: int
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything has been read."""
+        return self.read_bytes >= self.bytes
+
+
+class TranscriptPiece(NamedTuple):
+    """Lines of one file. `mark` is how far it was read after them, opaque to all but the reader.
+
+    `received_ms` is when lines were seen that were written meanwhile, None for older ones.
+    `modified_ms` is the file's own time.
+    """
+
+    path: str
+    lines: Sequence[Line]
+    received_ms: int | None
+    modified_ms: int
+    mark: bytes
+
+
+class TranscriptReader(Protocol):
+    """The transcripts: what is there, what is new, and what is no longer what was read."""
+
+    def look(self) -> list[str]:
+        """Look at the files; return those that are gone or no longer hold what was read.
+
+        The caller forgets these, and with them all files that share a session with them.
+        """
+
+    def forget(self, paths: Collection[str]) -> None:
+        """Read these files from their beginnings; those that are gone, no more."""
+
+    def pieces(self) -> Iterator[TranscriptPiece]:
+        """Yield what was not read yet, the sessions that changed last first.
+
+        Within a session the main file comes first. It ends when it is time to look again.
+        """
+
+    def progress(self) -> ReadingProgress | None:
+        """Return how much has been read, None before the first look; from any thread."""
+
+
+class LocalChanges(NamedTuple):
+    """What one transaction writes. Sessions are keys (`codec.key_bytes`).
+
+    `views` as in a view store; sessions that leave take all their documents with them. `states`
+    are the parts of the derivation's state by their keys, None to delete one; `totals` each
+    session's own aggregates, by session and field. `marks` are how far files were read, None for
+    files to forget; `members` which sessions a file has lines of.
+    """
+
+    position: int
+    views: ViewChanges
+    states: Mapping[bytes, Mapping[bytes, bytes | None]]
+    totals: Mapping[tuple[bytes, bytes], bytes]
+    marks: Mapping[str, bytes | None]
+    members: Collection[tuple[str, bytes]]
+
+
+class LocalStore(Protocol):
+    """The local file: views, the state to go on from, and how far each file was read.
+
+    Every method raises StopError where the file cannot be read or written.
+    """
+
+    @property
+    def position(self) -> int:
+        """The offset of the next record."""
+
+    def marks(self) -> dict[str, bytes]:
+        """Return how far each file was read."""
+
+    def stats(self) -> dict[bytes, bytes]:
+        """Return the aggregates of all sessions; empty before the first commit."""
+
+    def view(self, session: bytes) -> bytes | None:
+        """Return a session's view."""
+
+    def compaction(self, session: bytes, name: bytes) -> bytes | None:
+        """Return one of a session's compactions."""
+
+    def state(self, session: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the parts of a session's state, with their keys."""
+
+    def own_totals(self, session: bytes) -> dict[bytes, bytes]:
+        """Return a session's own aggregates."""
+
+    def other_totals(self, field: bytes, sessions: Collection[bytes]) -> list[bytes]:
+        """Return a field of the aggregates of all sessions but these."""
+
+    def related(self, paths: Collection[str]) -> tuple[set[bytes], set[str]]:
+        """Return the sessions that the files have lines of, and all files of these sessions.
+
+        And so on, until no session of these files has lines in another one.
+        """
+
+    def commit(self, changes: LocalChanges) -> None:
+        """Write everything, or nothing."""

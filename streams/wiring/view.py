@@ -1,0 +1,77 @@
+"""The parts of `contextgauge view`: which transcripts, which local file, and what reads them."""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+from contextgauge.clock import SystemClock
+from contextgauge.errors import ConfigError
+from contextgauge.state_folder import state_folder
+from streams import wiring
+from streams.core.derivation.stored_state import STATE_VERSION
+from streams.edge.files.session_files import transcript_folders
+from streams.edge.files.transcripts import LocalTranscripts
+from streams.edge.files.watch import TranscriptFinder
+from streams.edge.sqlite.database import Lock, delete_unused
+from streams.edge.sqlite.store import SqliteStore
+from streams.edge.sqlite.turns import Turns
+from streams.edge.sqlite.views import SqliteViews
+from streams.flow.view.derivation import LocalDerivation
+from streams.flow.view.reading import LocalReading
+from streams.settings import Settings
+
+
+class LocalView(NamedTuple):
+    """A reading of transcripts and the views that it fills; `close` at the end."""
+
+    reading: LocalReading
+    views: SqliteViews
+    close: Callable[[], None]
+
+
+def _own_folders() -> list[str]:
+    return [str(folder) for folder in transcript_folders(os.environ)]
+
+
+def local_file(settings: Settings, paths: Sequence[str]) -> Path:
+    """Return the file with what is known of these paths."""
+    names = sorted(os.fsencode(path) for path in paths or _own_folders())
+    name = hashlib.sha256(b"\0".join(names)).hexdigest()[:16]
+    return state_folder(settings.state_folder) / "view" / f"{name}.sqlite3"
+
+
+def lock_of(settings: Settings, paths: Sequence[str]) -> Lock:
+    """Return the lock of the paths' local file."""
+    return Lock(local_file(settings, paths))
+
+
+def local_view(
+    settings: Settings, paths: Sequence[str], report: Callable[[str], None]
+) -> LocalView:
+    """Return what reads these paths, or those of this machine's runtimes where there are none.
+
+    The lock must be held. Raises ConfigError.
+    """
+    clock, rules = SystemClock(), wiring.rules(settings)
+    finder = TranscriptFinder(paths) if paths else TranscriptFinder((), _own_folders())
+    file = local_file(settings, paths)
+    tag = f"{version('contextgauge')}/{STATE_VERSION}/{rules.tag}/{settings.message_limit_bytes}"
+    store = SqliteStore(file, tag)
+    delete_unused(file, clock.now_ms() / 1_000)
+    transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)
+    turns = Turns()
+    derivation = LocalDerivation(rules, store, turns.give_way, settings.message_limit_bytes)
+    reading = LocalReading(transcripts, derivation, clock)
+    return LocalView(reading, SqliteViews(file, reading.heartbeat, turns), store.close)
+
+
+def checked_paths(paths: Sequence[str]) -> list[str]:
+    """Return the paths as absolute ones. Raises ConfigError for one that is not there."""
+    checked = [os.path.abspath(os.path.expanduser(path)) for path in paths]  # noqa: PTH100, PTH111 -- without following links
+    for path in checked:
+        if not Path(path).exists():
+            raise ConfigError(f"{path}: no such file or folder")
+    return checked

@@ -1,0 +1,177 @@
+"""`contextgauge view` as a process: killed and stopped, started twice, with nothing given."""
+
+import json
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.terminal_kit import Terminal
+from tests.conftest import Command
+from tests.flow.local_view_kit import Run, contents, write_sample
+
+PATIENCE_S = 60.0
+
+
+class View:
+    """A `contextgauge view` of a folder, with a state folder of its own."""
+
+    def __init__(self, command: Command, state: Path, *arguments: str) -> None:
+        self.state = state
+        self.process: subprocess.Popen[str] = command.start(
+            "view", *arguments, "--port", "0", STATE_FOLDER=str(state)
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        match = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        assert match is not None, line
+        self.address = match[0]
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.address + path) as answer:
+            return json.load(answer)
+
+    def sessions(self) -> dict[str, dict[str, Any]]:
+        answer = self.get("v1/sessions?limit=200")
+        return {session["session_id"]: session for session in answer["sessions"]}
+
+    def wait_until_read(self) -> None:
+        """Wait until all transcripts are in the views."""
+        end_s = time.monotonic() + PATIENCE_S
+        while True:
+            reading = self.get("v1/projection")["reading"]
+            if reading is not None and reading["read_bytes"] == reading["bytes"] > 0:
+                return
+            assert time.monotonic() < end_s, reading
+            time.sleep(0.05)
+
+    def file(self) -> Path:
+        (path,) = (self.state / "view").glob("*.sqlite3")
+        return path
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Some 80 MB of transcripts: reading them takes seconds."""
+    for seed in range(1, 7):
+        write_sample(tmp_path / "projects" / str(seed), seed)
+    return tmp_path / "projects"
+
+
+def test_a_view_that_is_killed_while_it_reads_loses_and_doubles_nothing(
+    command: Command, tmp_path: Path, folder: Path
+) -> None:
+    state = tmp_path / "state"
+    kills = 0
+    for _ in range(3):
+        view = View(command, state, str(folder))
+        read = _files_read(view.file())
+        while _files_read(view.file()) == read and view.process.poll() is None:
+            time.sleep(0.01)
+        view.process.kill()
+        view.process.wait()
+        kills += _files_read(view.file()) < len(list(folder.rglob("*.jsonl")))
+    assert kills, "it was never killed before the end"
+    view = View(command, state, str(folder))
+    view.wait_until_read()
+    assert view.stop() == 0
+    whole = tmp_path / "whole"
+    Run(folder, whole).all()
+    broken = contents(view.file())
+    assert broken.keys() == contents(whole).keys()
+    for table, rows in contents(whole).items():
+        assert broken[table] == rows, table
+
+
+def _files_read(file: Path) -> int:
+    with sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True) as connection:
+        count: int = connection.execute("SELECT count(*) FROM files").fetchone()[0]
+        return count
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_it_cleanly_while_it_reads(
+    command: Command, tmp_path: Path, folder: Path, number: signal.Signals
+) -> None:
+    view = View(command, tmp_path / "state", str(folder))
+    assert view.stop(number) == 0
+    _, errors = view.process.communicate()
+    assert "Traceback" not in errors
+
+
+def test_a_second_view_shows_where_the_first_one_is(command: Command, tmp_path: Path) -> None:
+    folder = write_sample(tmp_path / "projects")
+    view = View(command, tmp_path / "state", str(folder))
+    second = command("view", str(folder), STATE_FOLDER=str(tmp_path / "state"))
+    assert second.returncode == 0
+    assert view.address in second.stdout
+    other = View(command, tmp_path / "state", str(folder / "streams"))
+    other.wait_until_read()
+    view.wait_until_read()
+    assert other.sessions().keys() < view.sessions().keys()
+
+
+def test_the_transcripts_of_this_machine_are_found_and_those_that_come_later(
+    command: Command, tmp_path: Path
+) -> None:
+    sample = write_sample(tmp_path / "sample")
+    claude, codex = tmp_path / "claude", tmp_path / "codex"
+    (claude / "projects").mkdir(parents=True)
+    (sample / "-srv-repo").rename(claude / "projects" / "-srv-repo")
+    command.environment |= {"CLAUDE_CONFIG_DIR": str(claude), "CODEX_HOME": str(codex)}
+    view = View(command, tmp_path / "state")
+    view.wait_until_read()
+    assert {session["identity"]["runtime"] for session in view.sessions().values()} == {
+        "claude-code"
+    }
+    (codex / "sessions").mkdir(parents=True)
+    for path in (sample / "codex").iterdir():
+        path.rename(codex / "sessions" / path.name)
+    end_s = time.monotonic() + PATIENCE_S
+    while not any(each["identity"]["runtime"] == "codex" for each in view.sessions().values()):
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+
+
+def test_wrong_arguments_are_a_clear_error(command: Command, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for arguments, message in (
+            (["nowhere"], "nowhere: no such file or folder"),
+            (["--host", "192.0.2.1", "."], "name another --host or --port"),
+            (["--port", port, "."], f"port {port}"),
+        ):
+            done = command("view", *arguments, STATE_FOLDER=str(tmp_path))
+            assert done.returncode == 2
+            assert message in done.stderr
+            assert "Traceback" not in done.stderr
+
+
+def test_without_arguments_a_terminal_shows_the_view_and_a_pipe_the_help(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = write_sample(tmp_path / "sample")
+    (tmp_path / "claude").mkdir()
+    sample.rename(tmp_path / "claude" / "projects")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    terminal = Terminal(100, 20, [], {"STATE_FOLDER": str(tmp_path / "state")})
+    terminal.wait(lambda text: "16 transcripts, 12 sessions" in text)
+    assert "The page is at http://127.0.0.1:" in terminal.text
+    terminal.press("\x03")
+    assert terminal.end() == 0
+    terminal.close()
+    done = command()
+    assert done.returncode == 2
+    assert "COMMAND [ARGS]" in done.stderr

@@ -1,0 +1,201 @@
+"""What `contextgauge view` reads of transcripts: each line once, the newest session first."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from streams.edge.files.transcripts import LocalTranscripts
+from streams.edge.files.watch import TranscriptFinder
+from streams.ports import TranscriptPiece
+from tests.edge.follower_kit import Hands, add, told
+
+NOW_S = 1_000.0
+OLD_S = NOW_S - 500
+
+
+@dataclass
+class Reading:
+    """A reading of a folder; `pieces` remembers the marks as a local file does."""
+
+    folder: Path
+    marks: dict[str, bytes] = field(default_factory=dict)
+    events: list[str] = field(default_factory=list)
+    clock: Hands = field(default_factory=lambda: Hands(NOW_S))
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Begin with what an earlier reading left."""
+        look = TranscriptFinder([str(self.folder)]).look
+        self.transcripts = LocalTranscripts(look, self.marks, self.clock, self.events.append)
+
+    def pieces(self) -> list[TranscriptPiece]:
+        """Return what is there now; a moment passes before."""
+        self.clock.at_s += 1.0
+        lost = self.transcripts.look()
+        assert lost == []
+        return list(self._pieces())
+
+    def _pieces(self) -> Iterator[TranscriptPiece]:
+        for piece in self.transcripts.pieces():
+            self.marks[piece.path] = piece.mark
+            yield piece
+
+    def lines(self) -> list[str]:
+        return [line.value.decode() for piece in self.pieces() for line in piece.lines]
+
+    def names(self) -> list[str]:
+        return [str(Path(piece.path).relative_to(self.folder)) for piece in self.pieces()]
+
+    def lost(self) -> list[str]:
+        """Look; forget what is lost and return the names."""
+        self.clock.at_s += 1.0
+        paths = self.transcripts.look()
+        self.transcripts.forget(paths)
+        for path in paths:
+            self.marks.pop(path, None)
+        return [Path(path).name for path in paths]
+
+
+def write(path: Path, *values: str, at_s: float = OLD_S, end: str = "\n") -> Path:
+    add(path, *values, end=end)
+    os.utime(path, (at_s, at_s))
+    return path
+
+
+def test_the_newest_session_comes_first_and_its_main_file_before_its_subagents(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "p" / "old.jsonl", told(1, "old"), at_s=OLD_S)
+    write(tmp_path / "p" / "new.jsonl", told(2, "new"), at_s=OLD_S + 10)
+    agents = tmp_path / "p" / "new" / "subagents"
+    write(agents / "agent-a.jsonl", told(3, "new"), at_s=OLD_S + 90)
+    write(agents / "deep" / "agent-b.jsonl", told(4, "new"), at_s=OLD_S)
+    write(tmp_path / "p" / "agent-loose.jsonl", told(5, "old"), at_s=OLD_S + 99)
+    write(tmp_path / "q" / "middle.jsonl", told(6, "middle"), at_s=OLD_S + 50)
+    assert Reading(tmp_path).names() == [
+        "p/new.jsonl",
+        "p/new/subagents/agent-a.jsonl",
+        "p/new/subagents/deep/agent-b.jsonl",
+        "q/middle.jsonl",
+        "p/old.jsonl",
+        "p/agent-loose.jsonl",
+    ]
+
+
+def test_files_that_did_not_change_are_not_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        write(tmp_path / f"{number}.jsonl", told(number))
+    reading = Reading(tmp_path)
+    assert len(reading.lines()) == 5
+    write(tmp_path / "3.jsonl", told(9), at_s=OLD_S + 1)
+    opened = []
+    really_open = os.open
+
+    def counted(path: str, *more: int) -> int:
+        opened.append(Path(path).name)
+        return really_open(path, *more)
+
+    monkeypatch.setattr(os, "open", counted)
+    reading.start()
+    assert reading.lines() == [told(9)]
+    assert set(opened) == {"3.jsonl"}
+    progress = reading.transcripts.progress()
+    assert progress is not None
+    assert (progress.files, progress.read_files, progress.is_done) == (5, 5, True)
+
+
+def test_a_file_is_read_on_where_it_was_left_and_so_is_a_longer_copy(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", told(1), told(2))
+    reading = Reading(tmp_path)
+    reading.lines()
+    reading.start()
+    write(path, told(3), at_s=OLD_S + 1)
+    assert reading.lines() == [told(3)]
+    copy = tmp_path / "copy"
+    copy.write_bytes(path.read_bytes() + told(4).encode() + b"\n")
+    copy.replace(path)
+    assert reading.lines() == [told(4)]
+    reading.start()
+    assert reading.lines() == []
+
+
+@pytest.mark.parametrize("is_later", [False, True], ids=["while it reads", "between two runs"])
+def test_what_is_cut_off_rewritten_or_gone_is_reported(tmp_path: Path, is_later: bool) -> None:
+    paths = [write(tmp_path / f"{name}.jsonl", told(1), told(2)) for name in "abcd"]
+    reading = Reading(tmp_path)
+    reading.lines()
+    paths[0].write_text(told(1) + "\n")
+    paths[1].write_text(told(7) + "\n" + told(8) + "\n" + told(9) + "\n")
+    paths[2].unlink()
+    if is_later:
+        reading.start()
+    assert sorted(reading.lost()) == ["a.jsonl", "b.jsonl", "c.jsonl"]
+    assert sorted(reading.lines()) == [told(1), told(7), told(8), told(9)]
+    assert reading.lost() == []
+
+
+def test_a_line_without_an_end_waits_and_is_taken_once_its_file_is_quiet(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", told(1), '{"half":', at_s=NOW_S, end="")
+    reading = Reading(tmp_path)
+    assert reading.lines() == [told(1)]
+    write(path, " 1}", at_s=NOW_S + 1)
+    assert reading.lines() == ['{"half": 1}']
+    write(path, told(2), at_s=NOW_S + 2, end="")
+    assert reading.lines() == []
+    reading.clock.at_s += 20
+    assert reading.lines() == [told(2)]
+    assert reading.lines() == []
+    reading.start()
+    assert reading.lines() == []
+
+
+def test_only_lines_written_meanwhile_are_seen_when_they_are_written(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", told(1), at_s=NOW_S)
+    reading = Reading(tmp_path)
+    assert [piece.received_ms for piece in reading.pieces()] == [None]
+    write(path, told(2), at_s=NOW_S + 1)
+    write(tmp_path / "new.jsonl", told(3, "new"), at_s=NOW_S + 1)
+    assert {piece.received_ms for piece in reading.pieces()} == {int(NOW_S + 2) * 1_000}
+    write(tmp_path / "moved.jsonl", told(4, "moved"), at_s=OLD_S)
+    assert [piece.received_ms for piece in reading.pieces()] == [None]
+    write(path, told(5), at_s=NOW_S + 3)
+    reading.clock.at_s += 60  # the machine slept
+    assert [piece.received_ms for piece in reading.pieces()] == [None]
+
+
+def test_a_file_that_cannot_be_read_is_reported_once_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        write(tmp_path / f"{name}.jsonl", told(1, name))
+    really_open = os.open
+
+    def refusing(path: str, *more: int) -> int:
+        if path.endswith("a.jsonl"):
+            raise PermissionError(13, "Permission denied", path)
+        return really_open(path, *more)
+
+    monkeypatch.setattr(os, "open", refusing)
+    reading = Reading(tmp_path)
+    assert reading.lines() == [told(1, "b")]
+    assert reading.lines() == []
+    assert reading.events == [f"{tmp_path / 'a.jsonl'}: cannot be read: Permission denied"]
+    monkeypatch.undo()
+    write(tmp_path / "a.jsonl", told(2, "a"), at_s=OLD_S + 1)
+    assert reading.lines() == [told(1, "a"), told(2, "a")]
+
+
+def test_an_empty_file_is_known_too(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", end="")
+    reading = Reading(tmp_path)
+    assert reading.lines() == []
+    assert list(reading.marks) == [str(tmp_path / "a.jsonl")]
+    write(tmp_path / "a.jsonl", told(1), at_s=OLD_S + 1)
+    assert reading.lines() == [told(1)]

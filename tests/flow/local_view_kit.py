@@ -1,0 +1,102 @@
+"""A reading into a local file, step by step, and all that the file holds."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from streams import codec
+from streams.core.derivation.rules_config import Rules
+from streams.edge.files.folders import write_folder
+from streams.edge.files.transcripts import LocalTranscripts
+from streams.edge.files.watch import TranscriptFinder
+from streams.edge.files.window_catalog import bundled
+from streams.edge.sqlite.store import SqliteStore
+from streams.flow.simulator import SimulationOptions, sample_sessions
+from streams.flow.view.derivation import LocalDerivation
+from tests.edge.follower_kit import Hands
+
+RULES = Rules(bundled())
+TABLES = ("files", "members", "sessions", "compactions", "entries", "totals", "stats", "states")
+
+
+class Run:
+    """One run of the reading over a folder and a local file, step by step."""
+
+    def __init__(self, folder: Path, file: Path, tag: str = "tag") -> None:
+        self.store = SqliteStore(file, tag)
+        self.clock = Hands(2_000_000_000.0)
+        finder = TranscriptFinder([str(folder)])
+        self.transcripts = LocalTranscripts(
+            finder.look, self.store.marks(), self.clock, lambda _text: None
+        )
+        self.derivation = LocalDerivation(RULES, self.store, lambda: None)
+        self.read: list[str] = []
+
+    def all(self, commit_each: int = 3) -> "Run":
+        """Read until nothing is left."""
+        for number, _ in enumerate(self.steps(), 1):
+            if number % commit_each == 0:
+                self.derivation.commit()
+        self.derivation.commit()
+        return self
+
+    def steps(self) -> Iterator[None]:
+        """Read piece by piece."""
+        while True:
+            self.clock.at_s += 10.0
+            lost = self.transcripts.look()
+            if lost:
+                self.transcripts.forget(self.derivation.remove(lost))
+            has_read = False
+            for piece in self.transcripts.pieces():
+                self.derivation.take(piece)
+                self.read.append(piece.path)
+                has_read = True
+                yield
+            if not has_read:
+                return
+
+
+def contents(file: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Return all rows, without what differs from run to run: the numbers of sessions."""
+    with sqlite3.connect(file) as connection:
+        names = dict(connection.execute("SELECT id, session FROM sessions"))
+        rows = {}
+        for table in TABLES:
+            cursor = connection.execute(f"SELECT * FROM {table}")  # noqa: S608 -- of the list above
+            first = cursor.description[0][0]
+            listed = [
+                (names.get(row[0], row[0]), *row[1:]) if first == "id" else row for row in cursor
+            ]
+            rows[table] = sorted(listed, key=repr)
+        return rows
+
+
+def figures(file: Path) -> dict[str, Any]:
+    """Return all documents, without the offsets of records: what a fresh reading has too."""
+    rows = contents(file)
+    views = [codec.loads(row[2]) for row in rows["sessions"] if row[2] is not None]
+    for view in views:
+        del view["position"]
+    stats = {field: codec.loads(each) for field, each in rows["stats"] if field != b"partition"}
+    entries = [(who, stream, document) for who, stream, _, document in rows["entries"]]
+    return {
+        "views": {view["session_id"]: view for view in views},
+        "stats": stats,
+        "compactions": rows["compactions"],
+        "entries": sorted(entries, key=repr),
+        "totals": rows["totals"],
+        "files": [path for path, _ in rows["files"]],
+        "members": rows["members"],
+    }
+
+
+def write_sample(folder: Path, seed: int = 1) -> Path:
+    """Write a projects folder with a dozen sessions of all runtimes, long unchanged."""
+    simulated = sample_sessions(SimulationOptions(seed=seed))
+    write_folder(folder, ((each.file, each.value) for each in simulated))
+    for number, path in enumerate(sorted(folder.rglob("*.jsonl"))):
+        os.utime(path, (1_800_000_000 + number, 1_800_000_000 + number))
+    return folder
