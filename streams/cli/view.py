@@ -73,10 +73,10 @@ def view(
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
 ) -> None:
-    """Show the sessions on this machine in the browser, live. Needs no broker and no set-up.
+    """Show the sessions on this machine in the browser, live.
 
-    Reads the transcripts, the newest first, and follows them until Ctrl-C. What has been read is
-    stored, so that the next start takes a moment.
+    Needs no broker and no set-up. Reads the transcripts, the newest first, and follows them until
+    Ctrl-C. What has been read is stored, so that the next start takes a moment.
     """
     settings = wiring.settings()
     checked = parts.checked_paths(paths or ())
