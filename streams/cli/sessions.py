@@ -16,7 +16,7 @@ from schemas.views import SessionView
 from streams import codec, wiring
 from streams.cli.screen.figures import exact
 from streams.cli.screen.options import AsJson, SessionOrPath, Titles
-from streams.cli.screen.output import err, out, say, write_json
+from streams.cli.screen.output import err, out, reading, say, write_json
 from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import live_first, sessions_table
 from streams.cli.screen.timeline import timeline
@@ -67,7 +67,8 @@ def sessions(
     configured = wiring.compaction_points(wiring.settings())
     if paths:
         replayed = Replay(paths)
-        views = _ordered(list(replayed.views().values()), order)
+        with reading():
+            views = _ordered(list(replayed.views().values()), order)
         files = [source.path for source in replayed.sources if source.path is not None]
         shown = views[:limit]
         _show_sessions(shown, len(views), configured, titles=titles, as_json=as_json, files=files)
@@ -112,7 +113,9 @@ def status(
         show(view if as_json else (await reader.with_arrivals([view]))[0], points)
 
     if is_path(session):
-        show(Replay([session]).one().view, configured)
+        with reading():
+            replayed = Replay([session]).one()
+        show(replayed.view, configured)
     else:
         _read_views(read)
 
@@ -159,7 +162,8 @@ def events(
         show(view, await reader.records(view.session_id, readings=readings))
 
     if is_path(session):
-        replayed = Replay([session]).one()
+        with reading():
+            replayed = Replay([session]).one()
         hidden = {"compaction_progress"} if readings else {"compaction_progress", "context_reading"}
         show(replayed.view, [each for each in replayed.records if each.kind not in hidden])
     else:

@@ -110,3 +110,15 @@ def test_live_requires_publish(command: Command) -> None:
     done = command("simulate", "--sample", "--live")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--live requires --publish" in done.stderr
+
+
+def test_live_sessions_are_published_for_a_while(
+    command: Command, settings: dict[str, str]
+) -> None:
+    assert command("topics", "create", **settings).returncode == 0
+    begin = time.monotonic()
+    arguments = ("simulate", "--publish", "--live", "--recent", "--duration", "2")
+    done = command(*arguments, "--sessions", "20", **settings)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert time.monotonic() - begin >= 2
+    assert re.search(r"\d,\d{3} messages", done.stderr)

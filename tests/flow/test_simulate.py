@@ -242,7 +242,7 @@ def test_a_folder_that_is_not_empty_is_rejected(command: Command, tmp_path: Path
     [
         (("--publish", "--out", "x"), "exclude each other"),
         (("--start", "tomorrow"), "not a time"),
-        (("--recent", "--duration", "1"), "requires --messages"),
+        (("--recent", "--duration", "1"), "--rate or --messages"),
         (("--out", "folder", "--rate", "5"), "one stream"),
         (("--out", "no/such/folder/x.jsonl"), "No such file"),
     ],

@@ -9,6 +9,7 @@ from typing import Any, Final
 from rich.align import AlignMethod
 from rich.console import Console
 from rich.rule import Rule
+from rich.status import Status
 from rich.text import Text
 
 from streams import codec
@@ -26,6 +27,11 @@ _RULE: Final = 80
 
 out = Console(highlight=False, width=None if is_terminal() else _UNLIMITED)
 err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _UNLIMITED)
+
+
+def reading() -> Status:
+    """Show on a terminal that files are being read, while the context lasts."""
+    return err.status("reading …", spinner="line")
 
 
 def rule(title: str | Text, align: AlignMethod = "center") -> None:
