@@ -86,7 +86,8 @@ async def test_an_attempt_with_an_unknown_outcome_is_not_shown_as_failed(
         brief = {
             "record_id": "r", "chain": "main", "number": None, "outcome": outcome, "error": None,
             "trigger": None, "tokens_before": None, "tokens_after": None, "tokens_saved": None,
-            "time_ms": None, "duration_ms": None, "duration_source": None, "messages_since_last": None,
+            "time_ms": None, "duration_ms": None, "duration_source": None,
+            "messages_since_last": None,
         }  # fmt: skip
         view["compactions"] = {**view["compactions"], "failed": 1, "last": [brief]}
     await page.goto(page_url)
