@@ -12,6 +12,7 @@ from contextgauge.errors import ConfigError
 from contextgauge.state_folder import state_folder
 from streams import wiring
 from streams.core.derivation.stored_state import STATE_VERSION
+from streams.edge.files.session_files import transcript_folders
 from streams.edge.files.transcripts import LocalTranscripts
 from streams.edge.files.watch import TranscriptFinder
 from streams.edge.sqlite.database import Lock, delete_unused
@@ -31,17 +32,13 @@ class LocalView(NamedTuple):
     close: Callable[[], None]
 
 
-def transcript_folders() -> list[str]:
-    """Return where the runtimes of this machine write transcripts, there or not."""
-    claude = os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
-    codex = os.environ.get("CODEX_HOME") or "~/.codex"
-    folders = (Path(claude) / "projects", Path(codex) / "sessions")
-    return [str(folder.expanduser().absolute()) for folder in folders]
+def _own_folders() -> list[str]:
+    return [str(folder) for folder in transcript_folders(os.environ)]
 
 
 def local_file(settings: Settings, paths: Sequence[str]) -> Path:
     """Return the file with what is known of these paths."""
-    names = sorted(os.fsencode(path) for path in paths or transcript_folders())
+    names = sorted(os.fsencode(path) for path in paths or _own_folders())
     name = hashlib.sha256(b"\0".join(names)).hexdigest()[:16]
     return state_folder(settings.state_folder) / "view" / f"{name}.sqlite3"
 
@@ -59,7 +56,7 @@ def local_view(
     The lock must be held. Raises ConfigError.
     """
     clock, rules = SystemClock(), wiring.rules(settings)
-    finder = TranscriptFinder(paths) if paths else TranscriptFinder((), transcript_folders())
+    finder = TranscriptFinder(paths) if paths else TranscriptFinder((), _own_folders())
     file = local_file(settings, paths)
     tag = f"{version('contextgauge')}/{STATE_VERSION}/{rules.tag}/{settings.message_limit_bytes}"
     store = SqliteStore(file, tag)

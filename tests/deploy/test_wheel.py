@@ -8,6 +8,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -159,6 +160,30 @@ def test_a_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path
     )
     assert first.keys() == second.keys()
     assert [name for name, content in first.items() if second[name] != content] == []
+
+
+def test_without_npm_a_wheel_without_charts_must_be_asked_for(tmp_path: Path) -> None:
+    sdist = build("sdist", ROOT, tmp_path / "sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    source = tmp_path / sdist.name.removesuffix(".tar.gz")
+    shutil.rmtree(source / "streams/serve/page/vendor")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for program in ("sh", "dirname"):
+        (programs / program).symlink_to(str(shutil.which(program)))
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    for setting, code in ({}, 1), ({"CONTEXTGAUGE_WITHOUT_CHARTS": "1"}, 0):
+        done = subprocess.run(
+            command,
+            cwd=source,
+            env={"PATH": str(programs), **setting},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        assert ("install Node.js with npm" in done.stdout + done.stderr) == (code == 1)
 
 
 def test_what_the_commands_need_is_in_the_wheel(wheel: Path) -> None:

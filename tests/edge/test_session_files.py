@@ -89,13 +89,10 @@ def test_the_runtimes_folders_are_those_of_their_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert transcript_folders({}) == []
-    for folder in (".claude/projects", ".codex/sessions", "mine/projects"):
-        (tmp_path / folder).mkdir(parents=True)
     assert transcript_folders({}) == [
         tmp_path / ".claude" / "projects",
         tmp_path / ".codex" / "sessions",
     ]
     assert transcript_folders(
         {"CLAUDE_CONFIG_DIR": str(tmp_path / "mine"), "CODEX_HOME": str(tmp_path / "no")}
-    ) == [tmp_path / "mine" / "projects"]
+    ) == [tmp_path / "mine" / "projects", tmp_path / "no" / "sessions"]

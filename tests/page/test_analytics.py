@@ -241,7 +241,7 @@ async def test_thrash_and_stalled_compactions_are_named(
     brief = {
         "record_id": "r", "chain": "main", "number": 1, "outcome": "succeeded", "trigger": "auto",
         "error": None, "tokens_before": 100_000, "tokens_after": 90_000, "tokens_saved": 10_000,
-        "duration_ms": 9_000, "messages_since_last": 4,
+        "duration_ms": 9_000, "duration_source": None, "messages_since_last": 4,
     }  # fmt: skip
     thrashing["compactions"]["last"] = [
         {**brief, "time_ms": NOW_MS + minute * 60_000} for minute in (0, 2, 5)

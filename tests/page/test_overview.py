@@ -86,7 +86,8 @@ async def test_an_attempt_with_an_unknown_outcome_is_not_shown_as_failed(
         brief = {
             "record_id": "r", "chain": "main", "number": None, "outcome": outcome, "error": None,
             "trigger": None, "tokens_before": None, "tokens_after": None, "tokens_saved": None,
-            "time_ms": None, "duration_ms": None, "messages_since_last": None,
+            "time_ms": None, "duration_ms": None, "duration_source": None,
+            "messages_since_last": None,
         }  # fmt: skip
         view["compactions"] = {**view["compactions"], "failed": 1, "last": [brief]}
     await page.goto(page_url)
@@ -105,7 +106,7 @@ async def test_a_session_stops_thrashing_when_the_time_window_ends(
         brief = {
             "record_id": "r", "chain": "main", "number": 1, "outcome": "succeeded", "error": None,
             "trigger": "auto", "tokens_before": None, "tokens_after": None, "tokens_saved": None,
-            "duration_ms": None, "messages_since_last": 4,
+            "duration_ms": None, "duration_source": None, "messages_since_last": 4,
         }  # fmt: skip
         last = [{**brief, "time_ms": NOW_MS - (ago_min + more) * 60_000} for more in (4, 2, 0)]
         view["compactions"] = {**view["compactions"], "last": last}

@@ -28,12 +28,11 @@ _NOT_TYPED: Final = ("<", "Caveat:", "# AGENTS.md", "[Request interrupted")
 
 
 def transcript_folders(environment: Mapping[str, str]) -> list[Path]:
-    """Return the folders in which the runtimes of this machine keep transcripts, if they exist."""
-    home = Path.home()
-    claude = environment.get("CLAUDE_CONFIG_DIR") or home / ".claude"
-    codex = environment.get("CODEX_HOME") or home / ".codex"
+    """Return the folders in which the runtimes of this machine keep transcripts, there or not."""
+    claude = environment.get("CLAUDE_CONFIG_DIR") or "~/.claude"
+    codex = environment.get("CODEX_HOME") or "~/.codex"
     folders = (Path(claude) / "projects", Path(codex) / "sessions")
-    return [folder for folder in folders if folder.is_dir()]
+    return [folder.expanduser().absolute() for folder in folders]
 
 
 class SessionFiles:

@@ -309,9 +309,7 @@ function aboutOf(view) {
 
 /** What will happen when the context is full, and where that is known from. */
 function outlookWords(chain, until) {
-  if (until === null) return outlook(chain.auto_compact_enabled);
-  if (chain.auto_compact_enabled === null) return untilMeaning(until);
-  return `${outlook(chain.auto_compact_enabled)} ${untilMeaning(until)}`;
+  return [outlook(chain.auto_compact_enabled), until === null ? "" : untilMeaning(until)].filter(Boolean).join(" ");
 }
 
 function figuresOf(view, chain) {
