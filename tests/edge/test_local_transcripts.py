@@ -170,6 +170,22 @@ def test_only_lines_written_meanwhile_are_seen_when_they_are_written(tmp_path: P
     assert [piece.received_ms for piece in reading.pieces()] == [None]
 
 
+def test_what_was_there_before_the_first_look_is_not_new_though_its_file_grows(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "a.jsonl", told(1), at_s=NOW_S)
+    reading = Reading(tmp_path)
+    assert reading.lost() == []
+    write(path, told(2), at_s=NOW_S + 1)
+    assert [piece.received_ms for piece in reading.pieces()] == [None]
+    write(tmp_path / "new.jsonl", told(3, "new"), at_s=NOW_S + 2)
+    assert reading.lost() == []
+    write(tmp_path / "new.jsonl", told(4, "new"), at_s=NOW_S + 3)
+    (piece,) = reading.pieces()
+    assert len(piece.lines) == 2
+    assert piece.received_ms is not None
+
+
 def test_a_file_that_cannot_be_read_is_reported_once_and_the_others_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ first. All of it blocks, in one thread.
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from streams import codec
 from streams.edge.files.positions import Position, from_entry
@@ -44,6 +45,15 @@ _QUIET_S = 10.0
 """A last line that has had no end for so long is taken as it is."""
 
 
+class _Seen(NamedTuple):
+    """What is known of a file's metadata: a tenth of what the system returns, for thousands."""
+
+    modified_ns: int
+    size: int
+    device: int
+    inode: int
+
+
 class LocalTranscripts:
     """The transcripts below paths; see the module.
 
@@ -63,7 +73,9 @@ class LocalTranscripts:
         self._report = report
         self._marks = marks
         self._read: dict[str, Position] = {}
-        self._files: dict[str, os.stat_result] = {}
+        self._files: dict[str, _Seen] = {}
+        self._hot: dict[str, None] = {}
+        """Files that changed lately."""
         self._unread: dict[str, None] = {}
         self._failed: dict[str, str] = {}
         self._tails: dict[str, FileTail] = {}
@@ -95,6 +107,8 @@ class LocalTranscripts:
 
     def pieces(self) -> Iterator[TranscriptPiece]:
         """Yield what was not read yet, until it is time to look again."""
+        if not self._unread:
+            return
         now_s = self._clock.monotonic_s()
         for path in self._in_order():
             try:
@@ -114,11 +128,13 @@ class LocalTranscripts:
         found = self._look_around(now_s)
         lost = []
         gap_s = None if self._swept_s is None else now_s - self._swept_s
-        self._files = {each.path: each.stat for each in found}
-        for path, status in self._files.items():
+        self._files = {each.path: _seen(each.stat) for each in found}
+        since_ns = (self._clock.now_ms() - int(_HOT_S * 1_000)) * 1_000_000
+        self._hot = {path: None for path, seen in self._files.items() if seen[0] >= since_ns}
+        for path, seen in self._files.items():
             known = before.get(path)
-            if known is None or _signature(known) != _signature(status):
-                lost += self._changed(path, status, is_new=known is None, gap_s=gap_s)
+            if known != seen:
+                lost += self._changed(path, seen, is_new=known is None, gap_s=gap_s)
         for path in [path for path in self._read if path not in self._files]:
             lost.append(path)
         for path in before.keys() - self._files.keys():
@@ -133,60 +149,60 @@ class LocalTranscripts:
     def _look_at_hot(self) -> list[str]:
         """Look at the files that changed lately; return those that are lost."""
         lost = []
-        since_ns = (self._clock.now_ms() - int(_HOT_S * 1_000)) * 1_000_000
-        for path, known in self._files.items():
-            if known.st_mtime_ns < since_ns:
-                continue
+        for path in self._hot:
             try:
-                status = os.stat(path)  # noqa: PTH116 -- done for many, each moment
+                seen = _seen(os.stat(path))  # noqa: PTH116 -- done for many, each moment
             except OSError:
                 self._next_sweep_s = 0.0
                 continue
-            if _signature(status) != _signature(known):
-                self._files[path] = status
-                lost += self._changed(path, status, is_new=False, gap_s=0.0)
+            if seen != self._files[path]:
+                self._files[path] = seen
+                lost += self._changed(path, seen, is_new=False, gap_s=0.0)
         return lost
 
-    def _changed(
-        self, path: str, status: os.stat_result, *, is_new: bool, gap_s: float | None
-    ) -> list[str]:
+    def _changed(self, path: str, seen: _Seen, *, is_new: bool, gap_s: float | None) -> list[str]:
         """Note what is to be read of a file; return its path if it is not what was read."""
         self._failed.pop(path, None)
         at = self._read.get(path)
-        if at is not None and _is_as_left(at, status):
+        if at is not None and _is_as_left(at, seen):
+            return []
+        is_live = gap_s is not None and gap_s <= _LIVE_GAP_S
+        if is_new:
+            age_s = self._clock.now_ms() / 1_000 - seen.modified_ns / 1_000_000_000
+            is_live = is_live and age_s < _RECENT_S
+        self._unread[path] = None
+        tail = self._tails.get(path)
+        if at is None and tail is not None and tail.read.identity == (seen.device, seen.inode):
+            tail.size = seen.size  # it has just come, and grows
             return []
         if at is None:
             self._close(path)
-        tail = self._tails.get(path) or self._begin(path, status)
-        tail.size = status.st_size
+            tail = None
+            if not (is_new and is_live):
+                return []  # it is begun when its turn comes: that may be of thousands
+        tail = tail or self._begin(path, seen)
+        tail.size = seen.size
         try:
-            if at is not None and not self._goes_on(tail, at, status):
+            if at is not None and not self._goes_on(tail, at, seen):
                 self._close(path)
                 return [path]
         except OSError as error:
             self._fail(path, error)
             return []
-        is_live = gap_s is not None and gap_s <= _LIVE_GAP_S
-        if is_new:
-            age_s = self._clock.now_ms() / 1_000 - status.st_mtime
-            tail.live_from = 0 if is_live and age_s < _RECENT_S else status.st_size
-        elif not is_live:
-            tail.live_from = status.st_size
+        if not is_live:
+            tail.live_from = seen.size
         self._tails[path] = tail
-        self._unread[path] = None
         return []
 
-    def _begin(self, path: str, status: os.stat_result) -> FileTail:
-        identity = (status.st_dev, status.st_ino)
-        at = self._read.get(path) or Position("", *identity)
+    def _begin(self, path: str, seen: _Seen) -> FileTail:
+        at = self._read.get(path) or Position("", seen.device, seen.inode)
         return FileTail(source_of(path), at, None)
 
-    def _goes_on(self, tail: FileTail, at: Position, status: os.stat_result) -> bool:
+    def _goes_on(self, tail: FileTail, at: Position, seen: _Seen) -> bool:
         """Return whether a file begins with what was read; a longer copy does, too."""
-        identity = (status.st_dev, status.st_ino)
-        if at.identity != identity:
+        if at.identity != (seen.device, seen.inode):
             tail.close()
-            moved = at._replace(device=identity[0], inode=identity[1])
+            moved = at._replace(device=seen.device, inode=seen.inode)
             tail.read = tail.acknowledged = moved
             self._read[tail.source.name] = moved
         try:
@@ -200,7 +216,7 @@ class LocalTranscripts:
         for path in [path for path in self._files if path in self._unread]:
             groups.setdefault(group_of(path), []).append(path)
         latest = {
-            group: max(self._files[path].st_mtime_ns for path in paths)
+            group: max(self._files[path].modified_ns for path in paths)
             for group, paths in groups.items()
         }
         # Loose agents' files come last: their sessions' main files are others.
@@ -208,20 +224,20 @@ class LocalTranscripts:
         return [path for group in order for path in groups[group]]
 
     def _pieces_of(self, path: str, now_s: float) -> Iterator[TranscriptPiece]:
-        status = self._files[path]
+        seen = self._files[path]
         tail = self._tails.get(path)
         if tail is None:
-            tail = self._tails[path] = self._begin(path, status)
-            tail.live_from = tail.size = status.st_size
-        quiet_s = self._clock.now_ms() / 1_000 - status.st_mtime
+            tail = self._tails[path] = self._begin(path, seen)
+            tail.live_from = tail.size = seen.size
+        quiet_s = self._clock.now_ms() / 1_000 - seen.modified_ns / 1_000_000_000
         for piece in tail.pieces(now_s, final=quiet_s > _QUIET_S):
             piece.settle()
             tail.read = tail.acknowledged
             is_whole = tail.read.end == tail.size
-            at = tail.read._replace(modified_ns=status.st_mtime_ns if is_whole else 0)
+            at = tail.read._replace(modified_ns=seen.modified_ns if is_whole else 0)
             self._read[path] = at
             now_ms = self._clock.now_ms()
-            modified_ms = status.st_mtime_ns // 1_000_000
+            modified_ms = seen.modified_ns // 1_000_000
             received_ms = now_ms if piece.live else None
             yield TranscriptPiece(path, piece.lines, received_ms, modified_ms, _mark_of(at))
             if not is_whole and self._clock.monotonic_s() >= self._next_look_s:
@@ -230,9 +246,9 @@ class LocalTranscripts:
         if tail.read.end >= tail.size:
             self._close(path)
             self._unread.pop(path, None)
-            if path not in self._read or self._read[path].modified_ns != status.st_mtime_ns:
+            if path not in self._read or self._read[path].modified_ns != seen.modified_ns:
                 # Empty, or its time alone has changed.
-                at = self._read[path] = tail.read._replace(modified_ns=status.st_mtime_ns)
+                at = self._read[path] = tail.read._replace(modified_ns=seen.modified_ns)
                 yield TranscriptPiece(path, (), None, 0, _mark_of(at))
 
     def _close(self, path: str) -> None:
@@ -250,8 +266,8 @@ class LocalTranscripts:
 
     def _count(self) -> None:
         unread = [path for path in self._unread if path in self._files]
-        rest = sum(max(0, self._files[path].st_size - self._end(path)) for path in unread)
-        total = sum(status.st_size for status in self._files.values())
+        rest = sum(max(0, self._files[path].size - self._end(path)) for path in unread)
+        total = sum(seen.size for seen in self._files.values())
         files = len(self._files)
         self._progress = ReadingProgress(files, files - len(unread), total, total - rest)
 
@@ -260,17 +276,13 @@ class LocalTranscripts:
         return 0 if at is None else at.end
 
 
-def _signature(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_mtime_ns, status.st_size, status.st_ino
+def _seen(status: os.stat_result) -> _Seen:
+    return _Seen(status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino)
 
 
-def _is_as_left(at: Position, status: os.stat_result) -> bool:
+def _is_as_left(at: Position, seen: _Seen) -> bool:
     """Return whether nothing was written to a file since it was read to its end."""
-    return (at.end, at.modified_ns, at.inode) == (
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ino,
-    )
+    return (at.modified_ns, at.end, at.inode) == (seen.modified_ns, seen.size, seen.inode)
 
 
 def _mark_of(at: Position) -> bytes:

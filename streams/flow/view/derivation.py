@@ -24,7 +24,7 @@ from streams.flow.project.partition import ViewWrite
 from streams.flow.replay.replay import derive_line
 from streams.ports import Entry, LocalChanges, LocalStore, TranscriptPiece
 
-_MEMORY_SESSIONS = 32
+_MEMORY_SESSIONS = 8
 """Sessions that stay in memory after a commit: those that are written to at a time, and more."""
 
 _FOR_EVER_MS = 1 << 62

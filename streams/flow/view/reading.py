@@ -1,7 +1,6 @@
 """Reads the transcripts of this machine into the local file, and follows them; in a thread.
 
-Figures appear a moment after the start: the first commit follows the first session. While much is
-unread, commits are rarer: each takes as long as a session.
+Figures appear a moment after the start: the first commit follows the first lines.
 """
 
 import threading
@@ -12,8 +11,8 @@ from streams.ports import Clock, ProjectorHeartbeat, ReadingProgress, Transcript
 _IDLE_S = 0.2
 """How often is looked while nothing is unread."""
 
-_COMMIT_S = 0.5
-"""How often is written while much is unread: a crash reads as much again."""
+_COMMIT_S = 0.2
+"""How often is written while much is unread. What is not written yet is in memory: megabytes."""
 
 
 class LocalReading:
