@@ -118,6 +118,8 @@ def _show_other(address: str, *, open_page: bool) -> None:
 
 def _listener(host: str, port: int | None) -> socket.socket:
     """Return what listens at the address; without a port at the default one or at any."""
+    if not host:
+        raise ConfigError("--host is empty: name an address, such as 127.0.0.1")
     try:
         try:
             return listening(host, _PORT if port is None else port)
@@ -183,9 +185,8 @@ async def _run(
     await local.views.start()
     reading.start()
     tasks = [asyncio.create_task(beat(serving.health)), asyncio.create_task(_show(local))]
-    await ready()
     try:
-        await serve_until(stop, serving, listener)
+        await serve_until(stop, serving, listener, ready=ready)
     finally:
         local.reading.stop()
         await asyncio.to_thread(reading.join, _STOP_S)

@@ -137,6 +137,8 @@ async def test_a_later_write_replaces_documents(filled: Filled) -> None:
     assert await reader.ranked(1, 0, "recent", 2) == [(b"c", 3), (b"b", 2)]
     assert await reader.ranked(1, 0, "pressure", 9) == [(b"c", 120.25), (b"a", 50.0), (b"b", 9.5)]
     await filled.write(4, NOTHING._replace(stats={b"x": b"1", b"y": b"2"}))
+    assert await reader.stats(1, 0, [b"y", b"z"]) == {b"y": b"2"}
+    assert await reader.stats(1, 0, []) == {}
     again = changes_of(b"c", recent=9)._replace(
         views={b"c": b"new"}, stats={b"x": None}, agents={(b"agent", b"c"): 3}
     )

@@ -98,5 +98,5 @@ def write_sample(folder: Path, seed: int = 1) -> Path:
     simulated = sample_sessions(SimulationOptions(seed=seed))
     write_folder(folder, ((each.file, each.value) for each in simulated))
     for number, path in enumerate(sorted(folder.rglob("*.jsonl"))):
-        os.utime(path, (1_800_000_000 + number, 1_800_000_000 + number))
+        os.utime(path, (1_750_000_000 + number, 1_750_000_000 + number))
     return folder

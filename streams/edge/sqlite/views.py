@@ -69,12 +69,7 @@ class SqliteViews:
         self, generation: int, partition: int, sessions: Sequence[bytes]
     ) -> list[bytes | None]:
         del generation, partition
-        stored: dict[bytes, bytes] = {}
-        for start in range(0, len(sessions), _AT_ONCE):
-            some = sessions[start : start + _AT_ONCE]
-            places = ",".join("?" * len(some))
-            ask = f"SELECT session, view FROM sessions WHERE session IN ({places})"  # noqa: S608 -- question marks
-            stored.update(self._rows(ask, *some))
+        stored = dict(self._among("SELECT session, view FROM sessions WHERE session", sessions))
         return [stored.get(session) for session in sessions]
 
     async def ranked(
@@ -134,8 +129,7 @@ class SqliteViews:
         del generation, partition
         if fields is None:
             return dict(self._rows("SELECT field, document FROM stats"))
-        named = (self._rows("SELECT field, document FROM stats WHERE field = ?", f) for f in fields)
-        return {row[0]: row[1] for rows in named for row in rows}
+        return dict(self._among("SELECT field, document FROM stats WHERE field", fields))
 
     async def live(
         self, generation: int, partition: int, after: int, limit: int, wait_s: float = 0.0
@@ -157,6 +151,14 @@ class SqliteViews:
         del generation, partition
         first, count = self._rows("SELECT min(position), count(*) FROM live")[0]
         return LiveBounds(first, is_whole=count < LIVE_ENTRIES)
+
+    def _among(self, ask: str, names: Sequence[bytes]) -> list[Any]:
+        """Return what a query gives whose last column is one of these."""
+        rows = []
+        for start in range(0, len(names), _AT_ONCE):
+            some = names[start : start + _AT_ONCE]
+            rows += self._rows(f"{ask} IN ({','.join('?' * len(some))})", *some)
+        return rows
 
     def _rows(self, ask: str, *values: object) -> list[Any]:
         """Return what a query gives. Raises RetryError while the file cannot be read."""

@@ -159,8 +159,9 @@ class LocalDerivation:
         self._write.add(documents)
         if is_live:
             self._live.append(documents.live)
-        for field in statistics.fields(record, before, documents.partition.newest_ms):
-            own = self._own_totals(session)
+        fields = statistics.fields(record, before, documents.partition.newest_ms)
+        own = self._own_totals(session) if fields else {}
+        for field in fields:
             own[field] = statistics.counted(own.get(field, Aggregates()), record, before)
 
     def _own_totals(self, session: bytes) -> dict[str, Aggregates]:
