@@ -7,13 +7,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contextgauge.errors import LostError, ReseekError
-from schemas.views import Aggregates, Compaction, SessionView
+from schemas.views import (
+    BUCKET_EDGES,
+    Aggregates,
+    Compaction,
+    Distribution,
+    SessionView,
+    TriggerAggregates,
+)
 from streams import codec
 from streams.codec import views as view_codec
 from streams.core.projection.project import project
 from streams.core.projection.statistics import counted
 from streams.flow.project import partition as project_partition
-from streams.flow.project.partition import MAX_BYTES, MAX_DOCUMENTS
+from streams.flow.project.partition import MAX_BYTES, MAX_DOCUMENTS, most_bytes
 from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
 from tests.core.history import History
 from tests.doubles.views import FaultyViews
@@ -358,3 +365,24 @@ def test_documents_equal_the_pure_fold() -> None:
         name.decode(): [entry.offset for entry in entries]
         for name, entries in dump.entries["readings"].items()
     } == readings
+
+
+def test_aggregates_take_at_most_the_bytes_that_a_call_reserves_for_them() -> None:
+    largest, most = BUCKET_EDGES[-1], 2**31
+    full = Distribution(
+        count=most,
+        sum=largest * most,
+        min=largest,
+        max=largest,
+        buckets={str(edge): most for edge in BUCKET_EDGES},
+    )
+    many = TriggerAggregates(
+        succeeded=most,
+        failed=most,
+        blocked=most,
+        unknown=most,
+        duration_ms=full,
+        pre_tokens=full,
+    )
+    for stat in (Aggregates(), Aggregates(manual=many, automatic=many, unknown_trigger=many)):
+        assert len(view_codec.encode(stat)) <= most_bytes(stat)

@@ -98,8 +98,7 @@ class ViewWrite:
             size += len(added.compaction[1])
         if added.entry is not None:
             size += len(added.entry[1].document)
-        for name, stat in added.stats.items():
-            size += len(name) + _STATS_BYTES + _BUCKET_BYTES * _buckets(stat)
+        size += sum(len(name) + most_bytes(stat) for name, stat in added.stats.items())
         return size
 
     def add(self, added: Documents) -> None:
@@ -319,12 +318,13 @@ class PartitionProjector:
         self.documents += call.documents()
 
 
-def _buckets(stat: Aggregates | None) -> int:
-    """Return how many buckets are in a field of the aggregates; None: the field leaves."""
+def most_bytes(stat: Aggregates | None) -> int:
+    """Return the bytes that a field of the aggregates takes at most; None: the field leaves."""
     if stat is None:
         return 0
     triggers = (stat.manual, stat.automatic, stat.unknown_trigger)
-    return sum(len(each.duration_ms.buckets) + len(each.pre_tokens.buckets) for each in triggers)
+    buckets = sum(len(each.duration_ms.buckets) + len(each.pre_tokens.buckets) for each in triggers)
+    return _STATS_BYTES + _BUCKET_BYTES * buckets
 
 
 def _pieces(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
