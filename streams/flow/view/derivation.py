@@ -151,6 +151,8 @@ class LocalDerivation:
             for name in self._fold.put_view(session, self._store.view(session)):
                 document = self._store.compaction(session, name)
                 self._fold.put_compaction(session, name, document)
+        for place in self._fold.missing_compactions([record]):
+            self._fold.put_compaction(*place, self._store.compaction(*place))
         before = self._fold.view(session)
         documents = self._fold.add(LoggedRecord(self._position, modified_ms, record))
         self._position += 1
