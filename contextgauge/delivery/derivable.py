@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from contextgauge import json_codec
+from contextgauge.documents import document
 from contextgauge.messages import DeadLetter
 from contextgauge.normalise import normalise
 from contextgauge.normalise.fields import text
@@ -111,7 +112,7 @@ class DerivableCheck:
         more = ", …" if len(self._types) > _NAMED else ""
         return (
             f"no rule reads messages of their types ({', '.join(names)}{more}); publish messages "
-            "with a `usage`, as docs/LIBRARY.md lists them"
+            f"with a `usage`, as {document('LIBRARY.md')} lists them"
         )
 
 

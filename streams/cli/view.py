@@ -185,9 +185,8 @@ async def _run(
     await local.views.start()
     reading.start()
     tasks = [asyncio.create_task(beat(serving.health)), asyncio.create_task(_show(local))]
-    await ready()
     try:
-        await serve_until(stop, serving, listener)
+        await serve_until(stop, serving, listener, ready=ready)
     finally:
         local.reading.stop()
         await asyncio.to_thread(reading.join, _STOP_S)

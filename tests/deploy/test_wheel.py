@@ -243,7 +243,9 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     here.run("stack", "status")
     here.run("topics", "create")
     here.environment["CONTEXTGAUGE_SERVE_PORT"] = "0"
-    for worker in (["derive"], ["project"], ["serve"], ["control", "--rules", "rules.toml"]):
+    viewed = ["view", "projects", "--port", "0"]
+    alerting = ["control", "--rules", "rules.toml"]
+    for worker in (["derive"], ["project"], ["serve"], alerting, viewed):
         here.start(*worker)
     here.run("publish", "projects")
     until(
@@ -259,7 +261,7 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     here.run("rebuild")
     served(here)
     assert "no errors" in here.run("doctor")
-    assert here.stop() == dict.fromkeys(("derive", "project", "serve", "control"), 0)
+    assert here.stop() == dict.fromkeys(("derive", "project", "serve", "control", "view"), 0)
     here.run("stack", "down")
     assert here.used == COMMANDS, "a command is not tried here"
 

@@ -79,6 +79,29 @@ def test_compactions_that_can_no_longer_change_leave_memory() -> None:
     assert held == [[b"1"], [b"2"], [b"2"], []]
 
 
+def test_a_complete_compaction_is_read_again_for_its_duration() -> None:
+    told, fold = History(), Fold(strict=False)
+    boundary = told.boundary(duration_ms=None)
+    records = [boundary, told.complete(boundary), told.timing(boundary), told.timing(boundary)]
+    first, second, timing, again = placed(on_log([Told(record) for record in records]))
+    fold.put_view(b"s-1", None)
+    assert fold.missing_compactions([boundary]) == []
+    fold.add(first)
+    documents = fold.add(second)
+    assert documents is not None
+    assert documents.compaction is not None
+    name, document = documents.compaction
+    assert fold.missing_compactions([timing.record]) == []
+    fold.forget_sessions()
+    assert fold.missing_compactions([timing.record]) == [(b"s-1", b"1")]
+    fold.put_compaction(b"s-1", name, document)
+    timed = fold.add(timing)
+    assert timed is not None
+    assert timed.compaction is not None
+    assert view_codec.decode(Compaction, timed.compaction[1]).duration_ms == 3_069
+    assert fold.missing_compactions([again.record]) == []
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs(), st.integers(1, 30))
 def test_no_call_exceeds_its_estimated_size(log: list[LogRecord], records: int) -> None:

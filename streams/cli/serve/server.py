@@ -8,7 +8,7 @@ import contextlib
 import resource
 import socket
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -116,18 +116,22 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         except RetryError as error:
             logger.warning("Redis is away: clients must retry", error=str(error))
         logger.info("serving", address=url_of(settings.serve_host, listener))
-        if open_page:
-            await show_page(page_address(settings.serve_host, listener))
-        await serve_until(worker.stop, serving, listener, settings.serve_proxies)
+        show = partial(show_page, page_address(settings.serve_host, listener))
+        ready = show if open_page else None
+        await serve_until(worker.stop, serving, listener, settings.serve_proxies, ready)
     finally:
         listener.close()
         await views.stop()
 
 
 async def serve_until(
-    stop: asyncio.Event, serving: Serving, listener: socket.socket, proxies: Sequence[str] = ()
+    stop: asyncio.Event,
+    serving: Serving,
+    listener: socket.socket,
+    proxies: Sequence[str] = (),
+    ready: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Serve the application until `stop` is set."""
+    """Serve the application until `stop` is set; `ready` is called once it serves."""
     _open_many_files()
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on every system
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
@@ -136,6 +140,8 @@ async def serve_until(
     running = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
     serving.health.worker("member")
+    if ready is not None:
+        await ready()
     await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     # The feed's responses never end, and the server waits for responses in progress.

@@ -1,11 +1,10 @@
 """Windows and other limits: what is known of them, and when a change is emitted (R12)."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from contextgauge.json_codec import dumps
 from contextgauge.normalise.signals import (
     AutoCompact,
     ContextUsage,
@@ -13,7 +12,7 @@ from contextgauge.normalise.signals import (
     OwnWindow,
     RuntimeWindows,
 )
-from schemas.records import MAIN_CHAIN, ContextLimits, WindowSource
+from schemas.records import MAIN_CHAIN, ContextLimits, Json, WindowSource
 from streams.core.derivation.known_causes import cause_hash
 from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_CHAIN, NO_FACTS, KnownFacts, ReportedLimits
@@ -252,13 +251,28 @@ def apply_usage(step: Step, answer: ContextUsage) -> None:
         step.facts = step.facts._replace(raw_windows=raw)
     parts = repr((answer.total_tokens, answer.categories))
     if answer.message_breakdown is not None:
-        parts += dumps(answer.message_breakdown).hex()
+        parts += "\n".join(_flat(answer.message_breakdown))
     digest = cause_hash(parts).hex()
     step.limits_touched = True
     step.usage = answer
     if step.facts.usage != digest and step.main.reported_limits is not None:
         step.facts = step.facts._replace(usage=digest)
         step.usage_is_new = True
+
+
+def _flat(value: Json) -> Iterator[str]:
+    """Yield an object's names and values in an order of its own, however deep it is."""
+    waiting: list[Json] = [value]
+    while waiting:
+        match waiting.pop():
+            case dict() as entries:
+                yield f"{{{[*entries]}"
+                waiting.extend(entries.values())
+            case list() as entries:
+                yield f"[{len(entries)}"
+                waiting.extend(entries)
+            case other:
+                yield repr(other)
 
 
 def emit_limits(step: Step) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from contextgauge.errors import LostError
-from schemas.records import Record
+from schemas.records import CompactionTiming, Record
 from schemas.topics import DAY_MS
 from schemas.views import (
     PARTITION_FIELD,
@@ -27,6 +27,7 @@ from streams.core.projection import statistics as project_stats
 from streams.core.projection.documents import (
     changeable_compactions,
     compaction,
+    compaction_name,
     entry_stream,
     live_entry,
     pressure,
@@ -123,17 +124,32 @@ class Fold:
         return self._views[session]
 
     def put_view(self, session: bytes, document: bytes | None) -> list[bytes]:
-        """Load a view; return the names of its compactions that may still change."""
+        """Load a view; return the names of its compactions that are not complete."""
         view = None if document is None else view_codec.decode(SessionView, document)
         self._views[session] = view
         if view is None or document is None:
             return []
         self._view_bytes[session] = len(document)
         return [
-            codec.key_bytes(name)
+            codec.key_bytes(compaction_name(chain.chain, chain.pending.number))
             for chain in view.chains.values()
-            for name in changeable_compactions(chain)
+            if chain.pending is not None
         ]
+
+    def missing_compactions(self, records: Iterable[Record]) -> list[tuple[bytes, bytes]]:
+        """Return complete compactions, by session and name, whose durations are in the records.
+
+        Few are reported so late; holding all that wait for one would take much memory.
+        """
+        places = []
+        for record in records:
+            if isinstance(record.data, CompactionTiming):
+                session = codec.key_bytes(record.data.session_id)
+                name = touched_compaction(self._views[session], record)
+                place = None if name is None else (session, codec.key_bytes(name))
+                if place is not None and place not in self._compactions:
+                    places.append(place)
+        return places
 
     def put_compaction(self, session: bytes, name: bytes, document: bytes | None) -> None:
         """Load a compaction. Raises LostError where there is none."""
@@ -158,7 +174,12 @@ class Fold:
         self._excused.update(sessions)
 
     def forget_sessions(self, beyond: int = CACHED_SESSIONS) -> None:
-        """Drop the least recently used sessions from memory, beyond so many."""
+        """Drop the least recently used sessions from memory, beyond so many.
+
+        And all complete compactions, also those whose durations may still be reported.
+        """
+        held = self._compactions.items()
+        self._compactions = {place: each for place, each in held if not each.complete}
         excess = len(self._views) - beyond
         if excess > 0:
             gone = set(list(self._views)[:excess])

@@ -269,6 +269,7 @@ class PartitionProjector:
         until_done, store, fold = self._retry.run, self._store, self._fold
         sessions = {codec.key_bytes(item.record.data.session_id): None for item in placed}
         names = await self._load_views(fold.missing(sessions))
+        names += fold.missing_compactions(item.record for item in placed)
         for places in _pieces(names):
             documents = await until_done(store.pick_compactions, *self._at, places)
             for (session, name), document in zip(places, documents, strict=True):

@@ -151,6 +151,8 @@ class LocalDerivation:
             for name in self._fold.put_view(session, self._store.view(session)):
                 document = self._store.compaction(session, name)
                 self._fold.put_compaction(session, name, document)
+        for place in self._fold.missing_compactions([record]):
+            self._fold.put_compaction(*place, self._store.compaction(*place))
         before = self._fold.view(session)
         documents = self._fold.add(LoggedRecord(self._position, modified_ms, record))
         self._position += 1
@@ -159,8 +161,9 @@ class LocalDerivation:
         self._write.add(documents)
         if is_live:
             self._live.append(documents.live)
-        for field in statistics.fields(record, before, documents.partition.newest_ms):
-            own = self._own_totals(session)
+        fields = statistics.fields(record, before, documents.partition.newest_ms)
+        own = self._own_totals(session) if fields else {}
+        for field in fields:
             own[field] = statistics.counted(own.get(field, Aggregates()), record, before)
 
     def _own_totals(self, session: bytes) -> dict[str, Aggregates]:
