@@ -10,7 +10,6 @@ from typing import NamedTuple
 from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError
 from contextgauge.state_folder import state_folder
-from schemas.views import FORMAT_VERSION
 from streams import wiring
 from streams.core.derivation.stored_state import STATE_VERSION
 from streams.edge.files.session_files import transcript_folders
@@ -59,8 +58,7 @@ def local_view(
     clock, rules = SystemClock(), wiring.rules(settings)
     finder = TranscriptFinder(paths) if paths else TranscriptFinder((), _own_folders())
     file = local_file(settings, paths)
-    versions = f"{version('contextgauge')}/{STATE_VERSION}/{FORMAT_VERSION}"
-    tag = f"{versions}/{rules.tag}/{settings.message_limit_bytes}"
+    tag = f"{version('contextgauge')}/{STATE_VERSION}/{rules.tag}/{settings.message_limit_bytes}"
     store = SqliteStore(file, tag)
     delete_unused(file, clock.now_ms() / 1_000)
     transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)
