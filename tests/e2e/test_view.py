@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.terminal_kit import Terminal
 from tests.conftest import Command
-from tests.flow.local_view_kit import Run, contents, write_sample
+from tests.flow.local_view_kit import Run, contents, figures, write_sample
 
 PATIENCE_S = 60.0
 
@@ -88,10 +88,10 @@ def test_a_view_that_is_killed_while_it_reads_loses_and_doubles_nothing(
     assert view.stop() == 0
     whole = tmp_path / "whole"
     Run(folder, whole).all()
-    broken = contents(view.file())
-    assert broken.keys() == contents(whole).keys()
-    for table, rows in contents(whole).items():
-        assert broken[table] == rows, table
+    # The offsets of records may differ: which session comes first depends on what is unread.
+    assert figures(view.file()) == figures(whole)
+    for table in ("states", "files"):
+        assert contents(view.file())[table] == contents(whole)[table]
 
 
 def _files_read(file: Path) -> int:
