@@ -39,6 +39,9 @@ _PORT: int = ServingSettings.model_fields["serve_port"].default
 _SHOW_S = 0.1
 """How often the bar is drawn."""
 
+_REPORTED = 3
+"""Files with lines that cannot be read that are named."""
+
 _STOP_S = 10.0
 """The reading stops after the lines in hand, some milliseconds."""
 
@@ -229,6 +232,12 @@ async def _show(local: LocalView) -> None:
         return
     sessions = await local.views.session_count(1, 0)
     say(f"{count(done.files, 'transcript')}, {count(sessions, 'session')}: following them")
+    rejected = list(local.reading.rejected.items())
+    for path, lines in rejected[:_REPORTED]:
+        problem = f"{count(lines, 'line')} could not be read"
+        say(f"{path}: {problem}; `contextgauge replay PATH` shows why", "yellow")
+    if more := rejected[_REPORTED:]:
+        say(f"{count(len(more), 'other file')} with such lines", "yellow")
 
 
 def _words(done: ReadingProgress) -> str:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,15 @@ def _files_read(file: Path) -> int:
         return count
 
 
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """Have processes that are started heed SIGHUP, which `nohup` makes them ignore."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_it_cleanly_while_it_reads(
     command: Command, tmp_path: Path, folder: Path, number: signal.Signals
@@ -175,3 +185,13 @@ def test_without_arguments_a_terminal_shows_the_view_and_a_pipe_the_help(
     done = command()
     assert done.returncode == 2
     assert "COMMAND [ARGS]" in done.stderr
+
+
+def test_a_file_that_is_no_transcript_is_reported(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "notes.jsonl"
+    path.write_text("no JSON\n" * 3)
+    view = View(command, tmp_path / "state", str(path))
+    view.wait_until_read()
+    assert view.stop(signal.SIGINT) == 0
+    _, errors = view.process.communicate()
+    assert f"{path}: 3 lines could not be read" in errors

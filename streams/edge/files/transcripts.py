@@ -38,8 +38,8 @@ _HOT_S = 60.0
 _LIVE_GAP_S = 5.0
 """What was written between two looks further apart than this was not seen when it was written."""
 
-_RECENT_S = 60.0
-"""A new file that was written to longer ago than this was moved here."""
+_SETTLED_S = 5.0
+"""A file that came longer ago than this is written by its runtime, and not copied here."""
 
 _QUIET_S = 10.0
 """A last line that has had no end for so long is taken as it is."""
@@ -74,6 +74,7 @@ class LocalTranscripts:
         self._marks = marks
         self._read: dict[str, Position] = {}
         self._files: dict[str, _Seen] = {}
+        self._came_s: dict[str, float] = {}
         self._hot: dict[str, None] = {}
         """Files that changed lately."""
         self._unread: dict[str, None] = {}
@@ -134,11 +135,14 @@ class LocalTranscripts:
         for path, seen in self._files.items():
             known = before.get(path)
             if known != seen:
-                lost += self._changed(path, seen, is_new=known is None, gap_s=gap_s)
+                if known is None:
+                    self._came_s[path] = 0.0 if gap_s is None else now_s
+                lost += self._changed(path, seen, now_s, gap_s)
         for path in [path for path in self._read if path not in self._files]:
             lost.append(path)
         for path in before.keys() - self._files.keys():
             self._unread.pop(path, None)
+            self._came_s.pop(path, None)
             self._close(path)
         took_s = self._clock.monotonic_s() - now_s
         self._swept_s = now_s
@@ -157,19 +161,21 @@ class LocalTranscripts:
                 continue
             if seen != self._files[path]:
                 self._files[path] = seen
-                lost += self._changed(path, seen, is_new=False, gap_s=0.0)
+                lost += self._changed(path, seen, self._clock.monotonic_s(), 0.0)
         return lost
 
-    def _changed(self, path: str, seen: _Seen, *, is_new: bool, gap_s: float | None) -> list[str]:
-        """Note what is to be read of a file; return its path if it is not what was read."""
+    def _changed(self, path: str, seen: _Seen, now_s: float, gap_s: float | None) -> list[str]:
+        """Note what is to be read of a file; return its path if it is not what was read.
+
+        What a file holds when it is seen first was written before: only what is added later was
+        seen when it was written.
+        """
         self._failed.pop(path, None)
         at = self._read.get(path)
         if at is not None and _is_as_left(at, seen):
             return []
         is_live = gap_s is not None and gap_s <= _LIVE_GAP_S
-        if is_new:
-            age_s = self._clock.now_ms() / 1_000 - seen.modified_ns / 1_000_000_000
-            is_live = is_live and age_s < _RECENT_S
+        is_live = is_live and now_s - self._came_s[path] >= _SETTLED_S
         self._unread[path] = None
         tail = self._tails.get(path)
         if at is None and tail is not None and tail.read.identity == (seen.device, seen.inode):
@@ -177,13 +183,11 @@ class LocalTranscripts:
             return []
         if at is None:
             self._close(path)
-            tail = None
-            if not (is_new and is_live):
-                return []  # it is begun when its turn comes: that may be of thousands
+            return []  # it is begun when its turn comes: that may be of thousands
         tail = tail or self._begin(path, seen)
         tail.size = seen.size
         try:
-            if at is not None and not self._goes_on(tail, at, seen):
+            if not self._goes_on(tail, at, seen):
                 self._close(path)
                 return [path]
         except OSError as error:

@@ -6,6 +6,7 @@ A commit is one transaction, so a process that is killed goes on from a commit a
 been away. Between commits only the sessions that were used last are in memory.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from schemas.records import Record
@@ -50,6 +51,8 @@ class LocalDerivation:
         self._store = store
         self._give_way = give_way
         self._limit_bytes = limit_bytes
+        self.rejected: Counter[str] = Counter()
+        """Lines that could not be derived, by file."""
         self._restart()
 
     @property
@@ -63,6 +66,8 @@ class LocalDerivation:
         for line in piece.lines:
             self._give_way()
             result = derive_line(self._deriver, line, self._limit_bytes, piece.received_ms)
+            if result.dead is not None:
+                self.rejected[piece.path] += 1
             if result.session_id is None:
                 continue
             session_id = result.session_id

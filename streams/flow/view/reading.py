@@ -4,6 +4,7 @@ Figures appear a moment after the start: the first commit follows the first line
 """
 
 import threading
+from collections.abc import Mapping
 
 from streams.flow.view.derivation import LocalDerivation
 from streams.ports import Clock, ProjectorHeartbeat, ReadingProgress, TranscriptReader
@@ -35,6 +36,11 @@ class LocalReading:
     def progress(self) -> ReadingProgress | None:
         """Return how much has been read; None before the first look. What is done is written."""
         return self._progress
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """The lines that could not be derived, by file."""
+        return self._derivation.rejected
 
     def heartbeat(self) -> ProjectorHeartbeat:
         """Return when it was last at work. Views are never behind: all that is read is in them."""
